@@ -72,10 +72,8 @@ class ModelFallbacks(msgspec.Struct, Generic[RequestT], eq=False):
     _prices: Prices | None = None  # by which the last attempts are charged
 
     def names_for(self, cause: str) -> Sequence[str]:
-        """Return the models that are called if the current one fails by a cause."""
-        if self._errors or self.model.fallbacks is None:
-            return self._names
-        names: Sequence[str] = getattr(self.model.fallbacks, cause)
+        """Return the models that are called if the current one fails by a cause; none if the cause is ""."""
+        names: Sequence[str] = self._names if self._errors else getattr(self.model.fallbacks, cause, ())
         return names
 
     def next_request(self, call: Call, error: UmgError) -> RequestT:
@@ -83,11 +81,9 @@ class ModelFallbacks(msgspec.Struct, Generic[RequestT], eq=False):
         of the model, or later that of its last fallback.
         """
         if not self._errors:
+            self.cause, self._prices = cause_of(error), call.charges.prices
+            self._names = [*self.names_for(self.cause)]
             self._errors.append(error.with_traceback(None))
-            self.cause = cause_of(error)
-            listed = getattr(self.model.fallbacks, self.cause) if self.cause and self.model.fallbacks else ()
-            self._names = [*listed]
-            self._prices = call.charges.prices
         elif call.facts.attempts == self._attempts:
             call.facts.failed_before += (f"{self._name}: {error.name.lower()}",)
         else:
