@@ -15,7 +15,8 @@ import pytest
 import pytest_asyncio
 
 from tests.pairs.table import TEXT_PROVIDERS
-from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events
+from tests.support.callers.http_caller import HttpAnswer, HttpCaller
+from tests.support.callers.text_format_clients import events
 from tests.support.databases import Postgres
 from tests.support.gateways import KEY as GATEWAY_KEY
 from tests.support.gateways import Running, channel, running, takes_all

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from tests.support.providers.scripted import Script, Scripted, chunk, stall, start_stream, status, succeed
-from tests.unit.e2e.test_survival import CHAT, World, world
+from tests.unit.e2e.test_survival import CHAT, MESSAGES, World, world
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 
@@ -22,6 +22,7 @@ DOWN = status(500)
 CAUSES: dict[str, Script] = {"context": TOO_LONG, "content": REFUSED, "unavailable": DOWN, "quota": UNPAID}
 ONE_ATTEMPT = "retries: {repeats: 0}\n"
 FALLBACK = f"{ONE_ATTEMPT}fallbacks: {{m: [other]}}\n"
+OF_CONTENT = f"{ONE_ATTEMPT}fallbacks: {{m: {{content: [other]}}}}\n"
 FIXED = {"temperature": 0}
 """Member without which an answer is not cached."""
 TURN = [{"role": "user", "content": "Hi"}]
@@ -142,23 +143,17 @@ OWN_LIMITS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", [CHAT, "/v1/messages", "/v1/responses"])
+@pytest.mark.parametrize("path", [CHAT, MESSAGES, "/v1/responses"])
 @pytest.mark.parametrize("case", OWN_LIMITS, ids=lambda case: case.id)
 async def test_the_own_limits_of_a_key_call_no_fallback(tmp_path: Path, case: OwnLimit, path: str) -> None:
     rest = f"{case.rest.replace(', last: {price: {request: 1}}', '')}{FALLBACK}"
     async with world(tmp_path, two(succeed), of_models("m", "other"), rest) as here:
         headers = await key_of(here, **dict(case.key))
-        body = (
-            {"model": "m", "input": "Hi"}
-            if path == "/v1/responses"
-            else {"model": "m", "messages": TURN, "max_tokens": 5}
-        )
         calls = 2 if case.id.startswith("requests") else 1
         for _ in range(calls):
-            async with here.session.post(here.gateway.url + path, json=body, headers=headers) as got:
-                found, code = await got.json(), got.status
-        assert code == case.status, found
-        assert "error" in found
+            got = await here.generate(path, **headers)
+        assert got.status == case.status, got.body
+        assert "error" in got.body
         assert here.counts == {"m": calls - 1, "other": 0}
 
 
@@ -289,19 +284,15 @@ async def refuse_in_answer(request: web.Request, provider: Scripted) -> web.Stre
 PER_TOKEN = "models: {m: {price: {input: 10}}, other: {price: {input: 1000, output: 1000}}}\n"
 
 
-@pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 async def test_a_refusal_in_an_answer_calls_a_fallback_and_is_charged(tmp_path: Path, path: str, stream: bool) -> None:
-    rest = f"{ONE_ATTEMPT}{PER_TOKEN}fallbacks: {{m: {{content: [other]}}}}\n"
-    async with world(tmp_path, two(refuse_in_answer), of_models("m", "other"), rest) as here:
-        body = {"model": "m", "messages": TURN, "max_tokens": 50, "stream": stream}
-        async with here.session.post(here.gateway.url + path, json=body) as got:
-            text, headers = await got.text(), got.headers
-        assert (got.status, here.counts) == (200, {"m": 1, "other": 1}), text
-        reason = "m: content_blocked"
-        assert headers["x-umg-route"] == f"fallback=other; cause=content; channel=other; attempts=2; reason={reason}"
-        assert '"model":"other"' in text.replace(" ", "")
-        record = await record_of(here, headers["x-request-id"])
+    async with world(tmp_path, two(refuse_in_answer), of_models("m", "other"), PER_TOKEN + OF_CONTENT) as here:
+        got = await here.generate(path, stream=stream)
+        assert (got.status, here.counts) == (200, {"m": 1, "other": 1}), got.text or got.body
+        assert got.route == "fallback=other; cause=content; channel=other; attempts=2; reason=m: content_blocked"
+        assert '"model":"other"' in got.text.replace(" ", "") if stream else got.body["model"] == "other"
+        record = await record_of(here, got.headers["x-request-id"])
     if not stream:
         assert record.micro_credits == 3 * 10 + 3 * 1000 + 4 * 1000
     else:
@@ -327,21 +318,17 @@ async def refuse_without_an_end(request: web.Request, provider: Scripted) -> web
     return response
 
 
-@pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
 async def test_a_refused_stream_is_charged_by_the_usage_that_follows(tmp_path: Path, path: str) -> None:
     prices = "models: {m: {price: {input: 10, output: 100}}, other: {price: {input: 0}}}\n"
-    rest = f"{ONE_ATTEMPT}{prices}fallbacks: {{m: {{content: [other]}}}}\n"
-    async with world(tmp_path, two(refuse_with_usage), of_models("m", "other"), rest) as here:
-        body = {"model": "m", "messages": TURN, "max_tokens": 50, "stream": True}
-        async with here.session.post(here.gateway.url + path, json=body) as got:
-            await got.text()
+    async with world(tmp_path, two(refuse_with_usage), of_models("m", "other"), prices + OF_CONTENT) as here:
+        got = await here.generate(path, stream=True)
         record = await record_of(here, got.headers["x-request-id"])
     assert (record.model, record.micro_credits) == ("other", 700 * 10 + 20 * 100)
 
 
 async def test_a_refused_stream_without_usage_and_end_calls_the_fallback(tmp_path: Path) -> None:
-    rest = f"{ONE_ATTEMPT}fallbacks: {{m: {{content: [other]}}}}\n"
-    async with world(tmp_path, two(refuse_without_an_end), of_models("m", "other"), rest) as here:
+    async with world(tmp_path, two(refuse_without_an_end), of_models("m", "other"), OF_CONTENT) as here:
         got = await here.generate(stream=True)
         assert (got.status, here.counts) == (200, {"m": 1, "other": 1})
 
@@ -353,13 +340,10 @@ async def refuse_in_words(request: web.Request, provider: Scripted) -> web.Strea
     return web.json_response({"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})
 
 
-@pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
+@pytest.mark.parametrize("path", [CHAT, MESSAGES])
 async def test_a_refusal_in_words_calls_a_fallback_for_callers_of_every_format(tmp_path: Path, path: str) -> None:
-    rest = f"{ONE_ATTEMPT}fallbacks: {{m: {{content: [other]}}}}\n"
-    async with world(tmp_path, two(refuse_in_words), of_models("m", "other"), rest) as here:
-        body = {"model": "m", "messages": TURN, "max_tokens": 50}
-        async with here.session.post(here.gateway.url + path, json=body) as got:
-            assert (await got.json())["model"] == "other"
+    async with world(tmp_path, two(refuse_in_words), of_models("m", "other"), OF_CONTENT) as here:
+        assert (await here.generate(path)).body["model"] == "other"
         assert here.counts == {"m": 1, "other": 1}
 
 

@@ -14,7 +14,8 @@ import pytest_asyncio
 from anthropic import AsyncAnthropic
 
 from tests.pairs.table import TEXT_PROVIDERS
-from tests.support.callers.http_caller import HttpAnswer, HttpCaller, events
+from tests.support.callers.http_caller import HttpAnswer, HttpCaller
+from tests.support.callers.text_format_clients import events
 from tests.support.gateways import KEY as GATEWAY_KEY
 from tests.support.gateways import Running, channel, running, takes_all
 from tests.support.providers.scenarios import Answer, Failure, ScenarioRequest, Usage

@@ -28,6 +28,7 @@ from tests.support.providers.scripted import (
 )
 
 CHAT = "/v1/chat/completions"
+MESSAGES = "/v1/messages"
 
 
 @dataclass
@@ -58,12 +59,10 @@ class World:
     async def generate(
         self, path: str = CHAT, *, stream: bool = False, body: dict[str, Any] | None = None, **headers: str
     ) -> CallerResult:
-        body_sent = (
-            {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
-            if path == CHAT
-            else {"model": "m", "input": "Hi"}
-        )
-        body_sent |= (body or {}) | ({"stream": True} if stream else {})
+        turns: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}]}
+        bodies = {CHAT: turns, MESSAGES: turns | {"max_tokens": 50}}
+        body_sent = {"model": "m", **bodies.get(path, {"input": "Hi"}), **(body or {})}
+        body_sent |= {"stream": True} if stream else {}
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         async with (
             asyncio.timeout(60),
