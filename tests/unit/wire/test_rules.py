@@ -7,14 +7,17 @@ import pytest
 from tests.unit.wire.bodies import Bodies
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.schema_validation import check
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.chat import schema as chat
+from umg_grpc.wire.cohere import schema as cohere
 from umg_grpc.wire.core.function_tools import FunctionDefinition
 from umg_grpc.wire.messages import schema as messages
 from umg_grpc.wire.native import schema as native
+from umg_grpc.wire.ollama import schema as ollama
 from umg_grpc.wire.responses import schema as responses
 
 TURN = {"role": "user", "content": "Hi"}
+OF_OLLAMA = (ollama.Options, ollama.FunctionTool)
 BODIES = {
     "chat": Bodies(
         chat.ChatRequest,
@@ -87,11 +90,24 @@ BODIES = {
         },
         (responses.NestedFunction, responses.MessageItem),
     ),
+    "ollama_chat": Bodies(ollama.ChatBody, {"model": "m", "messages": [TURN]}, plain=OF_OLLAMA),
+    "ollama_generate": Bodies(ollama.GenerateBody, {"model": "m", "prompt": "Hi"}, plain=OF_OLLAMA),
+    "cohere": Bodies(
+        cohere.ChatRequest,
+        {"model": "m", "messages": [TURN]},
+        {
+            "text": cohere.TextContent,
+            "thinking": cohere.ThinkingContent,
+            "image_url": cohere.ImageContent,
+            "document": cohere.DocumentContent,
+        },
+        (cohere.Document, FunctionDefinition),
+    ),
 }
 
 
 def test_every_format_is_tried() -> None:
-    assert BODIES.keys() == FORMATS.keys()
+    assert BODIES.keys() == TEXT_FACES.keys()
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -108,7 +124,7 @@ def test_an_accepted_body_satisfies_the_rules(name: str) -> None:
 def kept(name: str, body: object) -> bool:
     """Return whether the body is accepted; if so, check that it keeps the rules."""
     try:
-        request = FORMATS[name].decode_request(json.dumps(body).encode(), {}, "m").canonical
+        request = TEXT_FACES[name].decode_request(json.dumps(body).encode(), {}, "m").canonical
     except UmgError:
         return False
     check(request)
