@@ -133,8 +133,8 @@ LEAST: dict[str, Json] = {row.name: row.body for row in FACES if row.body is not
 TEXT_CLIENTS = {row.name: row.client for row in FACES if row.client is not None}
 """All faces of text."""
 TEXT_FACES = {name: client for name, client in TEXT_CLIENTS.items() if name in protocols_of(Kind.TEXT)}
-"""Faces of text whose format providers have, too, so that the product decodes their answers. Tests read those of the
-others by a function of their own.
+"""Faces of text whose format providers have, too, so that the product decodes their answers. The plain clients of the
+others read theirs.
 """
 EMBEDDING_FACES = tuple(row.name for row in FACES if row.kind is Kind.EMBEDDING)
 RERANK_FACES = tuple(row.name for row in FACES if row.kind is Kind.RERANKING)

@@ -2,7 +2,7 @@
 provider of each format.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from tests.support.providers.scenarios import (
     Call,
     Media,
 )
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FACES
 
 Pair = tuple[str, str]  # face, upstream
 
@@ -52,7 +52,9 @@ class Case:
     def dropped_header(self, face: str, upstream: str) -> str:
         """Return the value of x-umg-dropped in the caller's names."""
         entries = [entry.partition("=") for entry in self.dropped.get((face, upstream), "").split(", ")]
-        return ", ".join(f"{FORMATS[face].wire_path(name)}{mark}{instead}" for name, mark, instead in entries if name)
+        return ", ".join(
+            f"{TEXT_FACES[face].wire_path(name)}{mark}{instead}" for name, mark, instead in entries if name
+        )
 
     def expected(self, face: str, upstream: str, *, stream: bool) -> Answer:
         """Return the answer that the caller receives."""
@@ -93,6 +95,20 @@ def _in_native(answer: Answer) -> Answer:
     return replace(answer, text=answer.text + answer.refusal, refusal="", finish=finish)
 
 
+def _in_ollama(answer: Answer) -> Answer:
+    answer = _in_native(answer)
+    finish = "STOP" if answer.finish == "TOOL_CALLS" else answer.finish
+    return replace(answer, notice="", finish=finish, usage=(answer.usage[0], 0, answer.usage[2], 0))
+
+
+def _in_cohere(answer: Answer) -> Answer:
+    finish = answer.finish
+    if finish in ("REFUSAL", "CONTENT_FILTER"):
+        finish = "STOP" if answer.refusal and finish == "REFUSAL" else "ERROR"
+    text, usage = answer.text + answer.refusal, (*answer.usage[:3], 0)
+    return replace(answer, text=text, refusal="", notice="", finish=finish, usage=usage)
+
+
 # The parts of an answer that each face can express (docs/fields.md, the values of FinishReason and the rows of
 # Part.refusal and Candidate.finish_message).
 EXPRESSED: dict[str, Callable[[Answer], Answer]] = {
@@ -100,6 +116,9 @@ EXPRESSED: dict[str, Callable[[Answer], Answer]] = {
     "responses": _in_chat,
     "messages": _in_messages,
     "native": _in_native,
+    "ollama_chat": _in_ollama,
+    "ollama_generate": _in_ollama,
+    "cohere": _in_cohere,
 }
 FINISH_WORDS: dict[str, dict[str, str]] = {
     "chat": {
@@ -161,6 +180,13 @@ THINKING: dict[Pair, str] = {
     ("chat", "converse"): "reasoning.effort=budget_tokens 2400",
     ("responses", "converse"): "reasoning.summary, reasoning.effort=budget_tokens 2400",
     ("native", "converse"): "reasoning.budget_tokens=1025",
+    ("cohere", "chat"): "reasoning.budget_tokens=effort low",
+    ("cohere", "responses"): "reasoning.budget_tokens=effort low",
+    **{
+        (face, upstream): f"reasoning.mode{instead}"
+        for face in ("ollama_chat", "ollama_generate")
+        for upstream, instead in (("chat", ""), ("responses", "=effort medium"), ("native", "=budget -1"))
+    },
 }
 NO_NAME, NO_NAME_NOR_STRICT = (
     "response_format.json_schema.name",
@@ -230,7 +256,7 @@ CASES = [
         by_upstream={name: {"finish": "STOP_SEQUENCE"} for name in ("messages", "responses", "converse")},
         ends_early=frozenset({"responses"}),
         by_face={"responses": {"text": STOPPED, "finish": "STOP"}},  # its clients cannot request one
-        dropped={(face, "responses"): "stop_sequences=by the gateway" for face in ("chat", "messages", "native")},
+        dropped={(face, "responses"): "stop_sequences=by the gateway" for face in EXPRESSED if face != "responses"},
     ),
     case("length", answer(SHORT, finish="LENGTH"), limit=20),
     case(
@@ -264,6 +290,20 @@ SDK_CASES = [case for case in CASES if not case.request.stored]
 """Cases of every SDK with a provider of its own format."""
 
 ONLY = {"parallel, by the id of the response": ("responses",)}
+WITHOUT_PARTS = {"file": "a PDF", "citations": "a web search", "forced": "the choice of one tool"}
+"""Case -> part of its request that the formats of callers alone do not have."""
+UNSAYABLE: Mapping[str, Collection[str]] = {
+    "cohere": WITHOUT_PARTS,
+    "ollama_chat": (*WITHOUT_PARTS, "required"),
+    "ollama_generate": (*WITHOUT_PARTS, *(case.id for case in CASES if case.request.tools or case.request.history)),
+}
+"""Face -> cases that its format cannot request."""
+
+
+def sayable(case: Case, face: str) -> bool:
+    """Return whether the format of a face can request a case."""
+    return face in ONLY.get(case.id, EXPRESSED) and case.id not in UNSAYABLE.get(face, ())
+
 
 VISIBLE_REASONING = case(
     "thinking-tools, visible",

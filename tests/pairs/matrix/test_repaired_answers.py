@@ -9,8 +9,8 @@ import pytest_asyncio
 
 from tests.pairs.table import every_face
 from tests.support.callers.http_caller import HttpAnswer
-from tests.support.callers.http_caller import events as events_of
 from tests.support.callers.requests import Request
+from tests.support.callers.text_format_clients import events as events_of
 from tests.support.recorded_gateway import RecordedGateway, event_stream, recorded_gateway
 from umg_grpc.v1 import pb
 

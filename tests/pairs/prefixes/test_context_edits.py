@@ -15,7 +15,8 @@ import pytest_asyncio
 from tests.pairs.prefixes.conversations import TURNS
 from tests.pairs.prefixes.test_prefixes import without_marks
 from tests.pairs.table import ROOTS, strict_fake
-from tests.support.callers.http_caller import HttpCaller, events
+from tests.support.callers.http_caller import HttpCaller
+from tests.support.callers.text_format_clients import events
 from tests.support.gateways import running
 from tests.support.providers.strict_providers import KEY, Provider, text_provider
 from umg_grpc.service.conversations.conversation_edits import CLEARED

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from tests.pairs.table import TEXT_FACES
+from tests.pairs.table import TEXT_CLIENTS
+from tests.support.callers.format_free_answers import Answer, canonical_answer
 from tests.support.callers.requests import Json, Request, Turn
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -29,11 +30,18 @@ class HttpAnswer:
     @property
     def json(self) -> Json:
         """The answer as one JSON body, aggregated if it was streamed."""
-        return TEXT_FACES[self.face].aggregate(events(self.body)) if self.stream else json.loads(self.body)
+        client = TEXT_CLIENTS[self.face]
+        return client.aggregate(client.pieces(self.body)) if self.stream else json.loads(self.body)
 
     @property
     def turn(self) -> Turn:
-        return TEXT_FACES[self.face].turn(self.json)
+        return TEXT_CLIENTS[self.face].turn(self.json)
+
+    @property
+    def answer(self) -> Answer:
+        """The answer, independent of the format: as its client reads it, else as the gateway's own decoder does."""
+        read = TEXT_CLIENTS[self.face].read
+        return canonical_answer(self.canonical) if read is None else read(self.json)
 
     @property
     def canonical(self) -> pb.GenerateResponse:
@@ -54,16 +62,7 @@ class HttpAnswer:
     @property
     def is_error(self) -> bool:
         """Whether the body has the form of the format's errors."""
-        return TEXT_FACES[self.face].is_error(self.body)
-
-
-def events(stream: bytes) -> list[Json]:
-    """Return the JSON of the data lines of a stream, without its end marker."""
-    return [
-        json.loads(line[5:])
-        for line in stream.decode().split("\n")
-        if line.startswith("data:") and line != "data: [DONE]"
-    ]
+        return TEXT_CLIENTS[self.face].is_error(self.body)
 
 
 def decode_stream(face: str, frames: list[bytes], request: pb.GenerateRequest) -> list[pb.StreamGenerateResponse]:
@@ -96,10 +95,12 @@ class HttpCaller:
     ) -> HttpAnswer:
         """Send a body unchanged, and return the answer. `face`: name of its format."""
         data = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
-        sent = {"content-type": "application/json", **TEXT_FACES[face].credentials(self.key), **headers}
-        url = self.url + TEXT_FACES[face].path(model, stream)
+        client = TEXT_CLIENTS[face]
+        sent = {"content-type": "application/json", **client.credentials(self.key), **headers}
+        url = self.url + client.path(model, stream)
         async with self.session.post(url, data=io.BytesIO(data), headers=sent) as response:
-            streamed = response.content_type == "text/event-stream"
+            streamed = response.content_type == client.stream_type
+            assert streamed or response.content_type == "application/json"
             received = {name.lower(): value for name, value in response.headers.items()}
             return HttpAnswer(face, response.status, received, await response.read(), streamed)
 
@@ -109,7 +110,7 @@ class HttpCaller:
         """Send a request in a format (`face`), and return the answer. `previous`: the answer whose tool calls the
         caller has run.
         """
-        body = TEXT_FACES[face].body(request, model, previous, stream=stream)
+        body = TEXT_CLIENTS[face].body(request, model, previous, stream=stream)
         answer = await self.send(face, model, body, stream=stream, **headers)
         assert answer.status != 200 or answer.stream == stream
         return answer

@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import json
 from typing import Any
 
 from tests.support.callers.format_free_answers import Answer
@@ -19,9 +20,10 @@ def encode_chat(request: Request, model: str, previous: Turn | None = None) -> J
         question["images"] = [base64.b64encode(request.image).decode()]
     messages.append(question)
     if previous:
-        messages.append(previous.content)
+        messages.append(previous.content if not request.strips_unknown else _stripped(previous.content))
         messages += [
-            {"role": "tool", "tool_name": name, "content": RESULTS[name], **({"tool_call_id": id_} if id_ else {})}
+            {"role": "tool", "tool_name": name, "content": RESULTS[name]}
+            | ({} if request.strips_unknown else {"tool_call_id": id_})
             for id_, name in previous.calls
         ]
     body: Json = {"model": model, "messages": messages, **_options(request)}
@@ -29,6 +31,12 @@ def encode_chat(request: Request, model: str, previous: Turn | None = None) -> J
         declared = [{"name": name, "description": name, "parameters": request.schemas[name]} for name in request.tools]
         body["tools"] = [{"type": "function", "function": function} for function in declared]
     return body
+
+
+def _stripped(message: Json) -> Json:
+    """Return a message without the ids of its calls, as the client in Python sends it back."""
+    calls = [call["function"] for call in message["tool_calls"]]
+    return message | {"tool_calls": [{"function": {key: call[key] for key in ("name", "arguments")}} for call in calls]}
 
 
 def encode_generate(request: Request, model: str, previous: Turn | None = None) -> Json:
@@ -53,6 +61,11 @@ def _options(request: Request) -> Json:
     return found
 
 
+def lines(stream: bytes) -> list[Json]:
+    """Return the JSON of the lines of a stream, as the client in Python splits them."""
+    return [json.loads(line) for line in stream.decode().splitlines()]
+
+
 def aggregate(lines: list[Json]) -> Json:
     """Aggregate the lines of a stream as callers do: texts and calls of all lines, and the rest of the last."""
     *pieces, answer = copy.deepcopy(lines)
@@ -69,17 +82,9 @@ def aggregate(lines: list[Json]) -> Json:
     return answer
 
 
-def turn_of(answer: Json, *, strips: bool = False) -> Turn:
-    """Return the turn that a caller sends back. `strips`: without the ids of calls, as the client in Python does."""
-    message = dict(answer["message"])
-    calls = tuple((call["id"], call["function"]["name"]) for call in message.get("tool_calls", ()))
-    if strips and calls:
-        message["tool_calls"] = [
-            {"function": {name: call["function"][name] for name in ("name", "arguments")}}
-            for call in message["tool_calls"]
-        ]
-        calls = tuple(("", name) for _, name in calls)
-    return Turn(message, calls)
+def turn_of(answer: Json) -> Turn:
+    message = answer["message"]
+    return Turn(message, tuple((call["id"], call["function"]["name"]) for call in message.get("tool_calls", ())))
 
 
 def answer_of(answer: Json) -> Answer:

@@ -30,7 +30,7 @@ class Request:
     file: bytes = b""  # application/pdf
     schemas: Mapping[str, Any] = field(default_factory=lambda: TOOLS)  # schemas of the tools' arguments
     stored: bool = False  # responses: continues by the id of the response; else by its items
-    strips_unknown: bool = False  # chat: sends back only the fields that the format's document has
+    strips_unknown: bool = False  # chat, ollama_chat: sends back only the fields that clients keep
     visible_reasoning: bool = False  # chat: selects visible reasoning, which `reasoning_effort` does not
 
 

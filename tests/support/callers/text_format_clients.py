@@ -12,7 +12,17 @@ from tests.support.callers import (
     ollama_http_client,
     responses_http_client,
 )
+from tests.support.callers.format_free_answers import Answer
 from tests.support.callers.requests import Json, Request, Turn
+
+
+def events(stream: bytes) -> list[Json]:
+    """Return the JSON of the data lines of a stream, without its end marker."""
+    return [
+        json.loads(line[5:])
+        for line in stream.decode().split("\n")
+        if line.startswith("data:") and line != "data: [DONE]"
+    ]
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,12 @@ class TextClient:
     streaming: Json  # fields of a body that select a streamed answer
     error_fields: tuple[set[str], set[str]]  # members of the body, of its error; none of an error that is a text
     whole: Json = field(default_factory=dict)  # fields of a body that select an answer that is not streamed
+    read: Callable[[Json], Answer] | None = None
+    """Reader of an answer; None for a format that providers have, too, which the gateway's own decoder reads."""
+    pieces: Callable[[bytes], list[Json]] = events  # stream -> its events, or its lines
+    stream_type: str = "text/event-stream"
+    uncarried: str = ""
+    """Fields of each body that no provider has, as `x-umg-dropped` reports them."""
 
     def body(self, request: Request, model: str, previous: Turn | None = None, *, stream: bool = False) -> Json:
         """Return the body of a request. `previous`: the answer whose tool calls the caller has run."""
@@ -80,6 +96,7 @@ COHERE = TextClient(
     cohere_http_client.turn_of,
     {"stream": True},
     ({"message", "error"}, {"message", "type", "param", "code"}),
+    read=cohere_http_client.answer_of,
 )
 OLLAMA_CHAT = TextClient(
     lambda *_: "/api/chat",
@@ -90,6 +107,10 @@ OLLAMA_CHAT = TextClient(
     {},
     ({"error"}, set()),
     {"stream": False},
+    read=ollama_http_client.answer_of,
+    pieces=ollama_http_client.lines,
+    stream_type="application/x-ndjson",
+    uncarried="options.num_ctx, keep_alive",
 )
 OLLAMA_GENERATE = replace(OLLAMA_CHAT, path=lambda *_: "/api/generate", encode=ollama_http_client.encode_generate)
 NATIVE = TextClient(

@@ -11,7 +11,7 @@ from hypothesis import given
 from pydantic import TypeAdapter
 
 from tests.support.callers.cohere_http_client import aggregate
-from tests.support.callers.http_caller import events as events_of
+from tests.support.callers.text_format_clients import events as events_of
 from tests.unit.wire.chat import strategies as chat
 from tests.unit.wire.laws import modest
 from tests.unit.wire.messages import strategies as messages
