@@ -36,6 +36,13 @@ INPUTS = {
     "supports_audio_input": "audio",
     "supports_video_input": "video",
 }
+ABILITIES = {
+    "supports_function_calling": "tools",
+    "supports_parallel_function_calling": "parallel_tools",
+    "supports_web_search": "search",
+    "supports_reasoning": "reasoning",
+    **INPUTS,
+}
 ENDPOINTS = {"/v1/chat/completions": "chat", "/v1/responses": "responses"}
 
 
@@ -43,9 +50,11 @@ def model_rows(cost_map: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
     """Return the rows about models of the cost map, sorted by vendor and model.
 
     Of several keys for one model and vendor (regions, prefixes) the shortest decides. A dated model without facts of
-    its own has no row, since it is found without its date.
+    its own has no row, since it is found without its date. Abilities alone make no row: one without other facts would
+    hide the common facts of its series.
     """
     rows: dict[tuple[str, str], dict[str, Any]] = {}
+    abilities: dict[tuple[str, str], dict[str, Any]] = {}
     for key in sorted(cost_map, key=lambda key: (len(key), key)):
         entry = cost_map[key]
         vendor = MODEL_VENDORS.get(entry.get("litellm_provider", ""))
@@ -56,8 +65,9 @@ def model_rows(cost_map: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]
             vendor = "bedrock-anthropic"
         if facts := dict(_facts(entry)):
             rows.setdefault((vendor, model), facts)
+            abilities.setdefault((vendor, model), _abilities(entry))
     return [
-        {"model": model, "vendor": vendor} | facts
+        {"model": model, "vendor": vendor} | facts | abilities[vendor, model]
         for (vendor, model), facts in sorted(rows.items())
         if not any(rows.get((vendor, other)) == facts for other in spellings(model)[1:])
     ]
@@ -82,6 +92,12 @@ def _facts(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "endpoints", endpoints
     if "supported_modalities" in entry:
         yield "inputs", sorted(_inputs(entry))
+
+
+def _abilities(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fact about the abilities of an entry; empty without any."""
+    found = sorted(name for flag, name in ABILITIES.items() if entry.get(flag))
+    return {"abilities": found} if found else {}
 
 
 def _inputs(entry: Mapping[str, Any]) -> set[str]:

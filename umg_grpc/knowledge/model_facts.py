@@ -16,6 +16,9 @@ Value = TypeVar("Value")
 Endpoint = Literal["chat", "responses"]
 """OpenAI's two formats of texts, of which a model may have one only."""
 
+Ability = Literal["tools", "parallel_tools", "search", "reasoning", "image", "file", "audio", "video"]
+"""Something that a model does besides texts, or a kind of media that it reads."""
+
 EFFORT_ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """All efforts, lowest first."""
 SAMPLING_ORDER: tuple[Sampling, ...] = ("never", "without_reasoning", "one", "all")
@@ -59,6 +62,8 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     endpoints: frozenset[Endpoint] | None = None
     inputs: frozenset[str] | None = None
     """Kinds of media in a prompt: `image`, `file`, `audio`, `video`."""
+    abilities: frozenset[Ability] | None = None
+    """Abilities that are known, for lists of models alone: nothing is refused or left out for one that is missing."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     retired: str | None = None
@@ -114,6 +119,7 @@ def in_common(models: Sequence[ModelFacts]) -> ModelFacts:
         chat_tools=_combined((each.chat_tools for each in models), partial(_first_of, CHAT_TOOLS_ORDER)),
         endpoints=_combined((each.endpoints for each in models), _shared),
         inputs=_combined((each.inputs for each in models), _shared),
+        abilities=_combined((each.abilities for each in models), _shared),
         input_tokens=_combined((each.input_tokens for each in models), min),
         output_tokens=_combined((each.output_tokens for each in models), min),
         cache_min_tokens=_combined((each.cache_min_tokens for each in models), max),

@@ -1,7 +1,7 @@
 """Public models: models as callers name them, with their properties and their description for the list of models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 
 from umg_grpc.config import Channel, Config
@@ -9,8 +9,11 @@ from umg_grpc.config.fallbacks import fallbacks_of
 from umg_grpc.config.file_sections import Fallbacks, ModelLimits
 from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix, family_model
+from umg_grpc.knowledge.known_descriptions import describe_known
+from umg_grpc.knowledge.known_models import find
 from umg_grpc.knowledge.prices import FREE, Prices, price_list
 from umg_grpc.knowledge.retirements import WARNING_DAYS
+from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.operations import ROWS
 from umg_grpc.routing.channel_target import Target, formats_of, is_own
 from umg_grpc.routing.model_prices import stated_prices
@@ -26,7 +29,11 @@ class PublicModel:
     family: str
     """Family of the model, by which its special rules are found; "" for none."""
     described: pb.Model
-    """Description for the list of models. Shared by all calls: it must not be modified."""
+    """Description by the catalogue and the config. Shared by all calls: it must not be modified."""
+    listed: pb.Model
+    """Description for the list of models: `described`, with the limits and capabilities of public data where it has
+    none. They are no part of `described`, whose limits bound the costs of calls.
+    """
     tokenizer: str | None
     """Name of the tokenizer that counts its tokens; None for the tokenizer of its family."""
     hedge: float | None = None
@@ -62,10 +69,13 @@ def public_model(config: Config, model: str, targets: Sequence[Target], today: d
     described, info = _build_description(config, model, family, targets), config.models.get(model)
     if today is not None and (info is None or not info.described.HasField("retire_time")):
         _describe_retirement(described, targets, today, keeps_lifecycle=info is not None and info.described.lifecycle)
-    prices, fallbacks = price_list(described.prices), fallbacks_of(config.fallbacks, model)
+    listed, prices = _completed(described, targets), price_list(described.prices)
+    made = PublicModel(
+        model, family, described, listed, None, prices=prices, fallbacks=fallbacks_of(config.fallbacks, model)
+    )
     if info is None:
-        return PublicModel(model, family, described, tokenizer=None, prices=prices, fallbacks=fallbacks)
-    return PublicModel(model, family, described, info.tokenizer, info.hedge, info.cache, prices, info.limits, fallbacks)
+        return made
+    return replace(made, tokenizer=info.tokenizer, hedge=info.hedge, cache=info.cache, limits=info.limits)
 
 
 def rules_of(model: str, family: str, targets: Sequence[Target]) -> FamilyModel:
@@ -80,9 +90,9 @@ def under_name(model: PublicModel, name: str) -> pb.Model:
     may be shared by all calls: it must not be modified.
     """
     if name == model.id:
-        return model.described
+        return model.listed
     renamed = pb.Model()
-    renamed.CopyFrom(model.described)
+    renamed.CopyFrom(model.listed)
     if renamed.display_name == renamed.id:
         renamed.display_name = name
     renamed.id = name
@@ -122,6 +132,20 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
             capabilities.max_reasoning_tokens or rules_of(model, family, targets).largest_budget
         )
     return described
+
+
+def _completed(described: pb.Model, targets: Sequence[Target]) -> pb.Model:
+    """Return a description with the limits and capabilities that are known of the providers' ids, where it has none. A
+    model that generates no text is returned as it is, as is one of the gateway's own channels.
+    """
+    served = [target for target in targets if not is_own(target.channel)]
+    if pb.MODEL_OPERATION_GENERATE not in described.operations or len(served) < len(targets):
+        return described
+    known = describe_known([find(target.model, vendor_of(target.channel.base_url)).facts for target in served])
+    for field, _ in described.ListFields():  # replaces whole fields: lists are not merged
+        known.ClearField(field.name)  # type: ignore[arg-type]  # its stub lists the names
+    known.MergeFrom(described)
+    return known
 
 
 def _describe_retirement(

@@ -159,6 +159,7 @@ def test_every_fact_can_be_inherited_except_those_of_one_model() -> None:
         "chat_tools": "always",
         "endpoints": frozenset({"chat"}),
         "inputs": frozenset({"image"}),
+        "abilities": frozenset({"tools"}),
         "input_tokens": 1,
         "output_tokens": 1,
         "cache_min_tokens": 1,

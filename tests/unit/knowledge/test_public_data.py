@@ -25,7 +25,7 @@ ENTRIES = [
     Entry(
         "flags of levels",
         {"supports_reasoning": True, "supports_none_reasoning_effort": True, "supports_low_reasoning_effort": False},
-        {"efforts": ["none", "medium", "high"]},
+        {"efforts": ["none", "medium", "high"], "abilities": ["reasoning"]},
     ),
     Entry("flags that are all false", {"supports_reasoning": True, "supports_minimal_reasoning_effort": False}),
     Entry("always on", {"thinking_always_on": True, "thinking_on_by_default": True}, {"thinking": "always"}),
@@ -41,6 +41,8 @@ ENTRIES = [
     Entry("pictures alone", {"supported_modalities": ["image"], "supports_pdf_input": False}, {"inputs": ["image"]}),
     Entry("texts alone", {"supported_modalities": ["text"]}, {"inputs": []}),
     Entry("a kind without its list", {"supports_vision": True}),
+    Entry("abilities", {"max_output_tokens": 3, "supports_function_calling": True, "supports_vision": True, "supports_web_search": False}, {"output_tokens": 3, "abilities": ["image", "tools"]}),
+    Entry("abilities alone", {"supports_function_calling": True}),
 ]  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def test_facts_in_common_are_accepted_by_each_model_of_the_series(series: Series
             if value is None or shared is None:
                 continue
             match name:
-                case "efforts" | "endpoints" | "inputs":
+                case "efforts" | "endpoints" | "inputs" | "abilities":
                     assert set(shared) <= set(value)
                 case "rejects" | "rejects_beside_reasoning":
                     assert shared >= value

@@ -1,0 +1,45 @@
+"""Descriptions of models for the lists of models, made of the facts that are known by their ids.
+
+Pure: no I/O and no clock.
+"""
+
+from collections.abc import Sequence
+
+from umg_grpc.knowledge.model_facts import ModelFacts, in_common
+from umg_grpc.v1 import pb
+
+MEDIA = ("image", "file", "audio", "video")
+
+
+def describe_known(models: Sequence[ModelFacts]) -> pb.Model:
+    """Return the description of a model that one or more providers serve: its limits and capabilities, as far as they
+    are known. `models`: its facts at each of them, of which the common ones are described.
+    """
+    facts = models[0] if len(models) == 1 else in_common(models)
+    abilities = facts.abilities or frozenset()
+    media = abilities if facts.inputs is None else facts.inputs
+    capabilities = pb.ModelCapabilities(
+        input_modalities=[kind for kind in MEDIA if kind in media],
+        tools="tools" in abilities,
+        parallel_tools="parallel_tools" in abilities,
+        structured_output=facts.json_schema is True,
+        search="search" in abilities,
+        reasoning=_reasoning_control(facts),
+        min_cached_tokens=facts.cache_min_tokens,
+    )
+    described = pb.Model(input_token_limit=facts.input_tokens, output_token_limit=facts.output_tokens)
+    if capabilities.ByteSize():
+        capabilities.output_modalities.append("text")
+        described.capabilities.CopyFrom(capabilities)
+    return described
+
+
+def _reasoning_control(facts: ModelFacts) -> "pb.ReasoningControl.ValueType":
+    if facts.thinking == "never":
+        return pb.REASONING_CONTROL_UNSPECIFIED
+    if any(effort != "none" for effort in facts.efforts or ()):
+        return pb.REASONING_CONTROL_LEVEL
+    if facts.budgets:
+        return pb.REASONING_CONTROL_BUDGET
+    reasons = facts.thinking is not None or "reasoning" in (facts.abilities or ())
+    return pb.REASONING_CONTROL_SWITCH if reasons else pb.REASONING_CONTROL_UNSPECIFIED
