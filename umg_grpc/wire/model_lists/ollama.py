@@ -13,6 +13,7 @@ DEFAULT_TAG = ":latest"
 SETTINGS = ("temperature", "top_p", "top_k")
 OPERATIONS = {pb.MODEL_OPERATION_GENERATE: "completion", pb.MODEL_OPERATION_EMBED: "embedding"}
 """Operation -> capability; other operations have no path in this API."""
+UNDESCRIBED = pb.ModelCapabilities(tools=True)
 
 
 def decode_query(_: Query) -> pb.ListModelsRequest:
@@ -88,12 +89,17 @@ def _details(model: pb.Model) -> JsonObject:
 def _model_info(model: pb.Model) -> JsonObject:
     """Return the known properties by the vendor's names, in which the architecture is the first part."""
     architecture = model.family or "unknown"
-    info: JsonObject = {"general.architecture": architecture, "general.basename": model.display_name or model.id}
+    info: JsonObject = {"general.architecture": architecture, "general.basename": _basename(model)}
     if model.HasField("input_token_limit"):
         info[f"{architecture}.context_length"] = model.input_token_limit
     if model.embedding.default_dimensions:
         info[f"{architecture}.embedding_length"] = model.embedding.default_dimensions
     return info
+
+
+def _basename(model: pb.Model) -> str:
+    """Return the name that editors show, without the tag that `encode_list` adds."""
+    return (model.display_name or model.id).removesuffix(DEFAULT_TAG)
 
 
 def _parameters(model: pb.Model) -> str:
@@ -104,7 +110,10 @@ def _parameters(model: pb.Model) -> str:
 
 
 def _capabilities(model: pb.Model) -> list[str]:
-    known = model.capabilities
+    """Return the vendor's words for the abilities of a model. One whose capabilities are unknown has `tools`: without
+    the word editors offer it no tools, or not at all, and the gateway refuses tools for no model.
+    """
+    known = model.capabilities if model.HasField("capabilities") else UNDESCRIBED
     given = [name for operation, name in OPERATIONS.items() if operation in model.operations]
     if pb.MODEL_OPERATION_GENERATE in model.operations:
         given += ["tools"] if known.tools else []

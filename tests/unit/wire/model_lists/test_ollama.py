@@ -70,8 +70,18 @@ def test_a_shown_model_has_the_properties_of_the_catalogue() -> None:
 
 def test_unknown_properties_are_left_out() -> None:
     found = shown(UNKNOWN)
-    assert (found.capabilities, found.parameters) == (["completion"], "")
+    assert (found.capabilities, found.parameters) == (["completion", "tools"], "")
     assert not any(name.endswith("context_length") for name in found.modelinfo or {})
+
+
+def test_a_model_that_is_known_to_call_no_tools_has_none() -> None:
+    plain = pb.Model(operations=UNKNOWN.operations, capabilities=pb.ModelCapabilities(output_modalities=["text"]))
+    assert shown(plain).capabilities == ["completion"]
+
+
+def test_the_name_that_editors_show_has_no_tag() -> None:
+    tagged = pb.Model(id="gpt-x:latest", display_name="gpt-x:latest", operations=UNKNOWN.operations)
+    assert (shown(tagged).modelinfo or {})["general.basename"] == "gpt-x"
 
 
 def test_a_model_of_vectors_is_one() -> None:
