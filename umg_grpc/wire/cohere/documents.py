@@ -65,7 +65,8 @@ def encode_source(citation: pb.Citation, documents: Sequence[pb.MediaPart]) -> J
     """
     if citation.HasField("web"):
         address = citation.web.url
-        page: JsonObject = {"id": address, TITLE: citation.title, "url": address}
+        # clients require a text, also of a page of which nothing is quoted (@ai-sdk/cohere 4.0.52)
+        page: JsonObject = {"id": address, TITLE: citation.title, "url": address, TEXT: citation.cited_text}
         return {"type": "document", "id": address, "document": page}
     index = citation.document.document_index
     if not citation.HasField("document") or not 0 <= index < len(documents):

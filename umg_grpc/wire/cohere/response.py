@@ -45,9 +45,8 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
         "id": response.response_id,
         "finish_reason": finish_name(candidate.finish_reason, calls=bool(encoder.calls), refused=has_refusal),
         "message": message,
+        "usage": encode_usage(response.usage),  # also if it is not known: clients require it
     }
-    if response.HasField("usage"):
-        body["usage"] = encode_usage(response.usage)
     if encoder.logprobs:
         body["logprobs"] = encoder.logprobs
     return msgspec.json.encode(body)

@@ -113,7 +113,8 @@ class StreamEncoder:
             return b""
         frames = list(self._start())
         self._closed = True
-        return b"".join([*frames, self._end({"error": error.message, "finish_reason": "ERROR"})])
+        usage = encode_usage(self._usage or pb.Usage())  # clients require it
+        return b"".join([*frames, self._end({"error": error.message, "finish_reason": "ERROR", "usage": usage})])
 
     def _end(self, delta: JsonObject) -> bytes:
         return _frame("message-end", {"id": self._response_id, "delta": delta})

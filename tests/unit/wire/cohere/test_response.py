@@ -30,7 +30,11 @@ DOCUMENTS = json.dumps(
 ).encode()
 REQUEST = COHERE.decode_request(DOCUMENTS, {}).canonical
 DOCUMENT_B = {"type": "document", "id": "b", "document": {"id": "b", "title": "T", "text": "two"}}
-PAGE = {"type": "document", "id": "https://a", "document": {"id": "https://a", "title": "A", "url": "https://a"}}
+PAGE = {
+    "type": "document",
+    "id": "https://a",
+    "document": {"id": "https://a", "title": "A", "url": "https://a", "text": "seen"},
+}
 
 
 def text(value: str, *citations: pb.Citation) -> pb.Part:
@@ -88,7 +92,7 @@ class Case:
     finish: str = "COMPLETE"
 
 
-WEB = pb.Citation(start_index=3, end_index=5, title="A", web=pb.WebSource(url="https://a"))
+WEB = pb.Citation(start_index=3, end_index=5, title="A", cited_text="seen", web=pb.WebSource(url="https://a"))
 OF_B = pb.Citation(cited_text="two", document=pb.DocumentSource(document_index=1))
 OF_NONE = pb.Citation(document=pb.DocumentSource(document_index=7))
 
@@ -221,6 +225,8 @@ def test_a_failed_stream_ends_with_the_error() -> None:
     assert encoder.feed(pb.StreamGenerateResponse(events=[event(0, text_delta="b")])) + encoder.close() == b""
     *_, last = events_of(begun + failed)
     EVENT.validate_python(last)
+    usage = last["delta"].pop("usage")
+    assert usage["tokens"] == {"input_tokens": 0, "output_tokens": 0}  # @ai-sdk/cohere 4.0.52 requires it
     assert last["delta"] == {"error": "the stream broke off", "finish_reason": "ERROR"}
 
 
