@@ -381,7 +381,9 @@ def unnamed_deployment(path: str) -> str:
 def without_slash(path: str) -> str:
     """Return the path without trailing slashes if a route has that path; otherwise ""."""
     bare = path.rstrip("/")
-    return bare if bare != path and any(row.path == bare for row in ROUTES) else ""
+    if bare == path:
+        return ""
+    return bare if any(row.path == bare for row in ROUTES) or model_call_route("POST", bare) is not None else ""
 
 
 def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:

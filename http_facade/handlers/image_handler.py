@@ -83,16 +83,21 @@ class GenerateImage:
 
     async def _read(self, exchange: Exchange) -> ImageRequest:
         codec, headers, deployment = self._codec, exchange.request.headers, exchange.deployment
+        # all clients of Azure read the bodies of SDKs
+        default = ClientShape.SDK if deployment and HEADER not in headers else None
+
+        def shape() -> ClientShape:
+            return codec.shape or default or client_shape(headers)
 
         def decode(body: bytes, source_headers: Mapping[str, str], _: str) -> ImageRequest:
             canonical, notes = codec.decode_request(body, source_headers)
-            return ImageRequest(canonical, notes, codec.wants_stream(body), codec.shape or client_shape(headers))
+            return ImageRequest(canonical, notes, codec.wants_stream(body), shape())
 
         def decode_form(body: bytes, content_type: str) -> ImageRequest:
             if codec.decode_form is None:
                 raise ValueError(f"{codec.name} has no forms")
             (canonical, notes), stream = codec.decode_form(form_of_model(parse_form(body, content_type), deployment))
-            return ImageRequest(canonical, notes, stream, codec.shape or client_shape(headers))
+            return ImageRequest(canonical, notes, stream, shape())
 
         return await self._bodies.read(exchange, decode, None if codec.decode_form is None else decode_form)
 

@@ -83,6 +83,7 @@ BAD = [
     Bad("no deployment", "/openai/deployments/chat/completions", 404, "call /openai/deployments/{deployment}/chat/completions"),
     Bad("speech", path_of("m", "audio/speech"), 404, "the further deployments API, which this gateway does not serve"),
     Bad("text completions", path_of("m", "completions"), 404, "further deployments API"),
+    Bad("a slash too many", path_of("m") + "/", 404, "call /openai/deployments/m/chat/completions, without the slash"),
     Bad("a list of deployments", "/openai/deployments", 404, "further deployments API"),
 ]  # fmt: skip
 

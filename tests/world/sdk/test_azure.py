@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import aiohttp
 import openai
 import pytest
 import pytest_asyncio
@@ -148,6 +149,18 @@ async def test_images_are_made_and_edited(gateway: Running) -> None:
     async with waiting(gateway, azure_deployment=C) as client:
         edited = await client.images.edit(prompt=PROMPT, image=("a.png", WIDE, "image/png"))
         assert edited.data
+
+
+@pytest.mark.parametrize(("headers", "member"), [({}, "created"), ({"x-umg-shape": "documented"}, "code")])
+async def test_a_client_without_an_sdk_reads_the_vendors_body_of_images(
+    headers: dict[str, str], member: str, gateway: Running
+) -> None:
+    url = f"{gateway.url}/openai/deployments/{C}/images/generations?api-version={VERSION}"
+    sent = {"api-key": gateway.key, **headers}
+    async with aiohttp.ClientSession(headers=sent) as client, client.post(url, json={"prompt": PROMPT}) as answer:
+        body = await answer.json()
+    assert member in body
+    assert (body["data"] if member == "created" else body["data"]["data"])[0]["b64_json"]
 
 
 async def test_the_plain_client_calls_the_paths_of_the_new_api(gateway: Running) -> None:
