@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from types import MappingProxyType
 
+import msgspec
+
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import ProviderRefusal
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks
@@ -34,6 +36,8 @@ event loop: a few events, at the speed at which models generate them.
 """
 
 
+REFUSED = 400
+"""Status of a refusal that a provider states in a stream."""
 NOWHERE: Mapping[str, HttpChannel] = MappingProxyType({})
 
 
@@ -200,6 +204,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             if not exchange.done and not _is_stopped(decoder):
                 await exchange.finish()
         except UmgError as error:
+            self._keep_refusal(error)
             status, headers = (0, NO_HEADERS) if exchange is None else (response.status, response.headers)
             channel.record_failure(error, endpoint, self.encoded.path, status, headers)
             raise
@@ -240,6 +245,16 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         return error.with_refusal(
             ProviderRefusal(self.format.name, status, body_without_secrets(body), self.encoded.body)
         )
+
+    def _keep_refusal(self, error: UmgError) -> None:
+        """Add the refusal of the request that a provider stated in its stream, behind the status 200, so that the
+        request can be mended as after a refusal by status.
+        """
+        if error.refusal is None and error.reason == pb.ERROR_REASON_UPSTREAM_REJECTED and error.facts is not None:
+            stated = msgspec.json.encode({"message": error.facts.message})
+            error.with_refusal(
+                ProviderRefusal(self.format.name, REFUSED, body_without_secrets(stated), self.encoded.body)
+            )
 
     def _decode_whole(self, body: bytes) -> pb.GenerateResponse:
         """Return the response in the body of a provider that ignored the request for a stream and sent a complete
