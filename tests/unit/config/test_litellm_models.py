@@ -185,6 +185,27 @@ def test_images_of_a_compatible_server_are_called_by_its_protocol_of_images() ->
     assert found.protocols == ("images",)
 
 
+NAMED: dict[str, tuple[dict[str, object], list[str]]] = {
+    "embeddings by their mode": ({"model": "azure/x", "info": {"mode": "embedding"}}, ["embed"]),
+    "embeddings by the model behind the name": ({"model": "azure/x", "info": {"base_model": "azure/text-embedding-3-large"}}, ["embed"]),
+    "images by their mode": ({"model": "azure/x", "info": {"mode": "image_generation"}}, ["images"]),
+    "embeddings by their id": ({"model": "azure/text-embedding-3-small", "info": {"mode": "embedding"}}, []),
+    "texts": ({"model": "azure/x", "info": {"mode": "chat"}}, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("deployment", "operations"), NAMED.values(), ids=NAMED)
+def test_a_name_of_the_account_keeps_the_operation_of_its_model(
+    deployment: dict[str, object], operations: list[str]
+) -> None:
+    made, _ = imported({"api_base": AZURE_BASE, "api_key": "k", **deployment})
+    models = made.sections.get("models", {})
+    assert isinstance(models, dict)
+    assert models.get("m", {}).get("capabilities", {}).get("operations", []) == operations
+    is_listed = any("model_info.mode" in note for note in made.lost)
+    assert is_listed == (not operations and "mode" in str(deployment))
+
+
 def test_foundry_has_two_addresses_and_its_own_header_of_keys() -> None:
     params = {"api_base": "https://r.services.ai.azure.com", "api_key": "k"}
     claude, other = channel(model="azure_ai/claude-opus-4-5", **params), channel(model="azure_ai/grok-4", **params)

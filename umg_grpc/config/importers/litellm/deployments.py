@@ -9,10 +9,13 @@ from umg_grpc.config.importers.imported_config import ImportedConfig, compact, m
 from umg_grpc.config.importers.litellm.channel_connections import Connection, connections
 from umg_grpc.config.importers.litellm.channel_names import Label
 from umg_grpc.config.importers.litellm.cloud_connections import cloud_connections
-from umg_grpc.config.importers.litellm.model_providers import source_model
+from umg_grpc.config.importers.litellm.model_providers import protocols_of, source_model
 from umg_grpc.config.importers.litellm.unconverted import Unconverted
 from umg_grpc.config.importers.source_config import SourceMapping
+from umg_grpc.knowledge.model_operations import known_operations
 from umg_grpc.knowledge.packages import PACKAGES
+from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.operations import SCOPES
 
 LIMITS: Mapping[str, str] = {
     "max_input_tokens": "input_tokens",
@@ -34,6 +37,8 @@ PRICES: Mapping[str, str] = {
 DETAILS: Mapping[str, str] = {"max_parallel_requests": "concurrency", "weight": "weight", "order": "priority"}
 """Parameter of a deployment -> key of a channel."""
 RATES = ("rpm", "tpm")
+USUAL_OPERATION = "generate"
+"""Scope of the operations of a model of which nothing is known."""
 ANY_PROVIDER = "*"
 """Pattern of the models of all providers."""
 PREFIXES = "LiteLLM reads the provider in a prefix of each id: add a pattern of each provider"
@@ -47,6 +52,8 @@ class Deployment:
     entry: SourceMapping
     params: SourceMapping
     info: SourceMapping
+    operation: str = ""
+    """Scope of the operations of the model, if neither its ids nor its channels show it."""
 
 
 @dataclass
@@ -84,6 +91,10 @@ class Models:
             self.made.lose(f"model `{public}`" + (f" ({written})" if written != public else ""), found)
             return
         details = self._details(deployment.params)
+        if any(_is_shown(deployment.operation, public, each) for each in found):
+            deployment.operation = ""
+        elif deployment.info.peek("mode"):
+            deployment.info.take("mode")
         for each in found:
             self._serve(each, details, each.public or public)
             if each.left:
@@ -138,6 +149,7 @@ class Models:
         model = source_model(written, provider, base, mode, base_model)
         if isinstance(model, str):
             return model
+        deployment.operation = model.operation
         if model.alias:
             newest = f"the newest model as of {PACKAGES['generated_models']}, {model.model}, is taken"
             self.made.lose(f"alias `{model.alias}` of `{deployment.public}`", newest)
@@ -198,6 +210,8 @@ class Models:
             price |= dict(_prices(settings))
             if settings is deployment.info:
                 can |= dict(_capabilities(settings))
+        if deployment.operation:
+            can["operations"] = [deployment.operation]
         price = {name: price[name] for name in PRICES.values() if name in price}
         for name, found in (("price", price), ("capabilities", can)):
             before = _stated(info, name)
@@ -208,6 +222,18 @@ class Models:
                     )
             if found:
                 info[name] = {**before, **found}
+
+
+def _is_shown(operation: str, public: str, found: Connection) -> bool:
+    """Return whether a model has the operations of a scope by its ids or channel, or as the usual ones."""
+    if operation in {"", USUAL_OPERATION}:
+        return True
+    preset, protocols = PROVIDERS.get(str(found.keys.get("provider"))), found.keys.get("protocols")
+    served = preset.protocols if preset is not None else protocols
+    if isinstance(served, list | tuple) and protocols_of(operation).issuperset(served):
+        return True
+    ids = (known_operations(public), known_operations(found.model))
+    return any(known is not None and not known.isdisjoint(SCOPES[operation]) for known in ids)
 
 
 def _is_address(base: str) -> bool:
