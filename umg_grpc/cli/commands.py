@@ -190,7 +190,7 @@ def check(
     from umg_grpc.process.local_model_check import check_local_models
     from umg_grpc.process.proxy_report import proxy_lines
     from umg_grpc.process.retired_model_report import retired_models
-    from umg_grpc.routing import REMEDY, Router, unpriced_models, unserved_models
+    from umg_grpc.routing import REMEDY, Router, uncalled_fallbacks, unpriced_models, unserved_models
     from umg_grpc.store import StoreError
 
     source = config or FROM_ENVIRONMENT
@@ -219,9 +219,9 @@ def check(
         print(f"{source}: proxy {line}")
     for line in retired_models(found, datetime.now(UTC).date()):
         print(f"{source}: warning: {line}")
-    for line in unserved_models(found):
-        print(f"{source}: warning: {line}")
     router = Router(found)
+    for line in (*unserved_models(found), *uncalled_fallbacks(found.fallbacks, router)):
+        print(f"{source}: warning: {line}")
     if unpriced := unpriced_models(router):
         refused = f"{_count(len(unpriced), 'model')} without a price, refused to keys with a budget"
         print(printable(f"{source}: warning: {refused}: {', '.join(unpriced)}; {REMEDY}"))

@@ -12,6 +12,7 @@ from umg_grpc.routing.channel_target import GENERATE, Target
 from umg_grpc.routing.model_prices import distinct, has_costs, is_priced
 from umg_grpc.routing.public_model import PublicModel, Resolved, under_name
 from umg_grpc.routing.router import VERBS, Explained, Router
+from umg_grpc.routing.uncalled_fallback_warnings import uncalled_fallbacks
 from umg_grpc.routing.unknown_model_names import model_not_found, similar_names
 from umg_grpc.routing.unpriced_report import REMEDY, is_unpriced, shortened, unpriced_models
 from umg_grpc.routing.unserved_model_warnings import unserved_models
@@ -36,6 +37,7 @@ __all__ = [
     "model_not_found",
     "shortened",
     "similar_names",
+    "uncalled_fallbacks",
     "under_name",
     "unpriced_models",
     "unserved_models",
