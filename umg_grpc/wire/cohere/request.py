@@ -83,10 +83,11 @@ def _decode_tools(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None
 def _decode_format(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
     if (wanted := chat.response_format) is None:
         return
-    if is_present(wanted.json_schema):
+    name = "json_schema" if is_present(wanted.json_schema) else "schema"
+    if is_present(schema_of := getattr(wanted, name)):
         if wanted.type == "text":
-            raise invalid("response_format.json_schema", "`text` takes none; send the type `json_object`")
-        text = json_object(wanted.json_schema, "response_format.json_schema")
+            raise invalid(f"response_format.{name}", "`text` takes none; send the type `json_object`")
+        text = json_object(schema_of, f"response_format.{name}")
         request.response_format.json_schema.schema_json = text
     elif wanted.type == "text":
         request.response_format.text.SetInParent()

@@ -101,6 +101,8 @@ class ResponseFormat(Struct):
 
     type: Literal["text", "json_object"]
     json_schema: Raw = ABSENT
+    schema: Raw = ABSENT
+    """`json_schema` by its name in the first version of the API (cohere 7.3.1, JsonResponseFormat)."""
 
 
 class Thinking(Struct):

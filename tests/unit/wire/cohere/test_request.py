@@ -80,6 +80,13 @@ OPTIONS = [
         ),
     ),
     Options(
+        "a schema by its name in the first version",
+        {"response_format": {"type": "json_object", "schema": {"type": "object"}}},
+        pb.GenerateRequest(
+            response_format=pb.ResponseFormat(json_schema=pb.JsonSchemaFormat(schema_json='{"type": "object"}'))
+        ),
+    ),
+    Options(
         "text", {"response_format": {"type": "text"}}, pb.GenerateRequest(response_format=pb.ResponseFormat(text={}))
     ),
     Options(
@@ -238,6 +245,7 @@ REJECTIONS = [
     Rejection("an unknown mode of citations", {"citation_options": {"mode": "x"}}, "citation_options.mode"),
     Rejection("an unknown format", {"response_format": {"type": "json_schema"}}, "response_format.type"),
     Rejection("a schema of a text", {"response_format": {"type": "text", "json_schema": {}}}, "response_format.json_schema"),
+    Rejection("a schema of a text, by its older name", {"response_format": {"type": "text", "schema": {}}}, "response_format.schema"),
     Rejection("a schema that is no object", {"response_format": {"type": "json_object", "json_schema": []}}, "response_format.json_schema"),
     Rejection("an unknown safety mode", {"safety_mode": "NONE"}, "safety_mode"),
     Rejection("no tokens", {"max_tokens": 0}, "max_tokens"),
