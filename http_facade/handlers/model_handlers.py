@@ -15,9 +15,6 @@ from http_facade.routes import Shape
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.model_lists import CHOOSING_HEADERS, MODEL_LISTS, ModelList, shape_for
 
-CACHE_CONTROL = "private, max-age=3600"
-""""About one hour" (text document, GET /v1/models)."""
-
 
 class ModelHandlers:
     """Handlers of the list and the descriptions of the models that the caller's key may use."""
@@ -28,7 +25,7 @@ class ModelHandlers:
         self._stub = rpc.ModelServiceStub(channel)
         # all that the answer depends on besides the path and the query
         vary = (str(hdrs.AUTHORIZATION), *key_headers(face), *CHOOSING_HEADERS)
-        self._headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, hdrs.VARY: ", ".join(dict.fromkeys(vary))}
+        self._vary = ", ".join(dict.fromkeys(vary))
 
     def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
         """Return the handler method for the kind of operation `shape`: to list the models, or to get one."""
@@ -56,10 +53,12 @@ class ModelHandlers:
     def _respond(self, exchange: Exchange, body: bytes) -> web.Response:
         """Return a JSON response with `body`, or 304 if the caller's copy is current (RFC 9110, "If-None-Match")."""
         etag = hashlib.blake2b(body, digest_size=16).hexdigest()
+        lifetime = f"private, max-age={self._shape(exchange).max_age}"
+        headers = {hdrs.CACHE_CONTROL: lifetime, hdrs.VARY: self._vary}
         known = exchange.request.if_none_match or ()
         if any(tag.value in (etag, "*") for tag in known):
-            response = web.Response(status=304, headers=self._headers)
+            response = web.Response(status=304, headers=headers)
         else:
-            response = web.Response(headers={hdrs.CONTENT_TYPE: JSON, **self._headers}, body=body)
+            response = web.Response(headers={hdrs.CONTENT_TYPE: JSON, **headers}, body=body)
         response.etag = etag
         return response

@@ -187,6 +187,15 @@ class Condition:
     status: int = 304
 
 
+async def test_a_list_of_ollamas_paths_is_read_anew(face: Face) -> None:
+    face.service.models = MODELS
+    async with face.client.get(face.url("/api/tags"), headers=KEY) as answer:
+        assert answer.headers["cache-control"] == "private, max-age=0"
+        tag = answer.headers["etag"]
+    async with face.client.get(face.url("/api/tags"), headers=KEY | {"if-none-match": tag}) as answer:
+        assert answer.status == 304
+
+
 CONDITIONS = [
     Condition("the tag", "TAG"),
     Condition("the tag, weak", "W/TAG"),

@@ -34,6 +34,8 @@ class ModelList:
     """(body) -> id of the model to describe; None for a shape whose calls have it in the path. Raises UmgError."""
     media_types: tuple[str, ...] = ("application/json",)
     """Media types of that body; empty for any, as at the vendor's server."""
+    max_age: int = 3600
+    """Seconds for which a client may keep a response: "about one hour" (text document, GET /v1/models)."""
 
 
 DEFAULT_SHAPE = "models"
@@ -62,6 +64,7 @@ _OLLAMA = ModelList(
     encode_error=encode_ollama_error,
     decode_model=ollama.decode_model,
     media_types=(),
+    max_age=0,  # the vendor's server states none: an editor's command to read the list again has to reach the gateway
 )
 MODEL_LISTS = {
     DEFAULT_SHAPE: ModelList(

@@ -87,13 +87,17 @@ def _details(model: pb.Model) -> JsonObject:
 
 
 def _model_info(model: pb.Model) -> JsonObject:
-    """Return the known properties by the vendor's names, in which the architecture is the first part."""
+    """Return the known properties by the vendor's names, in which the architecture is the first part. It is left out
+    without a known context, since clients read both lengths where it is present (JetBrains/koog, the module of its
+    Ollama client, `OllamaManagementConverters.kt`); an unknown length of vectors is 0.
+    """
     architecture = model.family or "unknown"
-    info: JsonObject = {"general.architecture": architecture, "general.basename": _basename(model)}
+    info: JsonObject = {"general.basename": _basename(model)}
+    vectors = model.embedding.default_dimensions
     if model.HasField("input_token_limit"):
-        info[f"{architecture}.context_length"] = model.input_token_limit
-    if model.embedding.default_dimensions:
-        info[f"{architecture}.embedding_length"] = model.embedding.default_dimensions
+        info |= {"general.architecture": architecture, f"{architecture}.context_length": model.input_token_limit}
+    if vectors or model.HasField("input_token_limit"):
+        info[f"{architecture}.embedding_length"] = vectors
     return info
 
 
