@@ -9,14 +9,15 @@ from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
 from http_facade.exchange.form_bodies import parse_form
-from http_facade.exchange.grpc_calls import call_unary
+from http_facade.exchange.grpc_calls import call_unary, metadata
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.large_json_response import response_in_pieces
-from http_facade.exchange.request_bodies import BodyReader
+from http_facade.exchange.request_bodies import JSON, BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.routes import Route
 from umg_grpc.operations import UnaryOperation
+from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -43,6 +44,7 @@ class UnaryHandler(Generic[Request, Response]):
             operation.request.SerializeToString,
             operation.response.FromString,
         )
+        self._models = rpc.ModelServiceStub(channel)
         self._settings = settings
         self._decode_form = _form_decoder(codec)
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
@@ -55,6 +57,11 @@ class UnaryHandler(Generic[Request, Response]):
         """
         codec = self._codec
         canonical, notes = await self._bodies.read(exchange, codec.decode_request, self._decode_form, codec.media_types)
+        if codec.encode_empty is not None and (empty := codec.encode_empty(canonical)) is not None:
+            model, body = empty
+            # whether the key may use it
+            await self._models.GetModel(pb.GetModelRequest(model=model), metadata=metadata(exchange, self._face))
+            return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=body)
         if codec.timed is not None:
             codec = codec.timed(exchange.elapsed_nanoseconds)
         shape = client_shape(exchange.request.headers)

@@ -82,6 +82,10 @@ class UnaryFace(Generic[Request, Response]):
     """Function that returns this format with encoders that state the duration of one call; None for a format whose
     responses state none.
     """
+    encode_empty: Callable[[Request], tuple[str, bytes] | None] | None = None
+    """(request) -> for a request without inputs its model and the JSON body of its response, for which no provider is
+    called, else None; None for a format whose requests all have inputs.
+    """
     encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None
     """Variant of `encode_response` for formats with very large responses: it yields pieces, each encoded when it is
     requested, in a millisecond. A small response is one piece.

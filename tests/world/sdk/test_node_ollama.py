@@ -92,6 +92,8 @@ async def test_models_and_vectors_are_read(gateway: Running, node: Node) -> None
         Job("show", "show", {"model": f"{SIMULATED}:latest"}),
         Job("embed", "embed", {"model": VECTORS, "input": ["one", "two"]}),
         Job("embeddings", "embeddings", {"model": VECTORS, "prompt": "one"}),
+        Job("loaded", "embed", {"model": VECTORS, "input": ""}),
+        Job("unknown", "embed", {"model": "nope", "input": []}),
     ]
     found = await node.run("ollama.mjs", jobs, root=gateway.url, key=gateway.key)
     assert f"{SIMULATED}:latest" in [model["name"] for model in found["list"]["models"]]
@@ -100,6 +102,8 @@ async def test_models_and_vectors_are_read(gateway: Running, node: Node) -> None
     assert "tools" in found["show"]["capabilities"]
     assert len(found["embed"]["embeddings"]) == 2
     assert len(found["embeddings"]["embedding"]) > 64
+    assert found["loaded"]["embeddings"] == []
+    assert found["unknown"]["error"]["status"] == 404
 
 
 async def test_failures_are_errors_of_the_client(gateway: Running, node: Node) -> None:

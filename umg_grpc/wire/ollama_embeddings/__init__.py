@@ -12,7 +12,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.embedding_vectors import elements, json_pieces, json_with_numbers, normalized
 from umg_grpc.wire.core.error_field_paths import wire_paths
-from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, missing, parse, unknown_fields, whole
+from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, parse, unknown_fields, whole
 from umg_grpc.wire.ollama.errors import encode_error
 from umg_grpc.wire.ollama_embeddings.schema import EmbedBody, EmbeddingsBody
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
@@ -28,11 +28,13 @@ _EMBEDDINGS_FIELDS = frozenset(EmbeddingsBody.__struct_fields__)
 
 
 def decode_embed(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
-    """Decode the body of `POST /api/embed`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
+    """Decode the body of `POST /api/embed`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+
+    A request without texts loads the model on the vendor's server (ollama/ollama, `server/routes.go`, EmbedHandler);
+    its canonical form has no inputs.
+    """
     given = parse(EmbedBody, check_utf8(body))
-    texts = [given.input] if isinstance(given.input, str) else given.input or []
-    if not any(texts):
-        raise missing("input")
+    texts = ([given.input] if given.input else []) if isinstance(given.input, str) else given.input or []
     if "" in texts:
         raise invalid(f"input[{texts.index('')}]", "the text is empty; leave it out")
     uncarried = ["truncate"] if given.truncate is not None else []
@@ -46,10 +48,8 @@ def decode_embed(body: bytes, headers: Mapping[str, str], model: str = "") -> De
 def decode_embeddings(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
     """Decode the body of `POST /api/embeddings`, as `decode_embed` does."""
     given = parse(EmbeddingsBody, check_utf8(body))
-    if not given.prompt:
-        raise missing("prompt")
     uncarried = [name for name in ("options", "keep_alive") if is_present(getattr(given, name))]
-    request = _request(EMBEDDINGS, given.model, [given.prompt], body)
+    request = _request(EMBEDDINGS, given.model, [given.prompt] if given.prompt else [], body)
     return DecodedRequest(request, RequestNotes(uncarried=[*uncarried, *unknown_fields(body, _EMBEDDINGS_FIELDS)]))
 
 
@@ -86,6 +86,14 @@ def encode_embeddings(response: pb.EmbedResponse, request: pb.EmbedRequest, shap
     return json_with_numbers({"embedding": elements(response.embeddings[0].values)})
 
 
+def encode_empty(request: pb.EmbedRequest) -> tuple[str, bytes] | None:
+    """Return the model and the body of the response to a request without texts; None for one with texts."""
+    if request.inputs:
+        return None
+    body: JsonObject = {"model": request.model, "embeddings": []}
+    return request.model, msgspec.json.encode({"embedding": []} if request.source.format == EMBEDDINGS else body)
+
+
 def _timed(elapsed: Elapsed) -> UnaryFace[pb.EmbedRequest, pb.EmbedResponse]:
     return replace(
         OLLAMA_EMBED,
@@ -100,6 +108,7 @@ OLLAMA_EMBED: UnaryFace[pb.EmbedRequest, pb.EmbedResponse] = UnaryFace(
     decode_request=decode_embed,
     encode_response=encode_embed,
     encode_pieces=encode_pieces,
+    encode_empty=encode_empty,
     timed=_timed,
     encode_error=encode_error,
     wire_path=embed_path,

@@ -72,6 +72,20 @@ def test_the_older_path_has_the_vector_as_it_is() -> None:
     assert list(EmbeddingsResponse(**msgspec.json.decode(body)).embedding) == [3.0, 4.0]
 
 
+@pytest.mark.parametrize("given", [None, "", []])
+def test_a_request_without_texts_has_a_response_without_vectors(given: object) -> None:
+    assert OLLAMA_EMBED.encode_empty is not None
+    found = OLLAMA_EMBED.encode_empty(decoded(input=given).canonical)
+    assert found == ("m", b'{"model":"m","embeddings":[]}')
+    assert OLLAMA_EMBED.encode_empty(decoded().canonical) is None
+
+
+def test_the_older_path_has_an_empty_vector_for_no_prompt() -> None:
+    assert OLLAMA_EMBEDDINGS.encode_empty is not None
+    request = decoded(OLLAMA_EMBEDDINGS, prompt="").canonical
+    assert OLLAMA_EMBEDDINGS.encode_empty(request) == ("m", b'{"embedding":[]}')
+
+
 @dataclass(frozen=True)
 class Rejection:
     id: str
@@ -81,14 +95,11 @@ class Rejection:
 
 
 REJECTIONS = [
-    Rejection("no input", "input", {"input": None}),
-    Rejection("an empty input", "input", {"input": ""}),
-    Rejection("no inputs", "input", {"input": []}),
+    Rejection("an empty text alone", "input[0]", {"input": [""]}),
     Rejection("an empty text among others", "input[1]", {"input": ["a", ""]}),
     Rejection("an input of another type", "input[0]", {"input": [1]}),
     Rejection("a fraction as a length", "dimensions", {"dimensions": 1.5}),
     Rejection("no model", "model", {"model": None}),
-    Rejection("no prompt", "prompt", {"prompt": ""}, OLLAMA_EMBEDDINGS),
 ]
 
 
