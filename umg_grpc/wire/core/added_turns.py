@@ -1,9 +1,13 @@
-"""Texts of turns that the gateway adds to a conversation for models with rules about its turns."""
+"""Texts that the gateway adds to a conversation for models with rules about its turns."""
 
 CONTINUE = "Continue."
 """Text of the user's turn behind an assistant's message that the model does not continue."""
 ACKNOWLEDGED = "OK."
 """Text of the assistant's turn between tool results and the user's words."""
+FILLER = "."
+"""Text of a block that is added because providers require one; they refuse blank text."""
+NO_RESULT = "(no result)"
+"""Content of a tool result that is added, or has none."""
 BEGINNING, END = "<system-message>", "</system-message>"
 
 

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.added_turns import marked
+from umg_grpc.wire.core.added_turns import FILLER, NO_RESULT, marked
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, invalid, json_text
 from umg_grpc.wire.core.prompt_marks import PromptMark, lasts_an_hour
@@ -30,8 +30,6 @@ USER, MODEL = "user", "model"
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 DETAILS = ("low", "medium", "high", "ultra_high")
 RESULT_IN_NEXT_MESSAGE = "The result is shown below."
-NO_RESULT = "(no result)"
-FILLER = "."  # text of a user's turn that is added in front of calls, since blank text is refused
 
 _GENERATION = re.compile(r"(?:^|[/.])(?:gemini|famG)-(\d+)")
 _ALIAS = re.compile(r"(?:^|[/.])gemini-[a-z-]+-latest$")

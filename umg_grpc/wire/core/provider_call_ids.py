@@ -1,0 +1,76 @@
+"""Ids of tool calls as a provider accepts them, in the requests of formats that restrict them."""
+
+import hashlib
+import re
+from collections import deque
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.tool_name_conversion import OpenCalls
+
+DIGEST_CHARACTERS = 16
+
+
+class CallIds:
+    """Mapping from the ids of the tool calls of one conversation to ids that the provider accepts; a call and its
+    result get the same id, different calls different ids, also where the caller has one id for several calls.
+    """
+
+    def __init__(self, illegal: re.Pattern[str], max_characters: int | None = None) -> None:
+        """Create an empty mapping. `illegal`: pattern of a character that the provider refuses; `max_characters`: None
+        for no limit.
+        """
+        self._illegal = illegal
+        self._max_characters = max_characters
+        self._sent: dict[str, str] = {}  # id of the last call of this id
+        self._called: set[str] = set()
+        self._waiting: dict[str, deque[str]] = {}  # ids of the calls of one message
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}  # legal id -> last number appended
+        self._open = OpenCalls()
+
+    def of_call(self, call: pb.ToolCall, default: str) -> str:
+        """Return the id of a tool call for the provider: the call's own id or, for a call without one, `default`;
+        characters that the provider rejects are replaced.
+        """
+        own = call.call_id or default
+        if own in self._called:
+            self._sent.pop(own, None)
+        self._called.add(own)
+        call_id = self._legal(own)
+        self._waiting.setdefault(own, deque()).append(call_id)
+        if not call.call_id:
+            self._open.add(call.name, call_id)
+        return call_id
+
+    def begin_message(self) -> None:
+        """Begin a message of the assistant: later results belong to its calls, also if earlier calls have their ids."""
+        self._waiting.clear()
+
+    def of_result(self, result: pb.ToolResult) -> str:
+        """Return the id, as the provider is sent it, of the call to which a tool result belongs.
+
+        A result without an id belongs to the first call of its tool that has no result, else to the first of any tool;
+        if no call is left, the id is made from the tool's name.
+        """
+        if result.call_id:
+            waiting = self._waiting.get(result.call_id)
+            return waiting.popleft() if waiting else self._legal(result.call_id)
+        return self._open.answered(result.name) or self._legal(f"toolu_{result.name or 'unknown'}")
+
+    def _legal(self, call_id: str) -> str:
+        if call_id not in self._sent:
+            legal = plain = self._shortened(self._illegal.sub("_", call_id))
+            while legal in self._taken:
+                # continues from the last number: a conversation may have many calls of one id
+                number = self._numbers[plain] = self._numbers.get(plain, 1) + 1
+                legal = self._shortened(f"{plain}_{number}")
+            self._sent[call_id] = legal
+            self._taken.add(legal)
+        return self._sent[call_id]
+
+    def _shortened(self, call_id: str) -> str:
+        """Return an id of a legal length: one that is too long ends with a digest of the whole."""
+        if self._max_characters is None or len(call_id) <= self._max_characters:
+            return call_id
+        digest = hashlib.sha256(call_id.encode()).hexdigest()[:DIGEST_CHARACTERS]
+        return f"{call_id[: self._max_characters - DIGEST_CHARACTERS - 1]}_{digest}"
