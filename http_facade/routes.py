@@ -412,10 +412,8 @@ def error_format(method: str, path: str) -> str:
         return ACTIONS_FORMAT
     rows = [(row.path, row.error_format) for row in ROUTES]
     # here: clients of the administration read this table too, and need no codec
-    from umg_grpc.operations.formats import all_formats
-    from umg_grpc.wire.video import VIDEO_FACES
+    from umg_grpc.operations.formats import all_faces
 
-    codecs = (*all_formats(), *VIDEO_FACES.values())
-    rows += ((prefix, codec.name) for codec in codecs for prefix in codec.error_paths)
+    rows += ((prefix, face.name) for face in all_faces() for prefix in face.error_paths)
     begun = (row for row in rows if path.startswith(row[0]) or meant.startswith(row[0]))
     return max(begun, key=lambda row: len(row[0]), default=("", DEFAULT_FORMAT))[1]

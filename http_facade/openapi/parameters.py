@@ -10,7 +10,7 @@ from http_facade.handlers.admin_rpc_table import METHODS
 from http_facade.handlers.video_download_handler import VARIANTS
 from http_facade.handlers.video_handlers import IDEMPOTENCY_KEY, MAX_KEY_CHARACTERS
 from http_facade.routes import MODEL_CALL_SHAPES, Route, Shape
-from umg_grpc.operations.formats import codec_of
+from umg_grpc.operations.formats import face_of
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT
 from umg_grpc.wire.core.json import JsonObject
@@ -19,6 +19,7 @@ from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.model_lists.cohere import ENDPOINTS
 from umg_grpc.wire.protobuf_json import enum_names, fields_of
 from umg_grpc.wire.responses.stored_responses import MAX_ITEMS
+from umg_grpc.wire.text_format import TextFace
 from umg_grpc.wire.unary_format import UnaryFace
 from umg_grpc.wire.video import vid_f_caller_api, video_object_caller_api
 
@@ -138,7 +139,8 @@ def _headers(route: Route) -> list[JsonObject]:
     found = list[JsonObject]()
     if route.shape in MODEL_CALL_SHAPES:
         found += _MODEL_HEADERS
-        if (codec := codec_of(route.format)) is not None:
+        codec = face_of(route.format)
+        if isinstance(codec, TextFace | UnaryFace | ImageFormat):
             found += [_header(name, "As at the format's vendor.") for name in codec.source_headers]
         if isinstance(codec, UnaryFace | ImageFormat) and codec.has_shapes:
             found.append(_header(SHAPE_HEADER, "Shape of the answer.", _choice("documented", "sdk")))

@@ -1,7 +1,8 @@
 """Wire formats of all operations by name. Apart from the rows, since it imports the codecs."""
 
+from collections.abc import Iterable, Mapping
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from umg_grpc.operations import UNARY, UnaryOperation
 from umg_grpc.wire import TEXT_FACES, TEXT_UPSTREAMS
@@ -14,38 +15,45 @@ from umg_grpc.wire.unary_format import UnaryFace, UnaryProviderFormat
 from umg_grpc.wire.video import VIDEO_FACES
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 
-AnyFormat: TypeAlias = TextFace | UnaryFace[Any, Any] | ImageFormat
+AnyFormat: TypeAlias = TextFace | UnaryFace[Any, Any] | ImageFormat | EntryFormat
+AnyUpstream: TypeAlias = TextUpstream | UnaryProviderFormat[Any, Any] | ImageProtocol
+FormatT = TypeVar("FormatT")
+
+FACES: tuple[Mapping[str, AnyFormat], ...] = (
+    TEXT_FACES,
+    *(row.faces for row in UNARY.values()),
+    IMAGE_FORMATS,
+    VIDEO_FACES,
+)
+"""Tables of the formats of callers by name."""
+UPSTREAMS: tuple[Mapping[str, AnyUpstream], ...] = (
+    TEXT_UPSTREAMS,
+    *(row.provider_formats for row in UNARY.values()),
+    IMAGE_PROTOCOLS,
+)
+"""Tables of the formats of providers by name, without those of videos."""
 
 
-def all_formats() -> tuple[AnyFormat, ...]:
-    """Return the formats of the callers of all operations but videos, whose HTTP APIs are in `VIDEO_FACES`."""
-    unary = chain.from_iterable(row.faces.values() for row in UNARY.values())
-    return (*TEXT_FACES.values(), *unary, *IMAGE_FORMATS.values())
+def all_faces() -> Iterable[AnyFormat]:
+    """Return the formats of the callers of all operations."""
+    return chain.from_iterable(table.values() for table in FACES)
 
 
-def codec_of(name: str) -> AnyFormat | None:
-    """Return the format of callers with this name; None for an unknown name and for videos."""
-    if name in TEXT_FACES:
-        return TEXT_FACES[name]
-    for row in UNARY.values():
-        if name in row.faces:
-            return row.faces[name]
-    return IMAGE_FORMATS.get(name)
+def face_of(name: str) -> AnyFormat | None:
+    """Return the format of callers with this name; None for an unknown name."""
+    return _find(FACES, name)
 
 
-def upstream_of(name: str) -> TextUpstream | UnaryProviderFormat[Any, Any] | ImageProtocol | None:
+def upstream_of(name: str) -> AnyUpstream | None:
     """Return the format of providers with this name; None for an unknown name and for videos."""
-    if name in TEXT_UPSTREAMS:
-        return TEXT_UPSTREAMS[name]
-    for row in UNARY.values():
-        if name in row.provider_formats:
-            return row.provider_formats[name]
-    return IMAGE_PROTOCOLS.get(name)
+    return _find(UPSTREAMS, name)
 
 
-def face_of(name: str) -> AnyFormat | EntryFormat | None:
-    """Return the format with this name for callers, including the HTTP APIs of videos; None for an unknown name."""
-    return codec_of(name) or VIDEO_FACES.get(name)
+def _find(tables: Iterable[Mapping[str, FormatT]], name: str) -> FormatT | None:
+    for table in tables:
+        if name in table:
+            return table[name]
+    return None
 
 
 def unary_operation(name: str) -> UnaryOperation[Any, Any]:

@@ -10,11 +10,10 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from http_facade.openapi.document import document, documented
 from http_facade.openapi.operations import OPERATIONS
 from http_facade.routes import ROUTES, Shape
-from umg_grpc.operations.formats import all_formats
+from umg_grpc.operations.formats import all_faces
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.model_lists import MODEL_LISTS
 from umg_grpc.wire.openapi_schemas.error_body_types import ERROR_TYPES
-from umg_grpc.wire.video import VIDEO_FACES
 
 Document = dict[str, Any]
 
@@ -56,7 +55,7 @@ def test_every_component_is_used_and_every_used_one_is_there(made: Document) -> 
 
 
 def test_error_formats_have_names_of_faces() -> None:
-    faces = {*(codec.name for codec in all_formats()), *VIDEO_FACES, *MODEL_LISTS, "count_tokens", "connect"}
+    faces = {*(face.name for face in all_faces()), *MODEL_LISTS, "count_tokens", "connect"}
     assert ERROR_TYPES.keys() <= faces
 
 
