@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.knowledge.vector_models import VectorModel, max_inputs_of, vector_model
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.bedrock_invocation import input_tokens, invoke_path
+from umg_grpc.wire.core.bedrock_invocation import input_tokens, model_path
 from umg_grpc.wire.core.embedding_vectors import from_numbers
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count
@@ -55,7 +55,7 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
         raise untranslatable("dimensions", problem)
     sizes: JsonObject = {row.length: length} if length else {}
     body = BODIES[row.shape](texts_of(request), sizes, _task(request, row, report))
-    return UpstreamRequest(invoke_path(model), msgspec.json.encode(body), {}, report)
+    return UpstreamRequest(model_path(model, "invoke"), msgspec.json.encode(body), {}, report)
 
 
 def _task(request: pb.EmbedRequest, row: VectorModel, report: Report) -> str:

@@ -54,6 +54,26 @@ def report_unsupported(
     note_nested(request.source, report)
 
 
+def check_text_request(
+    request: pb.GenerateRequest,
+    notes: RequestNotes,
+    report: Report,
+    *,
+    indispensable: Sequence[str],
+    unsupported: Sequence[str],
+) -> None:
+    """Do the same as `report_unsupported` for a format whose providers make one response, of texts, and do not store
+    it.
+    """
+    report_unsupported(request, notes, report, indispensable=indispensable, unsupported=unsupported)
+    reject_several_candidates(request)
+    # the gateway itself stores responses of the responses format
+    if request.store and request.source.format != "responses":
+        report.drop("store")
+    if set(request.output_modalities) - {"text"}:
+        report.drop("output_modalities")
+
+
 def note_nested(source: pb.SourceDocument, report: Report) -> None:
     """Report the unknown fields below the top level of the caller's body (`source`) as dropped: a request that is
     translated to another format loses them.

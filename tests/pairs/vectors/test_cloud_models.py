@@ -25,7 +25,7 @@ from tests.support.providers.vectors import tokens, vector
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.vector_models import ROWS
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.bedrock_invocation import INPUT_TOKENS, invoke_path
+from umg_grpc.wire.core.bedrock_invocation import INPUT_TOKENS, model_path
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDINGS
 from umg_grpc.wire.rerank import RERANK_UPSTREAMS
@@ -101,7 +101,7 @@ def test_a_model_of_bedrock_gets_the_body_of_its_page(case: Body) -> None:
     request.model = case.public_id
     encoded = BEDROCK.encode_request(request, case.model)
     assert json.loads(encoded.body) == case.body
-    assert encoded.path == invoke_path(case.model)
+    assert encoded.path == model_path(case.model, "invoke")
     assert encoded.report.header() == case.dropped
 
 

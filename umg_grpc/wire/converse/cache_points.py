@@ -1,7 +1,9 @@
 """Cache points of Converse requests (`cachePoint`), from the cache marks of the caller or added ones."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
 
 from umg_grpc.knowledge.bedrock_models import BedrockModel
 from umg_grpc.v1 import pb
@@ -35,17 +37,19 @@ class Block:
             self.mark = marked.cache_control
 
 
-def fit_marks(
-    tools: list[Block], system: list[Block], messages: list[Block], model: BedrockModel, report: Report, *, limit: int
-) -> None:
+BlockGroups = Mapping[Literal["tools", "system", "messages"], list[Block]]
+"""Part of the prompt -> its blocks, in the order of the prompt."""
+
+
+def fit_marks(groups: BlockGroups, model: BedrockModel, report: Report) -> None:
     """Remove the marks that the model does not accept, in place: in parts of the prompt without cache points, and all
-    but the last `limit`. Shorten a lifetime that the model lacks, or that follows a shorter one.
+    but the last `MAX_CACHE_POINTS`. Shorten a lifetime that the model lacks, or that follows a shorter one.
     """
-    for place, blocks in (("tools", tools), ("system", system), ("messages", messages)):
+    for place, blocks in groups.items():
         if place not in model.cache_places:
             _remove(blocks, report)
-    marked = list(_marked([*tools, *system, *messages]))
-    _remove(marked[: max(0, len(marked) - limit)], report)
+    marked = list(_marked(chain.from_iterable(groups.values())))
+    _remove(marked[:-MAX_CACHE_POINTS], report)
     is_short = not model.caches_an_hour
     for block in _marked(marked):
         if block.mark is not None and is_short and lasts_an_hour(block.mark):
@@ -54,16 +58,16 @@ def fit_marks(
         is_short = is_short or (block.mark is not None and not lasts_an_hour(block.mark))
 
 
-def mark_ends(tools: list[Block], system: list[Block], messages: list[Block], model: BedrockModel) -> None:
+def mark_ends(groups: BlockGroups, model: BedrockModel) -> None:
     """Mark the last tool, the end of the system prompt and the end of the conversation, for a caller without marks."""
-    for place, blocks in (("tools", tools), ("system", system), ("messages", messages)):
+    for place, blocks in groups.items():
         if place in model.cache_places and (last := next((b for b in reversed(blocks) if not b.has(UNMARKED)), None)):
             last.mark = pb.CacheControl()
 
 
-def has_marks(*groups: list[Block]) -> bool:
+def has_marks(groups: BlockGroups) -> bool:
     """Return whether one of the blocks has a mark."""
-    return any(True for blocks in groups for _ in _marked(blocks))
+    return any(True for _ in _marked(chain.from_iterable(groups.values())))
 
 
 def written(blocks: Iterable[Block]) -> list[JsonObject]:

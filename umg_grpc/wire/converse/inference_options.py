@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple, assert_never
 
+import msgspec
+
 from umg_grpc.knowledge.bedrock_models import BedrockModel
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.encode_messages import MessageEncoder
-from umg_grpc.wire.converse.tools import json_schema_text
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.reasoning_effort import fit_reasoning, is_off
 from umg_grpc.wire.core.response_formats import FIELD, fit_format
@@ -159,7 +160,7 @@ def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: R
             fitted = fit_format(pb.ResponseFormat(json=pb.JsonFormat()), "none", report)
         turns.append_instruction(fitted.instruction)
         return {}
-    schema: JsonObject = {"schema": json_schema_text(fitted.schema)}
+    schema: JsonObject = {"schema": msgspec.json.encode(fitted.schema).decode()}  # as text
     schema |= {name: text for name in ("name", "description") if (text := getattr(described, name))}
     if described.HasField("strict") and not described.strict:
         report.drop(f"{FIELD}.strict")  # it is always strict

@@ -1,19 +1,19 @@
 """Converse requests: the canonical request encoded for a provider."""
 
 from dataclasses import replace
-from urllib.parse import quote
 
 import msgspec
 
 from umg_grpc.knowledge.bedrock_models import BedrockModel, bedrock_model
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.converse.cache_points import MAX_CACHE_POINTS, fit_marks, has_marks, mark_ends, written
+from umg_grpc.wire.converse.cache_points import BlockGroups, fit_marks, has_marks, mark_ends, written
 from umg_grpc.wire.converse.encode_messages import MessageEncoder
 from umg_grpc.wire.converse.inference_options import encode_options
 from umg_grpc.wire.converse.provider_tool_names import tool_names
 from umg_grpc.wire.converse.tools import encode_choice, encode_tools
 from umg_grpc.wire.converse.vendor_members import passed_members, without_passed
+from umg_grpc.wire.core.bedrock_invocation import model_path
 from umg_grpc.wire.core.cache_breakpoints import is_explicit
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.provider_members import fit_members
@@ -22,7 +22,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import fit_request, with_state
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
-from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported
+from umg_grpc.wire.unsupported_fields import check_text_request
 
 CALL, STREAM = "converse", "converse-stream"
 STREAM_TYPE = "application/vnd.amazon.eventstream"
@@ -56,13 +56,6 @@ UNSUPPORTED = (
 )
 
 
-def call_path(model: str, action: str) -> str:
-    """Return the path of a call of a model. A slash, as in an ARN, is escaped; a colon stays, as in the vendor's
-    signatures of ids with versions (`-v1:0`).
-    """
-    return f"/model/{quote(model, safe=':')}/{action}"
-
-
 def encode_request(
     request: pb.GenerateRequest,
     model: str,
@@ -77,17 +70,20 @@ def encode_request(
     the provider's model. A stream of a model that streams no tools is requested as a complete response.
     """
     report = Report()
-    request, notes = fit_request(request, notes, replace(quirks, web_search=False), report)
-    quirks = with_state(request, replace(quirks, web_search=False))
+    quirks = replace(quirks, web_search=False)
+    request, notes = fit_request(request, notes, quirks, report)
+    quirks = with_state(request, quirks)
     quirks = with_stop_limit(request, quirks, STOPS_MEMBER, None)
     stops = local_stops(request, quirks, report)
     passed = passed_members(request, notes)
-    _check_supported(request, without_passed(notes, passed), report)
+    check_text_request(
+        request, without_passed(notes, passed), report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED
+    )
     fields = _encode_fields(request, bedrock_model(model), report, quirks) | passed
     fit_members(fields, quirks, "converse", report)
     streams = stream and not ("toolConfig" in fields and quirks.streams_tools is False)
     headers = {"Accept": STREAM_TYPE} if streams else {}
-    path = call_path(model, STREAM if streams else CALL)
+    path = model_path(model, STREAM if streams else CALL)
     return UpstreamRequest(path, msgspec.json.encode(fields), headers, report, local_stops=stops)
 
 
@@ -97,41 +93,21 @@ def _encode_fields(request: pb.GenerateRequest, model: BedrockModel, report: Rep
     turns.encode()
     tools = encode_tools(request, names, report, quirks, in_history=turns.has_tools)
     choice = encode_choice(request, names, tools, report)
-    forced = not {"any", "tool"}.isdisjoint(_members(choice.get("toolChoice")))
-    options = encode_options(request, model, turns, report, quirks, is_forced=forced)
-    groups = tools, turns.system, turns.blocks
-    if quirks.cache_marks and not has_marks(*groups) and not is_explicit(request):
-        mark_ends(*groups, model)
+    options = encode_options(request, model, turns, report, quirks, is_forced=bool(choice))
+    groups: BlockGroups = {"tools": tools, "system": turns.system, "messages": turns.blocks}
+    if quirks.cache_marks and not has_marks(groups) and not is_explicit(request):
+        mark_ends(groups, model)
     elif request.HasField("cache_control"):
-        mark_whole(request, turns, report)
-    fit_marks(*groups, model, report, limit=MAX_CACHE_POINTS)
+        _mark_whole(request, turns, report)
+    fit_marks(groups, model, report)
     fields: JsonObject = {"system": written(turns.system)} if turns.system else {}
     fields["messages"] = [{"role": turn.role, "content": written(turn.blocks)} for turn in turns.turns]
     if tools:
-        fields["toolConfig"] = {"tools": written(tools), **choice}
+        fields["toolConfig"] = {"tools": written(tools), **({"toolChoice": choice} if choice else {})}
     return fields | options
 
 
-def mark_whole(request: pb.GenerateRequest, turns: MessageEncoder, report: Report) -> None:
+def _mark_whole(request: pb.GenerateRequest, turns: MessageEncoder, report: Report) -> None:
     """Set the mark of the whole request on the last block of the conversation, unless that has one."""
-    last = turns.blocks[-1]
-    if last.mark is None:
+    if (last := turns.blocks[-1]).mark is None:
         last.take_mark(pb.Part(cache_control=request.cache_control), report)
-
-
-def _members(value: object) -> set[str]:
-    return set(value) if isinstance(value, dict) else set()
-
-
-def _check_supported(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
-    """Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for a field without which the response would be different;
-    report the other fields that this format does not have. `notes`: facts that the decoder recorded about the caller's
-    body.
-    """
-    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
-    reject_several_candidates(request)
-    # the gateway itself stores responses of the responses format
-    if request.store and request.source.format != "responses":
-        report.drop("store")
-    if set(request.output_modalities) - {"text"}:
-        report.drop("output_modalities")

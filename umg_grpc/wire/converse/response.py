@@ -21,7 +21,7 @@ from umg_grpc.wire.converse.schema import (
     Response,
     ToolUse,
 )
-from umg_grpc.wire.converse.usage import decode_usage, is_stated
+from umg_grpc.wire.converse.usage import decode_usage
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.json import ABSENT, decode_or_none, is_present
 from umg_grpc.wire.core.service_tiers import charged_tier
@@ -62,11 +62,10 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         message = Message() if answer.output is None else answer.output.message or Message()
         if message.content is None and answer.stop_reason is None:
             raise no_response(body, TABLE)
-        response = pb.GenerateResponse(model=request.model)
-        if answer.usage is not None and is_stated(answer.usage):
-            decode_usage(answer.usage, answer.service_tier, response.usage)
+        usage = decode_usage(answer.usage, answer.service_tier)
         if (error := failed_response(Ended(answer.stop_reason))) is not None:
-            raise error.with_usage(response.usage if response.HasField("usage") else None)
+            raise error.with_usage(usage)
+        response = pb.GenerateResponse(model=request.model, usage=usage)
         if answer.service_tier is not None:
             response.service_tier = charged_tier(answer.service_tier.type)
         candidate = response.candidates.add()
@@ -105,8 +104,8 @@ def _decode_content(content: list[Raw], request: pb.GenerateRequest) -> Iterator
             yield decode_reasoning(block.reasoning_content)
         elif block.citations_content is not None:
             yield _decode_cited(block.citations_content)
-        elif block.image is not None and (image := decode_image(block.image)) is not None:
-            yield image
+        elif block.image is not None and block.image.source is not None and (data := block.image.source.bytes):
+            yield pb.Part(media=image_of(block.image, pybase64.b64decode(data, validate=True)))
         else:
             yield pb.Part(opaque=opaque_block(raw))
 
@@ -142,13 +141,10 @@ def _decode_cited(cited: CitationsContent) -> pb.Part:
     return pb.Part(text=pb.TextPart(text=text, citations=map(decode_citation, cited.citations or ())))
 
 
-def decode_image(image: Image) -> pb.Part | None:
-    """Return an image that the model made; None for one without bytes."""
-    if image.source is None or not image.source.bytes:
-        return None
-    data = pybase64.b64decode(image.source.bytes, validate=True)
+def image_of(image: Image, data: bytes = b"") -> pb.MediaPart:
+    """Return an image that the model made, with its bytes as far as they are known."""
     mime = MEDIA_TYPES.get(image.format or "", f"image/{image.format or 'png'}")
-    return pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, mime_type=mime, data=data))
+    return pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, mime_type=mime, data=data)
 
 
 def opaque_block(raw: Raw) -> pb.OpaquePart:

@@ -9,11 +9,17 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.citations import decode_citation
 from umg_grpc.wire.converse.encode_parts import REDACTED, SIGNED
 from umg_grpc.wire.converse.errors import stream_error
-from umg_grpc.wire.converse.media_blocks import MEDIA_TYPES
 from umg_grpc.wire.converse.provider_tool_names import tool_names
-from umg_grpc.wire.converse.response import SERVER_CALL, blocked_message, decode_call, decode_finish, opaque_block
+from umg_grpc.wire.converse.response import (
+    SERVER_CALL,
+    blocked_message,
+    decode_call,
+    decode_finish,
+    image_of,
+    opaque_block,
+)
 from umg_grpc.wire.converse.schema import BlockStart, Delta, Event, ReasoningDelta, ToolUse
-from umg_grpc.wire.converse.usage import decode_usage, is_stated
+from umg_grpc.wire.converse.usage import decode_usage
 from umg_grpc.wire.core.aws_event_stream import FrameSplitter, split_frames
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.json import is_present
@@ -128,8 +134,7 @@ class TranslatingDecoder(EventDecoder):
         if start.tool_use is not None and start.tool_use.type != SERVER_CALL:
             yield from self._call_started(index, start.tool_use)
         elif start.image is not None:
-            mime = MEDIA_TYPES.get(start.image.format or "", f"image/{start.image.format or 'png'}")
-            yield from self._open(index, "image", pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, mime_type=mime)))
+            yield from self._open(index, "image", pb.Part(media=image_of(start.image)))
         else:
             yield from self._open(index, "other", pb.Part(opaque=opaque_block(msgspec.Raw(data))))
 
@@ -226,11 +231,9 @@ class TranslatingDecoder(EventDecoder):
     # --- the end
 
     def _metadata(self, decoded: Event) -> Iterator[pb.GenerateEvent]:
-        if decoded.usage is not None and is_stated(decoded.usage):
-            event = pb.GenerateEvent()
-            decode_usage(decoded.usage, decoded.service_tier, event.usage)
-            self._usage = event.usage
-            yield event
+        if (usage := decode_usage(decoded.usage, decoded.service_tier)) is not None:
+            self._usage = usage
+            yield pb.GenerateEvent(usage=usage)
         if self._ending is not None:
             self._ending.trace = decoded.trace
             yield from self._finished(self._ending)

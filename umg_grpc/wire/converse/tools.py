@@ -2,8 +2,6 @@
 
 from typing import assert_never
 
-import msgspec
-
 from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.cache_points import Block
@@ -45,7 +43,7 @@ def encode_tools(
 
 
 def encode_choice(request: pb.GenerateRequest, names: ToolNames, tools: list[Block], report: Report) -> JsonObject:
-    """Return the member `toolChoice` of a forced tool; {} where the model chooses."""
+    """Return `toolChoice` of a forced tool; {} where the model chooses."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         raise foreign(choice.opaque, "tool_choice")
@@ -60,7 +58,7 @@ def encode_choice(request: pb.GenerateRequest, names: ToolNames, tools: list[Blo
     if not declared or (named and named not in declared):
         report.drop("tool_choice")  # a search, or a tool that is not sent
         return {}
-    return {"toolChoice": {"tool": {"name": named}} if named else {"any": {}}}
+    return {"tool": {"name": named}} if named else {"any": {}}
 
 
 def _encode_each(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> list[Block]:
@@ -123,8 +121,3 @@ def _head(tool: pb.Tool, names: ToolNames) -> JsonObject:
 def _name_of(block: Block) -> str:
     spec = block.fields.get("toolSpec")
     return str(spec["name"]) if isinstance(spec, dict) else ""
-
-
-def json_schema_text(schema: object) -> str:
-    """Return a JSON schema as the text that the service takes for the format of a response."""
-    return msgspec.json.encode(schema).decode()

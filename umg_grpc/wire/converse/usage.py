@@ -8,10 +8,14 @@ from umg_grpc.wire.core.service_tiers import charged_tier
 HOUR = "1h"
 
 
-def decode_usage(usage: TokenUsage, tier: ServiceTier | None, target: pb.Usage) -> None:
-    """Set the token counts of `target`. The canonical input tokens include those of the prompt cache, which the
-    provider's leave out. A usage without a total is marked as estimated, so that the gateway counts itself.
+def decode_usage(usage: TokenUsage | None, tier: ServiceTier | None) -> pb.Usage | None:
+    """Return the token counts; None without a number of input or output tokens. The canonical input tokens include
+    those of the prompt cache, which the provider's leave out. A usage without a total is marked as estimated, so that
+    the gateway counts itself.
     """
+    if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
+        return None
+    target = pb.Usage()
     read, wrote = count(usage.cache_read_input_tokens), count(usage.cache_write_input_tokens)
     long = sum(count(detail.input_tokens) for detail in usage.cache_details or () if detail.ttl == HOUR)
     target.cache_read_tokens = read
@@ -23,8 +27,4 @@ def decode_usage(usage: TokenUsage, tier: ServiceTier | None, target: pb.Usage) 
     target.estimated = given is None or generated is None
     if tier is not None and (charged := charged_tier(tier.type)):
         target.service_tier = charged
-
-
-def is_stated(usage: TokenUsage | None) -> bool:
-    """Return whether a usage has the number of input or output tokens."""
-    return usage is not None and (usage.input_tokens is not None or usage.output_tokens is not None)
+    return target

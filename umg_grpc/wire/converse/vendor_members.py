@@ -1,7 +1,5 @@
 """Members of Converse bodies without a canonical form that callers of other formats may state in their own bodies."""
 
-from collections.abc import Iterator
-
 import msgspec
 from msgspec import Raw
 
@@ -17,16 +15,8 @@ def passed_members(request: pb.GenerateRequest, notes: RequestNotes) -> dict[str
     among them its unknown members.
     """
     stated = [name for name in PASSED if name in notes.indispensable]
-    if not stated:
-        return {}
-    body = msgspec.json.decode(request.source.body, type=dict[str, Raw])
-    return dict(_present(body, stated))
-
-
-def _present(body: dict[str, Raw], names: list[str]) -> Iterator[tuple[str, Raw]]:
-    for name in names:
-        if is_present(raw := body.get(name, ABSENT)):
-            yield name, raw
+    body = msgspec.json.decode(request.source.body, type=dict[str, Raw]) if stated else {}
+    return {name: raw for name in stated if is_present(raw := body.get(name, ABSENT))}
 
 
 def without_passed(notes: RequestNotes, passed: dict[str, Raw]) -> RequestNotes:

@@ -1,4 +1,4 @@
-"""InvokeModel of Amazon Bedrock: its path, and the header of its responses that states the usage."""
+"""Calls of models at Amazon Bedrock: their paths, and the header of responses of InvokeModel that states the usage."""
 
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -7,9 +7,11 @@ INPUT_TOKENS = "x-amzn-bedrock-input-token-count"
 """Header of a response with the tokens of the input (cohere 7.3.1, `map_token_counts`)."""
 
 
-def invoke_path(model: str) -> str:
-    """Return the path of a call, with the id of the model escaped but for colons (anthropic 2.14.0, lib/bedrock)."""
-    return f"/model/{quote(model, safe=':')}/invoke"
+def model_path(model: str, action: str) -> str:
+    """Return the path of a call (`invoke`), with the id of the model escaped but for colons (anthropic 2.14.0,
+    lib/bedrock).
+    """
+    return f"/model/{quote(model, safe=':')}/{action}"
 
 
 def input_tokens(headers: Mapping[str, str]) -> int | None:

@@ -28,7 +28,7 @@ from umg_grpc.wire.messages.tools import decode_choice, decode_tools
 from umg_grpc.wire.model_quirks import fit_request, with_state
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
-from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported
+from umg_grpc.wire.unsupported_fields import check_text_request
 
 PATH = "/messages"
 
@@ -195,7 +195,7 @@ def encode_request(
         headers[VERSION_HEADER] = provider_version(request.source.headers, quirks, report)
         body = passthrough_request.rebuild(request, notes, model, stream, headers, report, quirks)
         return UpstreamRequest(PATH, body, headers, report, local_stops=stops)
-    _check_supported(request, notes, report)
+    check_text_request(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     fields: JsonObject = {"model": model, **encode_fields(request, report, quirks)}
     if stream:
         fields["stream"] = True
@@ -215,17 +215,3 @@ def _without_blank_stops(request: pb.GenerateRequest) -> tuple[pb.GenerateReques
     sorted_request.CopyFrom(request)
     sorted_request.stop_sequences[:] = others + blank
     return sorted_request, len(others)
-
-
-def _check_supported(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
-    """Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for a field of another format without which the response would
-    be different; report the other fields that this format does not have in `report`. `notes`: facts that the decoder
-    recorded about the caller's body.
-    """
-    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
-    reject_several_candidates(request)
-    # the gateway itself stores responses of the responses format
-    if request.store and request.source.format != "responses":
-        report.drop("store")
-    if set(request.output_modalities) - {"text"}:
-        report.drop("output_modalities")

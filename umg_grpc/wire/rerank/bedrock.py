@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.knowledge.vector_models import vector_model
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.bedrock_invocation import input_tokens, invoke_path
+from umg_grpc.wire.core.bedrock_invocation import input_tokens, model_path
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
@@ -36,7 +36,7 @@ def encode_request(request: pb.RerankRequest, model: str, notes: RequestNotes = 
     for name in OPTIONS:
         if name != "top_n" and getattr(request, name):
             report.drop(name)
-    return UpstreamRequest(invoke_path(model), msgspec.json.encode(body), {}, report)
+    return UpstreamRequest(model_path(model, "invoke"), msgspec.json.encode(body), {}, report)
 
 
 def read_headers(response: pb.RerankResponse, headers: Mapping[str, str]) -> None:
