@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from umg_grpc.config.value_parsers import url
 from umg_grpc.config.yaml_conversion import any_of
 from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.knowledge.call_shapes import call_shape
 from umg_grpc.knowledge.presets import Provider
+from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.operations.provider_call_paths import call_path
 
 SLASHES = re.compile(r"(?<!:)/{2,}")
@@ -23,6 +26,8 @@ def preset_address(
     """
     if account and base_url is not None:
         document.problem((*path, "account"), "expected either `account` or `base_url`")
+    elif base_url is not None and (path_of_api := _missing_path(preset, base_url)):
+        document.problem((*path, "base_url"), f"expected {path_of_api}, below which the provider has its calls")
     elif account:
         base_url = _account_address(document, path, preset, account)
     elif base_url is None and not preset.is_complete:
@@ -30,6 +35,28 @@ def preset_address(
         problem = f"expected the URL of your account: {preset.base_url}, or `account: {{{parts}}}`"
         document.problem((*path, "base_url"), problem)
     return base_url or preset.base_url
+
+
+def _missing_path(preset: Provider, base_url: str) -> str:
+    """Return the URL of the API for a URL at a host of the preset that ends in front of the API's path; "" for any
+    other.
+    """
+    try:
+        written = urlsplit(base_url)
+    except ValueError:  # reported as no URL
+        return ""
+    host, begun = written.hostname or "", written.path.rstrip("/")
+    hosts = (urlsplit(each).hostname or "" for each in (preset.base_url, *preset.regions.values()))
+    is_of_preset = vendor_of(base_url) == preset.name or any(_pattern(each).fullmatch(host) for each in hosts)
+    needed = urlsplit(preset.base_url).path
+    if preset.is_complete or not is_of_preset or not needed.startswith(f"{begun}/"):
+        return ""
+    return f"{written.scheme}://{written.netloc}{needed}"
+
+
+def _pattern(host: str) -> re.Pattern[str]:
+    """Return the pattern of a host with parts in `<>`."""
+    return re.compile(re.sub("<[^>]+>", "[^.]+", re.escape(host)))
 
 
 def _account_address(document: Document, path: Path, preset: Provider, account: Mapping[str, str]) -> str | None:
@@ -48,10 +75,33 @@ def _account_address(document: Document, path: Path, preset: Provider, account: 
         elif not PART.fullmatch(value):
             document.problem((*path, "account", name), "expected letters, digits, `.`, `_` or `-`")
             reported = True
+        elif "." in value and f"<{name}>" in (urlsplit(preset.base_url).hostname or ""):
+            document.problem((*path, "account", name), f"expected one label of the host, {value.partition('.')[0]}")
+            reported = True
     if missing := [f"`{name}`" for name in names if name not in account]:
         document.problem((*path, "account"), f"expected {' and '.join(missing)}, too")
     parts = {name: value for name, value in account.items() if name != "region"}
     return None if reported or missing else preset.address(account.get("region", ""), **parts)
+
+
+def _is_of_vendor(base_url: str) -> bool:
+    try:
+        return vendor_of(base_url) != ""
+    except ValueError:  # reported as no URL
+        return False
+
+
+def check_parameters(
+    document: Document, path: Path, base_url: str, protocols: tuple[str, ...], query: Mapping[str, str]
+) -> None:
+    """Report parameters that all calls of a vendor's address need and `query` lacks."""
+    shapes = (call_shape(protocol, base_url) for protocol in protocols)
+    needed = {name: value for shape in shapes if shape is not None for name, value in shape.query.items()}
+    for name, value in needed.items():
+        if name not in query and _is_of_vendor(base_url):
+            document.problem(
+                path, f"expected `{name}` with a version, for example {value}: calls of {base_url} need it"
+            )
 
 
 def base_url_of(document: Document, path: Path, written: str | None, protocols: tuple[str, ...]) -> str:

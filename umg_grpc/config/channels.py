@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from umg_grpc.config.channel_addresses import base_url_of, base_urls_of, preset_address
+from umg_grpc.config.channel_addresses import base_url_of, base_urls_of, check_parameters, preset_address
 from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, cloud_auth, located
 from umg_grpc.config.channel_quirks import QuirksEntry, quirks
 from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, Timeout
@@ -341,6 +341,7 @@ def _http_channel(
     in_formats = [key_header(protocol) for protocol in protocols] if entry.auth is None else []
     check_headers(document, (*path, "headers"), entry.headers, auth, in_formats)
     check_query(document, (*path, "query"), entry.query, auth)
+    check_parameters(document, (*path, "query"), base_url, own, entry.query)
     return Channel(
         name=entry.name,
         protocols=protocols,

@@ -33,6 +33,8 @@ class CallShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Members of the body that the path has in their place."""
     headers: Mapping[str, HeaderMember] = {}
     """Header of the format in lower case -> member of the body that states its value, too."""
+    query: Mapping[str, str] = {}
+    """Parameter that each call needs -> example of its value, at the hosts of a vendor."""
     source: str
     """Document or client of the vendor with the facts."""
     as_of: str

@@ -79,7 +79,8 @@ async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
         return await _answer(found[1], found[0].upstream, listed or (), seconds)
     if failure is not None:
         raise failure
-    return "not called: none of its models has a call that costs next to nothing"
+    signs = "credentials found; " if await provider.has_credentials(seconds) else ""
+    return f"{signs}not called: none of its models has a call that costs next to nothing"
 
 
 async def _answer(call: PreparedCall[object], model: str, listed: Sequence[str], seconds: float) -> str:

@@ -23,6 +23,8 @@ REMEDIES: Mapping[FailureKind, str] = {
     FailureKind.REQUEST: "the provider refuses the call: check `protocols`",
 }
 """Kind of failure -> advice to the operator, with placeholders in braces for facts of the failure."""
+NO_CREDENTIALS = "the channel has no credentials: check `auth`"
+"""Advice on a failure before the provider was called."""
 
 
 def advice(facts: ProviderFailure) -> str:
@@ -30,7 +32,8 @@ def advice(facts: ProviderFailure) -> str:
     preset = next((each.base_url for each in PROVIDERS.values() if urlsplit(each.base_url).netloc == facts.host), "")
     right = facts.right_base_url or preset
     right = f"set `base_url: {right}`" if right else "correct `base_url`"
-    text = REMEDIES[facts.kind].format(
+    is_own = facts.kind is FailureKind.WRONG_KEY and not facts.status and facts.message.startswith("auth")
+    text = (NO_CREDENTIALS if is_own else REMEDIES[facts.kind]).format(
         key=f" ...{facts.key_tail}" if facts.key_tail else "",
         model=facts.model,
         path=facts.path,

@@ -64,6 +64,17 @@ CASES = [
         "base_url: URL/v1, auth: {kind: command, command: ['false']}, models: ['*']",
         "check `auth` (auth.command: exit code 1)",
     ),
+    Case(
+        "patterns of Bedrock without credentials",
+        "protocols: [converse], base_url: URL, auth: {kind: command, command: ['false']}, models: ['amazon.*']",
+        "the channel has no credentials: check `auth` (auth.command: exit code 1)",
+    ),
+    Case(
+        "patterns of Bedrock",
+        "protocols: [converse], base_url: URL, auth: {kind: command, command: [echo, token]}, models: ['amazon.*']",
+        "credentials found; not called: none of its models",
+        fails=False,
+    ),
     Case("the sandbox", "models: [famO-5]", "part of the gateway", fails=False),
 ]
 
@@ -99,7 +110,8 @@ async def test_each_channel_has_a_line_that_mends_it(capsys: pytest.CaptureFixtu
         lines = []
         for number, case in enumerate(CASES):
             protocol = "chat" if "base_url" in case.line or "auth" in case.line else "sandbox"
-            lines.append(f"- {{name: c{number}, protocols: [{protocol}], {case.line}}}")
+            protocols = "" if "protocols" in case.line else f"protocols: [{protocol}], "
+            lines.append(f"- {{name: c{number}, {protocols}{case.line}}}")
         text = "channels:\n" + "\n".join(lines)
         for name, url in found.items():
             text = text.replace(f"{name}/", f"{url}/").replace(f"{name},", f"{url},")

@@ -131,6 +131,10 @@ def test_an_account_fills_in_the_parts_of_an_address(text: str, address: str) ->
         ("{provider: azure, api_key: k, account: {resource: a/b}}", "account.resource: expected letters, digits"),
         ("{provider: azure, api_key: k, account: {resource: 'a@b'}}", "account.resource: expected letters, digits"),
         (
+            "{provider: azure, api_key: k, account: {resource: r.openai.azure.com}}",
+            "account.resource: expected one label of the host, r",
+        ),
+        (
             "{provider: azure, api_key: k, account: {resource: a}, base_url: https://a}",
             "account: expected either `account` or `base_url`",
         ),
@@ -145,3 +149,47 @@ def test_an_unusable_account_is_named(text: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(f"channels:\n- {text}", "umg.yaml", VERTEX)
     assert expected in str(caught.value)
+
+
+INCOMPLETE = {
+    "an endpoint of Azure": ("azure", "https://r.openai.azure.com/", "https://r.openai.azure.com/openai/v1"),
+    "another host of Azure": ("azure", "https://r.cognitiveservices.azure.com", "https://r.cognitiveservices.azure.com/openai/v1"),
+    "half of a path": ("azure", "https://r.openai.azure.com/openai", "https://r.openai.azure.com/openai/v1"),
+    "Claude at Bedrock": ("bedrock-anthropic", "https://bedrock-runtime.us-east-1.amazonaws.com", "https://bedrock-runtime.us-east-1.amazonaws.com/anthropic/v1"),
+    "a host of Vertex AI": ("vertex-anthropic", "https://us-east5-aiplatform.googleapis.com", "https://us-east5-aiplatform.googleapis.com/v1/projects/<project>/locations/<region>/publishers/anthropic"),
+    "the global host of Vertex AI": ("vertex", "https://aiplatform.googleapis.com/v1", "https://aiplatform.googleapis.com/v1/projects/<project>/locations/<region>/publishers/google"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("provider", "written", "expected"), INCOMPLETE.values(), ids=INCOMPLETE)
+def test_an_address_without_the_path_of_its_api_is_named(provider: str, written: str, expected: str) -> None:
+    text = f"channels:\n- {{provider: {provider}, base_url: '{written}', api_key: k, models: [m]}}"
+    with pytest.raises(ConfigError) as caught:
+        parse(text, "umg.yaml", VERTEX)
+    assert f"base_url: expected {expected}, below which" in str(caught.value)
+
+
+PATHS = {
+    "a relay": ("azure", "https://relay.example"),
+    "deployments": ("azure", "https://r.openai.azure.com/openai/deployments"),
+    "all makers at Bedrock": ("bedrock-converse", "https://bedrock-runtime.us-east-1.amazonaws.com"),
+    "a vendor without an account": ("deepseek", "https://api.deepseek.com"),
+}
+
+
+@pytest.mark.parametrize(("provider", "written"), PATHS.values(), ids=PATHS)
+def test_an_address_with_another_path_is_taken(provider: str, written: str) -> None:
+    text = f"channels:\n- {{provider: {provider}, base_url: '{written}', api_key: k, models: [m], query: {{api-version: 2024-10-21}}}}"
+    [made] = parse(text, "umg.yaml", {}).channels
+    assert made.base_url == written
+
+
+@pytest.mark.parametrize(("host", "is_named"), [("r.openai.azure.com", True), ("relay.example", False)])
+def test_deployments_of_azure_need_a_version(host: str, is_named: bool) -> None:
+    text = f"channels:\n- {{provider: azure, base_url: 'https://{host}/openai/deployments', api_key: k, protocols: [chat], models: [m]}}"
+    if not is_named:
+        assert parse(text, "umg.yaml", {}).channels
+        return
+    with pytest.raises(ConfigError) as caught:
+        parse(text, "umg.yaml", {})
+    assert "channels[0].query: expected `api-version` with a version, for example 2024-10-21" in str(caught.value)

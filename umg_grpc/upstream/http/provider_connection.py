@@ -132,6 +132,13 @@ class HttpChannel:
             outgoing = structs.replace(outgoing, headers=signed)
         return endpoint, outgoing
 
+    async def has_credentials(self, seconds: float) -> bool:
+        """Return whether the channel has credentials beyond a key, after reading them within `seconds`. Raise UmgError
+        if none are found.
+        """
+        endpoint, _ = await self.outgoing(UpstreamRequest("", b"", {}, Report()), "", seconds)
+        return endpoint.signer is not None
+
     def _request_template(
         self, endpoint: Endpoint, encoded: UpstreamRequest, key_header: str, kind: tuple[object, ...]
     ) -> Outgoing:
