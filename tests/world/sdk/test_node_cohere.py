@@ -12,6 +12,8 @@ import pytest_asyncio
 from tests.support.gateways import SANDBOX, Running, running
 from tests.world.sdk.cases import RESULT, SCHEMA, WEATHER, WEATHER_QUESTION, check_arguments
 from tests.world.sdk.node_runner import Node
+from tests.world.sdk.ollama_gateway import MODEL as MESSAGES_MODEL
+from tests.world.sdk.ollama_gateway import ollama_gateway
 from tests.world.sdk.vectors import TEXTS, check_vectors
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -97,6 +99,16 @@ async def test_a_failure_is_the_clients_own_error(node: Node, gateway: Running, 
     for name, status, error in (("model", 404, "NotFoundError"), ("key", 401, "UnauthorizedError")):
         expected = "APICallError" if client == "ai" else error
         assert (found[name]["error"]["status"], found[name]["error"]["class"]) == (status, expected), found
+
+
+async def test_a_stream_that_breaks_off_is_an_error_with_the_reason(
+    node: Node, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    async with ollama_gateway(tmp_path_factory.mktemp("broken")) as broken:
+        job = Job("broken", "scenario: error-mid", streamed=True, model=MESSAGES_MODEL)
+        found = (await run(node, broken, "ai", job))["broken"]
+    assert found["finish"] == "error"
+    assert "the model fell over" in found["errors"][0]
 
 
 async def test_models_are_listed_by_their_endpoint(node: Node, gateway: Running) -> None:

@@ -113,8 +113,8 @@ class StreamEncoder:
             return b""
         frames = list(self._start())
         self._closed = True
-        usage = encode_usage(self._usage or pb.Usage())  # clients require it
-        return b"".join([*frames, self._end({"error": error.message, "finish_reason": "ERROR", "usage": usage})])
+        # without usage: with it the provider of Cohere in Vercel's SDK (4.0.52) ends the short text without an error
+        return b"".join([*frames, self._end({"error": error.message, "finish_reason": "ERROR"})])
 
     def _end(self, delta: JsonObject) -> bytes:
         return _frame("message-end", {"id": self._response_id, "delta": delta})

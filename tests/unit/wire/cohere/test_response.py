@@ -225,8 +225,6 @@ def test_a_failed_stream_ends_with_the_error() -> None:
     assert encoder.feed(pb.StreamGenerateResponse(events=[event(0, text_delta="b")])) + encoder.close() == b""
     *_, last = events_of(begun + failed)
     EVENT.validate_python(last)
-    usage = last["delta"].pop("usage")
-    assert usage["tokens"] == {"input_tokens": 0, "output_tokens": 0}  # @ai-sdk/cohere 4.0.52 requires it
     assert last["delta"] == {"error": "the stream broke off", "finish_reason": "ERROR"}
 
 

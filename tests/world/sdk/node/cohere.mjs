@@ -1,7 +1,7 @@
 // Chats and embeddings of Cohere by `sdk`: cohere-ai, or Vercel's `ai` with its provider of Cohere (ai).
 //
 // job: {id, question, tool, streamed, thinks, texts, endpoint}; without `texts` and `endpoint` a chat
-// out: {text, reasoning, calls: [[name, arguments]], finish, second}, {vectors: {type: [...]}} or {listed: [...]}
+// out: {text, reasoning, calls: [[name, arguments]], finish, second, errors}, {vectors: {type: [...]}} or {listed: [...]}
 import { createCohere } from "@ai-sdk/cohere";
 import { generateText, jsonSchema, stepCountIs, streamText, tool } from "ai";
 import { CohereClientV2 } from "cohere-ai";
@@ -71,9 +71,11 @@ async function ai({ root, key, model }, job) {
     ...(declared && { tools: { [job.tool.name]: declared }, stopWhen: stepCountIs(2) }),
     ...(job.thinks && { providerOptions: { cohere: { thinking: { type: "enabled" } } } }),
   };
-  const answer = job.streamed ? streamText(options) : await generateText(options);
+  const errors = [];
+  const onError = ({ error }) => void errors.push(String(error.message));
+  const answer = job.streamed ? streamText({ ...options, onError }) : await generateText(options);
   const [text, reasoning, finish] = await Promise.all([answer.text, answer.reasoningText, answer.finishReason]);
-  return { text, reasoning: reasoning ?? "", calls: found, finish };
+  return { text, reasoning: reasoning ?? "", calls: found, finish, errors };
 }
 
 answered((request, job) => (request.sdk === "ai" ? ai : cohere)({ ...request, key: job.key ?? request.key, model: job.model ?? request.model }, job));
