@@ -13,8 +13,8 @@ import pytest_asyncio
 from tests.pairs.fidelity.alone import UNMEASURED
 from tests.pairs.fidelity.measure import Cell, Row, decoded, everything
 from tests.pairs.fidelity.page import PAGE, render
-from tests.pairs.fidelity.sample import FORMATS, TARGETS, Sample, model_of
-from tests.pairs.table import LEAST
+from tests.pairs.fidelity.sample import FORMATS, TARGETS, Sample
+from tests.pairs.table import LEAST, STRICT_MODELS
 from tests.support.callers.http_caller import HttpCaller
 from tests.support.gateways import channel, running, takes_all
 from tests.support.providers import converse_wire
@@ -91,7 +91,8 @@ async def captured(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[R
     async with AsyncExitStack() as stack:
         url = (await stack.enter_async_context(serve_provider(provider))).url
         channels = [
-            channel(each, each, f"{url}/{each}", f"to-{each}", model_of(each)) + takes_all(each) for each in TARGETS
+            channel(each, each, f"{url}/{each}", f"to-{each}", STRICT_MODELS[each]) + takes_all(each)
+            for each in TARGETS
         ]
         config = "channels:\n" + "".join(f"{each}    shared_objects: true\n" for each in channels)
         gateway = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("fidelity")))
@@ -128,7 +129,7 @@ async def test_fields_that_a_provider_does_not_get_are_reported_to_the_caller(
         assert (got.status, strict.status, captured.provider.bodies) == (400, 400, [])
         return
     request, _, notes = decoded(face, row.sample.bodies[face])
-    upstream = TEXT_UPSTREAMS[target].encode_request(request, model_of(target), False, notes=notes)
+    upstream = TEXT_UPSTREAMS[target].encode_request(request, STRICT_MODELS[target], False, notes=notes)
     report = upstream.report
     report.rename(CODECS[face].wire_path)
     assert (got.status, got.headers.get("x-umg-dropped", "")) == (200, report.header())

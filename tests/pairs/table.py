@@ -54,6 +54,8 @@ class Provider:
     """
     root: str = "/v1"
     """Beginning of its paths, the end of the base URL of a channel."""
+    model: str = "m"
+    """Id of a model there. Requests of some formats depend on its maker."""
 
 
 QUESTION = "Hi"
@@ -80,7 +82,7 @@ PROVIDERS = (
     Provider("responses", Kind.TEXT, "responses", "responses:Responses"),
     Provider("messages", Kind.TEXT, "messages", "messages:Messages"),
     Provider("native", Kind.TEXT, "native", "native:Native", root="/v1beta"),
-    Provider("converse", Kind.TEXT, "converse", "converse:Converse", root=""),
+    Provider("converse", Kind.TEXT, "converse", "converse:Converse", root="", model="anthropic.m"),
     Provider("embeddings", Kind.EMBEDDING, "embeddings", "embeddings:Embeddings"),
     Provider("native_embeddings", Kind.EMBEDDING, "native_embeddings", "native_embeddings:NativeEmbeddings"),
     Provider("vertex_embeddings", Kind.EMBEDDING, "vertex_embeddings", "vertex_embeddings:VertexEmbeddings"),
@@ -144,6 +146,8 @@ TEXT_PROVIDERS = tuple(name for name in STRICT_PROVIDERS if name in TEXT_FACES)
 """Providers of text whose format callers have, too, so that a gateway or an SDK of callers can take their place."""
 STRICT_ROOTS = {row.name: row.root for row in PROVIDERS if row.name in STRICT_PROVIDERS}
 """Provider of text -> the beginning of its paths."""
+STRICT_MODELS = {row.name: row.model for row in PROVIDERS if row.name in STRICT_PROVIDERS}
+"""Provider of text -> the id of a model there."""
 ROOTS = {name: STRICT_ROOTS[name] for name in TEXT_PROVIDERS}
 """The same of the providers whose format callers have, too."""
 EMBEDDING_PROVIDERS = names_of(Kind.EMBEDDING)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pairs.faults.gateway import CHANNEL, CONFIG, LONG
+from tests.pairs.faults.gateway import CONFIG, channel
 from tests.pairs.faults.table import IMAGE_QUESTIONS
 from tests.pairs.table import Kind, protocols_of
 from tests.proofs.soak.callers import Callers, CallResult, Outcome, callers
@@ -86,17 +86,12 @@ def config(upstream: Upstream, protocol: str, table: list[Cell]) -> str:
     a fallback of each model for its cause alone.
     """
     others = [each for each in TEXT_FORMATS if each != protocol] if protocol in TEXT_FORMATS else [protocol]
-
-    def channel(order: str, spoken: str, models: list[str]) -> str:
-        named = {"name": order, "protocol": spoken, "url": upstream.url(order), "priority": 0, "timeout": LONG}
-        if spoken == "bedrock_rerank":  # the provider recognizes its format by the id
-            models = [f"{{id: {model}, upstream: {model}-rerank}}" for model in models]
-        return CHANNEL.format(**named, models=", ".join(models))
-
-    faults = dict.fromkeys(cell.fault for cell in table)
-    channels = [channel(fault, protocol, [cell.model for cell in table if cell.fault == fault]) for fault in faults]
+    channels = [
+        channel(fault, protocol, upstream.url(fault), [cell.model for cell in table if cell.fault == fault])
+        for fault in dict.fromkeys(cell.fault for cell in table)
+    ]
     lists = [f"  {cell.model}: {{{cell.cause}: [{HEALTHY}]}}" for cell in table]
-    healthy = channel(NO_FAULT, others[0], [HEALTHY])
+    healthy = channel(NO_FAULT, others[0], upstream.url(NO_FAULT), [HEALTHY])
     return f"{CONFIG}{''.join(channels)}{healthy}fallbacks:\n" + "\n".join(lists)
 
 

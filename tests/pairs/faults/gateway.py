@@ -43,23 +43,26 @@ def config(upstream: Upstream, protocol: str, way: str, table: list[Case], short
     `short`: the deadlines of faults that only a deadline ends.
     """
 
-    def channel(name: str, order: str, priority: int, models: Iterable[str]) -> str:
-        timeout = short if order.startswith(WAITED_FOR) else LONG
-        if protocol == "bedrock_rerank":  # the provider recognizes its format by the id
-            models = (f"{{id: {model}, upstream: {model}-rerank}}" for model in models)
-        return CHANNEL.format(
-            name=name,
-            protocol=protocol,
-            url=upstream.url(order),
-            priority=priority,
-            timeout=timeout,
-            models=", ".join(models),
-        )
-
     def of(fault: Fault) -> list[str]:
         return [case.model for case in table if case.fault is fault]
 
-    entries = [channel(fault.name, fault.name, 0, of(fault)) for fault in ALL if of(fault)]
+    entries = [
+        channel(name, protocol, upstream.url(name), of(fault), timeout=short if name.startswith(WAITED_FOR) else LONG)
+        for fault in ALL
+        if of(fault)
+        for name in [fault.name]
+    ]
     if way == BEHIND:
-        entries.append(channel("healthy", "none", 1, [case.model for case in table]))
+        models = [case.model for case in table]
+        entries.append(channel("healthy", protocol, upstream.url("none"), models, priority=1))
     return CONFIG + "".join(entries)
+
+
+def channel(
+    name: str, protocol: str, url: str, models: Iterable[str], *, priority: int = 0, timeout: str = LONG
+) -> str:
+    """Return the config of a channel."""
+    if protocol == "bedrock_rerank":  # the provider recognizes its format by the id
+        models = (f"{{id: {model}, upstream: {model}-rerank}}" for model in models)
+    fields = {"name": name, "protocol": protocol, "url": url, "priority": priority, "timeout": timeout}
+    return CHANNEL.format(**fields, models=", ".join(models))

@@ -4,14 +4,13 @@ import base64
 import json
 from typing import Any
 
+from tests.pairs.table import STRICT_MODELS
 from tests.support.providers.converse import judge
 from tests.support.providers.converse_shapes import parameters
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.media_blocks import AUDIO_FORMATS, DOCUMENT_FORMATS, IMAGE_FORMATS, VIDEO_FORMATS
 
 Json = dict[str, Any]
-MODEL = "anthropic.m"
-"""Model of the measured requests: requests depend on its maker."""
 KINDS = {
     "image": (pb.MEDIA_KIND_IMAGE, IMAGE_FORMATS),
     "document": (pb.MEDIA_KIND_DOCUMENT, DOCUMENT_FORMATS | {"text/plain": "txt"}),
@@ -32,7 +31,7 @@ def decode(data: bytes, *, judged: bool = True) -> pb.GenerateRequest:
     """Return the canonical form of a body that the service accepts. Raise RefusedError for any other."""
     body = json.loads(data)
     if judged:
-        judge(parameters(body, MODEL))
+        judge(parameters(body, STRICT_MODELS["converse"]))
     request = pb.GenerateRequest()
     _append(request.instructions, body.get("system", []))
     for message in body["messages"]:

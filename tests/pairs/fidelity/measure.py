@@ -19,8 +19,8 @@ from tests.pairs.fidelity import converse_bodies
 from tests.pairs.fidelity.alone import ALONE
 from tests.pairs.fidelity.conversation import CONVERSATION
 from tests.pairs.fidelity.options import OPTIONS
-from tests.pairs.fidelity.sample import TARGETS, Alone, Body, Sample, model_of
-from tests.pairs.table import LEAST
+from tests.pairs.fidelity.sample import TARGETS, Alone, Body, Sample
+from tests.pairs.table import LEAST, STRICT_MODELS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS as CODECS
@@ -128,7 +128,7 @@ def measure(sample: Sample, face: str, target: str) -> Cell:
     if value in (None, "", [], {}):
         raise ValueError(f"{sample.row} of {face}: its body does not set {sample.path}")
     try:
-        upstream = TEXT_UPSTREAMS[target].encode_request(request, model_of(target), stream, notes=notes)
+        upstream = TEXT_UPSTREAMS[target].encode_request(request, STRICT_MODELS[target], stream, notes=notes)
     except UmgError as error:
         return _refused(error)
     try:
@@ -158,7 +158,7 @@ def measure_alone(field: Alone, target: str) -> Cell:
     """Measure a field that has no canonical field."""
     request, _, notes = decoded(field.face, field.body)
     try:
-        upstream = TEXT_UPSTREAMS[target].encode_request(request, model_of(target), False, notes=notes)
+        upstream = TEXT_UPSTREAMS[target].encode_request(request, STRICT_MODELS[target], False, notes=notes)
     except UmgError as error:
         return _refused(error)
     if target == field.face:

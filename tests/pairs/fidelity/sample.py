@@ -12,17 +12,8 @@ Body: TypeAlias = "dict[str, Json]"
 FORMATS = tuple(TEXT_FACES)
 TARGETS = STRICT_PROVIDERS
 """Formats of providers."""
-MODELS = {"converse": "anthropic.m"}
-"""Format of providers whose requests depend on the maker of the model -> a model; `m` for others."""
-
-
 ALIKE = ("converse", "messages")
 """Format of providers, and a format that expresses nearly everything in the same way."""
-
-
-def model_of(target: str) -> str:
-    """Return the provider's id of the model in requests for a target."""
-    return MODELS.get(target, "m")
 
 
 @dataclass(frozen=True)
