@@ -39,14 +39,13 @@ def fallbacks(
             for at, problem in _problems(model, listed, names, models, served):
                 document.problem((*place, *at), problem)
         if isinstance(value, list):
-            named = tuple(map(str, value))
-            made[model] = Fallbacks(**dict.fromkeys(CAUSES, named))
-        elif isinstance(value, dict) and (entry := read_entry(document, path, value, Fallbacks)) is not None:
-            made[model] = entry
+            made[model] = Fallbacks(**dict.fromkeys(CAUSES, tuple(map(str, value))))
         elif not isinstance(value, dict):
             document.problem(path, f"expected a list of models, or a mapping of causes ({', '.join(CAUSES)}) to lists")
-        if value == {}:
+        elif not value:
             document.problem(path, f"expected at least one cause of {', '.join(CAUSES)}")
+        elif (entry := read_entry(document, path, value, Fallbacks)) is not None:
+            made[model] = entry
     return made
 
 
