@@ -113,7 +113,6 @@ class BodyReader:
 def _of_deployment(
     decode: Callable[[bytes, Mapping[str, str], str], Decoded], deployment: str
 ) -> Callable[[bytes, Mapping[str, str], str], Decoded]:
-    """Return the decoder `decode` for bodies whose model is the deployment in their path."""
     return lambda body, headers, model: decode(with_model(body, deployment), headers, model)
 
 

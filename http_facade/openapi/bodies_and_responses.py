@@ -164,7 +164,6 @@ _CONTENTS: Mapping[Shape, JsonObject] = MappingProxyType(
 
 
 def _stream_type(route: Route) -> str:
-    """Return the media type of a stream of a route: that of its text format, else that of server-sent events."""
     codec = TEXT_FACES.get(route.format)
     return EVENTS if codec is None else essence_of(codec.stream_type)
 

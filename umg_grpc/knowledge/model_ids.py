@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
 
+DEFAULT_TAG = ":latest"
+"""Tag of a model's id that means the same as none; clients of model servers append it."""
 LITERAL_START = re.compile(r"(?:[a-z0-9-](?![?*{]))*")
 
 

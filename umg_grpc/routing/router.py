@@ -14,6 +14,7 @@ from umg_grpc.config import Config
 from umg_grpc.config.channels import PROTOCOLS
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.knowledge.families.text import split_suffix
+from umg_grpc.knowledge.model_ids import DEFAULT_TAG
 from umg_grpc.operations import OPERATIONS, ModelOperation
 from umg_grpc.routing.channel_order import ANY, Rank, RoundRobin, RoutePreferences, allowed, ordered
 from umg_grpc.routing.channel_target import GENERATE, Target, target_of
@@ -25,9 +26,6 @@ from umg_grpc.v1 import pb
 VERBS: Mapping[ModelOperation, str] = {value: row.verb for value, row in OPERATIONS.items() if row.verb}
 MAX_PATTERN_MODELS = 1024
 """Maximum number of cached ids that match only a pattern of the config; the least recently used are dropped first."""
-
-DEFAULT_TAG = ":latest"
-"""Tag of a model's name that means the same as none; clients of model servers append it."""
 
 
 class Explained(NamedTuple):
@@ -82,7 +80,7 @@ class Router:
 
     def resolve(self, model: str) -> Resolved:
         """Return the model for the id in a request: an exact id of the config, else an alias, else a famG id or alias
-        followed by a suffix, else an id that matches a pattern of a channel; an id that is none of them may have the
+        followed by a suffix, else an id that matches a pattern of a channel. An id that is none of them may have the
         default tag in addition, or lack it. Raise UmgError(MODEL_NOT_FOUND) for any other id, also for one with an
         unknown suffix.
         """
@@ -99,7 +97,6 @@ class Router:
         return found
 
     def _named(self, model: str) -> Resolved | None:
-        """Return the model with an exact id of the config, else that of an alias; None for any other id."""
         if (exact := self._exact.get(model)) is not None:
             return exact.resolved
         return self._aliases.get(model)
@@ -266,7 +263,6 @@ class Router:
 
 
 def _with_other_tag(model: str) -> str:
-    """Return the id without the default tag, or with it if it has no tag; "" for an id with another tag."""
     if model.endswith(DEFAULT_TAG):
         return model.removesuffix(DEFAULT_TAG)
     return "" if ":" in model else model + DEFAULT_TAG

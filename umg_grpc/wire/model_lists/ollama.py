@@ -4,12 +4,12 @@ import hashlib
 
 import msgspec
 
+from umg_grpc.knowledge.model_ids import DEFAULT_TAG
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, missing, parse
 from umg_grpc.wire.model_lists.query_parameters import Query
 from umg_grpc.wire.ollama.schema import ShowBody
 
-DEFAULT_TAG = ":latest"
 SETTINGS = ("temperature", "top_p", "top_k")
 OPERATIONS = {pb.MODEL_OPERATION_GENERATE: "completion", pb.MODEL_OPERATION_EMBED: "embedding"}
 """Operation -> capability; other operations have no path in this API."""
