@@ -146,6 +146,7 @@ def _decode_tools(config: Json, request: pb.GenerateRequest) -> None:
             function.description = spec["description"]
         if "strict" in spec:
             function.strict = spec["strict"]
-    for kind, choice in config.get("toolChoice", {}).items():
+    # no choice is `auto`, which is not sent since some models refuse it
+    for kind, choice in config.get("toolChoice", {"auto": {}} if "tools" in config else {}).items():
         request.tool_choice.mode = MODES[kind]
         request.tool_choice.names.extend([choice["name"]] if kind == "tool" else [])
