@@ -1,7 +1,7 @@
 """Encoding of a streamed response of Cohere's `POST /v2/chat`: canonical events become events of this format."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import assert_never
 
 import msgspec
@@ -183,15 +183,16 @@ class StreamEncoder:
 
     # --- content
 
-    def _open_block(self, kind: str) -> Iterator[bytes]:
-        if self._block is not None and self._block.kind == kind:
-            return
-        yield from self._end_block()
-        yield from self._start()
-        self._block = _Block(self._blocks, kind)
-        self._blocks += 1
-        content = {"type": kind, kind: ""}
-        yield _frame("content-start", {"index": self._block.index, "delta": {"message": {"content": content}}})
+    def _open_block(self, kind: str) -> Generator[bytes, None, _Block]:
+        """Open a block, unless one of this kind is open. Yield the frames, and return the open block."""
+        if self._block is None or self._block.kind != kind:
+            yield from self._end_block()
+            yield from self._start()
+            self._block = _Block(self._blocks, kind)
+            self._blocks += 1
+            content = {"type": kind, kind: ""}
+            yield _frame("content-start", {"index": self._block.index, "delta": {"message": {"content": content}}})
+        return self._block
 
     def _end_block(self) -> Iterator[bytes]:
         if (block := self._block) is None:
@@ -204,9 +205,7 @@ class StreamEncoder:
     def _text(self, part: int, text: str) -> Iterator[bytes]:
         if not text:
             return
-        yield from self._open_block(TEXT)
-        if (block := self._block) is None:
-            return
+        block = yield from self._open_block(TEXT)
         known = self._texts.get(part)
         if known is None or known.block != block.index:  # of a text that was interrupted, the later piece is cited
             known = self._texts[part] = _Text(block.index, block.length)
@@ -219,9 +218,7 @@ class StreamEncoder:
     def _reasoning(self, piece: tuple[int, int], text: str) -> Iterator[bytes]:
         if not text:
             return
-        yield from self._open_block(THINKING)
-        if (block := self._block) is None:
-            return
+        block = yield from self._open_block(THINKING)
         if block.length and self._thought != piece:
             text = REASONING_SEPARATOR + text
         self._thought = piece
@@ -233,9 +230,8 @@ class StreamEncoder:
         return _frame("content-delta", {"index": block.index, "delta": delta, **more})
 
     def _logprob(self, entry: pb.TokenLogprob) -> Iterator[bytes]:
-        yield from self._open_block(TEXT)
-        if self._block is not None:
-            yield self._delta(self._block, "", logprobs=encode_logprob(entry))
+        block = yield from self._open_block(TEXT)
+        yield self._delta(block, "", logprobs=encode_logprob(entry))
 
     def _citation(self, citation: pb.Citation, part: int) -> Iterator[bytes]:
         """Yield the events of a citation; keep it while its block is open, since its text may continue."""

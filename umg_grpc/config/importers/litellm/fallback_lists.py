@@ -80,15 +80,16 @@ def _names(place: SourceMapping, key: str) -> list[str]:
 
 def _known(made: ImportedConfig, label: str, model: str, names: list[str]) -> list[str]:
     """Return the names of models that the converted config has, each once, and list the others."""
-    known = list[str]()
+    known = dict[str, str]()  # model -> its first name
     for name in names:
-        if _alias_of(made, name) == model:
+        meant = _alias_of(made, name)
+        if meant == model:
             made.lose(f"{label} `{name}`", "a model is no fallback of its own")
-        elif "*" in name or not _is_model(made, _alias_of(made, name)):
+        elif "*" in name or not _is_model(made, meant):
             made.lose(f"{label} `{name}`", "no converted entry of model_list has this name")
-        elif _alias_of(made, name) not in [_alias_of(made, each) for each in known]:
-            known.append(name)
-    return known
+        else:
+            known.setdefault(meant, name)
+    return [*known.values()]
 
 
 def _alias_of(made: ImportedConfig, name: str) -> str:
