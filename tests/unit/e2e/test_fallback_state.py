@@ -1,62 +1,45 @@
 """State of a provider (signatures of its reasoning), which no provider of a fallback is sent."""
 
+import json
 from pathlib import Path
 
-import aiohttp
 from aiohttp import web
 
-from tests.support.gateways import running
-from tests.support.serving import serving
+from tests.support.providers.scripted import Script, Scripted, status
+from tests.unit.e2e.test_fallbacks import FALLBACK
+from tests.unit.e2e.test_survival import MESSAGES, world
 
 SIGNATURE = "c2lnbmF0dXJlLW9mLXRoZS1maXJzdC1hY2NvdW50LXdoaWNoLW5vLW90aGVyLXJlYWRz"
 THOUGHT = {"type": "thinking", "thinking": "Hm", "signature": SIGNATURE}
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
-TOOL = {"name": "look", "input_schema": {"type": "object"}}
-CONFIG = """
-retries: {{repeats: 0}}
-channels:
-  - {{name: first, protocols: [messages], base_url: {url}/first, api_key: k, models: [m]}}
-  - {{name: second, protocols: [messages], base_url: {url}/second, api_key: k, models: [other]}}
-fallbacks: {{m: [other]}}
-"""
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
+OPTIONS = {
+    "max_tokens": 3000,
+    "tools": [{"name": "look", "input_schema": {"type": "object"}}],
+    "thinking": {"type": "enabled", "budget_tokens": 2000},
+}
+CHANNELS = {model: f"models: [{model}]\nprotocols: [messages]" for model in ("m", "other")}
 
 
-async def test_the_signature_of_another_account_is_left_out_for_a_fallback(tmp_path: Path) -> None:
-    sent, fails = list[tuple[str, bytes]](), list[bool]()
-
-    async def answer(request: web.Request) -> web.Response:
-        name = request.path.split("/")[1]
-        sent.append((name, await request.read()))
-        if name == "first" and fails:
-            return web.json_response({"type": "error", "error": {"type": "api_error", "message": "down"}}, status=500)
-        content = [THOUGHT, CALL] if name == "first" else [{"type": "text", "text": "ok"}]
+def answer(*content: dict[str, object]) -> Script:
+    async def script(request: web.Request, provider: Scripted) -> web.StreamResponse:
         head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn"}
         return web.json_response(head | {"content": content, "usage": {"input_tokens": 1, "output_tokens": 1}})
 
-    app = web.Application()
-    app.router.add_post("/{name}/messages", answer)
-    async with (
-        serving(app) as url,
-        running(CONFIG.format(url=url), tmp_path) as gateway,
-        aiohttp.ClientSession(gateway.url, headers=gateway.headers) as session,
-    ):
+    return script
+
+
+async def test_the_signature_of_another_account_is_left_out_for_a_fallback(tmp_path: Path) -> None:
+    scripts = {"m": [answer(THOUGHT, CALL), status(500)], "other": [answer({"type": "text", "text": "ok"})]}
+    async with world(tmp_path, scripts, CHANNELS, FALLBACK) as here:
         turns: list[dict[str, object]] = [{"role": "user", "content": "Hi"}]
-        body = {
-            "model": "m",
-            "max_tokens": 3000,
-            "tools": [TOOL],
-            "thinking": {"type": "enabled", "budget_tokens": 2000},
-        }
-        async with session.post("/v1/messages", json=body | {"messages": turns}) as got:
-            first = await got.json()
-            assert got.status == 200, first
-        turns.append({"role": "assistant", "content": first["content"]})
-        turns.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}]})
-        fails.append(True)
-        async with session.post("/v1/messages", json=body | {"messages": turns}) as got:
-            second, headers = await got.json(), got.headers
-        assert (got.status, second["model"]) == (200, "other"), second
-    assert [name for name, _ in sent] == ["first", "first", "second"]
-    assert SIGNATURE.encode() in sent[1][1]
-    assert SIGNATURE.encode() not in sent[2][1]
-    assert headers["x-umg-dropped"] == "state"
+        first = await here.generate(MESSAGES, body=OPTIONS | {"messages": turns})
+        assert first.status == 200, first.body
+        turns.append({"role": "assistant", "content": first.body["content"]})
+        turns.append({"role": "user", "content": [RESULT]})
+        second = await here.generate(MESSAGES, body=OPTIONS | {"messages": turns})
+        assert (second.status, second.body["model"]) == (200, "other"), second.body
+        assert here.counts == {"m": 2, "other": 1}
+        assert SIGNATURE in json.dumps(here["m"].calls[1].body)
+        assert SIGNATURE not in json.dumps(here["other"].calls[0].body)
+    assert second.headers["x-umg-dropped"] == "state"
