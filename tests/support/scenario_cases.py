@@ -289,20 +289,19 @@ CASES = [
 SDK_CASES = [case for case in CASES if not case.request.stored]
 """Cases of every SDK with a provider of its own format."""
 
-ONLY = {"parallel, by the id of the response": ("responses",)}
 WITHOUT_PARTS = {"file": "a PDF", "citations": "a web search", "forced": "the choice of one tool"}
 """Case -> part of its request that the formats of callers alone do not have."""
-UNSAYABLE: Mapping[str, Collection[str]] = {
+INEXPRESSIBLE: Mapping[str, Collection[str]] = {
     "cohere": WITHOUT_PARTS,
     "ollama_chat": (*WITHOUT_PARTS, "required"),
     "ollama_generate": (*WITHOUT_PARTS, *(case.id for case in CASES if case.request.tools or case.request.history)),
 }
-"""Face -> cases that its format cannot request."""
+"""Face -> cases whose request its format does not have."""
 
 
-def sayable(case: Case, face: str) -> bool:
-    """Return whether the format of a face can request a case."""
-    return face in ONLY.get(case.id, EXPRESSED) and case.id not in UNSAYABLE.get(face, ())
+def can_express(face: str, case: Case) -> bool:
+    """Return whether the format of a face has the request of a case."""
+    return (face == "responses" or not case.request.stored) and case.id not in INEXPRESSIBLE.get(face, ())
 
 
 VISIBLE_REASONING = case(

@@ -28,7 +28,7 @@ from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 SOME: dict[str, Any] = {"chat": chat, "responses": responses, "messages": messages, "native": native}
-UNSAYABLE = (pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD)
+INEXPRESSIBLE = (pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD)
 every_face = pytest.mark.parametrize("one", NAMES)
 modest = settings(
     max_examples=16,
@@ -147,7 +147,7 @@ def test_a_request_keeps_the_fields_that_the_table_marks_as_exact(one: str, data
     try:
         first, _ = hop(request, one)
     except UmgError as error:
-        if error.reason not in UNSAYABLE:
+        if error.reason not in INEXPRESSIBLE:
             raise
         return
     first.ClearField("source")
@@ -164,7 +164,7 @@ def check_exact_fields(first: pb.GenerateRequest, one: str, other: str) -> None:
     try:
         second, reported = hop(first, other)
     except UmgError as error:
-        if error.reason not in UNSAYABLE:
+        if error.reason not in INEXPRESSIBLE:
             raise
         return
     for path in EXACT[one, other]:

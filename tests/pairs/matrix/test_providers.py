@@ -17,7 +17,7 @@ from tests.support.callers.http_caller import HttpCaller, events_before_error
 from tests.support.callers.requests import Request
 from tests.support.providers.scenarios import TEXT
 from tests.support.providers.strict_providers import Provider
-from tests.support.scenario_cases import CASES, VISIBLE_REASONING, Case, sayable
+from tests.support.scenario_cases import CASES, VISIBLE_REASONING, Case, can_express
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
@@ -71,7 +71,7 @@ async def passes(gateway: GatewayUnderTest, case: Case, face: str, upstream: str
 @every_strict_provider
 @pytest.mark.parametrize(
     ("face", "case"),
-    [(face, case) for case in CASES for face in TEXT_CLIENTS if sayable(case, face)],
+    [(face, case) for case in CASES for face in TEXT_CLIENTS if can_express(face, case)],
     ids=lambda value: value if isinstance(value, str) else value.id,
 )
 async def test_every_case_passes_through_every_pair(

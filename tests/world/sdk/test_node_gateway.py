@@ -13,7 +13,7 @@ from tests.support.gateways import KEY, Running, running
 from tests.support.providers.scenarios import TEXT
 from tests.support.providers.strict_providers import KEY as PROVIDER_KEY
 from tests.support.providers.strict_providers import Provider, provider
-from tests.support.scenario_cases import SDK_CASES, sayable
+from tests.support.scenario_cases import SDK_CASES, can_express
 from tests.world.agents.document import documented
 from tests.world.sdk.node_runner import NODE, Job, Node
 from tests.world.sdk.node_sdks import BREAKS, FAILURES, LEAVES, SDKS, WAYS, Sdk, jobs
@@ -75,7 +75,7 @@ PAIRS = [Pair(sdk, upstream) for sdk in SDKS for upstream in OTHERS[sdk.id]]
 async def test_the_sdk_shows_the_providers_message(pair: Pair, node: Node, tmp_path: Path) -> None:
     # a native provider's search has no URLs, so that all SDKs take the sources of the text, with their titles
     sdk = replace(pair.sdk, titled=True) if pair.upstream == "native" else pair.sdk
-    cases = [case for case in SDK_CASES if case.id not in sdk.without and sayable(case, sdk.format)]
+    cases = [case for case in SDK_CASES if case.id not in sdk.without and can_express(sdk.format, case)]
     async with gateway(pair.upstream, tmp_path) as served:
         found = await node.run(sdk.script, jobs(cases), root=served.url, key=KEY, model=sdk.model, **sdk.options)
         assert served.upstream.refusals == []

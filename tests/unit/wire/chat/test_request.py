@@ -453,7 +453,7 @@ def _turn(*parts: pb.Part, role: pb.Role.ValueType = pb.ROLE_USER) -> pb.Generat
 
 PICTURE = pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, uri="http://h/i.png"))
 TEXT = pb.Part(text=pb.TextPart(text="Hi"))
-UNSAYABLE = {
+INEXPRESSIBLE = {
     "a part of no known kind": (_turn(pb.Part()), "messages[0].parts[0]"),
     "a turn of nobody": (_turn(TEXT, role=pb.ROLE_UNSPECIFIED), "messages[0].role"),
     "a prediction that is an image": (
@@ -463,9 +463,9 @@ UNSAYABLE = {
 }
 
 
-@pytest.mark.parametrize("name", UNSAYABLE, ids=str)
+@pytest.mark.parametrize("name", INEXPRESSIBLE, ids=str)
 def test_an_incomplete_message_of_a_grpc_caller_is_refused_by_its_path(name: str) -> None:
-    request, field = UNSAYABLE[name]
+    request, field = INEXPRESSIBLE[name]
     with pytest.raises(UmgError) as caught:
         CHAT.encode_request(request, "theirs", False)
     assert caught.value.metadata == {"field": field}
