@@ -18,6 +18,14 @@ from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 TOO_LONG = status(400, {"code": "context_length_exceeded", "message": "maximum context length is 8192 tokens"})
 REFUSED = status(400, {"code": "content_filter", "message": "The response was filtered"})
 UNPAID = status(429, {"code": "insufficient_quota", "message": "You exceeded your current quota"})
+OF_A_DAY = status(
+    429,
+    {
+        "message": "You exceeded your current quota",
+        "status": "RESOURCE_EXHAUSTED",
+        "details": [{"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}],
+    },
+)
 DOWN = status(500)
 CAUSES: dict[str, Script] = {"context": TOO_LONG, "content": REFUSED, "unavailable": DOWN, "quota": UNPAID}
 ONE_ATTEMPT = "retries: {repeats: 0}\n"
@@ -68,6 +76,15 @@ async def test_the_answer_and_the_record_name_the_model_that_answered(tmp_path: 
     assert record.details is not None
     assert (record.details.requested_model, record.details.fallback_cause) == ("m", cause)
     assert [(each.channel, each.model) for each in record.details.attempts] == [("m", "m"), ("other", "other")]
+
+
+async def test_the_quota_of_a_day_is_a_quota_also_while_the_circuit_breaker_is_open(tmp_path: Path) -> None:
+    rest = f"{ONE_ATTEMPT}fallbacks: {{m: {{quota: [other], unavailable: [last]}}}}\n"
+    models = {"m": [OF_A_DAY], "other": [succeed], "last": [succeed]}
+    async with world(tmp_path, models, of_models(*models), rest) as here:
+        for _ in range(2):
+            assert (await here.generate()).route.startswith("fallback=other; cause=quota; ")
+        assert here.counts == {"m": 1, "other": 2, "last": 0}
 
 
 async def test_the_caller_gets_the_error_of_the_requested_model_if_no_fallback_answers(tmp_path: Path) -> None:

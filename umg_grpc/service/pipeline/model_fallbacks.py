@@ -9,10 +9,10 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.knowledge.prices import Prices
 from umg_grpc.routing import PublicModel
 from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.resilience.circuit_breaker import has_no_quota
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import ROUTE
 from umg_grpc.wire.request_notes import RequestNotes
@@ -25,7 +25,6 @@ UNAVAILABLE = frozenset(
 )
 """Failures of all channels, which are none of the request."""
 TOO_LONG = frozenset({pb.ERROR_REASON_CONTEXT_TOO_LONG, pb.ERROR_REASON_UPSTREAM_TOO_LARGE})
-QUOTA_REASONS = frozenset({pb.ERROR_REASON_UPSTREAM_UNPAID, pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED})
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -51,8 +50,7 @@ def cause_of(error: UmgError) -> str:
         return "content"
     if error.failure not in UNAVAILABLE:
         return ""
-    is_unpaid = error.facts is not None and error.facts.kind is FailureKind.UNPAID
-    return "quota" if is_unpaid or error.reason in QUOTA_REASONS else "unavailable"
+    return "quota" if has_no_quota(error) else "unavailable"
 
 
 class ModelFallbacks(msgspec.Struct, Generic[RequestT], eq=False):

@@ -39,12 +39,23 @@ MAX_BREAKERS = 4096
 the models' names where the config has patterns.
 """
 
+QUOTA_REASONS = frozenset({pb.ERROR_REASON_UPSTREAM_UNPAID, pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED})
 INCONCLUSIVE = frozenset({None, Failure.OTHER_KEY})
 """Failures that show neither that the channel works nor that it does not."""
 CANCELLED = UmgError(pb.ERROR_REASON_UNSPECIFIED, "the call was cancelled")
 """Result that is recorded for a cancelled call: an error that is no failure of the channel."""
 ANSWERED = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARGE, Failure.MODEL})
 """Failures caused by the request or the model, which count as successes of the channel: it works, since it answers."""
+
+
+def has_no_quota(error: UmgError) -> bool:
+    """Return whether the account of a provider has no credit or quota left, also that of a day or a month, which is a
+    rate limit by its reason and not by its consequence.
+    """
+    if error.facts is not None and error.facts.kind is FailureKind.UNPAID:
+        return True
+    is_limit = error.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED
+    return error.reason in QUOTA_REASONS or (is_limit and error.failure is Failure.DOWN)
 
 
 class _Circuit:
@@ -221,7 +232,7 @@ class CircuitBreakers:
             if circuit.probe_first and self._now() < circuit.until:
                 return
         seconds = self._open(circuit, DOWN_SECONDS, LONGEST_DOWN_SECONDS)
-        circuit.is_unpaid = error.facts is not None and error.facts.kind is FailureKind.UNPAID
+        circuit.is_unpaid = has_no_quota(error)
         _log_open(channel, model, seconds, error)
 
     def _record_overload(self, circuit: _Circuit, retry_after: float | None) -> None:
