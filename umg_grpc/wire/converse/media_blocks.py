@@ -1,6 +1,7 @@
 """Encoding of media as blocks of Converse requests: images, documents, videos and sounds, all as bytes."""
 
 import re
+import unicodedata
 from collections.abc import Mapping
 
 import pybase64
@@ -69,6 +70,8 @@ MAX_NAME_CHARACTERS = 200
 NUMBER_CHARACTERS = 8
 """Characters of a name that are reserved for a number."""
 _ILLEGAL = re.compile(r"[^0-9A-Za-z_\s()\[\]-]")
+_MARKS = re.compile(r"[\u0300-\u036f]")
+"""Accents, which follow their letters in decomposed texts."""
 _SPACES = re.compile(r"\s+")
 _ENDING = re.compile(r"\.[0-9A-Za-z]{1,5}$")
 
@@ -131,10 +134,11 @@ class MediaEncoder:
         return result
 
     def _name(self, media: pb.MediaPart) -> str:
-        """Return a name for a document that is like its title or the name of its file: without an ending, of letters,
-        digits, hyphens, underscores, brackets and single spaces. No two documents of a request have the same.
+        """Return a name for a document that is like its title or the name of its file: without an ending, of letters
+        without accents, digits, hyphens, underscores, brackets and single spaces. No two documents of a request have
+        the same.
         """
-        stated = media.title or media.filename
+        stated = _MARKS.sub("", unicodedata.normalize("NFKD", media.title or media.filename))
         plain = _SPACES.sub(" ", _ILLEGAL.sub(" ", _ENDING.sub("", stated))).strip()
         name = plain = plain[: MAX_NAME_CHARACTERS - NUMBER_CHARACTERS].strip() or DEFAULT_NAME
         number = 1

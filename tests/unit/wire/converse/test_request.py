@@ -113,6 +113,12 @@ CASES = [
         dropped="title=Q3 plan-2 x2, messages=a text beside a document",
     ),
     Case(
+        id="a document whose title has accents",
+        body={"messages": [turn("user", {"type": "document", "title": "Übersicht für Ärzte", "source": {"type": "text", "media_type": "text/plain", "data": "x"}})]},
+        expected={"messages": [turn("user", {"document": {"name": "Ubersicht fur Arzte", "format": "txt", "source": {"bytes": "eA=="}}}, {"text": "."})]},
+        dropped="title=Ubersicht fur Arzte, messages=a text beside a document",
+    ),
+    Case(
         id="cache marks beyond four, and of an hour behind minutes",
         body={
             "system": [text("a") | {"cache_control": {"type": "ephemeral"}}, text("b") | {"cache_control": {"type": "ephemeral"}}],
