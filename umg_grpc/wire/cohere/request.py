@@ -1,6 +1,7 @@
 """Decoding of the body of Cohere's `POST /v2/chat`."""
 
 from collections.abc import Mapping
+from itertools import islice
 
 import msgspec
 
@@ -58,6 +59,10 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     request.source.format, request.source.body = NAME, body
     request.source.headers.update(headers)
     decode_messages(chat.messages, request)
+    cited = (
+        f"messages[{index}].citations" for index, message in enumerate(chat.messages) if is_present(message.citations)
+    )
+    notes.uncarried.extend(islice(cited, 1))  # the first is enough: each answer of a conversation may have some
     _decode_tools(chat, request)
     _decode_format(chat, request)
     _decode_documents(chat, request, notes)

@@ -145,9 +145,10 @@ def test_a_round_of_tools() -> None:
     plan = {"role": "assistant", "tool_plan": "I look.", "tool_calls": [call], "citations": [{"start": 0}]}
     document = {"type": "document", "document": {"id": "d", "data": {"degrees": 18.0}}}
     result = {"role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "warm"}, document]}
-    messages = without_source(
-        decoded(messages=[{"role": "system", "content": [{"type": "text", "text": "s"}]}, HI, plan, result]).canonical
-    ).messages
+    system = {"role": "system", "content": [{"type": "text", "text": "s"}]}
+    request, _, notes = decoded(messages=[system, HI, plan, result, plan, result])
+    assert notes.uncarried == ["messages[2].citations"]
+    messages = without_source(request).messages[:4]
     made = pb.ToolCall(call_id="1", name="weather", arguments_json='{"a": 1.0}')
     found = pb.ToolResult(call_id="1", parts=[text("warm"), text('{"id": "d", "data": {"degrees": 18.0}}')])
     assert list(messages) == [
