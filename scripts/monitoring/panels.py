@@ -63,6 +63,21 @@ PANELS = [
         "reqps",
         (("sum by (channel, outcome) (rate(umg_video_polls_total[$__rate_interval]))", "{{channel}} {{outcome}}"),),
     ),
+    Panel(
+        "Videos",
+        "Unknown states of video tasks",
+        "reqps",
+        (("sum by (channel) (rate(umg_video_unknown_states_total[$__rate_interval]))", "{{channel}}"),),
+    ),
+    Panel(
+        "Videos",
+        "Reads and copies of videos",
+        "reqps",
+        (
+            ("sum by (source, outcome) (rate(umg_video_content_total[$__rate_interval]))", "{{source}} {{outcome}}"),
+            ("sum by (outcome) (rate(umg_video_copies_total[$__rate_interval]))", "copies {{outcome}}"),
+        ),
+    ),
     Panel("Videos", "Lateness of polls", "s", (("max(umg_video_poll_lateness_seconds)", "most overdue"),)),
     Panel(
         "Videos",
@@ -177,6 +192,28 @@ PANELS = [
         "Hedges",
         "reqps",
         (("sum by (model, won) (rate(umg_hedges_total[$__rate_interval]))", "{{model}} won: {{won}}"),),
+    ),
+    Panel(
+        "Channels",
+        "Fallbacks by cause",
+        "reqps",
+        (
+            (
+                "sum by (model, fallback, cause) (rate(umg_fallbacks_total[$__rate_interval]))",
+                "{{model}} to {{fallback}}: {{cause}}",
+            ),
+        ),
+    ),
+    Panel(
+        "Channels",
+        "Mended refusals of members",
+        "reqps",
+        (
+            (
+                "sum by (channel, model, member) (rate(umg_mended_refusals_total[$__rate_interval]))",
+                "{{channel}} {{model}} {{member}}",
+            ),
+        ),
     ),
     Panel(
         "Process",

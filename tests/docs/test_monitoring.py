@@ -45,6 +45,8 @@ def labels_of_metrics() -> dict[str, set[str]]:
     made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))
     made.refused("full")
     made.hedged("m", won=True)
+    made.fell_back("m", "other", "context")
+    made.mended("main", "m", "temperature")
     made.count_cache_lookup("hit")
     made.count_egress("fetched")
     made.count_credential_read("main", "refreshed")
@@ -55,10 +57,15 @@ def labels_of_metrics() -> dict[str, set[str]]:
     videos.polled("main", "ok")
     videos.ended("main", "succeeded")
     videos.called_back("out", "delivered")
-    families = text_string_to_metric_families(made.exposition().decode())
-    counted = {sample.name: set(sample.labels) for family in families for sample in family.samples}
+    videos.unknown("main")
+    videos.read("store", "ok")
+    videos.copied("ok")
+    families = [*text_string_to_metric_families(made.exposition().decode())]
     modules = (metric_gauges, task_metrics)
     levels = [value for module in modules for value in vars(module).values() if isinstance(value, metric_gauges.Level)]
+    uncounted = {family.name for family in families if not family.samples} - {level.name for level in levels}
+    assert not uncounted, f"count each of these once above, that its panel is required: {uncounted}"
+    counted = {sample.name: set(sample.labels) for family in families for sample in family.samples}
     return counted | {level.name: set(level.labels) for level in levels}
 
 
