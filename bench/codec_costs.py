@@ -10,16 +10,17 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from bench.codec_samples import DONE, OURS, QUESTION, REPLY, THEIRS, Samples, samples, words
+from bench.codec_samples import DONE, OURS, QUESTION, REPLY, THEIRS, ProviderSamples, samples, words
+from bench.converse_samples import converse_samples
 from bench.processes import BenchError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
 
 NAME = "translate"
 """Name of the benchmark in the list of scenarios."""
 REQUEST, AGENT, ANSWER, EVENT = "request", "agent's request", "answer", "stream event"
 WORKS = (REQUEST, AGENT, ANSWER, EVENT)
-PAIRS = tuple((face, upstream) for face in FORMATS for upstream in FORMATS)
+PAIRS = tuple((face, upstream) for face in FORMATS for upstream in TEXT_UPSTREAMS)
 BATCH = 16
 """Number of bodies that are decoded, then encoded, between two readings of the clock."""
 
@@ -69,16 +70,21 @@ def rounds(count: int, amount: Amount, progress: Callable[[str], None]) -> Itera
 
     Raises BenchError on an output without the expected text.
     """
-    known = samples()
+    known, sent = samples(), provider_samples()
     for number in range(1, count + 1):
         progress(f"round {number} of {count}: {NAME}")
         for face, upstream in PAIRS:
             yield [
                 measured(face, upstream, _request(face, upstream, REQUEST, [known[face].small] * amount.requests)),
                 measured(face, upstream, _request(face, upstream, AGENT, [known[face].agent] * amount.agents)),
-                measured(face, upstream, _answer(face, upstream, known, amount.answers)),
-                measured(face, upstream, _stream(face, upstream, known, amount.events)),
+                measured(face, upstream, _answer(face, upstream, known[face].small, sent[upstream], amount.answers)),
+                measured(face, upstream, _stream(face, upstream, known[face].small, sent[upstream], amount.events)),
             ]
+
+
+def provider_samples() -> dict[str, ProviderSamples]:
+    """Return the samples of the providers of each format, by its name."""
+    return {**samples(), "converse": converse_samples()}
 
 
 def measured(face: str, upstream: str, work: Work[T]) -> Cost:
@@ -105,7 +111,7 @@ def canonical(face: str, body: bytes) -> pb.GenerateRequest:
 
 
 def _request(face: str, upstream: str, name: str, bodies: list[bytes]) -> Work[pb.GenerateRequest]:
-    encode = FORMATS[upstream].encode_request
+    encode = TEXT_UPSTREAMS[upstream].encode_request
     return Work(
         name,
         bodies,
@@ -116,23 +122,25 @@ def _request(face: str, upstream: str, name: str, bodies: list[bytes]) -> Work[p
     )
 
 
-def _answer(face: str, upstream: str, known: dict[str, Samples], count: int) -> Work[pb.GenerateResponse]:
-    request = canonical(face, known[face].small)
-    decode, encode = FORMATS[upstream].decode_response, FORMATS[face].encode_response
+def _answer(face: str, upstream: str, body: bytes, sent: ProviderSamples, count: int) -> Work[pb.GenerateResponse]:
+    request = canonical(face, body)
+    decode, encode = TEXT_UPSTREAMS[upstream].decode_response, FORMATS[face].encode_response
     return Work(
         ANSWER,
-        [known[upstream].answer] * count,
+        [sent.answer] * count,
         lambda body: decode(body, request, face == upstream),
         lambda response: encode(response, request),
         expected=[REPLY] * count,
     )
 
 
-def _stream(face: str, upstream: str, known: dict[str, Samples], count: int) -> Work[pb.StreamGenerateResponse | None]:
+def _stream(
+    face: str, upstream: str, body: bytes, sent: ProviderSamples, count: int
+) -> Work[pb.StreamGenerateResponse | None]:
     """Return the translation of the deltas in the middle of a stream, each in a read of its own."""
-    request, stream = canonical(face, known[face].small), known[upstream].stream(count + 1)
-    codec = FORMATS[upstream]
-    decoder = (codec.passthrough_decoder if face == upstream else codec.translating_decoder)(request)
+    request, stream = canonical(face, body), sent.stream(count + 1)
+    same, other = FORMATS[face].passthrough_decoder, TEXT_UPSTREAMS[upstream].translating_decoder
+    decoder = (same if face == upstream else other)(request)
     encoder = FORMATS[face].stream_encoder(request)
 
     def encode(message: pb.StreamGenerateResponse | None) -> bytes:

@@ -40,17 +40,23 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Samples:
-    """Sample bodies of one format."""
+class ProviderSamples:
+    """Sample bodies of the providers of one format."""
+
+    answer: bytes
+    """Answer with the text `REPLY`."""
+    stream: Callable[[int], Stream]
+    """Stream of the given number of words."""
+
+
+@dataclass(frozen=True)
+class Samples(ProviderSamples):
+    """Sample bodies of the providers and callers of one format."""
 
     small: bytes
     """Request with a question, 0.2 KB."""
     agent: bytes
     """Request of a coding agent, 1 MB: `TOOLS` tools, and `TURNS` turns with a tool call each."""
-    answer: bytes
-    """Answer with the text `REPLY`."""
-    stream: Callable[[int], Stream]
-    """Stream of the given number of words."""
 
 
 def words(count: int) -> list[str]:
@@ -61,10 +67,10 @@ def words(count: int) -> list[str]:
 def samples() -> dict[str, Samples]:
     """Return the samples by the name of their format."""
     return {
-        "chat": Samples(_chat_small(), _chat_agent(), _chat_answer(), _chat_stream),
-        "messages": Samples(_messages_small(), _messages_agent(), _messages_answer(), _messages_stream),
-        "native": Samples(_native_small(), _native_agent(), _native_answer(), _native_stream),
-        "responses": Samples(_responses_small(), _responses_agent(), _responses_answer(), _responses_stream),
+        "chat": Samples(_chat_answer(), _chat_stream, _chat_small(), _chat_agent()),
+        "messages": Samples(_messages_answer(), _messages_stream, _messages_small(), _messages_agent()),
+        "native": Samples(_native_answer(), _native_stream, _native_small(), _native_agent()),
+        "responses": Samples(_responses_answer(), _responses_stream, _responses_small(), _responses_agent()),
     }
 
 

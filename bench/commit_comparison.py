@@ -181,6 +181,8 @@ def _cells(row: Comparison) -> tuple[str, ...]:
 class _Translated(msgspec.Struct):
     """Row of a report on codecs that is compared."""
 
+    face: str
+    upstream: str
     work: str
     rounds: list[float]
 
@@ -195,15 +197,19 @@ async def _translations(
     rounds: int, builds: tuple[Build, ...], where: Cores, progress: Callable[[str], None], *, quick: bool
 ) -> list[Comparison]:
     """Return the comparison of the codecs, whose costs each build measures by its own benchmark: for each kind of
-    translation the sum over all pairs of formats.
+    translation the sum over the pairs of formats that all builds have.
     """
     costs: dict[str, dict[str, list[float]]] = {work: {build.name: [] for build in builds} for work in WORKS}
+    made = list[tuple[str, list[_Translated]]]()
     for number in range(1, rounds + 1):
         for build in builds if number % 2 else builds[::-1]:
             progress(f"round {number} of {rounds}: {NAME}, {build.name}")
-            found = await _measured(build, where, quick=quick)
-            for work in WORKS:
-                costs[work][build.name].append(sum(each.rounds[0] for each in found if each.work == work))
+            made.append((build.name, await _measured(build, where, quick=quick)))
+    common = set.intersection(*({(each.face, each.upstream) for each in found} for _, found in made))
+    for name, found in made:
+        compared = [each for each in found if (each.face, each.upstream) in common]
+        for work in WORKS:
+            costs[work][name].append(sum(each.rounds[0] for each in compared if each.work == work))
     measures = {work: Measure(f"{work}, us of all pairs", 0, more_is_better=False) for work in WORKS}
     return [judged(NAME, measures[work], costs[work]) for work in WORKS]
 

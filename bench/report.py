@@ -167,7 +167,7 @@ def _translation_tables(made: Sequence[Translation]) -> list[str]:
         figures = [f"{known[face, upstream, work].both:,.1f}" for work in WORKS]
         pairs.append((face, upstream, *figures, "-" if over is None else f"{over:.2f}"))
     formats = list[tuple[str, ...]]()
-    for name in dict(PAIRS):
+    for name in dict.fromkeys(upstream for _, upstream in PAIRS):
         faces = [each for each in made if each.face == name != each.upstream]
         upstreams = [each for each in made if each.upstream == name != each.face]
         figures = [_median(each.decode for each in faces if each.work == work) for work in (REQUEST, AGENT)]
@@ -175,12 +175,14 @@ def _translation_tables(made: Sequence[Translation]) -> list[str]:
         figures += [_median(each.encode for each in upstreams if each.work == work) for work in (REQUEST, AGENT)]
         figures += [_median(each.decode for each in upstreams if each.work == work) for work in (ANSWER, EVENT)]
         formats.append((name, *figures))
-    about = "The same by format, first as a face, then as an upstream; medians over the other three:"
+    about = "The same by format, first as a face, then as an upstream; medians over the others:"
     return [table(PAIR_HEADINGS, pairs, left=2), summary, about, table(FORMAT_HEADINGS, formats, left=1)]
 
 
 def _median(figures: Iterator[float]) -> str:
-    return f"{statistics.median(figures):,.1f}"
+    """Return the median as text; "-" for a format that callers do not have."""
+    found = [*figures]
+    return f"{statistics.median(found):,.1f}" if found else "-"
 
 
 def disturbances(where: Cores, results: Sequence[Result]) -> Iterator[str]:

@@ -8,11 +8,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.codec_costs import ANSWER, BATCH, QUICK, WORKS, Amount, Cost, Work, canonical, measured, rounds
+from bench.codec_costs import (
+    ANSWER,
+    BATCH,
+    QUICK,
+    WORKS,
+    Amount,
+    Cost,
+    Work,
+    canonical,
+    measured,
+    provider_samples,
+    rounds,
+)
 from bench.codec_samples import REPLY, THEIRS, TOOLS, TURNS, samples, words
 from bench.processes import BenchError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 ROOT = Path(__file__).parents[3]
@@ -43,21 +55,23 @@ def test_every_pair_of_formats_is_in_the_table_and_in_the_file(tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     written = msgspec.json.decode(file.read_bytes(), type=Written)
     found = [(each.face, each.upstream, each.work) for each in written.translations]
-    assert sorted(found) == sorted(product(FORMATS, FORMATS, WORKS))
+    assert sorted(found) == sorted(product(FORMATS, TEXT_UPSTREAMS, WORKS))
     assert {len(each.rounds) for each in written.translations} == {1}
     assert all((each.over_the_cheapest is None) == (each.face == each.upstream) for each in written.translations)
-    for work in WORKS:  # one of the twelve is the cheapest
+    for work in WORKS:  # one of the sixteen is the cheapest
         assert min(each.over_the_cheapest or 9 for each in written.translations if each.work == work) == 1
     assert written.rows == []  # no scenario was selected
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line[:1] == "|"]
-    assert [tuple(cells[:2]) for cells in lines if cells[1] in FORMATS] == list(product(FORMATS, FORMATS))
-    assert [cells[0] for cells in lines if cells[0] in FORMATS and cells[1] not in FORMATS] == list(FORMATS)
+    assert [tuple(cells[:2]) for cells in lines if cells[1] in TEXT_UPSTREAMS] == list(product(FORMATS, TEXT_UPSTREAMS))
+    assert [cells[0] for cells in lines if cells[0] in TEXT_UPSTREAMS and cells[1] not in TEXT_UPSTREAMS] == list(
+        TEXT_UPSTREAMS
+    )
 
 
 def test_each_round_measures_each_pair_once() -> None:
     lines = list[str]()
     costs = [cost for some in rounds(2, Amount(1, 1, 1, 1), lines.append) for cost in some]
-    assert sorted(cost[:3] for cost in costs) == sorted([*product(FORMATS, FORMATS, WORKS)] * 2)
+    assert sorted(cost[:3] for cost in costs) == sorted([*product(FORMATS, TEXT_UPSTREAMS, WORKS)] * 2)
     assert len(lines) == 2
 
 
@@ -83,20 +97,20 @@ def test_an_agents_body_has_the_same_meaning_in_every_format(face: str) -> None:
 
 
 @pytest.mark.parametrize("face", FORMATS)
-@pytest.mark.parametrize("upstream", FORMATS)
+@pytest.mark.parametrize("upstream", TEXT_UPSTREAMS)
 def test_nothing_that_matters_is_dropped(face: str, upstream: str) -> None:
     for body in (samples()[face].small, samples()[face].agent):
         notes = FORMATS[face].decode_request(body, {}).notes
-        report = FORMATS[upstream].encode_request(canonical(face, body), THEIRS, False, notes=notes).report
+        report = TEXT_UPSTREAMS[upstream].encode_request(canonical(face, body), THEIRS, False, notes=notes).report
         assert set(report.dropped) <= {"cache_control"}
 
 
-@pytest.mark.parametrize("upstream", FORMATS)
+@pytest.mark.parametrize("upstream", TEXT_UPSTREAMS)
 def test_the_answers_and_streams_are_whole(upstream: str) -> None:
-    known, request = samples()[upstream], canonical("chat", samples()["chat"].small)
-    answer = FORMATS[upstream].decode_response(known.answer, request, False)
+    known, request = provider_samples()[upstream], canonical("chat", samples()["chat"].small)
+    answer = TEXT_UPSTREAMS[upstream].decode_response(known.answer, request, False)
     stream, aggregator = known.stream(QUICK.events), StreamAggregator()
-    decoder = FORMATS[upstream].translating_decoder(request)
+    decoder = TEXT_UPSTREAMS[upstream].translating_decoder(request)
     read = [decoder.feed(data) for data in (stream.opening, *stream.deltas, stream.ending) if data]
     for message in (*read, decoder.close()):
         aggregator.feed(message or pb.StreamGenerateResponse())
