@@ -63,15 +63,24 @@ class OpenPart:
         the final version has none.
         """
         transcript = self.part.media.transcript if self.kind == "media" else ""
-        self.part = pb.Part()
-        self.part.CopyFrom(part)
+        self.part = _copied(part)
         if self.kind == "media":
             self.part.media.transcript = part.media.transcript or transcript
+
+    def set_state(self, state: pb.ReasoningState) -> None:
+        """Set the reasoning state."""
+        self.part = _copied(self.part)
+        self.part.state.CopyFrom(state)
 
     def append_transcript(self, transcript: str) -> None:
         """Append text to the transcript of an audio part."""
         if transcript:
-            copy = pb.Part()
-            copy.CopyFrom(self.part)
-            copy.media.transcript += transcript
-            self.part = copy
+            self.part = _copied(self.part)
+            self.part.media.transcript += transcript
+
+
+def _copied(part: pb.Part) -> pb.Part:
+    """Return a copy of a part, which belongs to the caller and is not changed."""
+    copy = pb.Part()
+    copy.CopyFrom(part)
+    return copy

@@ -25,10 +25,8 @@ from umg_grpc.wire.messages.shared_response_fields import (
     media_note,
     signature,
 )
-from umg_grpc.wire.messages.tool_calls import call_id, call_state, encode_call
-from umg_grpc.wire.messages.usage import encode_usage
-
-CHARACTERS_PER_TOKEN = 4  # for the estimate at the start of a stream
+from umg_grpc.wire.messages.tool_calls import call_id, call_state, encode_call, states_of_calls
+from umg_grpc.wire.messages.usage import encode_usage, estimated_usage
 
 DELTA_MEMBERS = ("content", "encrypted_content")
 """Members of the block of a summary that its vendor sends in a delta."""
@@ -139,7 +137,7 @@ class StreamEncoder:
             case "part_started":
                 if not self._states_read and event.part_started.HasField("tool_call"):
                     self._states_read = True
-                    self._states.update(_states_of_calls(message_events))
+                    self._states.update(states_of_calls(message_events))
                 yield from self._start_message(pb.GenerationStarted(model=self._request.model), message_events)
                 yield from self._dispatch(event)
                 yield from self._write_waiting()
@@ -173,7 +171,7 @@ class StreamEncoder:
             self._context_management = started.context_management
         usage = next((event.usage for event in message_events if event.HasField("usage")), None)
         if usage is None:
-            usage = pb.Usage(input_tokens=_estimate(self._request), output_tokens=1)
+            usage = estimated_usage(self._request)
         message: JsonObject = {
             "id": started.response_id,
             "type": "message",
@@ -263,12 +261,10 @@ class StreamEncoder:
             case unhandled:
                 assert_never(unhandled)
 
-    def _write_event(self, current: OpenPart, event: pb.GenerateEvent) -> Iterator[bytes]:  # noqa: PLR0912 - one case a kind
+    def _write_event(self, current: OpenPart, event: pb.GenerateEvent) -> Iterator[bytes]:
         match event.WhichOneof("kind"):
-            case "text_delta":
-                yield from self._write_text(current, event.text_delta)
-            case "refusal_delta":
-                yield from self._write_text(current, event.refusal_delta)
+            case "text_delta" | "refusal_delta":
+                yield from self._write_text(current, event.text_delta or event.refusal_delta)
             case "citation":
                 yield from self._write_citation(current, event.citation)
             case "reasoning_delta":
@@ -281,7 +277,7 @@ class StreamEncoder:
             case "arguments_delta":
                 yield from self._write_arguments(current, event.arguments_delta)
             case "state":
-                current.part = _with_state(current.part, event.state)
+                current.set_state(event.state)
             case "part_updated":
                 current.update(event.part_updated)
             case "media_delta":
@@ -437,38 +433,3 @@ def _delta_head(index: int, kind: bytes, member: bytes) -> bytes:
 def _delta(head: bytes, value: object) -> bytes:
     """Return a delta event. `head`: beginning of its JSON, from `_delta_head`."""
     return named_frame(b"content_block_delta", b"%b%b}}" % (head, _encode(value)))
-
-
-def _states_of_calls(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.ReasoningState]:
-    """Return index of part -> reasoning state for the tool calls that start among `events`, the events of one message:
-    this format sends the state before the call.
-    """
-    first = [event for event in events if not event.candidate_index]
-    states = {event.part_index: event.state for event in first if event.WhichOneof("kind") == "state"}
-    return {
-        event.part_index: states[event.part_index]
-        for event in first
-        if event.part_index in states and event.part_started.HasField("tool_call")
-    }
-
-
-def _with_state(part: pb.Part, state: pb.ReasoningState) -> pb.Part:
-    """Return a copy of a part with the reasoning state. The part itself is not changed: it belongs to the caller."""
-    copy = pb.Part()
-    copy.CopyFrom(part)
-    copy.state.CopyFrom(state)
-    return copy
-
-
-def _estimate(request: pb.GenerateRequest) -> int:
-    """Return an estimated number of prompt tokens, by the length of the request without its media."""
-    body = request.source.body
-    if body and b"base64" not in body:
-        return len(body) // CHARACTERS_PER_TOKEN
-    length = sum(len(part.text.text) for part in request.instructions)
-    for message in request.messages:
-        for part in message.parts:
-            length += len(part.text.text) + len(part.tool_call.arguments_json)
-            length += sum(len(inner.text.text) for inner in part.tool_result.parts)
-    length += sum(len(tool.function.parameters_json) + len(tool.function.description) for tool in request.tools)
-    return length // CHARACTERS_PER_TOKEN

@@ -2,6 +2,8 @@
 provider runs itself are in `server_tools.py`.
 """
 
+from collections.abc import Iterable
+
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
@@ -58,3 +60,16 @@ def call_state(state: pb.ReasoningState) -> JsonObject | None:
     if not state.data or state.format == "messages":
         return None
     return {"type": "redacted_thinking", "data": show(state, "messages")}
+
+
+def states_of_calls(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.ReasoningState]:
+    """Return index of part -> reasoning state for the tool calls that start among `events`, the events of one message:
+    this format sends the state before the call.
+    """
+    first = [event for event in events if not event.candidate_index]
+    states = {event.part_index: event.state for event in first if event.WhichOneof("kind") == "state"}
+    return {
+        event.part_index: states[event.part_index]
+        for event in first
+        if event.part_index in states and event.part_started.HasField("tool_call")
+    }

@@ -10,6 +10,8 @@ from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.usage_sums import add_usage
 
 SERVICE_TIERS = ("standard", "priority", "batch")
+CHARACTERS_PER_TOKEN = 4
+"""Estimate for the start of a stream."""
 ANYWHERE = ("global", "not_available")
 """Values of `inference_geo` for a call that no region was stated for."""
 
@@ -173,3 +175,21 @@ def _complete(usage: ProviderUsage, target: pb.Usage) -> None:
     given, generated = completed(given, generated, usage.total_tokens)
     target.input_tokens, target.output_tokens = count(given), count(generated)
     target.estimated = given is None or generated is None
+
+
+def estimated_usage(request: pb.GenerateRequest) -> pb.Usage:
+    """Return the usage at the start of a stream, by the length of the request without its media."""
+    return pb.Usage(input_tokens=_characters(request) // CHARACTERS_PER_TOKEN, output_tokens=1)
+
+
+def _characters(request: pb.GenerateRequest) -> int:
+    body = request.source.body
+    if body and b"base64" not in body:
+        return len(body)
+    length = sum(len(part.text.text) for part in request.instructions)
+    for message in request.messages:
+        for part in message.parts:
+            length += len(part.text.text) + len(part.tool_call.arguments_json)
+            length += sum(len(inner.text.text) for inner in part.tool_result.parts)
+    length += sum(len(tool.function.parameters_json) + len(tool.function.description) for tool in request.tools)
+    return length
