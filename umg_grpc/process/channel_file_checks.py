@@ -69,8 +69,9 @@ def own_account_file(auth: CloudAuth) -> str | None:
     """Return the file with a service account that the gateway uses itself, as Google's library is not installed; None
     for all else.
     """
-    is_plain = isinstance(auth, GoogleAuth) and auth == GoogleAuth(file=auth.file, scopes=auth.scopes)
-    return auth.file if is_plain and isinstance(auth, GoogleAuth) and not is_installed("google") else None
+    if not isinstance(auth, GoogleAuth) or is_installed("google"):
+        return None
+    return auth.file if auth == GoogleAuth(file=auth.file, scopes=auth.scopes) else None
 
 
 def check_extra(channel: Channel, auth: CloudAuth) -> None:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 
 from umg_grpc.config.built_in_config import LOCAL_CHANNEL
@@ -95,8 +94,13 @@ def _variable(name: str, preset: Provider, environment: Mapping[str, str], cloud
 
 
 def _base_url(name: str, environment: Mapping[str, str]) -> str | None:
-    make = ADDRESSES.get(name)
-    return make(environment) if make is not None else None
+    if (make := ADDRESSES.get(name)) is not None:
+        return make(environment)
+    parts = {
+        part: next(filter(None, map(environment.get, variables)), "")
+        for part, variables in ACCOUNT_VARIABLES.get(name, {}).items()
+    }
+    return PROVIDERS[name].address(**parts) if parts and all(parts.values()) else None
 
 
 def _ollama(environment: Mapping[str, str]) -> str | None:
@@ -115,32 +119,20 @@ def _azure(environment: Mapping[str, str]) -> str | None:
     return f"{endpoint.removesuffix('/openai/v1')}/openai/v1" if endpoint else None
 
 
-def _vertex(environment: Mapping[str, str]) -> str | None:
-    project, region = environment.get("GOOGLE_CLOUD_PROJECT"), environment.get("GOOGLE_CLOUD_LOCATION")
-    return PROVIDERS["vertex"].address(region, project=project) if project and region else None
-
-
-def _vertex_anthropic(environment: Mapping[str, str]) -> str | None:
-    project, region = environment.get("ANTHROPIC_VERTEX_PROJECT_ID"), environment.get("CLOUD_ML_REGION")
-    return PROVIDERS["vertex-anthropic"].address(region, project=project) if project and region else None
-
-
-def _bedrock(environment: Mapping[str, str], name: str = "bedrock") -> str | None:
-    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    return PROVIDERS[name].address(region) if region else None
-
-
 ADDRESSES: Mapping[str, Callable[[Mapping[str, str]], str | None]] = MappingProxyType(
-    {
-        "ollama": _ollama,
-        "azure": _azure,
-        "vertex": _vertex,
-        "vertex-anthropic": _vertex_anthropic,
-        "bedrock": _bedrock,
-        **{name: partial(_bedrock, name=name) for name in ("bedrock-anthropic", "bedrock-converse", "bedrock-vectors")},
-    }
+    {"ollama": _ollama, "azure": _azure}
 )
 """Provider -> address by the variables that the vendor's own clients read."""
+_AWS = {"region": ("AWS_REGION", "AWS_DEFAULT_REGION")}
+ACCOUNT_VARIABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "vertex": {"project": ("GOOGLE_CLOUD_PROJECT",), "region": ("GOOGLE_CLOUD_LOCATION",)},
+        "vertex-anthropic": {"project": ("ANTHROPIC_VERTEX_PROJECT_ID",), "region": ("CLOUD_ML_REGION",)},
+        **dict.fromkeys(("bedrock", "bedrock-anthropic", "bedrock-converse", "bedrock-vectors"), _AWS),
+    }
+)
+"""Provider -> part of its base URL -> variables that the vendor's own clients read, of which the first set one has it.
+"""
 ADDRESS_VARIABLES: Mapping[str, str] = MappingProxyType({"ollama": "OLLAMA_HOST"})
 """Provider without a key -> variable whose presence shows that it is used."""
 

@@ -22,7 +22,6 @@ class HttpUnaryCall(HttpCall[Request, Response]):
     format: UnaryProviderFormat[Request, Response]
 
     def read_headers(self, response: Response, headers: Mapping[str, str]) -> None:
-        """Add the facts in the headers of a response to it, in place."""
         if self.format.read_headers is not None:
             self.format.read_headers(response, headers)
 
