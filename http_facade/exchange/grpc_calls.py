@@ -217,6 +217,19 @@ def keyless_metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
     ]
 
 
+async def check_model(models: "rpc.ModelServiceAsyncStub", model: str, exchange: Exchange, face: str) -> None:
+    """Call the service to check whether the API key of the request may use a model, for a request that calls no model.
+
+    Raise the RPC error of the service for an unknown model. A key without permission to list models passes, since it
+    may have that to call them, which its next request shows.
+    """
+    try:
+        await models.GetModel(pb.GetModelRequest(model=model), metadata=metadata(exchange, face))
+    except grpc.aio.AioRpcError as error:
+        if not has_status_of(error, pb.ERROR_REASON_PERMISSION_DENIED):
+            raise
+
+
 async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, face: str) -> None:
     """Call the service to validate the API key of the request, which is in the wire format `face`.
 

@@ -15,7 +15,7 @@ from aiohttp import hdrs, web
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from http_facade.exchange.event_stream import EventStream
-from http_facade.exchange.grpc_calls import call_unary, metadata, open_stream, response_headers
+from http_facade.exchange.grpc_calls import call_unary, check_model, open_stream, response_headers
 from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.json_response import WholeResponse
@@ -125,8 +125,7 @@ class Generate:
         self, exchange: Exchange, canonical: pb.GenerateRequest, encode: Callable[[pb.GenerateRequest, str], bytes]
     ) -> web.Response:
         """Return the response to a request without a conversation, after a check that the key may use the model."""
-        request = pb.GetModelRequest(model=canonical.model)
-        await self._models.GetModel(request, metadata=metadata(exchange, self._face))
+        await check_model(self._models, canonical.model, exchange, self._face)
         now = Timestamp()
         now.GetCurrentTime()
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(canonical, now.ToJsonString()))

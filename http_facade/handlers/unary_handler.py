@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
 from http_facade.exchange.form_bodies import parse_form
-from http_facade.exchange.grpc_calls import call_unary, metadata
+from http_facade.exchange.grpc_calls import call_unary, check_model
 from http_facade.exchange.http_exchange import Exchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.large_json_response import response_in_pieces
@@ -17,7 +17,7 @@ from http_facade.exchange.request_bodies import JSON, BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.routes import Route
 from umg_grpc.operations import UnaryOperation
-from umg_grpc.v1 import pb, rpc
+from umg_grpc.v1 import rpc
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -59,8 +59,7 @@ class UnaryHandler(Generic[Request, Response]):
         canonical, notes = await self._bodies.read(exchange, codec.decode_request, self._decode_form, codec.media_types)
         if codec.encode_empty is not None and (empty := codec.encode_empty(canonical)) is not None:
             model, body = empty
-            # whether the key may use it
-            await self._models.GetModel(pb.GetModelRequest(model=model), metadata=metadata(exchange, self._face))
+            await check_model(self._models, model, exchange, self._face)
             return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=body)
         if codec.timed is not None:
             codec = codec.timed(exchange.elapsed_nanoseconds)

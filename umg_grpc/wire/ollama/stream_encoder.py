@@ -20,8 +20,9 @@ _encode = msgspec.json.Encoder().encode
 class StreamEncoder:
     """Encoder of canonical events as lines of JSON. One instance per stream.
 
-    Tool calls and images are sent when they are complete. The last line has the reason of the end, the usage and the
-    durations. No line has a line end inside, though arguments of calls may be indented. The client in Python splits
+    Tool calls and images are sent when they are complete, each call on a line of its own, since Zed reads the first one
+    of a line (`crates/language_models/src/provider/ollama.rs`). The last line has the reason of the end, the usage and
+    the durations. No line has a line end inside, though arguments of calls may be indented. The client in Python splits
     lines at the line ends of Unicode, too, which are therefore escapes.
     """
 
