@@ -10,6 +10,8 @@ from umg.v1.file_pb2 import *  # noqa: F403
 from umg.v1.file_service_pb2 import *  # noqa: F403
 from umg.v1.generation_pb2 import *  # noqa: F403
 from umg.v1.generation_service_pb2 import *  # noqa: F403
+from umg.v1.guard_pb2 import *  # noqa: F403
+from umg.v1.guard_service_pb2 import *  # noqa: F403
 from umg.v1.image_pb2 import *  # noqa: F403
 from umg.v1.image_service_pb2 import *  # noqa: F403
 from umg.v1.model_pb2 import *  # noqa: F403

@@ -55,6 +55,8 @@ class RequestNotes(msgspec.Struct, eq=False):
     """Names of the canonical fields that differ from the source document: the rules of a family changed them, or
     stored messages were added. They are encoded again for a provider of the caller's own format.
     """
+    reads_stream: bool = False
+    """Whether guards read the texts of a streamed response, so that the provider's events are not passed through."""
     files: EncodedFiles | None = None
     """Store for image files of the response that may stay in the provider's base64; None if the response must have
     bytes.

@@ -21,6 +21,7 @@ KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
     pb.ERROR_REASON_CONTEXT_TOO_LONG: (REQUEST, "context_length_exceeded"),
     pb.ERROR_REASON_UPSTREAM_REJECTED: (REQUEST, None),
     pb.ERROR_REASON_CONTENT_BLOCKED: (REQUEST, "content_filter"),
+    pb.ERROR_REASON_GUARD_REFUSED: (REQUEST, "content_filter"),
     pb.ERROR_REASON_UPSTREAM_TOO_LARGE: (REQUEST, "request_too_large"),
     pb.ERROR_REASON_MISSING_KEY: (REQUEST, "invalid_api_key"),
     pb.ERROR_REASON_INVALID_KEY: (REQUEST, "invalid_api_key"),

@@ -13,6 +13,8 @@ DROPPED = "x-umg-dropped"
 """Response header with the fields that the provider was not sent, see `Report.header`."""
 ROUTE = "x-umg-route"
 """Response header with the selected channel, the number of attempts and the reason, for keys that may see it."""
+GUARDS = "x-umg-guards"
+"""Response header with the decisions of the guards that are known when it is sent, see `GuardRun`."""
 WAITING = "x-umg-waiting"
 """Response header `true` of a stream whose headers were sent before its first event. Other headers are those of the
 attempt at that time, after which another channel may still have answered.

@@ -12,7 +12,7 @@ from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors.http_status import http_status as status_of
 from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 
-CODES = {pb.ERROR_REASON_CONTENT_BLOCKED: "content_policy_violation"}
+CODES = dict.fromkeys((pb.ERROR_REASON_CONTENT_BLOCKED, pb.ERROR_REASON_GUARD_REFUSED), "content_policy_violation")
 """Reason of an error -> member `code`, where clients of image paths expect another code than clients of chat."""
 
 

@@ -78,7 +78,7 @@ def response_error(error: UmgError) -> ResponseError:
     code, message = str(body["code"]), str(body["message"])
     if code in CODES:
         return ResponseError(code, message)
-    blocked = error.reason == pb.ERROR_REASON_CONTENT_BLOCKED
+    blocked = error.reason in (pb.ERROR_REASON_CONTENT_BLOCKED, pb.ERROR_REASON_GUARD_REFUSED)
     return ResponseError("invalid_prompt" if blocked else "server_error", message)
 
 

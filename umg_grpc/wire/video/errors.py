@@ -33,6 +33,7 @@ REASONS_D: "dict[pb.ErrorReason.ValueType, str]" = {
     pb.ERROR_REASON_MODEL_NOT_FOUND: "ModelNotOpen",
     pb.ERROR_REASON_QUOTA_EXHAUSTED: "QuotaExceeded",
     pb.ERROR_REASON_CONTENT_BLOCKED: "InputTextSensitiveContentDetected",
+    pb.ERROR_REASON_GUARD_REFUSED: "InputTextSensitiveContentDetected",
 }
 CODES_E = {400: 1201, 401: 1002, 403: 1103, 404: 1203, 405: 1202, 429: 1303, 503: 5001, 504: 5002}
 CODES_F = {400: 50400, 401: 50401, 403: 50403, 404: 50404, 405: 50405, 429: 50429, 503: 50501, 504: 50504}

@@ -57,6 +57,11 @@ const (
 	// The provider refused the request as too large in bytes, or as above the size of one request that its account allows:
 	// leave out images and files, or send less. `upstream_status`. OUT_OF_RANGE, HTTP 413.
 	ErrorReason_ERROR_REASON_UPSTREAM_TOO_LARGE ErrorReason = 9
+	// A guard of the operator refused the request, or a response that has no place for a refusal (vectors, rankings,
+	// images). `guard`: its name; `category`: its category of the refused content, if it has one; `phase`: `request` or
+	// `response`. A refused text response is no error: it ends as one that the provider's content filter cut off.
+	// INVALID_ARGUMENT, HTTP 400.
+	ErrorReason_ERROR_REASON_GUARD_REFUSED ErrorReason = 10
 	// No credentials were sent. UNAUTHENTICATED, HTTP 401.
 	ErrorReason_ERROR_REASON_MISSING_KEY ErrorReason = 20
 	// The key is unknown, revoked or not in a place where this path accepts one. UNAUTHENTICATED, HTTP 401.
@@ -163,6 +168,7 @@ var (
 		7:  "ERROR_REASON_UPSTREAM_REJECTED",
 		8:  "ERROR_REASON_CONTENT_BLOCKED",
 		9:  "ERROR_REASON_UPSTREAM_TOO_LARGE",
+		10: "ERROR_REASON_GUARD_REFUSED",
 		20: "ERROR_REASON_MISSING_KEY",
 		21: "ERROR_REASON_INVALID_KEY",
 		22: "ERROR_REASON_KEY_EXPIRED",
@@ -210,6 +216,7 @@ var (
 		"ERROR_REASON_UPSTREAM_REJECTED":           7,
 		"ERROR_REASON_CONTENT_BLOCKED":             8,
 		"ERROR_REASON_UPSTREAM_TOO_LARGE":          9,
+		"ERROR_REASON_GUARD_REFUSED":               10,
 		"ERROR_REASON_MISSING_KEY":                 20,
 		"ERROR_REASON_INVALID_KEY":                 21,
 		"ERROR_REASON_KEY_EXPIRED":                 22,
@@ -279,7 +286,7 @@ var File_umg_v1_error_reason_proto protoreflect.FileDescriptor
 
 const file_umg_v1_error_reason_proto_rawDesc = "" +
 	"\n" +
-	"\x19umg/v1/error_reason.proto\x12\x06umg.v1*\xb2\f\n" +
+	"\x19umg/v1/error_reason.proto\x12\x06umg.v1*\xd2\f\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bERROR_REASON_MALFORMED_BODY\x10\x01\x12\x1e\n" +
@@ -290,7 +297,9 @@ const file_umg_v1_error_reason_proto_rawDesc = "" +
 	"\x1dERROR_REASON_CONTEXT_TOO_LONG\x10\x06\x12\"\n" +
 	"\x1eERROR_REASON_UPSTREAM_REJECTED\x10\a\x12 \n" +
 	"\x1cERROR_REASON_CONTENT_BLOCKED\x10\b\x12#\n" +
-	"\x1fERROR_REASON_UPSTREAM_TOO_LARGE\x10\t\x12\x1c\n" +
+	"\x1fERROR_REASON_UPSTREAM_TOO_LARGE\x10\t\x12\x1e\n" +
+	"\x1aERROR_REASON_GUARD_REFUSED\x10\n" +
+	"\x12\x1c\n" +
 	"\x18ERROR_REASON_MISSING_KEY\x10\x14\x12\x1c\n" +
 	"\x18ERROR_REASON_INVALID_KEY\x10\x15\x12\x1c\n" +
 	"\x18ERROR_REASON_KEY_EXPIRED\x10\x16\x12\"\n" +
