@@ -85,6 +85,8 @@ class _File(ConfigEntry, frozen=True):
     models: dict[str, object] = msgspec.field(default_factory=dict)
     aliases: dict[str, str] = msgspec.field(default_factory=dict)
     fallbacks: dict[str, object] = msgspec.field(default_factory=dict)
+    guards: list[object] = msgspec.field(default_factory=list)
+    """Guards, which check requests and responses, in the order in which they check them."""
     public_url: str | None = None
     secret: Annotated[str, msgspec.Meta(min_length=16)] | None = None
     accepted_secrets: tuple[Annotated[str, msgspec.Meta(min_length=16)], ...] = ()
@@ -162,6 +164,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     from umg_grpc.config.channel_proxies import environment_rules
     from umg_grpc.config.channels import channels
     from umg_grpc.config.fallbacks import fallbacks
+    from umg_grpc.config.guards import guards
     from umg_grpc.config.model_index import ModelIndex
     from umg_grpc.config.model_settings import models
     from umg_grpc.config.price_settings import unpriced
@@ -182,6 +185,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
         models=MappingProxyType(described),
         aliases=MappingProxyType(aliases(document, file.aliases, described, served)),
         fallbacks=MappingProxyType(fallbacks(document, file.fallbacks, file.aliases, described, served)),
+        guards=tuple(guards(document, file.guards)),
         public_url=url(document, ("public_url",), file.public_url) if file.public_url is not None else None,
         secret=file.secret,
         accepted_secrets=file.accepted_secrets,

@@ -11,7 +11,7 @@ from umg_grpc.config.values import Config
 
 RELOADED = frozenset(
     {
-        *("channels", "models", "aliases", "fallbacks", "retries", "breaker", "egress"),
+        *("channels", "models", "aliases", "fallbacks", "guards", "retries", "breaker", "egress"),
         *("shipped_prices", "price_file", "public_prices", "unpriced", "discovery"),
     }
 )

@@ -25,6 +25,7 @@ from umg_grpc.config.file_sections import (
     Timeout,
     Tls,
 )
+from umg_grpc.knowledge.guarded_patterns import GuardedPattern
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile
 from umg_grpc.v1 import pb
@@ -260,6 +261,42 @@ class MetricsAccess:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Guard:
+    """Guard that checks requests and responses of some calls."""
+
+    name: str
+    kind: Literal["patterns", "webhook", "grpc"]
+    phases: tuple[Literal["request", "response"], ...] = ("request", "response")
+    """Parts of a call that it checks."""
+    models: tuple[str, ...] = ("*",)
+    """Ids of the models whose calls it checks, in which `*` matches any characters."""
+    operations: tuple[str, ...] = ()
+    """Operations that it checks; empty for all."""
+    keys: tuple[str, ...] = ()
+    """Names of the API keys whose calls it checks, in which `*` matches any characters; empty for all."""
+    window: int = 400
+    """Characters of a stream that are checked together. Patterns have windows of their own."""
+    hold_back: int = 100
+    """Last characters of a window that the caller does not get before they were checked with the next one."""
+    patterns: tuple[GuardedPattern, ...] = ()
+    """Patterns of the kind `patterns`."""
+    action: Literal["mask", "refuse"] = "mask"
+    """Consequence of a match of the kind `patterns`."""
+    address: str = ""
+    """URL or gRPC target of the other kinds."""
+    tls: bool = False
+    """Whether a gRPC target is called over TLS."""
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
+    """Headers or metadata of each check, for example with a key."""
+    timeout: float = 2.0
+    """Most seconds of a check."""
+    on_failure: Literal["open", "closed"] = "closed"
+    """Whether the content passes or the call fails if the guard fails or is too slow."""
+    content: bool = False
+    """Whether it also gets the whole message, with its media."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Storage:
     """Storage settings of a config: where gateways store keys, usage and tasks; see the fields of `Config`."""
 
@@ -279,6 +316,8 @@ class Config:
     """Additional names of models: name -> public id, or id with a suffix."""
     fallbacks: Mapping[str, Fallbacks] = field(default_factory=lambda: MappingProxyType({}))
     """Models that are called in place of others that fail: public id, or pattern with one `*` -> models by cause."""
+    guards: tuple[Guard, ...] = ()
+    """Guards in the order in which they check a call."""
     public_url: str | None = None
     """URL of the gateway for callers, without a trailing slash; None means the HTTP address."""
     secret: str | None = field(default=None, repr=False)

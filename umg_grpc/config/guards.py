@@ -1,0 +1,215 @@
+"""Guards, which check requests and responses: reads and checks the config section `guards`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+import msgspec
+
+from umg_grpc.config.file_sections import ConfigEntry, Seconds
+from umg_grpc.config.value_parsers import url
+from umg_grpc.config.values import Guard
+from umg_grpc.config.yaml_conversion import any_of, read_entry
+from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.knowledge.guarded_patterns import PATTERNS, SETS, GuardedPattern
+from umg_grpc.operations import ROWS
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+PATTERN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
+TARGET = re.compile(r"[^\s/:@]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}|unix:.+")
+PUNCTUATION = re.compile(r"[^\w\s]")
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+OPERATIONS = tuple(dict.fromkeys(row.scope for row in ROWS))
+"""Operations that guards may be restricted to."""
+
+
+class Windows(ConfigEntry, frozen=True):
+    """Windows in which the text of a streamed response is checked, in characters."""
+
+    window: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = Guard.window
+    """New characters that are checked together. A stream is checked as a whole by a window that is longer than it."""
+    hold_back: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = Guard.hold_back
+    """Last characters of a window that the caller does not get before they were checked with the next window, too."""
+
+
+class GuardEntry(ConfigEntry, frozen=True, kw_only=True):
+    """Keys that all kinds of guards have."""
+
+    name: str
+    """Name in headers, records and metrics: lower-case letters, digits, `-` and `_`."""
+    on: Annotated[tuple[Literal["request", "response"], ...], msgspec.Meta(min_length=1)] = Guard.phases
+    """Parts of a call that it checks."""
+    models: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = Guard.models
+    """Ids of the models whose calls it checks, in which `*` matches any characters."""
+    operations: tuple[str, ...] = ()
+    """Operations that it checks; empty for all."""
+    keys: tuple[str, ...] = ()
+    """Names of the API keys whose calls it checks, in which `*` matches any characters; empty for all."""
+    stream: Windows = Windows()
+
+
+class PatternGuardEntry(GuardEntry, frozen=True, kw_only=True):
+    """Guard by regular expressions, which runs in the gateway itself."""
+
+    sets: tuple[str, ...] = ()
+    """Sets of shipped patterns: `secrets`, `cards`, `emails`."""
+    words: tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=200)], ...] = ()
+    """Words and phrases, found in upper and lower case."""
+    patterns: dict[str, str] = msgspec.field(default_factory=dict)
+    """Name -> regular expression in the syntax of RE2. The name is a part of the mask."""
+    action: Literal["mask", "refuse"] = "mask"
+    """Whether a found text is masked, or the request or response refused."""
+
+
+class RemoteGuardEntry(GuardEntry, frozen=True, kw_only=True):
+    """Keys of the guards that the gateway calls."""
+
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+    """Headers, or metadata of gRPC, of each call, for example with a key."""
+    timeout: Seconds = Guard.timeout
+    """Most seconds of a check."""
+    on_failure: Literal["open", "closed"] = Guard.on_failure
+    """Whether the content passes (`open`) or the call fails (`closed`) if the guard fails or is too slow."""
+    content: bool = False
+    """Whether it also gets the whole message of a request or response, with its media."""
+
+
+class WebhookGuardEntry(RemoteGuardEntry, frozen=True, kw_only=True):
+    """Guard at a URL, which gets the messages of `umg.v1.GuardService` as JSON."""
+
+    url: str
+    """URL to which each check is posted."""
+
+
+class GrpcGuardEntry(RemoteGuardEntry, frozen=True, kw_only=True):
+    """Guard that serves `umg.v1.GuardService`."""
+
+    target: str
+    """Address, HOST:PORT or unix:PATH."""
+    tls: bool = False
+    """Whether the connection uses TLS, by the system's authorities."""
+
+
+KINDS: Mapping[str, type[GuardEntry]] = {
+    "patterns": PatternGuardEntry,
+    "webhook": WebhookGuardEntry,
+    "grpc": GrpcGuardEntry,
+}
+"""Value of the key `kind` -> the other keys of a guard."""
+
+
+def guards(document: Document, written: object) -> Iterator[Guard]:
+    """Yield the guards of the section, in their order, and report invalid ones to the document."""
+    if not isinstance(written, list):
+        return
+    names = set[str]()
+    for position, value in enumerate(written):
+        path: Path = ("guards", position)
+        if not isinstance(value, dict) or value.get("kind") not in KINDS:
+            document.problem(path, f"expected a mapping with `kind`, {any_of(tuple(KINDS))}")
+            continue
+        kind = str(value["kind"])
+        rest = {key: each for key, each in value.items() if key != "kind"}
+        if (entry := read_entry(document, path, rest, KINDS[kind])) is None:
+            continue
+        if not NAME.fullmatch(entry.name):
+            document.problem((*path, "name"), "expected lower-case letters, digits, `-` and `_`, at most 32")
+        if entry.name in names:
+            document.problem((*path, "name"), f"expected another name; `{entry.name}` stands before")
+        names.add(entry.name)
+        for at, operation in enumerate(entry.operations):
+            if operation not in OPERATIONS:
+                document.problem((*path, "operations", at), f"expected {any_of(OPERATIONS)}")
+        yield _guard(document, path, kind, entry)
+
+
+def _guard(document: Document, path: Path, kind: str, entry: GuardEntry) -> Guard:
+    """Return the guard of an entry, and report its problems to the document."""
+    guard = Guard(
+        name=entry.name,
+        kind=kind,  # type: ignore[arg-type]  # one of `KINDS`
+        phases=entry.on,
+        models=entry.models,
+        operations=entry.operations,
+        keys=entry.keys,
+        window=entry.stream.window,
+        hold_back=entry.stream.hold_back,
+    )
+    if isinstance(entry, PatternGuardEntry):
+        return replace(guard, patterns=tuple(_rows(document, path, entry)), action=entry.action)
+    if not isinstance(entry, RemoteGuardEntry):
+        return guard
+    _check_headers(document, path, entry.headers)
+    guard = replace(
+        guard,
+        headers=MappingProxyType(entry.headers),
+        timeout=entry.timeout,
+        on_failure=entry.on_failure,
+        content=entry.content,
+    )
+    if isinstance(entry, WebhookGuardEntry):
+        return replace(guard, address=url(document, (*path, "url"), entry.url))
+    if isinstance(entry, GrpcGuardEntry):
+        if not TARGET.fullmatch(entry.target):
+            document.problem((*path, "target"), "expected HOST:PORT or unix:PATH")
+        return replace(guard, address=entry.target, tls=entry.tls)
+    return guard
+
+
+def _rows(document: Document, path: Path, entry: PatternGuardEntry) -> Iterator[GuardedPattern]:
+    """Yield the patterns of a guard: those of its sets, its words, and its own ones."""
+    if not (entry.sets or entry.words or entry.patterns):
+        document.problem(path, "expected `sets`, `words` or `patterns`")
+    for at, name in enumerate(entry.sets):
+        if name not in SETS:
+            document.problem((*path, "sets", at), f"expected {any_of(SETS)}")
+    yield from (row for row in PATTERNS if row.set in entry.sets)
+    for word in entry.words:
+        yield _word(word)
+    for name, pattern in entry.patterns.items():
+        if not PATTERN_NAME.fullmatch(name):
+            document.problem((*path, "patterns", name), "expected a name of letters, digits and `_`, at most 32")
+        if (problem := _problem_of(pattern)) is not None:
+            document.problem((*path, "patterns", name), problem)
+        else:
+            yield GuardedPattern(name=name, pattern=f"(?:{pattern})", most=max(1, entry.stream.hold_back))
+
+
+def _word(word: str) -> GuardedPattern:
+    """Return the pattern of a word."""
+    # a boundary of RE2 is one of ASCII words
+    before, after = (r"\b" if each.isascii() and each.isalnum() else "" for each in (word[0], word[-1]))
+    begin = word.lower()
+    return GuardedPattern(
+        name="word",
+        pattern=before + PUNCTUATION.sub(r"\\\g<0>", word) + after,
+        begins=(begin,),
+        most=len(begin) + 1,
+        ignores_case=True,
+    )
+
+
+def _problem_of(pattern: str) -> str | None:
+    """Return the problem of a regular expression of the operator; None for a valid one."""
+    import re2  # its library is slow to import, and few configs need it
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        stated = error.args[0].decode(errors="replace") if error.args and isinstance(error.args[0], bytes) else error
+        return f"expected a regular expression of RE2, which has no look-around and no backreferences: {stated}"
+    if compiled.groups:
+        return "expected a regular expression without groups; write (?:...) in place of (...)"
+    return "expected a regular expression that matches no empty text" if compiled.search("") is not None else None
+
+
+def _check_headers(document: Document, path: Path, headers: Mapping[str, str]) -> None:
+    for name, value in headers.items():
+        if not HEADER_NAME.fullmatch(name):
+            document.problem((*path, "headers", name), "expected the name of a header")
+        elif not value.isascii() or not value.isprintable():
+            document.problem((*path, "headers", name), "expected printable ASCII on one line")
