@@ -1,0 +1,35 @@
+"""Interface of the guards, which the driver runs and the adapters implement."""
+
+from abc import ABC, abstractmethod
+
+from umg_grpc.config.values import Guard as GuardRow
+from umg_grpc.v1 import pb
+
+ALLOWED = pb.CheckResponse(allow=pb.GuardAllow())
+"""Response of a guard that lets the content pass. Must not be modified."""
+
+
+class GuardFailedError(Exception):
+    """Failure of a guard: it cannot be reached, or has not decided. The text is for the log."""
+
+
+class Guard(ABC):
+    """Guard of the config."""
+
+    def __init__(self, row: GuardRow) -> None:
+        self.row = row
+
+    @abstractmethod
+    async def check(self, request: pb.CheckRequest) -> pb.CheckResponse:
+        """Decide whether the content of a check may pass. The driver has the time limit. Raise GuardFailedError."""
+
+    def due(self, context: str, text: str) -> int:
+        """Return the length of the beginning of a text that is to be checked now, 0 to wait for more of it. `context`:
+        end of the text before it.
+        """
+        return len(text) if len(text) >= self.row.window + self.row.hold_back else 0
+
+    @property
+    def hold_back(self) -> int:
+        """Number of characters at the end of a checked text that the caller does not get before the next check."""
+        return self.row.hold_back

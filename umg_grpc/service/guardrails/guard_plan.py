@@ -1,0 +1,57 @@
+"""Guards of the current config, and the choice of the guards of the calls of a key to a model."""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from umg_grpc.access.caller import Caller
+from umg_grpc.base.wildcard_patterns import matcher
+from umg_grpc.config.values import Guard as GuardRow
+from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.service.guardrails.guard_interface import Guard
+
+Count = Callable[[str, str, str, float], None]
+"""Function (guard, phase, decision, seconds) that counts a check."""
+
+
+class GuardPlan(NamedTuple):
+    """Guards of the calls of a key to a model for one operation."""
+
+    operation: ModelOperation
+    request: tuple[Guard, ...]
+    """Guards of the request, in their order."""
+    response: tuple[Guard, ...]
+    """Guards of the response, in their order."""
+    digest: str
+    """Digest of the settings of the guards of the response, which differs for different ones."""
+    note: Count
+    """Function that counts a check."""
+
+
+class Guards:
+    """All guards of the config."""
+
+    def __init__(self, guards: Sequence[Guard], count: Count) -> None:
+        self._guards = guards
+        self._count = count
+
+    def plan(self, operation: ModelOperation, model: str, caller: Caller) -> GuardPlan | None:
+        """Return the guards of the calls of a key to a model; None if none checks them."""
+        scope = OPERATIONS[operation].scope
+        found = [guard for guard in self._guards if _applies(guard.row, scope, model, caller.name)]
+        if not found:
+            return None
+        request, response = (
+            tuple(guard for guard in found if phase in guard.row.phases) for phase in ("request", "response")
+        )
+        digest = sha256("\0".join(repr(guard.row) for guard in found).encode()).hexdigest()
+        return GuardPlan(operation, request, response, digest, self._count)
+
+
+def _applies(row: GuardRow, scope: str, model: str, key: str) -> bool:
+    """Return whether a guard checks the calls of an operation to a model with a key."""
+    return (
+        (not row.operations or scope in row.operations)
+        and matcher(row.models).match(model) is not None
+        and (not row.keys or matcher(row.keys).match(key) is not None)
+    )

@@ -1,0 +1,153 @@
+"""Texts of a message that guards check, by the option `guarded_text` of the fields of the schema."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
+
+import msgspec
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+
+from umg_grpc.v1 import pb
+
+JSON, PLAIN, NESTED, FILE = "json", "plain", "nested", "file"
+"""Kinds of fields with guarded texts: a JSON text, any other text, a message with guarded texts, a file."""
+TEXT_TYPES = ("text/", "application/json", "application/xml")
+"""Beginnings of the media types of files that are checked as texts."""
+ROLE, LOGPROBS, CITATIONS, MIME_TYPE = "role", "logprobs", "citations", "mime_type"
+
+
+class _Field(NamedTuple):
+    name: str
+    kind: str
+    is_repeated: bool
+    has_presence: bool
+
+
+class FoundText(NamedTuple):
+    """Text of a message, by its place."""
+
+    owner: Message
+    field: str
+    position: int | None
+    """Index in a repeated field; None for a single one."""
+    is_file: bool
+    guarded: pb.GuardedText
+
+    def replace(self, text: str) -> None:
+        """Put a text in its place. Likelihoods of its tokens, and positions of citations in
+        it, are removed.
+        """
+        if self.position is not None:
+            getattr(self.owner, self.field)[self.position] = text
+        else:
+            setattr(self.owner, self.field, text.encode() if self.is_file else text)
+        names = self.owner.DESCRIPTOR.fields_by_name
+        if LOGPROBS in names:
+            self.owner.ClearField(LOGPROBS)
+        for citation in getattr(self.owner, CITATIONS, ()):
+            citation.ClearField("start_index")
+            citation.ClearField("end_index")
+
+
+def texts_of(message: Message, path: str = "", role: "pb.Role.ValueType" = pb.ROLE_UNSPECIFIED) -> Iterator[FoundText]:
+    """Yield the texts of a message that are not empty, in the order of the fields. `path`: its own one in front of the
+    paths of the texts; `role`: that of the message of the conversation around it.
+    """
+    if isinstance(message, pb.Message):
+        role = message.role
+    for name, kind, is_repeated, has_presence in _fields(message.DESCRIPTOR):
+        if not is_repeated and has_presence and not message.HasField(name):
+            continue
+        value, place = getattr(message, name), f"{path}{name}"
+        if kind == NESTED:
+            for each, at in _places(value, place, is_repeated=is_repeated):
+                yield from texts_of(each, f"{at}.", role)
+        elif is_repeated:
+            for index, text in enumerate(value):
+                if text:
+                    yield FoundText(message, name, index, False, _guarded(text, f"{place}[{index}]", role, kind))
+        elif kind == FILE:
+            if (text := _text_of_file(message, value)) is not None:
+                yield FoundText(message, name, None, True, _guarded(text, place, role, PLAIN))
+        elif value:
+            yield FoundText(message, name, None, False, _guarded(value, place, role, kind))
+
+
+def replace_texts(found: Iterable[FoundText], texts: Mapping[str, str]) -> None:
+    """Replace texts of a message by path. Raise ValueError for an unknown path, and for a text that is not JSON in
+    place of one that is.
+    """
+    by_path = {each.guarded.path: each for each in found}
+    for path, text in texts.items():
+        if (place := by_path.get(path)) is None:
+            raise ValueError(f"no checked text has the path {path[:100]!r}")
+        if place.guarded.is_json and is_json(place.guarded.text) and not is_json(text):
+            raise ValueError(f"the replacement of {path[:100]!r} is not JSON")
+    for path, text in texts.items():
+        by_path[path].replace(text)
+
+
+def _guarded(text: str, path: str, role: "pb.Role.ValueType", kind: str) -> pb.GuardedText:
+    return pb.GuardedText(path=path, text=text, role=role, is_json=kind == JSON)
+
+
+def _places(value: object, path: str, *, is_repeated: bool) -> Iterator[tuple[Message, str]]:
+    """Yield each message of a field with its path."""
+    if isinstance(value, Message):
+        yield value, path
+    elif is_repeated and isinstance(value, Iterable):
+        for index, each in enumerate(value):
+            yield each, f"{path}[{index}]"
+
+
+def _text_of_file(message: Message, data: bytes) -> str | None:
+    """Return the text of a file in a message; None for a file of another type, and for one that is not UTF-8."""
+    if not data or not str(getattr(message, MIME_TYPE, "")).startswith(TEXT_TYPES):
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def is_json(text: str) -> bool:
+    """Return whether a text is JSON."""
+    try:
+        msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+@cache
+def _fields(descriptor: Descriptor) -> tuple[_Field, ...]:
+    """Return the fields of a message with guarded texts, and with messages that have them."""
+    return tuple(
+        _Field(field.name, kind, field.is_repeated, field.has_presence)
+        for field in descriptor.fields
+        if (kind := _kind(field)) is not None
+    )
+
+
+def _kind(field: FieldDescriptor) -> str | None:
+    if field.message_type is not None:
+        return NESTED if _has_texts(field.message_type, frozenset()) else None
+    if not field.GetOptions().Extensions[pb.guarded_text]:
+        return None
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return FILE
+    return JSON if field.name == "json" or field.name.endswith("_json") else PLAIN
+
+
+def _has_texts(descriptor: Descriptor, seen: frozenset[Descriptor]) -> bool:
+    """Return whether a message, or one in it, has a guarded text. `seen`: messages around it."""
+    if descriptor in seen:
+        return False
+    inner = seen | {descriptor}
+    return any(
+        field.GetOptions().Extensions[pb.guarded_text]
+        if field.message_type is None
+        else _has_texts(field.message_type, inner)
+        for field in descriptor.fields
+    )

@@ -1,0 +1,30 @@
+"""Responses with text that a guard refuses: they end as if a provider's content filter had cut them off."""
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb
+
+
+def refused_response(response: pb.GenerateResponse, error: UmgError) -> pb.GenerateResponse:
+    """Return a response without its content, that of a guard's refusal. Ids, names and usage remain."""
+    refused = pb.GenerateResponse()
+    refused.CopyFrom(response)
+    refused.ClearField("candidates")
+    for index in range(len(response.candidates) or 1):
+        finished = refused_end(error)
+        refused.candidates.add(
+            index=index,
+            message=pb.Message(role=pb.ROLE_ASSISTANT),
+            finish_reason=finished.finish_reason,
+            finish_message=finished.finish_message,
+            refusal_category=finished.refusal_category,
+        )
+    return refused
+
+
+def refused_end(error: UmgError) -> pb.CandidateFinished:
+    """Return the end of a candidate that a guard refuses."""
+    return pb.CandidateFinished(
+        finish_reason=pb.FINISH_REASON_CONTENT_FILTER,
+        finish_message=error.message,
+        refusal_category=error.metadata.get("category", ""),
+    )
