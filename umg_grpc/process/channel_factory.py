@@ -32,6 +32,7 @@ from umg_grpc.knowledge.member_dialects import dialects_at
 from umg_grpc.operations import UNARY
 from umg_grpc.process.channel_file_checks import check_extra, own_account_file, service_account, tls_context
 from umg_grpc.process.cloud_signers import CloudSigners
+from umg_grpc.process.guard_factory import GuardFactory
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.current_channels import Channels
@@ -98,13 +99,14 @@ class ChannelFactory:
         fetcher: Fetcher,
         now: Callable[[], float] = time.time,
         count_credentials: Callable[[str, str], None] | None = None,
+        guard_factory: GuardFactory | None = None,
     ) -> None:
         """Create a factory.
 
         `client`: HTTP client of all channels; `engine`: local embedding and rerank models; `local`: local text model,
         or None; `budget`: memory budget of large answers; `fetcher`: client that downloads URLs of callers;
         `now`: returns Unix seconds, for the times of video tasks; `count_credentials`: counts a read of a cloud's
-        credentials, by channel and outcome.
+        credentials, by channel and outcome; `guard_factory`: makes the guards of the config, None for none.
         """
         self._client = client
         self._engine = engine
@@ -112,6 +114,7 @@ class ChannelFactory:
         self._budget = budget
         self._fetcher = fetcher
         self._now = now
+        self._guard_factory = guard_factory
         self._cloud_signers = CloudSigners(count_credentials, time.time)
 
     def router(self, config: Config) -> Router:
@@ -123,6 +126,8 @@ class ChannelFactory:
         it is built already. Raise OSError if a file that the config names cannot be read.
         """
         channels = Channels(router or self.router(config))
+        if self._guard_factory is not None:
+            channels.guards = self._guard_factory.guards(config.guards)
         for channel in config.channels:
             if "local" in channel.protocols:
                 self._add_local(channels, channel, config)

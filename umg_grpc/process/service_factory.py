@@ -26,6 +26,7 @@ from umg_grpc.process.component_factory import (
     open_process_context,
     started,
 )
+from umg_grpc.process.guard_factory import GuardFactory
 from umg_grpc.process.service_gauges import watch_channels, watch_stores
 from umg_grpc.routing import Router
 from umg_grpc.service.caching.cache_lookup import CacheLookup
@@ -344,6 +345,7 @@ async def open_service(
         factory = ChannelFactory(
             *(client, engine, local, process.response_budget, process.fetcher, store.clock.now),
             process.metrics.count_credential_read,
+            GuardFactory(client, process.metrics.count_guard, stack),
         )
         service = Service(config, store, authenticator, factory, memory, local, process)
         stack.push_async_callback(service.aclose)

@@ -131,6 +131,15 @@ class Metrics:
         self._fallbacks = self._counter(
             *("umg_fallbacks", "Calls of a fallback in place of a model that failed."), "model", "fallback", "cause"
         )
+        self._guards = self._counter(
+            "umg_guard_decisions", "Checks of requests and responses by guards.", "guard", "phase", "decision"
+        )
+        self._guard_seconds = Durations(
+            *("umg_guard_seconds", "Duration of a check by a guard.", ["guard", "phase"]),
+            registry=registry,
+            buckets=SECONDS,
+        )
+        self._guard_durations = defaultdict[tuple[str, str], Observations](Observations)
         self._cache = self._counter("umg_cache", "Lookups of cached responses.", "outcome")
         self._blobs = self._counter("umg_blob_bytes", "Bytes of result files.", "direction")
         self._credentials = self._counter(
@@ -213,6 +222,13 @@ class Metrics:
     def fell_back(self, model: str, fallback: str, cause: str) -> None:
         """Count a call of a fallback in place of a model. `cause`: key of the config."""
         self._counts[self._fallbacks, (self._models[model], self._models[fallback], cause)] += 1
+
+    def count_guard(self, guard: str, phase: str, decision: str, seconds: float) -> None:
+        """Count a check by a guard, and its duration. `phase`: `request` or `response`."""
+        self._counts[self._guards, (guard, phase, decision)] += 1
+        observed = self._guard_durations[guard, phase]
+        observed.seconds += seconds
+        observed.by_duration[bisect_left(SECONDS, seconds)] += 1
 
     def count_cache_lookup(self, outcome: str) -> None:
         """Count a look-up in the response cache. `outcome`: `hit`, `miss` or `bypass`."""
@@ -352,6 +368,9 @@ class Metrics:
                 counts[self._prompt_cache, (channel, model, "read", *key)] += row.cache_read_tokens
                 counts[self._prompt_cache, (channel, model, "written", *key)] += row.cache_written_tokens
             self._cost.labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)
+        for checked, observed in self._guard_durations.items():
+            self._guard_seconds.labels(*checked).add(observed)
+        self._guard_durations.clear()
         for (counter, labels), amount in counts.items():
             (counter.labels(*labels) if labels else counter).inc(amount)
 

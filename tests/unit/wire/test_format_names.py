@@ -24,6 +24,7 @@ OTHERS = {
     ("umg_grpc/config/file_schema.py", "responses"): "the key of the config for stored responses",
     ("umg_grpc/service/conversations/stored_responses.py", "messages"): FIELD,
     ("umg_grpc/service/conversations/account_object_ownership.py", "messages"): FIELD,
+    ("umg_grpc/service/guardrails/guard_driver.py", "messages"): FIELD,
     ("umg_grpc/service/pipeline/maximum_cost.py", "messages"): FIELD,
     ("umg_grpc/service/operations/generate/inline_compaction.py", "messages"): FIELD,
     ("umg_grpc/service/operations/generate/response_completion.py", "messages"): FIELD,

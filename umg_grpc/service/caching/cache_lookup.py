@@ -38,17 +38,20 @@ class CacheLookup:
     metrics: Metrics
     channels: Channels
 
-    async def entry(self, call: Call, model: PublicModel, request: Request, notes: RequestNotes) -> "CacheEntry | None":
+    async def entry(
+        self, call: Call, model: PublicModel, request: Request, notes: RequestNotes, *, guards: str = ""
+    ) -> "CacheEntry | None":
         """Return the cache entry for the response to a request, which may be empty; None if neither the operator nor
-        the caller turned caching on for the call. `notes`: facts about the decoded body. Raise UmgError(INVALID_FIELD)
-        for a malformed value of the header `x-umg-cache`.
+        the caller turned caching on for the call. `notes`: facts about the decoded body. `guards`: digest of the guards
+        of the call, whose decisions a cached response contains; "" without any. Raise UmgError(INVALID_FIELD) for a
+        malformed value of the header `x-umg-cache`.
         """
         requested = cache_seconds(call.arrival.metadata.get(CACHE))
         seconds = model.cache if requested is None else requested
         if not seconds:
             return None
         owner, operation, router = call.caller.key_id, call.arrival.method, self.channels.router
-        ways = _targets_of(router, model.id)
+        ways = [*_targets_of(router, model.id), *([guards] if guards else ())]
         is_image = isinstance(request, pb.GenerateImageRequest)
         if not is_image and (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
             key = key_of(owner, operation, ways, request, notes)
@@ -111,10 +114,12 @@ class CacheEntry:
     @property
     def is_exact(self) -> bool:
         """Whether the response may be cached under the key: the provider got every field of the request (for another
-        call, a channel may be selected that supports more fields), and the config was not reloaded since the key was
-        computed.
+        call, a channel may be selected that supports more fields), the config was not reloaded since the key was
+        computed, and no guard has failed.
         """
-        return self.call.changes is None and self.lookup.channels.router is self.router
+        guards = self.call.facts.guards
+        is_checked = guards is None or not guards.has_failed
+        return is_checked and self.call.changes is None and self.lookup.channels.router is self.router
 
     def report(self, outcome: str) -> None:
         """Set the header `x-umg-cache` of the call to `outcome` (`HIT`, `MISS` or `BYPASS`), and count the outcome.

@@ -14,6 +14,8 @@ from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import ModelOperation, PublicModel
 from umg_grpc.service.caching.cache_lookup import CacheLookup
+from umg_grpc.service.guardrails.guard_driver import Checked, GuardRun, clear_field
+from umg_grpc.service.guardrails.guard_plan import GuardPlan
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.current_channels import Channels
@@ -37,7 +39,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 ModelRequestT = TypeVar("ModelRequestT", bound=RequestOfModel)
 RequestT = TypeVar("RequestT", bound=RequestOfModel)
-REPEATED = frozenset({RESOLVE, PRICE, RULES, GUARD_REQUEST, LIMITS, CONVERSATION, BUDGET, INPUTS})
+REPEATED = frozenset({RESOLVE, PRICE, RULES, LIMITS, GUARD_REQUEST, CONVERSATION, BUDGET, INPUTS})
 """Steps that a call takes again for each fallback of its model."""
 
 
@@ -104,10 +106,12 @@ class Pipeline(ABC, Generic[AdmittedT]):
         self._operation = operation
         self._access = ModelAccess(context.channels, operation, note_unpriced)
         taken = self._request_steps()
-        self.steps = in_order({*taken, *self._enclosing_steps()})
+        guarded: Mapping[Step, RequestStep[AdmittedT]] = {GUARD_REQUEST: self._run_request_guards, **taken}
+        self.steps = in_order({*guarded, *self._enclosing_steps()})
         self._entrance = tuple(taken[step] for step in self.steps if step in taken)
-        again = [step for step in self.steps if step in taken and step in self._repeated_steps]
-        self._entrance_again = (*(taken[step] for step in again), self._take_over)
+        self._guarded_entrance = tuple(guarded[step] for step in self.steps if step in guarded)
+        again = [step for step in self.steps if step in guarded and step in self._repeated_steps]
+        self._entrance_again = (*(guarded[step] for step in again), self._take_over)
 
     @abstractmethod
     def _request_steps(self) -> Mapping[Step, RequestStep[AdmittedT]]:
@@ -126,6 +130,26 @@ class Pipeline(ABC, Generic[AdmittedT]):
         elif admitted.model.fallbacks is not None and not admitted.is_pinned:
             sent = admitted.request if admitted.sent is None else admitted.sent
             admitted.fallbacks = ModelFallbacks(admitted.model, sent, admitted.notes)
+
+    # --- guards
+
+    def _run_request_guards(self, admitted: AdmittedT) -> Awaitable[None] | None:
+        """Check the request by its guards, which may change it. Raise UmgError(GUARD_REFUSED) if one refuses it."""
+        guards = admitted.access.guards
+        return self._guard_request(admitted, guards) if guards is not None and guards.request else None
+
+    async def _guard_request(self, admitted: AdmittedT, guards: GuardPlan) -> None:
+        run = GuardRun(guards, admitted.call, admitted.model.id, "request")
+        checked = await run.check(admitted.request)
+        if checked.changed:
+            self._take_request(admitted, checked)
+
+    def _take_request(self, admitted: AdmittedT, checked: Checked[Any]) -> None:
+        """Take the request as the guards have changed it. By default the caller's body, which has the original, is left
+        out, so that providers of every format are sent the changed fields.
+        """
+        admitted.request = checked.message
+        clear_field(checked.message, "source")
 
     # --- fallbacks
 

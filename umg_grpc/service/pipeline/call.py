@@ -58,6 +58,17 @@ class Arrival(msgspec.Struct, eq=False):
     """Trace context of the caller, replaced by that of the call's own span if the call is traced; None without one."""
 
 
+class GuardFacts(msgspec.Struct, eq=False):
+    """Facts of a call that guards have checked."""
+
+    decisions: dict[str, str] = {}
+    """Phase and name of each guard (`request:secrets`) -> its most severe decision."""
+    notes: dict[str, str] = {}
+    """Annotations of the guards, each by the name of its guard and its own."""
+    has_failed: bool = False
+    """Whether a guard has failed, so that the response is not cached."""
+
+
 class CallFacts(msgspec.Struct, eq=False):
     """Facts of a call for its log line, the metrics and its usage record. A fact that is not known yet has its
     default.
@@ -91,6 +102,8 @@ class CallFacts(msgspec.Struct, eq=False):
     """Beginning of the header `x-umg-route` that names the fallback; "" without one."""
     failed_before: tuple[str, ...] = ()
     """Channels of earlier models that failed, and fallbacks that were skipped, each with the reason."""
+    guards: GuardFacts | None = None
+    """Decisions of the guards; None for a call that none has checked."""
     abandoned: tuple[str, ...] = ()
     """Names of the channels whose attempts were cancelled because another attempt was faster (hedging)."""
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from umg_grpc.operations import ModelOperation, UnaryOperation
     from umg_grpc.routing import Router
+    from umg_grpc.service.guardrails.guard_plan import Guards
     from umg_grpc.upstream.caller_url_fetch import ProviderRoute
     from umg_grpc.upstream.http.provider_connection import HttpChannel
     from umg_grpc.upstream.upstream_interfaces import ImageUpstream, TextUpstream, UnaryUpstream, VideoUpstream
@@ -57,8 +58,12 @@ class Channels:
     suspended_keys: dict[str, Callable[[], int]] = field(default_factory=dict)
     """Channel -> function that returns the number of its provider keys that are suspended now after failures."""
 
+    guards: Guards | None = None
+    """Guards of the config; None without any."""
+
     def replace(self, other: Channels) -> None:
         """Take over the router and upstreams of `other`, the channels of a new config, for calls that start later."""
         self.router, self.text, self.unary = other.router, other.text, other.unary
         self.images, self.videos = other.images, other.videos
         self.providers, self.routes, self.suspended_keys = other.providers, other.routes, other.suspended_keys
+        self.guards = other.guards

@@ -27,6 +27,7 @@ from umg_grpc.routing import (
     model_not_found,
     similar_names,
 )
+from umg_grpc.service.guardrails.guard_plan import GuardPlan
 from umg_grpc.service.pipeline.call import missing_key
 from umg_grpc.service.pipeline.current_channels import Channels
 
@@ -57,6 +58,8 @@ class Access(NamedTuple):
     """Whether more than one channel serves the model, or its fallbacks, for any operation."""
     has_several_accounts: bool
     """Whether the calls may use different keys of providers: of several channels, or of one with several keys."""
+    guards: GuardPlan | None
+    """Guards of the calls; None if none checks them."""
     router: Router
     only_target: Target | None
     """The channel that the calls use, if there is only one that the key may use for the operation; None if there are
@@ -117,6 +120,7 @@ class ModelAccess:
             price_lists=price_lists,
             has_several=router.has_several(model.id) or model.fallbacks is not None,
             has_several_accounts=len(usable) > 1 or any(len(target.channel.api_keys) > 1 for target in usable),
+            guards=self._channels.guards.plan(self._operation, model.id, caller) if self._channels.guards else None,
             router=router,
             only_target=usable[0] if len(usable) == 1 else None,
         )

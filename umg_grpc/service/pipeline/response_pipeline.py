@@ -16,6 +16,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
 from umg_grpc.routing import ModelOperation, RoutePreferences, is_priced
 from umg_grpc.service.caching.cache_lookup import CacheEntry
+from umg_grpc.service.guardrails.guard_driver import GuardRun, clear_field
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import Admitted, AdmittedT, Pipeline, PipelineContext, RequestStep
@@ -30,6 +31,7 @@ from umg_grpc.service.pipeline.steps import (
     BUDGET,
     CACHE,
     DECODE,
+    GUARD_RESPONSE,
     LIMITS,
     PLAN,
     PRICE,
@@ -66,6 +68,11 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         self._call_type: type[AdmittedT] = call_type
         steps = self._response_steps()
         self._completion = tuple(steps[step] for step in STEPS if step in steps)
+        guarded: Mapping[Step, ResponseStep[AdmittedT, AttemptT, ResponseT]] = {
+            GUARD_RESPONSE: self._run_response_guards,
+            **steps,
+        }
+        self._guarded_completion = tuple(guarded[step] for step in STEPS if step in guarded)
 
     def _request_steps(self) -> Mapping[Step, RequestStep[AdmittedT]]:
         return {
@@ -78,7 +85,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         }
 
     def _enclosing_steps(self) -> Collection[Step]:
-        return [CACHE, PLAN, ATTEMPTS, *self._response_steps()]
+        return [CACHE, PLAN, ATTEMPTS, GUARD_RESPONSE, *self._response_steps()]
 
     @abstractmethod
     def _response_steps(self) -> Mapping[Step, ResponseStep[AdmittedT, AttemptT, ResponseT]]:
@@ -92,7 +99,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         notes = call.arrival.notes or NO_NOTES
         admitted = self._call_type(call=call, message=message, request=request, notes=notes, stream=stream)
         try:
-            for step in self._entrance:
+            for step in self._entrance if self._context.channels.guards is None else self._guarded_entrance:
                 if (waiting := step(admitted)) is not None:
                     await waiting
         except BaseException:  # cancellation too
@@ -133,7 +140,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
                     attempt = attempts.attempt
                     if attempt.span is not None:
                         attempt.span.read_response(response)
-                    for step in self._completion:
+                    for step in self._completion if admitted.access.guards is None else self._guarded_completion:
                         if (waiting := step(admitted, attempt, response)) is not None:
                             await waiting
                     if not attempt.is_followed:
@@ -143,6 +150,36 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
                     raise
                 attempts = None
                 await self._fall_back(admitted, admitted.fallbacks, error)
+
+    # --- guards
+
+    def _run_response_guards(
+        self, admitted: AdmittedT, attempt: AttemptT, response: ResponseT
+    ) -> Awaitable[None] | None:
+        """Check the response by its guards, which may change it. Raise UmgError(GUARD_REFUSED) if one refuses it, and
+        the response has no place for that.
+        """
+        guards = admitted.access.guards
+        if guards is None or not guards.response:
+            return None
+        run = GuardRun(guards, admitted.call, admitted.model.id, "response")
+        return self._guard_response(admitted, attempt, response, run)
+
+    async def _guard_response(self, admitted: AdmittedT, attempt: AttemptT, response: ResponseT, run: GuardRun) -> None:
+        try:
+            checked = await run.check(response)
+        except UmgError:  # the provider charges the response all the same
+            if (waiting := self._charge_refused(admitted, attempt, response)) is not None:
+                await waiting
+            raise
+        if checked.changed:
+            clear_field(checked.message, "source")  # the provider's body, which has the original
+            response.Clear()
+            response.MergeFromString(checked.message.SerializeToString())
+
+    @abstractmethod
+    def _charge_refused(self, admitted: AdmittedT, attempt: AttemptT, response: ResponseT) -> Awaitable[None] | None:
+        """Record the usage of a response that the caller does not get."""
 
     # --- steps before the attempts
 
@@ -218,7 +255,11 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
 
     async def _cache_entry(self, admitted: AdmittedT) -> CacheEntry | None:
         """Return the place of the response in the response cache; None if it is not cached."""
-        return await self._context.cache.entry(admitted.call, admitted.model, admitted.request, admitted.notes)
+        guards = admitted.access.guards
+        return await self._context.cache.entry(
+            *(admitted.call, admitted.model, admitted.request, admitted.notes),
+            guards="" if guards is None else guards.digest,
+        )
 
     async def _planned(self, admitted: AdmittedT) -> FailoverLoop[AttemptT]:
         """Return the loop over the attempts of an admitted call, best channel first. Raise UmgError if no channel can

@@ -21,17 +21,17 @@ STEPS = (
     REPEAT := Step("repeat", needs=(RESOLVE,)),  # finds the task that an earlier call has submitted
     PRICE := Step("price", needs=(RESOLVE,)),  # a key with a budget calls only models and channels with a price
     RULES := Step("rules", needs=(PRICE,)),  # of the model's family
-    GUARD_REQUEST := Step("request guards", needs=(PRICE,)),
     LIMITS := Step("limits", needs=(PRICE,)),  # of the key and the model
+    GUARD_REQUEST := Step("request guards", needs=(LIMITS,)),  # before any part of the request is stored or sent
     CONVERSATION := Step("conversation", needs=(LIMITS,)),  # earlier messages that the request continues
     BUDGET := Step("budget", needs=(LIMITS,)),  # reserves the maximum cost, with the earlier messages
     INPUTS := Step("inputs", needs=(BUDGET,)),  # number and form of the inputs, by the config and the model
     CACHE := Step("cache", needs=(BUDGET,)),
     PLAN := Step("plan", needs=(BUDGET,)),  # the order of the channels, and the encoder of the request
     ATTEMPTS := Step("attempts", needs=(PLAN,)),
+    GUARD_STREAM := Step("stream guards", needs=(ATTEMPTS,)),  # window by window, before `complete` stores a stream
     COMPLETE := Step("complete", needs=(ATTEMPTS,)),  # ids, names and form of the response, and the usage of a text
-    GUARD_RESPONSE := Step("response guards", needs=(COMPLETE,)),
-    GUARD_STREAM := Step("stream guards", needs=(COMPLETE,)),  # of a streamed response, window by window
+    GUARD_RESPONSE := Step("response guards", needs=(COMPLETE,)),  # of a whole one
     SETTLE := Step("settle", needs=(ATTEMPTS,)),  # other usage, by which the call is charged; storage of a text
 )
 """All steps in the order in which a call takes them. An operation takes some of them.

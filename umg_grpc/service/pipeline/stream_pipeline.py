@@ -1,33 +1,32 @@
 """Pipeline of the operations whose responses may be streamed: attempts up to the first output, completion of each
-message, and the places of the cache and of guards around the stream.
+message, and the place of the cache around the stream.
 """
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.routing import ModelOperation
 from umg_grpc.service.pipeline.attempt import AttemptT
-from umg_grpc.service.pipeline.base_pipeline import AdmittedT, PipelineContext
+from umg_grpc.service.pipeline.base_pipeline import AdmittedT
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedged_requests import first_stream
 from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeline, ResponseT
-from umg_grpc.service.pipeline.steps import STEPS, Step
+from umg_grpc.service.pipeline.steps import GUARD_STREAM, Step
 
 HOLD_SECONDS = 60.0
 """Maximum seconds for which the start of a stream is held back in wait of its first output, so that another channel can
 be tried: most failures occur before it. Then clients need the provider's own events: some count no comments as life.
 """
 MessageT = TypeVar("MessageT", bound=Message)
-StreamStep: TypeAlias = Callable[[AdmittedT, AsyncGenerator[MessageT, None]], AsyncGenerator[MessageT, None]]
-"""Step that reads the completed messages of a stream and yields the messages for the caller, for example a guard that
-holds back windows of text. Raises UmgError, which ends the call and is no failure of the channel.
-"""
+
+
+class StreamEndedError(Exception):
+    """End of the response before that of the provider's stream, since a guard refuses the rest."""
 
 
 class StreamedResponse(Protocol[MessageT]):
@@ -54,23 +53,12 @@ class StreamPipeline(
 ):
     """Base class of the pipelines of the operations with complete and streamed responses."""
 
-    def __init__(
-        self,
-        context: PipelineContext,
-        operation: ModelOperation,
-        response_type: type[ResponseT],
-        call_type: type[AdmittedT],
-    ) -> None:
-        super().__init__(context, operation, response_type, call_type)
-        steps = self._stream_steps()
-        self._guards = tuple(steps[step] for step in STEPS if step in steps)
-
     async def stream(  # noqa: PLR0912  a function for a part of it would be one more for each message
         self, call: Call, message: Message, request: RequestT, admitted: AdmittedT | None = None
     ) -> AsyncGenerator[MessageT, None]:
         """Admit the call, and yield its response: the cached one in one message, else the stream of the first channel
         that answers. After the first message no other channel or model is tried. `message`: gRPC message that contains
-        `request`. `admitted`: the admitted call, when the stream is made for the cache or for guards; else None. Raise
+        `request`. `admitted`: the admitted call, when the stream is made for the cache; else None. Raise
         UmgError.
         """
         is_inner, is_sent, is_answered = admitted is not None, False, False
@@ -80,10 +68,10 @@ class StreamPipeline(
             while not is_answered:
                 try:
                     if attempts is None:
-                        if not is_inner and (self._guards or self._may_cache(admitted)):
-                            around = await self._around(admitted, lambda: self.stream(call, message, request, admitted))
-                            if around is not None:
-                                async with aclosing(around) as sent:
+                        if not is_inner and self._may_cache(admitted):
+                            cached = await self._cached(admitted, lambda: self.stream(call, message, request, admitted))
+                            if cached is not None:
+                                async with aclosing(cached) as sent:
                                     async for each in sent:
                                         is_sent = True
                                         yield each
@@ -94,14 +82,17 @@ class StreamPipeline(
                         early, messages = await first_stream(attempts, hedge, has_no_output, HOLD_SECONDS)
                         streamed = self._streamed(admitted, attempts)
                         try:
-                            for each in early:
-                                if (now := streamed.feed(each)) is True or (now is not False and await now):
-                                    is_sent = attempts.output_sent = True
-                                    yield each
-                            async for each in messages:
-                                if (now := streamed.feed(each)) is True or (now is not False and await now):
-                                    is_sent = attempts.output_sent = True
-                                    yield each
+                            try:
+                                for each in early:
+                                    if (now := streamed.feed(each)) is True or (now is not False and await now):
+                                        is_sent = attempts.output_sent = True
+                                        yield each
+                                async for each in messages:
+                                    if (now := streamed.feed(each)) is True or (now is not False and await now):
+                                        is_sent = attempts.output_sent = True
+                                        yield each
+                            except StreamEndedError:
+                                await messages.aclose()  # stops the provider
                             for each in await streamed.close():
                                 is_sent = attempts.output_sent = True
                                 yield each
@@ -118,22 +109,6 @@ class StreamPipeline(
             if not is_inner and (waiting := self._release(admitted)) is not None:
                 await waiting
 
-    async def _around(
-        self, admitted: AdmittedT, make: Callable[[], AsyncGenerator[MessageT, None]]
-    ) -> AsyncGenerator[MessageT, None] | None:
-        """Return the stream as the guards let it pass, from the response cache if it is there; None for a stream
-        without both. `make`: makes the stream of the first channel that answers.
-        """
-
-        def guarded() -> AsyncGenerator[MessageT, None]:
-            messages = make()
-            for guard in self._guards:
-                messages = guard(admitted, messages)
-            return messages
-
-        cached = await self._cached(admitted, guarded) if self._may_cache(admitted) else None
-        return guarded() if cached is None and self._guards else cached
-
     async def _cached(
         self, admitted: AdmittedT, make: Callable[[], AsyncGenerator[MessageT, None]]
     ) -> AsyncGenerator[MessageT, None] | None:
@@ -143,11 +118,7 @@ class StreamPipeline(
         return None
 
     def _enclosing_steps(self) -> Collection[Step]:
-        return [*super()._enclosing_steps(), *self._stream_steps()]
-
-    def _stream_steps(self) -> Mapping[Step, StreamStep[AdmittedT, MessageT]]:
-        """Return the steps around a stream, each with its method; none by default, which costs nothing."""
-        return {}
+        return [*super()._enclosing_steps(), GUARD_STREAM]  # `_streamed` puts the guards around the response
 
     @abstractmethod
     def _output_check(self, admitted: AdmittedT) -> Callable[[MessageT], bool]:
@@ -155,4 +126,4 @@ class StreamPipeline(
 
     @abstractmethod
     def _streamed(self, admitted: AdmittedT, attempts: FailoverLoop[AttemptT]) -> StreamedResponse[MessageT]:
-        """Return the state of the streamed response of the current attempt."""
+        """Return the state of the streamed response of the current attempt, with its guards."""

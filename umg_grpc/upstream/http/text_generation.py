@@ -88,11 +88,13 @@ class HttpText:
         if notes.client_headers or notes.conversation:
             known = quirks.by_protocol.get(name, NO_QUIRKS)
             encoded = with_relayed(encoded, request, model, name, notes, known)
-        # a response is passed through unchanged unless it has to be rewritten, would have to name a previous response
-        # that was not sent to the provider, or has to report edits of the conversation that the gateway made
+        # a response is passed through unchanged unless it has to be rewritten, guards read its stream, it would have to
+        # name a previous response that was not sent to the provider, or to report edits of the conversation that the
+        # gateway made
         passes = (
             source_format == name
             and not encoded.local_stops
+            and not notes.reads_stream
             and not request.face_hints.thinking_to_content
             and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
             and CONTEXT_MANAGEMENT not in notes.edited

@@ -146,7 +146,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
     async def _estimate_whole(self, response: pb.GenerateResponse) -> None:
         """Estimate the usage that the provider did not report, also of a response that a guard refuses afterwards."""
         facts = self.admitted.call.facts
-        facts.usage = with_reported(await self.estimate(await self._read(response)), facts.usage)
+        facts.usage = with_reported(await self.estimate(await self.read(response)), facts.usage)
         if not self.passthrough:  # the body of a passthrough stays unchanged
             response.usage.CopyFrom(facts.usage)
 
@@ -155,7 +155,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         return self._store_whole(response) if self.stores_any else None
 
     async def _store_whole(self, response: pb.GenerateResponse) -> None:
-        await self.retain(await self._read(response), streamed=False)
+        await self.retain(await self.read(response), streamed=False)
 
     def _complete_calls(self, response: pb.GenerateResponse) -> None:
         """Set the ids that are missing in the tool calls of the response."""
@@ -189,7 +189,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
             for part in unsupported:
                 report.drop(f"answer.{_header_name(part)}")
 
-    async def _read(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
+    async def read(self, response: pb.GenerateResponse) -> pb.GenerateResponse:
         """Return the response with its candidates. Those of a passed-through response are decoded from the provider's
         body; if that fails, the response has none.
         """

@@ -187,6 +187,13 @@ class StreamedText(msgspec.Struct, eq=False):
         self._held[0] = first
 
 
+async def estimate_seen(completion: ResponseCompletion, seen: ResponseAggregator) -> None:
+    """Record the usage of a response that ends before the provider's, by the part that was received of it."""
+    response = seen.response()
+    reported = response.usage if response.HasField("usage") else None
+    completion.note_usage(with_reported(_scale(await completion.estimate(response), seen), reported))
+
+
 def _is_incomplete(usage: pb.Usage | None) -> bool:
     """Return whether the provider did not report the usage, or only a part of it, or only before the gateway ended its
     stream at a local stop sequence.

@@ -15,6 +15,9 @@ from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import SEALED_BYTES, Continued
+from umg_grpc.service.guardrails.guard_driver import Checked, GuardRun
+from umg_grpc.service.guardrails.guarded_text_stream import GuardedTextStream
+from umg_grpc.service.guardrails.refused_texts import refused_response
 from umg_grpc.service.operations.generate.compacted_streams import CompactedStream
 from umg_grpc.service.operations.generate.compaction import Summary, opened, sealed_messages
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
@@ -23,7 +26,7 @@ from umg_grpc.service.operations.generate.inline_compaction import InlineCompact
 from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
 from umg_grpc.service.operations.generate.refused_content import RefusalCheck, is_refusal, refused_content
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
-from umg_grpc.service.operations.generate.streamed_responses import StreamedText
+from umg_grpc.service.operations.generate.streamed_responses import StreamedText, estimate_seen
 from umg_grpc.service.operations.generate.streamed_summaries import StreamedSummary
 from umg_grpc.service.operations.generate.text_request_encoder import (
     NO_ORIGIN,
@@ -41,7 +44,7 @@ from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, READING, RULES, SETTLE, Step
-from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
+from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse, StreamPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS, TEXT_FACES
@@ -190,6 +193,8 @@ class GenerationPipeline(
     async def _plan(self, admitted: GenerationCall) -> tuple[RoutePreferences, GenerationEncoder]:
         reasoning, access, call = self._memory.reasoning, admitted.access, admitted.call
         pins, origin, preferences = access.caller.channels, NO_ORIGIN, ANY
+        if access.guards is not None and access.guards.response and admitted.stream:
+            admitted.notes = replace(admitted.notes, reads_stream=True)
         if access.has_several_accounts:
             call.affinity = find_affinity(access.caller.affinity_id, admitted.full_request, call.arrival.metadata)
         if access.has_several or pins:
@@ -270,6 +275,36 @@ class GenerationPipeline(
         settle, admitted.settle = admitted.settle, None  # it refers to the call: a cycle would keep both
         return settle(response) if settle is not None else None
 
+    # --- guards
+
+    def _take_request(self, admitted: GenerationCall, checked: Checked[pb.GenerateRequest]) -> None:
+        admitted.request, admitted.notes = checked.message, admitted.notes.with_edited(*sorted(checked.changed))
+
+    async def _guard_response(
+        self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse, run: GuardRun
+    ) -> None:
+        completion = ResponseCompletion(admitted, attempt, self._memory)
+        completion.begin(passthrough=response.HasField("source"))
+        whole = await completion.read(response)
+        try:
+            checked = await run.check(whole)
+        except UmgError as error:
+            if error.reason != pb.ERROR_REASON_GUARD_REFUSED:
+                raise
+            checked = Checked(refused_response(whole, error), frozenset({"candidates"}))
+        if checked.changed:
+            response.CopyFrom(checked.message)
+            response.ClearField("source")
+            response.ClearField("dropped_fields")
+            admitted.settle = completion.store_whole
+            if (waiting := completion.complete_whole(response)) is not None:
+                await waiting
+
+    def _charge_refused(
+        self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
+    ) -> None:
+        """Do nothing: the step `complete` has recorded the usage."""
+
     # --- streams
 
     def _release(self, admitted: GenerationCall) -> Awaitable[None] | None:
@@ -288,6 +323,17 @@ class GenerationPipeline(
         return RefusalCheck(check, admitted)
 
     def _streamed(
+        self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]
+    ) -> StreamedResponse[pb.StreamGenerateResponse]:
+        streamed, guards = self._unguarded(admitted, attempts), admitted.access.guards
+        if guards is None or not guards.response:
+            return streamed
+        run = GuardRun(guards, admitted.call, admitted.model.id, "response")
+        completion = ResponseCompletion(admitted, attempts.attempt, self._memory)
+        candidates = max(1, admitted.request.candidate_count)
+        return GuardedTextStream(streamed, run, candidates, partial(estimate_seen, completion))
+
+    def _unguarded(
         self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]
     ) -> StreamedText | StreamedSummary | CompactedStream:
         attempt, seals = attempts.attempt, self._memory.seals

@@ -124,6 +124,11 @@ class ImagePipeline(
         complete(admitted, result, len(result.images) or max(1, result.usage.image_count))
         admitted.call.list_dropped(response)
 
+    def _charge_refused(
+        self, admitted: AdmittedImages, attempt: Attempt[ImageCall], response: pb.GenerateImageResponse
+    ) -> None:
+        self._settle(admitted, attempt, response)
+
     # --- streams
 
     def _output_check(self, admitted: AdmittedImages) -> Callable[[pb.StreamGenerateImageResponse], bool]:

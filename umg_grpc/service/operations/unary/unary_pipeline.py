@@ -86,6 +86,11 @@ class UnaryPipeline(
     ) -> None:
         admitted.call.list_dropped(response)
 
+    def _charge_refused(
+        self, admitted: UnaryCall[RequestT], attempt: Attempt[PreparedCall[ResponseT]], response: ResponseT
+    ) -> Awaitable[None]:
+        return self._settle(admitted, response)
+
 
 class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):
     """Encoder of a request for each channel at which the call is tried."""

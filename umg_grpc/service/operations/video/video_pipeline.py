@@ -12,6 +12,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.price_rates import Terms, highest_prices
 from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
 from umg_grpc.routing import ModelOperation, RoutePreferences, has_costs, is_priced
+from umg_grpc.service.guardrails.guard_driver import Checked
 from umg_grpc.service.operations.video.new_task import NewRemix, NewTask
 from umg_grpc.service.operations.video.repeated_submissions import RepeatedSubmissions
 from umg_grpc.service.operations.video.video_submission import Submissions
@@ -61,7 +62,7 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         """Return the task: the existing one that the call repeats, else a new one, which is submitted exactly once.
         Raise UmgError.
         """
-        steps = self._entrance
+        steps = self._entrance if self._context.channels.guards is None else self._guarded_entrance
         while True:
             try:
                 for step in steps:
@@ -76,6 +77,9 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
                 steps = (*self._entrance_again, self._submissions.plan, self._submissions.submit)
             else:
                 return new.row
+
+    def _take_request(self, admitted: NewTaskT, checked: Checked[pb.CreateVideoTaskRequest]) -> None:
+        admitted.request = admitted.message = checked.message
 
     @abstractmethod
     def _validate(self, new: NewTaskT) -> Awaitable[None] | None:
