@@ -47,6 +47,18 @@ PANELS = [
         "reqps",
         (("sum by (outcome) (rate(umg_egress_total[$__rate_interval]))", "{{outcome}}"),),
     ),
+    Panel(
+        "Calls",
+        "Decisions of guards",
+        "reqps",
+        (
+            (
+                "sum by (guard, decision) (rate(umg_guard_decisions_total[$__rate_interval]))",
+                "{{guard}}: {{decision}}",
+            ),
+        ),
+    ),
+    Panel("Calls", "Duration of checks by guards", "s", _quantiles("umg_guard_seconds", 0.5, 0.95, 0.99)),
     Panel("Videos", "Open video tasks", "short", (("max by (channel) (umg_video_tasks)", "{{channel}}"),)),
     Panel(
         "Videos",

@@ -20,6 +20,8 @@ MEANINGS = {
     "model": "Public id of the model.",
     "requested_model": "Id of the requested model, where a [fallback](../fallbacks.md) was called in its place.",
     "fallback_cause": "Cause of the fallback.",
+    "guards": "Decisions of the [guards](../guards.md) by phase and name.",
+    "guard_notes": "Annotations of the guards.",
     "channel": "Last channel that was called.",
     "attempts": "Number of attempts.",
     "abandoned": "Channels whose attempts were given up for another channel's answer.",

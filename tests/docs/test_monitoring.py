@@ -47,6 +47,7 @@ def labels_of_metrics() -> dict[str, set[str]]:
     made.hedged("m", won=True)
     made.fell_back("m", "other", "context")
     made.mended("main", "m", "temperature")
+    made.count_guard("secrets", "request", "masked", 0.1)
     made.count_cache_lookup("hit")
     made.count_egress("fetched")
     made.count_credential_read("main", "refreshed")

@@ -147,6 +147,7 @@ def counted() -> dict[str, set[str]]:
     made.mended("main", "m", "seed")
     made.hedged("m", won=True)
     made.fell_back("m", "other", "quota")
+    made.count_guard("secrets", "request", "masked", 0.1)
     made.count_cache_lookup("hit")
     made.count_credential_read("main", "failed")
     made.count_egress(caller_url_fetch.FETCHED)

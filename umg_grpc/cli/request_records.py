@@ -125,6 +125,10 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     yield "model", record.model
     if record.requested_model:
         yield "fallback of", f"{record.requested_model} ({record.fallback_cause})"
+    if record.guard_decisions:
+        yield "guards", ", ".join(record.guard_decisions)
+    for name, note in sorted(record.guard_annotations.items()):
+        yield name, _printable(note)
     yield "channel", record.channel or "none"
     yield "cached answer", "yes" if record.cached else "no"
     if record.dropped:

@@ -88,6 +88,10 @@ class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Model that the caller requested, if a fallback was called in its place; else ""."""
     fallback_cause: str = ""
     """Cause of the fallback, a key of the config; "" without one."""
+    guards: list[str] = []
+    """Decisions of the guards, like `request:secrets=masked`."""
+    guard_notes: dict[str, str] = {}
+    """Annotations of the guards."""
 
 
 class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):

@@ -183,7 +183,7 @@ class GuardRun(msgspec.Struct, eq=False):
         decisions, name = self._facts.decisions, f"{self.phase}:{guard.row.name}"
         self.plan.note(guard.row.name, self.phase, decision, time.perf_counter() - began)
         decisions[name] = max(decisions.get(name, ALLOW), decision, key=DECISIONS.index)
-        self.call.headers[GUARDS] = ", ".join(f"{each}={made}" for each, made in decisions.items())
+        self.call.headers[GUARDS] = ", ".join(self._facts.described)
 
     @property
     def _facts(self) -> GuardFacts:

@@ -68,6 +68,11 @@ class GuardFacts(msgspec.Struct, eq=False):
     has_failed: bool = False
     """Whether a guard has failed, so that the response is not cached."""
 
+    @property
+    def described(self) -> list[str]:
+        """Decisions as `request:secrets=masked`, for headers and records."""
+        return [f"{guard}={decision}" for guard, decision in self.decisions.items()]
+
 
 class CallFacts(msgspec.Struct, eq=False):
     """Facts of a call for its log line, the metrics and its usage record. A fact that is not known yet has its

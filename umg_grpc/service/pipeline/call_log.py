@@ -44,6 +44,10 @@ class CallLine(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Id of the model that the caller requested, if a fallback was called in its place."""
     fallback_cause: str | None = None
     """Cause of the fallback, a key of the config."""
+    guards: dict[str, str] | None = None
+    """Phase and name of each guard -> its decision."""
+    guard_notes: dict[str, str] | None = None
+    """Annotations of the guards."""
     channel: str | None = None
     attempts: int | None = None
     abandoned: tuple[str, ...] | None = None
@@ -174,6 +178,8 @@ class CallLog:
         if usage is not None:
             line.input_tokens, line.output_tokens = usage.input_tokens, usage.output_tokens
             line.estimated = usage.estimated or None
+        if (guards := facts.guards) is not None:
+            line.guards, line.guard_notes = guards.decisions, guards.notes or None
         if failure is not None:
             line.describe(failure)
         self._write(line)
@@ -189,6 +195,7 @@ def _span_attributes(call: Call) -> dict[str, Attribute | None]:
         "umg.model": facts.model or None,
         "umg.requested_model": facts.requested_model or None,
         "umg.fallback_cause": facts.fallback_cause or None,
+        "umg.guards": ", ".join(facts.guards.described) if facts.guards is not None else None,
         "umg.channel": facts.channel or None,
         "umg.attempts": facts.attempts,
         "umg.cached": facts.is_cached or None,

@@ -153,6 +153,10 @@ def details_of(call: Call, message: str = "") -> CallDetails:
         dropped=[storable(entry) for entry in report.entries()][:MAX_DROPPED] if report and report.dropped else [],
         requested_model=facts.requested_model,
         fallback_cause=facts.fallback_cause,
+        guards=facts.guards.described if facts.guards is not None else [],
+        guard_notes={storable(name): storable(note) for name, note in facts.guards.notes.items()}
+        if facts.guards
+        else {},
     )
 
 

@@ -110,6 +110,8 @@ def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
         agent=record.agent,
         requested_model=details.requested_model or None,
         fallback_cause=details.fallback_cause or None,
+        guard_decisions=details.guards,
+        guard_annotations=details.guard_notes if is_admin else {},
     )
     if details.first_output_micros is not None:
         message.first_byte_duration.CopyFrom(_duration(details.first_output_micros))

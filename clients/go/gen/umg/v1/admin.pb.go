@@ -825,8 +825,14 @@ type RequestRecord struct {
 	// Cause of the fallback, as in the config: `context`, `content`, `unavailable` or `quota`. Unset without a fallback,
 	// and in lists.
 	FallbackCause *string `protobuf:"bytes,26,opt,name=fallback_cause,json=fallbackCause,proto3,oneof" json:"fallback_cause,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Decisions of the guards of the config, the most severe one of each, e.g. `request:secrets=masked`. Empty without
+	// guards, and in lists.
+	GuardDecisions []string `protobuf:"bytes,27,rep,name=guard_decisions,json=guardDecisions,proto3" json:"guard_decisions,omitempty"`
+	// Annotations of the guards, by the name of the guard and its own, e.g. `moderation.violence`. Empty without any, in
+	// lists, and for callers that are not administrators.
+	GuardAnnotations map[string]string `protobuf:"bytes,28,rep,name=guard_annotations,json=guardAnnotations,proto3" json:"guard_annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *RequestRecord) Reset() {
@@ -1039,6 +1045,20 @@ func (x *RequestRecord) GetFallbackCause() string {
 		return *x.FallbackCause
 	}
 	return ""
+}
+
+func (x *RequestRecord) GetGuardDecisions() []string {
+	if x != nil {
+		return x.GuardDecisions
+	}
+	return nil
+}
+
+func (x *RequestRecord) GetGuardAnnotations() map[string]string {
+	if x != nil {
+		return x.GuardAnnotations
+	}
+	return nil
 }
 
 // One attempt at an upstream. Its failure is described for operators, in more detail than for the caller.
@@ -1695,7 +1715,7 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x06_modelB\n" +
 	"\n" +
 	"\b_channelB\b\n" +
-	"\x06_agent\"\x8a\b\n" +
+	"\x06_agent\"\xd2\t\n" +
 	"\rRequestRecord\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x15\n" +
@@ -1727,7 +1747,12 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\x10price_conditions\x18\x17 \x03(\tR\x0fpriceConditions\x12\x14\n" +
 	"\x05agent\x18\x18 \x01(\tR\x05agent\x12,\n" +
 	"\x0frequested_model\x18\x19 \x01(\tH\x01R\x0erequestedModel\x88\x01\x01\x12*\n" +
-	"\x0efallback_cause\x18\x1a \x01(\tH\x02R\rfallbackCause\x88\x01\x01B\n" +
+	"\x0efallback_cause\x18\x1a \x01(\tH\x02R\rfallbackCause\x88\x01\x01\x12'\n" +
+	"\x0fguard_decisions\x18\x1b \x03(\tR\x0eguardDecisions\x12X\n" +
+	"\x11guard_annotations\x18\x1c \x03(\v2+.umg.v1.RequestRecord.GuardAnnotationsEntryR\x10guardAnnotations\x1aC\n" +
+	"\x15GuardAnnotationsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
 	"\n" +
 	"\b_task_idB\x12\n" +
 	"\x10_requested_modelB\x11\n" +
@@ -1834,7 +1859,7 @@ func file_umg_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_umg_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_umg_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_umg_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_umg_v1_admin_proto_goTypes = []any{
 	(BudgetPeriod)(0),             // 0: umg.v1.BudgetPeriod
 	(KeyOperation)(0),             // 1: umg.v1.KeyOperation
@@ -1852,51 +1877,53 @@ var file_umg_v1_admin_proto_goTypes = []any{
 	(*ModelChannels)(nil),         // 13: umg.v1.ModelChannels
 	(*ChannelModel)(nil),          // 14: umg.v1.ChannelModel
 	nil,                           // 15: umg.v1.KeySettings.TagsEntry
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
-	(ModelOperation)(0),           // 17: umg.v1.ModelOperation
-	(*Quantity)(nil),              // 18: umg.v1.Quantity
-	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
-	(ErrorReason)(0),              // 20: umg.v1.ErrorReason
-	(*Price)(nil),                 // 21: umg.v1.Price
+	nil,                           // 16: umg.v1.RequestRecord.GuardAnnotationsEntry
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(ModelOperation)(0),           // 18: umg.v1.ModelOperation
+	(*Quantity)(nil),              // 19: umg.v1.Quantity
+	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
+	(ErrorReason)(0),              // 21: umg.v1.ErrorReason
+	(*Price)(nil),                 // 22: umg.v1.Price
 }
 var file_umg_v1_admin_proto_depIdxs = []int32{
 	6,  // 0: umg.v1.Key.settings:type_name -> umg.v1.KeySettings
-	16, // 1: umg.v1.Key.create_time:type_name -> google.protobuf.Timestamp
-	16, // 2: umg.v1.Key.revoke_time:type_name -> google.protobuf.Timestamp
-	16, // 3: umg.v1.Key.last_use_time:type_name -> google.protobuf.Timestamp
-	16, // 4: umg.v1.Key.previous_expire_time:type_name -> google.protobuf.Timestamp
-	16, // 5: umg.v1.KeySettings.expire_time:type_name -> google.protobuf.Timestamp
+	17, // 1: umg.v1.Key.create_time:type_name -> google.protobuf.Timestamp
+	17, // 2: umg.v1.Key.revoke_time:type_name -> google.protobuf.Timestamp
+	17, // 3: umg.v1.Key.last_use_time:type_name -> google.protobuf.Timestamp
+	17, // 4: umg.v1.Key.previous_expire_time:type_name -> google.protobuf.Timestamp
+	17, // 5: umg.v1.KeySettings.expire_time:type_name -> google.protobuf.Timestamp
 	1,  // 6: umg.v1.KeySettings.operations:type_name -> umg.v1.KeyOperation
 	15, // 7: umg.v1.KeySettings.tags:type_name -> umg.v1.KeySettings.TagsEntry
 	0,  // 8: umg.v1.KeySettings.budget_period:type_name -> umg.v1.BudgetPeriod
-	16, // 9: umg.v1.UsageEntry.start_time:type_name -> google.protobuf.Timestamp
-	16, // 10: umg.v1.UsageEntry.end_time:type_name -> google.protobuf.Timestamp
-	17, // 11: umg.v1.UsageEntry.operation:type_name -> umg.v1.ModelOperation
-	18, // 12: umg.v1.UsageEntry.quantities:type_name -> umg.v1.Quantity
-	17, // 13: umg.v1.RequestRecord.operation:type_name -> umg.v1.ModelOperation
-	16, // 14: umg.v1.RequestRecord.start_time:type_name -> google.protobuf.Timestamp
-	19, // 15: umg.v1.RequestRecord.duration:type_name -> google.protobuf.Duration
-	19, // 16: umg.v1.RequestRecord.first_byte_duration:type_name -> google.protobuf.Duration
-	20, // 17: umg.v1.RequestRecord.reason:type_name -> umg.v1.ErrorReason
+	17, // 9: umg.v1.UsageEntry.start_time:type_name -> google.protobuf.Timestamp
+	17, // 10: umg.v1.UsageEntry.end_time:type_name -> google.protobuf.Timestamp
+	18, // 11: umg.v1.UsageEntry.operation:type_name -> umg.v1.ModelOperation
+	19, // 12: umg.v1.UsageEntry.quantities:type_name -> umg.v1.Quantity
+	18, // 13: umg.v1.RequestRecord.operation:type_name -> umg.v1.ModelOperation
+	17, // 14: umg.v1.RequestRecord.start_time:type_name -> google.protobuf.Timestamp
+	20, // 15: umg.v1.RequestRecord.duration:type_name -> google.protobuf.Duration
+	20, // 16: umg.v1.RequestRecord.first_byte_duration:type_name -> google.protobuf.Duration
+	21, // 17: umg.v1.RequestRecord.reason:type_name -> umg.v1.ErrorReason
 	9,  // 18: umg.v1.RequestRecord.attempts:type_name -> umg.v1.RequestAttempt
-	18, // 19: umg.v1.RequestRecord.quantities:type_name -> umg.v1.Quantity
-	21, // 20: umg.v1.RequestRecord.prices:type_name -> umg.v1.Price
-	16, // 21: umg.v1.RequestAttempt.start_time:type_name -> google.protobuf.Timestamp
-	19, // 22: umg.v1.RequestAttempt.duration:type_name -> google.protobuf.Duration
-	20, // 23: umg.v1.RequestAttempt.reason:type_name -> umg.v1.ErrorReason
-	2,  // 24: umg.v1.ChannelHealth.state:type_name -> umg.v1.CircuitState
-	19, // 25: umg.v1.ChannelHealth.open_duration:type_name -> google.protobuf.Duration
-	11, // 26: umg.v1.ChannelHealth.last_failure:type_name -> umg.v1.ChannelFailure
-	16, // 27: umg.v1.ChannelFailure.time:type_name -> google.protobuf.Timestamp
-	16, // 28: umg.v1.ProviderModelList.read_time:type_name -> google.protobuf.Timestamp
-	16, // 29: umg.v1.ProviderModelList.failure_time:type_name -> google.protobuf.Timestamp
-	14, // 30: umg.v1.ModelChannels.channels:type_name -> umg.v1.ChannelModel
-	21, // 31: umg.v1.ModelChannels.prices:type_name -> umg.v1.Price
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	19, // 19: umg.v1.RequestRecord.quantities:type_name -> umg.v1.Quantity
+	22, // 20: umg.v1.RequestRecord.prices:type_name -> umg.v1.Price
+	16, // 21: umg.v1.RequestRecord.guard_annotations:type_name -> umg.v1.RequestRecord.GuardAnnotationsEntry
+	17, // 22: umg.v1.RequestAttempt.start_time:type_name -> google.protobuf.Timestamp
+	20, // 23: umg.v1.RequestAttempt.duration:type_name -> google.protobuf.Duration
+	21, // 24: umg.v1.RequestAttempt.reason:type_name -> umg.v1.ErrorReason
+	2,  // 25: umg.v1.ChannelHealth.state:type_name -> umg.v1.CircuitState
+	20, // 26: umg.v1.ChannelHealth.open_duration:type_name -> google.protobuf.Duration
+	11, // 27: umg.v1.ChannelHealth.last_failure:type_name -> umg.v1.ChannelFailure
+	17, // 28: umg.v1.ChannelFailure.time:type_name -> google.protobuf.Timestamp
+	17, // 29: umg.v1.ProviderModelList.read_time:type_name -> google.protobuf.Timestamp
+	17, // 30: umg.v1.ProviderModelList.failure_time:type_name -> google.protobuf.Timestamp
+	14, // 31: umg.v1.ModelChannels.channels:type_name -> umg.v1.ChannelModel
+	22, // 32: umg.v1.ModelChannels.prices:type_name -> umg.v1.Price
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_admin_proto_init() }
@@ -1917,7 +1944,7 @@ func file_umg_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_umg_v1_admin_proto_rawDesc), len(file_umg_v1_admin_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
