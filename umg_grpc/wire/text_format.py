@@ -59,6 +59,8 @@ class UpstreamRequest(msgspec.Struct, frozen=True, eq=False):
     """Headers of this request alone, beside those of the format. Configured headers of the channel override them."""
     local_stops: tuple[str, ...] = ()
     """Stop sequences that are not sent: the gateway itself ends the text of the response there."""
+    is_whole: bool = False
+    """Whether a complete response is requested for a stream, because the model streams none to this request."""
     marks: Sequence[PromptMark] = ()
     """Marks of prompt caches, for a provider that stores beginnings of prompts instead (native)."""
 

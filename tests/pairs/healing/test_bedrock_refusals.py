@@ -1,5 +1,6 @@
 """Refusals of Bedrock's Converse in the words of public reports: each is mended in the same call, and remembered."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,3 +141,27 @@ async def test_a_refusal_of_bedrock_is_mended_and_remembered(case: Case, tmp_pat
                 assert len(served.received) - before == attempts
                 assert response.headers.get("x-umg-dropped", "") == case.dropped
                 assert '"tool_use"' in answer
+
+
+class Slow(FakeProvider):
+    """Vendor of Converse whose complete response is late for the first bytes of a stream."""
+
+    async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
+        await asyncio.sleep(0.4)
+        return web.json_response(ANSWER)
+
+
+async def test_a_complete_response_for_a_stream_has_the_time_of_a_complete_response(tmp_path: Path) -> None:
+    config = (
+        "channels:\n- {name: main, protocols: [converse], base_url: '%s', api_key: k, models: [m],"
+        " timeout: {first_byte: 0.1}, quirks: {streams_tools: false}}\n"
+    )
+    async with (
+        serve_provider(Slow()) as served,
+        running(config % served.url, tmp_path) as gateway,
+        ClientSession(headers=gateway.headers) as session,
+    ):
+        body = {"model": "m", **BODIES["messages"], "tools": [TOOL], "stream": True}
+        async with session.post(gateway.url + path_of("messages", "m"), json=body) as response:
+            answer = await response.text()
+            assert (response.status, "message_stop" in answer) == (200, True), answer

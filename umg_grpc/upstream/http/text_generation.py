@@ -165,10 +165,17 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
     def storage(self) -> HttpPromptStorage | None:
         return HttpPromptStorage(self) if self.encoded.marks else None
 
-    async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+    def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         """Send the request, and yield one message for each received part of the response. `seconds`: time until the
         caller's deadline. Closing the generator closes the connection, which stops the provider.
         """
+        return self._whole(seconds) if self.encoded.is_whole else self._parts(seconds)
+
+    async def _whole(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
+        """Yield a complete response as one message, with the time limits of a call without a stream."""
+        yield response_to_events(await self.send(seconds))
+
+    async def _parts(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         self.prepare_send()
         channel, codec = self.channel, self.format
         exchange: Exchange | None = None

@@ -81,10 +81,12 @@ def encode_request(
     )
     fields = _encode_fields(request, bedrock_model(model), report, quirks) | passed
     fit_members(fields, quirks, "converse", report)
-    streams = stream and not ("toolConfig" in fields and quirks.streams_tools is False)
+    is_whole = stream and "toolConfig" in fields and quirks.streams_tools is False
+    streams = stream and not is_whole
     headers = {"Accept": STREAM_TYPE} if streams else {}
     path = model_path(model, STREAM if streams else CALL)
-    return UpstreamRequest(path, msgspec.json.encode(fields), headers, report, local_stops=stops)
+    body = msgspec.json.encode(fields)
+    return UpstreamRequest(path, body, headers, report, local_stops=stops, is_whole=is_whole)
 
 
 def _encode_fields(request: pb.GenerateRequest, model: BedrockModel, report: Report, quirks: Quirks) -> JsonObject:
