@@ -223,6 +223,16 @@ def test_a_surcharge_of_a_region_is_a_rate_of_the_worldwide_price() -> None:
     assert cost_map.price_rows(entries) == {("bedrock-anthropic", "claude-x"): {"input": "5", "rates": rates}}
 
 
+def test_a_surcharge_of_all_addresses_but_the_global_one_is_a_rate() -> None:
+    gemini = {"mode": "chat", "input_cost_per_token": 2e-06}
+    entries = {  # of two keys for one model, the shorter one decides about the prices
+        "gemini-x": gemini | {"litellm_provider": "vertex_ai-language-models"},
+        "vertex_ai/gemini-x": gemini | {"litellm_provider": "vertex_ai", "regional_endpoint_uplift_multiplier": 1.1},
+    }
+    rates = [{"region": "regional", "times": "1.1"}]
+    assert cost_map.price_rows(entries) == {("vertex", "gemini-x"): {"input": "2", "rates": rates}}
+
+
 def test_a_region_with_other_factors_has_its_own_prices() -> None:
     nova = {"litellm_provider": "bedrock_converse", "mode": "chat"}
     base = {"input_cost_per_token": 3e-06, "output_cost_per_token": 4e-06, "cache_read_input_token_cost": 1e-06}

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+import pytest
+
 from scripts.knowledge import packages
 from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.packages import PACKAGES
@@ -93,3 +95,27 @@ def test_a_video_of_singapore_is_charged_the_price_of_the_cost_map() -> None:
         for name, value in entry.items():
             if match := SECOND.fullmatch(name):
                 assert prices.price_of(variant_of(VIDEO_SECOND, match[1] or "")) == round(value * 1e12), (key, name)
+
+
+VERTEX = {"aiplatform": 1.0, "aiplatform.eu.rep": 1.1, "aiplatform.us.rep": 1.1, "europe-west1-aiplatform": 1.1}
+"""Host -> factor of the price, of the models that Google sells at all addresses but the global one with a surcharge."""
+
+
+@pytest.mark.parametrize(("host", "times"), VERTEX.items(), ids=VERTEX)
+@pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-sonnet-4-5@20250929", "gemini-3.5-flash"])
+def test_addresses_of_regions_at_vertex_cost_more(model: str, host: str, times: float) -> None:
+    url = f"https://{host}.googleapis.com/v1/projects/p/locations/l/publishers/google"
+
+    def charged(region: str) -> int:
+        prices = shipped_price_list(model, vendor_of(url), region)
+        return prices_at(prices, Terms(input_tokens=1))[0].price_of(INPUT)
+
+    assert charged(region_of(url, model)) == round(charged("") * times)
+
+
+def test_models_without_a_surcharge_cost_the_same_at_all_addresses() -> None:
+    found = {
+        prices_at(shipped_price_list("gemini-2.5-pro", "vertex", region), Terms(input_tokens=1))[0].price_of(INPUT)
+        for region in ("", "eu", "europe-west1")
+    }
+    assert len(found) == 1

@@ -95,6 +95,8 @@ IMAGE_MODES = frozenset({"image_generation", "image_edit"})
 VIDEO_SECOND = re.compile(r"output_cost_per_(?:video_per_)?second(?:_([0-9]+[pk]))?")
 IMAGE = re.compile(r"output_cost_per_image(?:_(0\.5K|[124]K))?")
 REGION = re.compile(r"regional_processing_uplift_multiplier_([a-z]+)")
+ANY_REGION = "regional_endpoint_uplift_multiplier"
+"""Key of the cost map with the factor of every address but the global one."""
 
 
 def price_rows(listed: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], Row]:
@@ -117,6 +119,8 @@ def price_rows(listed: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str],
         if region := key_region(key, vendor):
             regions[vendor, model][region] = dearest(row, regions[vendor, model].get(region))
         factor = _times(row, known) if vendor.startswith("bedrock") and known is not row else None
+        if ANY_REGION in entry:
+            factor = _decimal(entry[ANY_REGION])
         if factor is not None and factor != 1:
             surcharges.setdefault((vendor, model), factor)
     for found, row in rows.items():
