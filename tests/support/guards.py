@@ -18,6 +18,7 @@ SECRET, HIDDEN = "AKIAIOSFODNN7EXAMPLE", "hidden0000"
 PASS, MASK, REFUSE, SLOW, AWAY = "pass", "mask", "refuse", "slow", "away"
 """Beginnings of the names of guards: they decide so. A slow one never does, and one that is away has no server."""
 REASON, CATEGORY = "it has a secret", "secrets"
+OTHER_IMAGE = b"\x89PNG\r\n\x1a\nanother"
 GUARDS_PATH = "/guard"
 
 
@@ -40,6 +41,8 @@ class GuardServers(rpc.GuardServiceServicer):
         if found and request.guard.startswith(MASK):
             texts = [pb.TextReplacement(path=text.path, text=text.text.replace(SECRET, HIDDEN)) for text in found]
             return pb.CheckResponse(replace=pb.GuardReplace(texts=texts), annotations=notes)
+        if request.content.HasField("image_response"):
+            return _decided_images(request)
         return pb.CheckResponse(allow=pb.GuardAllow(), annotations=notes)
 
     async def Check(self, request: pb.CheckRequest, context: Context) -> pb.CheckResponse:
@@ -51,6 +54,19 @@ class GuardServers(rpc.GuardServiceServicer):
 
     def checks_of(self, guard: str) -> list[pb.CheckRequest]:
         return [check for check in self.checks if check.guard == guard]
+
+
+def _decided_images(request: pb.CheckRequest) -> pb.CheckResponse:
+    """Return the decision on images, which a masking guard replaces by another one."""
+    if request.guard.startswith(REFUSE):
+        return pb.CheckResponse(refuse=pb.GuardRefuse(reason=REASON, category=CATEGORY))
+    if not request.guard.startswith(MASK):
+        return pb.CheckResponse(allow=pb.GuardAllow())
+    content = pb.GuardedContent()
+    content.CopyFrom(request.content)
+    for image in content.image_response.result.images:
+        image.data = OTHER_IMAGE
+    return pb.CheckResponse(replace=pb.GuardReplace(content=content))
 
 
 @asynccontextmanager

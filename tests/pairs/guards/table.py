@@ -1,6 +1,6 @@
 """Table of guards: kind of guard x decision or failure x phase x face, whole and streamed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.proofs.soak import questions
@@ -58,6 +58,7 @@ BEHAVIOURS = (
     *(Behaviour(kind, does, phase, how) for kind in (WEBHOOK, GRPC_GUARD) for does in FAILURES
       for phase in (REQUEST, RESPONSE) for how in (OPEN, CLOSED)),
 )  # fmt: skip
+QUIET = "log: {level: error}\noverload: {lag: 60}\nunpriced: free\n"
 FILTERED = {
     "chat": "content_filter",
     "responses": "incomplete",
@@ -86,18 +87,26 @@ class Cell:
     def fails(self) -> bool:
         """Whether the call is an error: a text response that is refused is none."""
         does, phase, how = self.behaviour.does, self.behaviour.phase, self.behaviour.on_failure
+        if not self.is_checked:
+            return False
         return (does == REFUSE and phase == REQUEST) or (does in FAILURES and how == CLOSED)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether the guard is called: vectors and rankings have no text."""
+        return self.question.is_text or self.behaviour.phase == REQUEST
 
     @property
     def right(self) -> str:
         """Text of the response."""
-        nonce = SECRET
-        if self.behaviour.does == MASK:
-            nonce = HIDDEN
-            if self.behaviour.kind == PATTERNS:
-                masked = f"nonce-[{HIDDEN.upper()}]"
-                return right_answers.text(masked if self.behaviour.phase == RESPONSE else "")
-        return questions.right(self.question, nonce)
+        behaviour, masked = self.behaviour, f"[{HIDDEN.upper()}]"
+        if behaviour.does != MASK or not (self.question.is_text or behaviour.phase == REQUEST):
+            return questions.right(self.question, SECRET)
+        if behaviour.kind != PATTERNS:
+            return questions.right(self.question, HIDDEN)
+        if self.question.is_text:
+            return right_answers.text(f"nonce-{masked}" if behaviour.phase == RESPONSE else "")
+        return questions.right(self.question, masked)
 
     @property
     def decision(self) -> str:
@@ -108,9 +117,19 @@ class Cell:
         return {PASS: "allow", MASK: "masked", REFUSE: "refused"}[does]
 
 
-def text_cells() -> Iterator[Cell]:
+def config(servers: GuardServers, url: str, *protocols: str) -> str:
+    """Return the config of a gateway with a model for each guard, at a provider of each format."""
+    models = ", ".join(each.id for each in BEHAVIOURS)
+    channels = "".join(
+        f"  - {{name: {each}, protocols: [{each}], base_url: '{url}', api_key: k, models: [{models}]}}\n"
+        for each in protocols
+    )
+    return f"{QUIET}channels:\n{channels}guards:\n" + "".join(each.row(servers) for each in BEHAVIOURS)
+
+
+def cells_of(selected: Iterable[Question]) -> Iterator[Cell]:
     for behaviour in BEHAVIOURS:
-        yield from (Cell(behaviour, question) for question in TEXT_QUESTIONS)
+        yield from (Cell(behaviour, question) for question in selected)
 
 
 def problem(cell: Cell, called: CallResult, headers: Mapping[str, str]) -> str:
@@ -128,6 +147,8 @@ def problem(cell: Cell, called: CallResult, headers: Mapping[str, str]) -> str:
 
 
 def _headers(cell: Cell) -> tuple[str, ...]:
+    if not cell.is_checked:
+        return ("",)
     stated = f"{cell.behaviour.phase}:{cell.behaviour.id}={cell.decision}"
     if cell.question.stream and cell.behaviour.phase == RESPONSE:  # of a stream those before its first byte
         return ("", stated, f"{cell.behaviour.phase}:{cell.behaviour.id}=allow")

@@ -7,47 +7,40 @@ import grpc
 import pytest
 
 from tests.pairs.guards.table import (
-    BEHAVIOURS,
     FAILURES,
     FILTERED,
     REQUEST,
     RESPONSE,
     TEXT_QUESTIONS,
     Cell,
+    cells_of,
+    config,
     problem,
-    text_cells,
 )
 from tests.proofs.soak.callers import Callers, callers
 from tests.proofs.soak.questions import GRPC, Question, generate, prompt
 from tests.proofs.soak.reading import READERS, ReceivedAnswer
 from tests.support.gateways import KEY, Running, running
-from tests.support.guards import REASON, REFUSE, SECRET, GuardServers, guard_servers
-from tests.support.providers.faulty.server import Upstream, faulty_upstream
+from tests.support.guards import REASON, REFUSE, SECRET, guard_servers
+from tests.support.providers.faulty.server import faulty_upstream
 from umg_grpc.v1 import pb, rpc
 
-QUIET = "log: {level: error}\noverload: {lag: 60}\nunpriced: free\n"
 STREAM_ERRORS = ("503", "UNAVAILABLE", "is not available")
-
-
-def config(upstream: Upstream, servers: GuardServers, protocol: str) -> str:
-    models = ", ".join(each.id for each in BEHAVIOURS)
-    channel = f"{{name: main, protocols: [{protocol}], base_url: '{upstream.url()}', api_key: k, models: [{models}]}}"
-    return f"{QUIET}channels:\n  - {channel}\nguards:\n" + "".join(each.row(servers) for each in BEHAVIOURS)
 
 
 @pytest.mark.parametrize("protocol", ["chat", "messages"])
 async def test_each_guard_decides_for_every_face_of_text(protocol: str, tmp_path: Path) -> None:
     async with faulty_upstream() as upstream, guard_servers() as servers:
-        async with running(config(upstream, servers, protocol), tmp_path) as gateway:
+        async with running(config(servers, upstream.url(), protocol), tmp_path) as gateway:
             found = await _problems(gateway)
-        refused = [cell for cell in text_cells() if cell.fails and cell.behaviour.phase == REQUEST]
+        refused = [cell for cell in cells_of(TEXT_QUESTIONS) if cell.fails and cell.behaviour.phase == REQUEST]
         assert not any(found), "\n".join(filter(None, found))
         assert upstream.count("none").calls == len(found) - len(refused)  # no refused request has been sent
 
 
 async def _problems(gateway: Running) -> list[str]:
     async with callers(gateway.url, gateway.grpc, KEY) as calling:
-        return [await _problem(calling, gateway.grpc, cell) for cell in text_cells()]
+        return [await _problem(calling, gateway.grpc, cell) for cell in cells_of(TEXT_QUESTIONS)]
 
 
 async def _problem(calling: Callers, address: str, cell: Cell) -> str:

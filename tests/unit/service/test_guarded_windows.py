@@ -47,7 +47,7 @@ class HidingGuard(Guard):
 
 def run(*guards: Guard) -> GuardRun:
     """Return the guards of a response."""
-    plan = GuardPlan(pb.MODEL_OPERATION_GENERATE, (), guards, "", lambda *_: None)
+    plan = GuardPlan(pb.MODEL_OPERATION_GENERATE, (), guards, "", False, lambda *_: None)
     call = Call(Arrival("/m", {}, trusted=True, request_id="req_1"))
     call.known_caller = Caller("key_1", "test", (), None, None)
     return GuardRun(plan, call, "m", "response")

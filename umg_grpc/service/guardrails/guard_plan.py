@@ -24,6 +24,8 @@ class GuardPlan(NamedTuple):
     """Guards of the response, in their order."""
     digest: str
     """Digest of the settings of the guards of the response, which differs for different ones."""
+    reads_content: bool
+    """Whether a guard of the response gets the whole message, with its media."""
     note: Count
     """Function that counts a check."""
 
@@ -45,7 +47,8 @@ class Guards:
             tuple(guard for guard in found if phase in guard.row.phases) for phase in ("request", "response")
         )
         digest = sha256("\0".join(repr(guard.row) for guard in found).encode()).hexdigest()
-        return GuardPlan(operation, request, response, digest, self._count)
+        reads_content = any(guard.row.content for guard in response)
+        return GuardPlan(operation, request, response, digest, reads_content, self._count)
 
 
 def _applies(row: GuardRow, scope: str, model: str, key: str) -> bool:

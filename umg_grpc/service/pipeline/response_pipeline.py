@@ -138,11 +138,11 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
                             attempts, hedge, lambda attempt: attempt.call.send(call.seconds_left())
                         )
                     attempt = attempts.attempt
-                    if attempt.span is not None:
-                        attempt.span.read_response(response)
                     for step in self._completion if admitted.access.guards is None else self._guarded_completion:
                         if (waiting := step(admitted, attempt, response)) is not None:
                             await waiting
+                    if attempt.span is not None:
+                        attempt.span.read_response(response)  # as the guards have left it
                     if not attempt.is_followed:
                         return response
             except UmgError as error:

@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families import text as text_families
+from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.routing import ANY, GENERATE, Resolved, RoutePreferences
 from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import SEALED_BYTES, Continued
-from umg_grpc.service.guardrails.guard_driver import Checked, GuardRun
+from umg_grpc.service.guardrails.guard_driver import REPLACED_FIELDS, Checked, GuardRun
 from umg_grpc.service.guardrails.guarded_text_stream import GuardedTextStream
 from umg_grpc.service.guardrails.refused_texts import refused_response
 from umg_grpc.service.operations.generate.compacted_streams import CompactedStream
@@ -278,7 +279,13 @@ class GenerationPipeline(
     # --- guards
 
     def _take_request(self, admitted: GenerationCall, checked: Checked[pb.GenerateRequest]) -> None:
-        admitted.request, admitted.notes = checked.message, admitted.notes.with_edited(*sorted(checked.changed))
+        request, notes = checked.message, admitted.notes.with_edited(*sorted(checked.changed))
+        if checked.changed - {*REPLACED_FIELDS}:  # no format encodes the others anew in a caller's body
+            request.ClearField("source")
+        elif request.HasField("thread") and (codec := FORMATS.get(request.source.format)) is not None:
+            # the thread is stored with the body of its first call
+            request.source.body = codec.encode_request(request, request.model, admitted.stream, NO_QUIRKS, notes).body
+        admitted.request, admitted.notes, admitted.sealed_messages = request, notes, ()
 
     async def _guard_response(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse, run: GuardRun

@@ -10,6 +10,8 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import family_row, has_images
 from umg_grpc.operations.image import IMAGE_GENERATION
 from umg_grpc.routing import RoutePreferences, Target
+from umg_grpc.service.guardrails.guard_driver import GuardRun
+from umg_grpc.service.guardrails.guarded_image_stream import GuardedImageStream
 from umg_grpc.service.operations.image.image_call import AdmittedImages, complete
 from umg_grpc.service.operations.image.image_delivery import ImageDelivery, are_bytes
 from umg_grpc.service.operations.image.streamed_images import StreamedImages, is_without_image
@@ -20,7 +22,7 @@ from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message
 from umg_grpc.service.pipeline.steps import COMPLETE, INPUTS, RULES, SETTLE, Step
-from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
+from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse, StreamPipeline
 from umg_grpc.upstream.upstream_interfaces import ImageCall, ImageUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.image_format import ImageFormat
@@ -88,7 +90,10 @@ class ImagePipeline(
     def _take_files(self, admitted: AdmittedImages) -> None:
         """Drop the files of the caller's body unless they can be sent to a provider as they came."""
         request, notes, model = admitted.request, admitted.notes, admitted.model
-        if notes.files is not None and (self._may_cache(admitted) or not are_bytes(request, admitted.rules)):
+        needs_bytes = admitted.access.guards is not None and admitted.access.guards.reads_content
+        if notes.files is not None and (
+            needs_bytes or self._may_cache(admitted) or not are_bytes(request, admitted.rules)
+        ):
             notes = replace(notes, files=None)
         admitted.notes = replace(notes, model_family=model.family)
 
@@ -134,8 +139,14 @@ class ImagePipeline(
     def _output_check(self, admitted: AdmittedImages) -> Callable[[pb.StreamGenerateImageResponse], bool]:
         return is_without_image
 
-    def _streamed(self, admitted: AdmittedImages, attempts: FailoverLoop[Attempt[ImageCall]]) -> StreamedImages:
-        return StreamedImages(admitted, attempts.attempt.target.channel, self._delivery)
+    def _streamed(
+        self, admitted: AdmittedImages, attempts: FailoverLoop[Attempt[ImageCall]]
+    ) -> StreamedResponse[pb.StreamGenerateImageResponse]:
+        streamed = StreamedImages(admitted, attempts.attempt.target.channel, self._delivery)
+        if (guards := admitted.access.guards) is None or not guards.response:
+            return streamed
+        run = GuardRun(guards, admitted.call, admitted.model.id, "response")
+        return GuardedImageStream(streamed, run, guards.reads_content)
 
 
 def _has_files(request: pb.GenerateImageRequest) -> bool:
