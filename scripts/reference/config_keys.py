@@ -13,7 +13,7 @@ import msgspec
 from scripts.reference.docstrings import attributes
 from scripts.reference.markdown import code, paragraph, table
 from umg_grpc.base.egress_rules import EgressRules
-from umg_grpc.config import Config, channel_quirks, channels, file_schema, model_settings, parse
+from umg_grpc.config import Config, channel_quirks, channels, file_schema, guards, model_settings, parse
 from umg_grpc.config.file_sections import ConfigEntry, Fallbacks
 from umg_grpc.config.values import (
     BlobStorage,
@@ -45,10 +45,11 @@ VALUES: Mapping[type[ConfigEntry], type] = {
     model_settings._ModelEntry: ModelInfo,
 }
 """Class of the value that is made from an entry of the file; its docstrings describe the keys that have none."""
-ELEMENTS: Mapping[tuple[type[ConfigEntry], str], type[ConfigEntry]] = {
-    (file_schema._File, "channels"): channels._ChannelEntry,
-    (file_schema._File, "models"): model_settings._ModelEntry,
-    (file_schema._File, "fallbacks"): Fallbacks,
+ELEMENTS: Mapping[tuple[type[ConfigEntry], str], tuple[type[ConfigEntry], ...]] = {
+    (file_schema._File, "channels"): (channels._ChannelEntry,),
+    (file_schema._File, "models"): (model_settings._ModelEntry,),
+    (file_schema._File, "fallbacks"): (Fallbacks,),
+    (file_schema._File, "guards"): (*guards.KINDS.values(),),
 }
 """Entries that a list or a mapping contains whose declared type is open."""
 SHORTEST = "channels: [{name: main, protocols: [sandbox], models: [famO-5]}]"
@@ -164,8 +165,8 @@ def _descriptions(entry: type[ConfigEntry]) -> dict[str, str]:
 
 def _entries(parent: type[ConfigEntry], name: str, hint: object) -> Iterator[tuple[type[ConfigEntry], str]]:
     """Yield the structs of the mappings in a key's value, each with the step of the path that leads to it."""
-    if (element := ELEMENTS.get((parent, name))) is not None:
-        yield element, "[]" if get_origin(_bare(hint)) is list else ".ID"
+    if elements := ELEMENTS.get((parent, name)):
+        yield from ((element, "[]" if get_origin(_bare(hint)) is list else ".ID") for element in elements)
         return
     for kind in _kinds(hint):
         if isinstance(kind, type) and issubclass(kind, ConfigEntry):

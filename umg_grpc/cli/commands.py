@@ -179,7 +179,9 @@ def check(
         Path | None, typer.Argument(help="YAML file. Default: the providers whose keys are in the environment.")
     ] = None,
     *,
-    live: Annotated[bool, typer.Option("--live", help="Also call each provider once, and explain failures.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Also call each provider and guard, and explain failures.")
+    ] = False,
     data: DataFlag = DATA,
 ) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""

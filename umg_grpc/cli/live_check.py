@@ -1,4 +1,4 @@
-"""Live check of a config, `umg check --live`: calls each provider once."""
+"""Live check of a config, `umg check --live`: calls each provider and guard once."""
 
 import logging
 

@@ -50,7 +50,7 @@ class GuardEntry(ConfigEntry, frozen=True, kw_only=True):
     stream: Windows = Windows()
 
 
-class PatternGuardEntry(GuardEntry, frozen=True, kw_only=True):
+class PatternGuardEntry(GuardEntry, frozen=True, kw_only=True, tag="patterns", tag_field="kind"):
     """Guard by regular expressions, which runs in the gateway itself."""
 
     sets: tuple[str, ...] = ()
@@ -76,14 +76,14 @@ class RemoteGuardEntry(GuardEntry, frozen=True, kw_only=True):
     """Whether it also gets the whole message of a request or response, with its media."""
 
 
-class WebhookGuardEntry(RemoteGuardEntry, frozen=True, kw_only=True):
+class WebhookGuardEntry(RemoteGuardEntry, frozen=True, kw_only=True, tag="webhook", tag_field="kind"):
     """Guard at a URL, which gets the messages of `umg.v1.GuardService` as JSON."""
 
     url: str
     """URL to which each check is posted."""
 
 
-class GrpcGuardEntry(RemoteGuardEntry, frozen=True, kw_only=True):
+class GrpcGuardEntry(RemoteGuardEntry, frozen=True, kw_only=True, tag="grpc", tag_field="kind"):
     """Guard that serves `umg.v1.GuardService`."""
 
     target: str
@@ -93,9 +93,7 @@ class GrpcGuardEntry(RemoteGuardEntry, frozen=True, kw_only=True):
 
 
 KINDS: Mapping[str, type[GuardEntry]] = {
-    "patterns": PatternGuardEntry,
-    "webhook": WebhookGuardEntry,
-    "grpc": GrpcGuardEntry,
+    str(kind.__struct_config__.tag): kind for kind in (PatternGuardEntry, WebhookGuardEntry, GrpcGuardEntry)
 }
 """Value of the key `kind` -> the other keys of a guard."""
 

@@ -11,7 +11,7 @@ from typing import TypeVar, get_args, get_origin
 import msgspec
 
 from umg_grpc.config.file_sections import AccessKeyAuth, Auth, ConfigEntry, Log
-from umg_grpc.config.values import Channel
+from umg_grpc.config.values import Channel, Guard
 from umg_grpc.config.yaml_document import Document, Path, Value
 from umg_grpc.knowledge.quirks import SearchWithFunctions
 
@@ -23,6 +23,9 @@ CHOICES = {
     "other_dimensions": ("`any`", "a list of lengths"),
     "prompt_caching": get_args(Channel.__annotations__["prompt_caching"]),
     "search_with_functions": get_args(SearchWithFunctions),
+    "on": get_args(get_args(Guard.__annotations__["phases"])[0]),
+    "action": get_args(Guard.__annotations__["action"]),
+    "on_failure": get_args(Guard.__annotations__["on_failure"]),
 }
 
 STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")  # the last is any key of a mapping
@@ -114,10 +117,15 @@ def _report_mismatch(document: Document, path: Path, value: Value, kind: object,
     elif unknown := UNKNOWN.fullmatch(text):
         document.problem((*path, unknown[1]), _unknown_key(unknown[1], _keys_of(kind)))
     elif text.startswith("Invalid"):
-        document.problem(path, f"expected {any_of(CHOICES[str(path[-1])])}")
+        document.problem(path, f"expected {any_of(CHOICES[_last_key(path)])}")
     else:
         reworded = _number_mismatch(text, value) if isinstance(value, str) else text
         document.problem(path, re.sub(r"`([a-z| ]+)`", _type_words, reworded).replace("Expected", "expected", 1))
+
+
+def _last_key(path: Path) -> str:
+    """Return the key of a value, or of the list that contains it."""
+    return next(step for step in reversed(path) if isinstance(step, str))
 
 
 def _keys_of(kind: object) -> Mapping[str, object]:

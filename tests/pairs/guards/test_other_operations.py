@@ -69,14 +69,14 @@ async def test_each_guard_decides_for_vectors_and_rankings(tmp_path: Path) -> No
 async def image_gateway(tmp_path: Path) -> AsyncGenerator[tuple[Running, GuardServers], None]:
     """Run a gateway whose images are checked with their bytes."""
     async with faulty_upstream() as upstream, guard_servers() as servers:
-        text = IMAGES.format(url=upstream.url(), target=servers.target, webhook=servers.url)
-        async with running(text, tmp_path) as gateway:
+        written = IMAGES.format(url=upstream.url(), target=servers.target, webhook=servers.url)
+        async with running(written, tmp_path) as gateway:
             yield gateway, servers
 
 
-async def images(gateway: Running, model: str, said: str, *, stream: bool) -> list[bytes]:
+async def images(gateway: Running, model: str, text: str, *, stream: bool) -> list[bytes]:
     """Return the images of a call over gRPC."""
-    made = pb.GenerateImageRequest(model=model, prompt=said, response_format=pb.IMAGE_RESPONSE_FORMAT_B64_JSON)
+    made = pb.GenerateImageRequest(model=model, prompt=text, response_format=pb.IMAGE_RESPONSE_FORMAT_B64_JSON)
     async with grpc.aio.insecure_channel(gateway.grpc) as channel:
         stub = rpc.ImageServiceStub(channel)
         if not stream:
@@ -94,12 +94,12 @@ async def test_guards_see_and_change_the_bytes_of_images(stream: bool, tmp_path:
         [masked] = await images(gateway, MASK, "say nonce-abc again", stream=stream)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await images(gateway, REFUSE, "say nonce-abc again", stream=stream)
-        asked, seen = servers.checks_of(PASS)
+        requested, seen = servers.checks_of(PASS)
     assert masked == OTHER_IMAGE != passed
     assert from_rpc(caught.value).reason == pb.ERROR_REASON_GUARD_REFUSED
-    assert asked.content.image_request.prompt == asked.texts[0].text == "say nonce-abc again"
+    assert requested.content.image_request.prompt == requested.texts[0].text == "say nonce-abc again"
     assert [image.data for image in seen.content.image_response.result.images] == [passed]
-    assert (asked.phase, seen.phase) == (pb.GUARD_PHASE_REQUEST, pb.GUARD_PHASE_RESPONSE)
+    assert (requested.phase, seen.phase) == (pb.GUARD_PHASE_REQUEST, pb.GUARD_PHASE_RESPONSE)
 
 
 async def test_a_prompt_of_an_image_is_masked_and_refused_in_the_shape_of_the_format(tmp_path: Path) -> None:

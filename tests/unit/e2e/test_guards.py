@@ -36,13 +36,13 @@ class Provider:
     status: int = 200
 
     async def respond(self, request: web.Request) -> web.StreamResponse:
-        asked = await request.json()
-        self.requests.append(asked)
+        body = await request.json()
+        self.requests.append(body)
         if self.status != 200:
             return web.json_response({"error": {"message": "down", "type": "server_error"}}, status=self.status)
         head = {"id": "c1", "created": 1, "model": "m"}
         finish = "tool_calls" if "tool_calls" in self.message else "stop"
-        if not asked.get("stream"):
+        if not body.get("stream"):
             choice = {"index": 0, "message": self.message, "finish_reason": finish}
             return web.json_response({**head, "object": "chat.completion", "choices": [choice], "usage": USAGE})
         choices: list[Json] = [{"index": 0, "delta": piece, "finish_reason": None} for piece in self.pieces]
@@ -53,7 +53,7 @@ class Provider:
         return web.Response(text=text, content_type="text/event-stream")
 
 
-def saying(text: str, size: int = 5) -> Provider:
+def responding(text: str, size: int = 5) -> Provider:
     """Return a provider that responds with a text, streamed in pieces of this size."""
     pieces = [{"content": text[at : at + size]} for at in range(0, len(text), size)]
     return Provider({"role": "assistant", "content": text}, pieces)
@@ -160,7 +160,7 @@ async def test_reasoning_is_masked_before_the_answer(tmp_path: Path) -> None:
 
 
 async def test_likelihoods_of_a_masked_text_do_not_leave(tmp_path: Path) -> None:
-    provider = saying(f"it is {SECRET}")
+    provider = responding(f"it is {SECRET}")
     tokens = [{"token": SECRET, "logprob": -1.0, "bytes": None, "top_logprobs": []}]
 
     async def respond(request: web.Request) -> web.StreamResponse:
@@ -180,7 +180,7 @@ async def test_likelihoods_of_a_masked_text_do_not_leave(tmp_path: Path) -> None
 
 
 async def test_the_provider_gets_the_masked_request_with_the_members_of_the_caller(tmp_path: Path) -> None:
-    async with gateway(tmp_path, saying("ok")) as here:
+    async with gateway(tmp_path, responding("ok")) as here:
         await here.chat(f"my key {SECRET}", unknown_member={"a": 1}, temperature=0.5)
         [sent] = here.provider.requests
     assert sent["messages"] == [{"role": "user", "content": f"my key {MASKED}"}]
@@ -188,7 +188,7 @@ async def test_the_provider_gets_the_masked_request_with_the_members_of_the_call
 
 
 async def test_a_response_that_its_guards_allow_is_passed_on_as_it_came(tmp_path: Path) -> None:
-    provider = saying("ok")
+    provider = responding("ok")
     provider.message["vendor_member"] = 7
     async with gateway(tmp_path, provider) as here:
         whole = await here.chat()
@@ -197,7 +197,7 @@ async def test_a_response_that_its_guards_allow_is_passed_on_as_it_came(tmp_path
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_response_is_stored_and_continued_as_its_guards_have_left_it(stream: bool, tmp_path: Path) -> None:
-    async with gateway(tmp_path, saying(f"the key is {SECRET}")) as here:
+    async with gateway(tmp_path, responding(f"the key is {SECRET}")) as here:
         status, _, made = await here.post("/v1/responses", {"input": f"keep {SECRET}", "stream": stream})
         assert status == 200, made
         if stream:
@@ -217,7 +217,7 @@ async def test_a_response_is_stored_and_continued_as_its_guards_have_left_it(str
 
 
 async def test_a_thread_is_stored_as_its_guards_have_left_it(tmp_path: Path) -> None:
-    async with gateway(tmp_path, saying(f"the key is {SECRET}")) as here:
+    async with gateway(tmp_path, responding(f"the key is {SECRET}")) as here:
         body = {
             "messages": [{"role": "user", "content": f"keep {SECRET}"}],
             "max_tokens": 9,
@@ -236,7 +236,7 @@ async def test_a_thread_is_stored_as_its_guards_have_left_it(tmp_path: Path) -> 
 
 
 async def test_a_cached_response_is_that_of_the_guards_which_passed_it(tmp_path: Path) -> None:
-    async with gateway(tmp_path, saying(f"key {SECRET}")) as here:
+    async with gateway(tmp_path, responding(f"key {SECRET}")) as here:
         body = {"messages": [{"role": "user", "content": "hi"}], "temperature": 0, "seed": 1}
         cached = {"x-umg-cache": "5m"}
         made = [await here.post("/v1/chat/completions", body, **cached) for _ in range(2)]
@@ -253,7 +253,7 @@ async def test_no_fallback_is_called_for_a_decision_of_a_guard(tmp_path: Path) -
     more = "  - {name: other, protocols: [chat], base_url: 'PROVIDER', api_key: k, models: [n]}\nfallbacks: {m: [n]}\n"
     refusing = "  - {name: s, kind: patterns, sets: [secrets], action: refuse, models: [m]}\n"
     away = "  - {name: away, kind: webhook, url: 'http://127.0.0.1:9/', models: [m], keys: [none]}\n"
-    async with gateway(tmp_path, saying("ok"), refusing, more) as here:
+    async with gateway(tmp_path, responding("ok"), refusing, more) as here:
         status, headers, got = await here.post(
             "/v1/chat/completions", {"messages": [{"role": "user", "content": SECRET}]}
         )
@@ -266,11 +266,11 @@ async def test_no_fallback_is_called_for_a_decision_of_a_guard(tmp_path: Path) -
 async def test_a_fallback_has_the_guards_of_its_own_model(tmp_path: Path) -> None:
     more = "  - {name: other, protocols: [chat], base_url: 'PROVIDER', api_key: k, models: [n]}\nfallbacks: {m: [n]}\n"
     own = "  - {name: s, kind: patterns, sets: [secrets], models: [n]}\n"
-    provider = saying("ok")
+    provider = responding("ok")
 
     async def respond(request: web.Request) -> web.StreamResponse:
-        asked = await request.json()
-        provider.status = 500 if asked["model"] == "m" else 200
+        body = await request.json()
+        provider.status = 500 if body["model"] == "m" else 200
         return await Provider.respond(provider, request)
 
     provider.respond = respond  # type: ignore[method-assign]
@@ -285,7 +285,7 @@ async def test_decisions_and_annotations_are_in_the_record_and_the_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     guards = "  - {name: mask-it, kind: webhook, url: 'URL'}\n"
-    async with gateway(tmp_path, saying(f"key {SECRET}"), guards) as here:
+    async with gateway(tmp_path, responding(f"key {SECRET}"), guards) as here:
         await here.post(
             "/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]}, **{"x-request-id": "guarded-1"}
         )
@@ -304,7 +304,7 @@ async def test_decisions_and_annotations_are_in_the_record_and_the_log(
 
 async def test_guards_are_for_the_keys_of_their_patterns(tmp_path: Path) -> None:
     guards = "  - {name: s, kind: patterns, sets: [secrets], keys: ['team-*'], on: [request]}\n"
-    async with gateway(tmp_path, saying("ok"), guards) as here:
+    async with gateway(tmp_path, responding("ok"), guards) as here:
         _, secret = await Keys(here.running.service.store).create("team-a")
         for key, sent in ((KEY, SECRET), (secret, MASKED)):
             await here.post(

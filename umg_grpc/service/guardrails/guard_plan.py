@@ -34,13 +34,13 @@ class Guards:
     """All guards of the config."""
 
     def __init__(self, guards: Sequence[Guard], count: Count) -> None:
-        self._guards = guards
+        self.all = guards
         self._count = count
 
     def plan(self, operation: ModelOperation, model: str, caller: Caller) -> GuardPlan | None:
         """Return the guards of the calls of a key to a model; None if none checks them."""
         scope = OPERATIONS[operation].scope
-        found = [guard for guard in self._guards if _applies(guard.row, scope, model, caller.name)]
+        found = [guard for guard in self.all if _applies(guard.row, scope, model, caller.name)]
         if not found:
             return None
         request, response = (
