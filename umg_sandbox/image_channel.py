@@ -201,7 +201,6 @@ def _plan(request: pb.GenerateImageRequest, model: str) -> list[Drawing]:
         base=-1 if rules is not None and rules.family == "imgD" else 0,
         mask=InputImage("mask", data=request.mask.data, url=request.mask.url) if request.HasField("mask") else None,
         watermark=watermark,
-        renders_text=rules is not None and rules.family == "imgD" and not inputs,
     )
     return [replace(drawing, index=index) for index in range(count)]
 

@@ -44,8 +44,7 @@ def encode_video(plan: VideoPlan, index: int = 0) -> bytes:
             video.codec_context.thread_count = 1  # bounded, and the same bytes each time
             audio = file.add_stream("aac", rate=SAMPLE_RATE, layout="mono") if plan.sound else None
             for number in range(plan.frame_count):
-                picture = painter.frame(number).reshape(plan.height * 3 // 2, plan.width)
-                frame = av.VideoFrame.from_ndarray(picture, format="yuv420p")
+                frame = av.VideoFrame.from_ndarray(np.asarray(painter.frame(number)), format="rgb24")
                 frame.pts, frame.time_base = number, Fraction(1, plan.frame_rate)
                 file.mux(video.encode(frame))
             file.mux(video.encode(None))
@@ -71,13 +70,13 @@ def encode_variant(plan: VideoPlan, variant: "pb.VideoVariant.ValueType", index:
 
 
 def _thumbnail(plan: VideoPlan, index: int) -> bytes:
-    picture = FramePainter(plan, index).picture(plan.frame_count // 2)
+    picture = FramePainter(plan, index).frame(plan.frame_count // 2)
     picture.thumbnail((THUMBNAIL_EDGE, THUMBNAIL_EDGE))
     return _saved(picture, "WEBP")
 
 
 def _last_frame(plan: VideoPlan, index: int) -> bytes:
-    return _saved(FramePainter(plan, index).picture(plan.frame_count - 1), "PNG")
+    return _saved(FramePainter(plan, index).frame(plan.frame_count - 1), "PNG")
 
 
 def _spritesheet(plan: VideoPlan, index: int) -> bytes:
@@ -87,7 +86,7 @@ def _spritesheet(plan: VideoPlan, index: int) -> bytes:
     width, height = max(1, round(plan.width * scale)), max(1, round(plan.height * scale))
     sheet = Image.new("RGB", (width * SHEET_COLUMNS, height * SHEET_ROWS))
     for place in range(count):
-        picture = painter.picture(place * (plan.frame_count - 1) // (count - 1)).resize((width, height))
+        picture = painter.frame(place * (plan.frame_count - 1) // (count - 1)).resize((width, height))
         sheet.paste(picture, (place % SHEET_COLUMNS * width, place // SHEET_COLUMNS * height))
     return _saved(sheet, "JPEG")
 

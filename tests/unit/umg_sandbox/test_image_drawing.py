@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from io import BytesIO
 from itertools import combinations
-from time import thread_time
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +15,6 @@ from PIL import Image, ImageChops, ImageStat
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_sandbox import image_drawing
 from umg_sandbox.image_drawing import FORMATS, Drawing, InputImage, draw
 
 PROMPT = "A watercolor fox reading a newspaper in a small café"
@@ -77,17 +75,15 @@ SIZES = [(1024, 1024), (1512, 648), (6240, 2656), (64, 64), (1024, 40), (40, 102
 @pytest.mark.parametrize("inputs", [(), (plain(RED), plain(BLUE))], ids=["a scene", "an edit"])
 def test_an_image_has_exactly_the_size_and_the_type(size: tuple[int, int], inputs: tuple[InputImage, ...]) -> None:
     for mime_type, name in FORMATS.items():
-        drawing = Drawing("m", PROMPT, *size, mime_type, inputs=inputs, watermark=True, renders_text=True)
+        drawing = Drawing("m", PROMPT, *size, mime_type, inputs=inputs, watermark=True)
         image = opened(draw(drawing))
-        assert (image.size, image.format, image.mode) == (size, name, image.mode if image.mode == "P" else "RGB")
+        assert (image.size, image.format, image.mode) == (size, name, "RGB")
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=200), st.integers(1, 200), st.integers(1, 200))
 @settings(max_examples=60)
 def test_any_prompt_is_drawn_at_any_size(prompt: str, width: int, height: int) -> None:
-    drawing = Drawing(
-        prompt[:20], prompt, width, height, inputs=(InputImage("image", url=prompt or "?"),), renders_text=True
-    )
+    drawing = Drawing(prompt[:20], prompt, width, height, inputs=(InputImage("image", url=prompt or "?"),))
     assert opened(draw(drawing)).size == (width, height)
 
 
@@ -123,25 +119,15 @@ def test_other_parameters_change_edits_too(case: Change) -> None:
     assert all(difference(one, other) > 0.005 for one, other in combinations(pictures, 2))
 
 
-@pytest.mark.parametrize("size", [(64, 64), (256, 256), (1024, 1024), (2048, 2048), (3024, 1296)], ids=str)
-@pytest.mark.parametrize(
-    "inputs", [(), (plain((255, 255, 255)),), (plain((128, 128, 128)),)], ids=["scene", "white", "grey"]
-)
-def test_the_prompt_is_legible(size: tuple[int, int], inputs: tuple[InputImage, ...]) -> None:
+@pytest.mark.parametrize("inputs", [(), (plain((255, 255, 255)),)], ids=["scene", "white"])
+@pytest.mark.parametrize("size", [(256, 256), (1024, 1024), (3024, 1296)], ids=str)
+def test_the_label_and_the_prompt_are_legible(size: tuple[int, int], inputs: tuple[InputImage, ...]) -> None:
     drawing = Drawing("imgC-1", PROMPT, *size, inputs=inputs)
-    layout = image_drawing._lay_out(drawing, None)
-    assert layout.prompt.lines
-    card = picture(drawing).crop(layout.card)
-    assert contrast(card) > 4.5
-    silent = picture(replace(drawing, prompt=" " * 5)).crop(layout.card)
-    assert difference(card, silent) > 0.02
-
-
-def test_the_label_names_model_size_position_and_seed() -> None:
-    drawing = replace(SQUARE, seed=42, index=1, count=3)
-    layout = image_drawing._lay_out(drawing, None)
-    assert layout.header.lines == ("Simulated image · imgC-1 · 512 x 512 · image 2 of 3 · seed 42",)
-    assert image_drawing._lay_out(replace(drawing, width=64), None).header.lines == ("Simulated",)
+    for changed, top, bottom in ((replace(drawing, model="m"), 0.66, 0.75), (replace(drawing, prompt=""), 0.74, 1)):
+        box = (0, round(size[1] * top), size[0] // 2, round(size[1] * bottom))
+        with_text, other = picture(drawing).crop(box), picture(changed).crop(box)
+        assert contrast(with_text) > 4.5
+        assert difference(with_text, other) > 0.001
 
 
 @pytest.mark.parametrize("mime_type", ["image/png", "image/webp"])
@@ -151,8 +137,7 @@ def test_a_transparent_background_surrounds_an_opaque_picture(mime_type: str, in
     alpha = image.getchannel("A")
     assert alpha.getextrema() == (0, 255)
     assert alpha.getpixel((0, 0)) == 0
-    card = image_drawing._lay_out(SQUARE, None).card
-    assert alpha.crop((card[0] + 9, card[1] + 9, card[2] - 9, card[3] - 9)).getextrema() == (255, 255)
+    assert alpha.crop((30, 30, 480, 340)).getextrema() == alpha.crop((0, 342, 512, 512)).getextrema() == (255, 255)
 
 
 def test_jpeg_has_no_transparency() -> None:
@@ -166,7 +151,7 @@ def test_a_lower_quality_makes_a_smaller_file(mime_type: str) -> None:
     assert sizes == sorted(set(sizes))
 
 
-@pytest.mark.parametrize("size", [(64, 64), (512, 512), (2560, 1440)], ids=str)
+@pytest.mark.parametrize("size", [(512, 512), (2560, 1440)], ids=str)
 @pytest.mark.parametrize("inputs", [(), (plain(RED),)], ids=["a scene", "an edit"])
 def test_a_watermark_changes_only_the_bottom_right_corner(
     size: tuple[int, int], inputs: tuple[InputImage, ...]
@@ -174,33 +159,10 @@ def test_a_watermark_changes_only_the_bottom_right_corner(
     drawing = Drawing("imgA-4-0-250828", PROMPT, *size, inputs=inputs)
     without, marked = picture(drawing), picture(replace(drawing, watermark=True))
     left, top, right, bottom = ImageChops.difference(without, marked).getbbox() or (0, 0, 0, 0)
-    assert (right, bottom) > (size[0] * 0.9, size[1] * 0.9)
+    assert bottom > size[1] * 0.9
     assert top >= size[1] * 0.75
-    assert left > size[0] * 0.5 or size[0] < 100
-    assert top >= image_drawing._lay_out(drawing, None).card[3]
+    assert left >= size[0] * 0.75
     assert contrast(marked.crop((left, top, right, bottom))) > 4.5
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        'A sign that reads "OPEN"',
-        "A sign that reads “OPEN”",
-        "A sign that reads 'OPEN'",
-        "一块写着「OPEN」的牌子",
-        "Ein Schild mit „OPEN“",
-    ],
-)
-def test_a_model_that_renders_text_draws_the_quoted_text_large(prompt: str) -> None:
-    image = picture(replace(SQUARE, prompt=prompt, renders_text=True))
-    sign = image.crop((120, 60, 390, 300))
-    assert share_of(sign, image_drawing.PAPER) > 0.3
-    assert 0.05 < share_of(sign, image_drawing.DARK) < 0.5
-
-
-@pytest.mark.parametrize("prompt", ["A cat", "Don't draw the dog's tail", '""'])
-def test_a_model_that_renders_text_draws_no_sign_without_quoted_text(prompt: str) -> None:
-    assert draw(replace(SQUARE, prompt=prompt, renders_text=True)) == draw(replace(SQUARE, prompt=prompt))
 
 
 # --- input images
@@ -211,28 +173,17 @@ def test_the_edited_image_fills_the_picture() -> None:
     assert share_of(picture(SQUARE), RED) < 0.05
 
 
-@pytest.mark.parametrize(("base", "filling", "framed"), [(0, RED, BLUE), (-1, BLUE, RED), (1, GREEN, RED)])
-def test_further_images_are_framed_thumbnails(base: int, filling: Color, framed: Color) -> None:
+@pytest.mark.parametrize(("base", "filling"), [(0, RED), (-1, BLUE), (1, GREEN)])
+def test_further_images_are_thumbnails(base: int, filling: Color) -> None:
     image = picture(replace(SQUARE, inputs=(plain(RED), plain(GREEN), plain(BLUE)), base=base))
     assert share_of(image, filling) > 0.25
-    assert all(share_of(image, color) > 0.015 for color in (RED, GREEN, BLUE))
-    places = ImageChops.difference(image, Image.new("RGB", image.size, framed)).convert("L")
-    left, top, right, bottom = places.point([255 if value < 6 else 0 for value in range(256)]).getbbox() or (0, 0, 0, 0)
-    middle = (top + bottom) // 2
-    for x in (left - 2, right + 1):
-        assert image.getpixel((x, middle)) == image_drawing.PAPER
+    assert all(share_of(image, color) > 0.05 for color in (RED, GREEN, BLUE))
 
 
-@pytest.mark.parametrize("size", [(256, 256), (1024, 1024), (1024, 1536), (6240, 2656)], ids=str)
-def test_ten_images_are_all_visible_and_do_not_overlap_the_texts(size: tuple[int, int]) -> None:
+def test_ten_images_are_all_visible() -> None:
     colors = [(20 + 23 * number, 250 - 25 * number, 40 * number % 255) for number in range(10)]
-    drawing = Drawing("imgC-1", PROMPT * 3, *size, inputs=tuple(plain(color) for color in colors))
-    image, layout = picture(drawing), image_drawing._lay_out(drawing, None)
-    above = image.crop((0, layout.margin + layout.tag_height, size[0], layout.card[1]))
-    for color in colors[1:]:
-        assert share_of(above, color, 4) > 0.001
-        below = image.crop((layout.card[0], layout.card[1], size[0], size[1]))
-        assert share_of(below, color, 0) == 0
+    image = picture(replace(SQUARE, inputs=tuple(plain(color) for color in colors)))
+    assert all(share_of(image, color, 4) > 0.01 for color in colors)
 
 
 MODES = {
@@ -290,7 +241,7 @@ def test_a_photograph_is_drawn_upright() -> None:
     source = InputImage("image", encoded(halves, "JPEG", exif=exif, quality=95))
     image = picture(replace(SQUARE, prompt="", inputs=(source,)))
     assert share_of(image.crop((20, 60, 490, 230)), RED, 40) > 0.6
-    assert share_of(image.crop((20, 280, 490, 400)), BLUE, 40) > 0.6
+    assert share_of(image.crop((20, 280, 490, 340)), BLUE, 40) > 0.6
 
 
 # --- masks
@@ -315,7 +266,7 @@ def test_only_the_transparent_region_of_a_mask_is_redrawn() -> None:
 def test_a_mask_applies_to_the_image_that_fills_the_picture() -> None:
     inputs = (plain(BLUE, (33, 44)), plain(RED, (80, 80)))
     image = picture(replace(SQUARE, inputs=inputs, base=-1, mask=mask()))
-    assert share_of(image.crop((10, 60, 240, 180)), RED) == 1
+    assert share_of(image.crop((10, 150, 240, 330)), RED) == 1
 
 
 def test_a_mask_that_is_an_address_redraws_a_part() -> None:
@@ -384,30 +335,14 @@ def test_an_address_is_drawn_as_a_placeholder_that_shows_it() -> None:
     """The reserved domain cannot be fetched; other addresses give other pictures."""
     urls = ("https://pictures.invalid/a.png", "https://pictures.invalid/b.png", "http://[broken")
     pictures = [picture(replace(SQUARE, inputs=(InputImage("image", url=url),))) for url in urls]
-    assert all(difference(one, other) > 0.001 for one, other in combinations(pictures, 2))
-    assert contrast(pictures[0].crop((60, 120, 450, 250))) > 4.5
+    assert len({each.tobytes() for each in pictures}) == 3
+    assert contrast(pictures[0].crop((30, 85, 480, 200))) > 4.5
 
 
 def test_drafts_are_the_same_picture_in_rising_detail() -> None:
     for drawing in (SQUARE, replace(SQUARE, inputs=(InputImage("image", encoded(NOISE)),))):
         final = picture(drawing).crop((0, 0, 512, 300))
-        drafts = [opened(draw(drawing, number)) for number in range(3)]
-        assert all((draft.format, draft.size) == ("PNG", (512, 512)) for draft in drafts)
-        distances = [difference(draft.convert("RGB").crop((0, 0, 512, 300)), final) for draft in drafts]
+        drafts = [picture(drawing, number).crop((0, 0, 512, 300)) for number in range(3)]
+        distances = [difference(draft, final) for draft in drafts]
         assert distances == sorted(distances, reverse=True)
         assert 0 < distances[2] < distances[0] < 0.3
-
-
-def test_a_draft_is_labelled() -> None:
-    assert "draft 2" in image_drawing._lay_out(SQUARE, 1).header.lines[0]
-
-
-def test_a_large_scene_takes_little_time() -> None:
-    draw(SQUARE)  # loads the fonts
-    seconds = 1.0
-    for _ in range(5):  # the shortest time counts: other processes evict the caches of the processor
-        begun = thread_time()
-        draw(replace(SQUARE, width=2048, height=2048, prompt=PROMPT * 10, watermark=True))
-        if (seconds := min(seconds, thread_time() - begun)) < 0.3:
-            break
-    assert seconds < 0.3
