@@ -1,5 +1,5 @@
-"""Build hook: makes the protobuf and gRPC modules in `gen/` from `proto/`, and those of the validation rules that our
-files import from `third_party/`.
+"""Build hook: makes the protobuf and gRPC modules in `gen/` from `proto/`, those of the validation rules that our files
+import from `third_party/`, and `every_pb2` and `every_pb2_grpc` with the names of all of ours.
 """
 
 import json
@@ -35,6 +35,10 @@ def generate(root: Path) -> None:
     described = made / "described.binpb"
     outputs = [*(f"--{plugin}_out={made}" for plugin in plugins), f"--descriptor_set_out={described}"]
     compile_protos(root, [*outputs, "--include_source_info"], [RULES_PROTO])
+    for suffix in ("pb2", "pb2_grpc"):
+        modules = sorted(f"umg.v1.{path.stem}_{suffix}" for path in (root / "proto" / "umg" / "v1").glob("*.proto"))
+        everything = "".join(f"from {module} import *\n" for module in modules)
+        (made / "umg" / "v1" / f"every_{suffix}.py").write_text(everything)
     for package in ("umg", "umg/v1", "buf", "buf/validate"):
         (made / package / "__init__.py").write_text("")
         (made / package / "py.typed").write_text("")
