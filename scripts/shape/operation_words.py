@@ -74,11 +74,9 @@ OPERATION_WORDS = (
             "umg_sandbox/rerank_channel.py",
         ),
         exceptions={
-            "umg_grpc/cli/key_commands.py": HELP,
             "umg_grpc/config/built_in_config.py": MODEL_IDS,
             "umg_grpc/config/file_sections.py": CONFIG_FIELD,
             "umg_grpc/config/importers/litellm": LITELLM,
-            "umg_grpc/config/importers/unserved_models.py": LITELLM,
             "umg_grpc/knowledge/catalogue.py": MODEL_IDS,
             "umg_grpc/knowledge/public_prices/cost_map.py": LITELLM,
             "umg_grpc/knowledge/shipped_prices.py": MODEL_IDS,

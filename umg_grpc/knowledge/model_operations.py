@@ -27,14 +27,16 @@ class OperationsRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     models: str
     """Regular expression of the whole id, as providers or as its maker write it, in lower case."""
     operations: tuple[str, ...]
-    """Names of the operations in `umg.v1`, in lower case; empty for models of operations that are not served."""
+    """Names of the operations, in lower case: those of `umg.v1`, and of others that are not served."""
     source: str
     as_of: str
 
     @cached_property
     def values(self) -> "frozenset[pb.ModelOperation.ValueType]":
-        """Operations as values of the schema."""
-        return operations_named(self.operations)
+        """Those of the operations that are served, as values of the schema."""
+        return operations_named(
+            name for name in self.operations if _value(name) in pb.ModelOperation.DESCRIPTOR.values_by_name
+        )
 
     @cached_property
     def ids(self) -> re.Pattern[str]:
@@ -44,7 +46,11 @@ class OperationsRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 def operations_named(names: "Iterable[str]") -> "frozenset[pb.ModelOperation.ValueType]":
     """Return the operations with these names of the schema, for example `edit_image`. Raise ValueError for others."""
-    return frozenset(pb.ModelOperation.Value(f"MODEL_OPERATION_{name.upper()}") for name in names)
+    return frozenset(pb.ModelOperation.Value(_value(name)) for name in names)
+
+
+def _value(name: str) -> str:
+    return f"MODEL_OPERATION_{name.upper()}"
 
 
 @lru_cache(FOUND_MODELS)
@@ -63,5 +69,5 @@ def _rows() -> tuple[OperationsRow, ...]:
     return tuple(read_rows("model_operations", OperationsRow))
 
 
-UNSERVED_IDS = tuple(row.ids for row in _rows() if not row.operations)
-"""Patterns of the ids, in lower case, of models that have only operations which are not served."""
+UNSERVED_OPERATIONS = tuple((row.ids, row.operations[0]) for row in _rows() if not row.values)
+"""Pattern of the ids, in lower case, of models that have only an operation which is not served, and the operation."""

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.model_operations import UNSERVED_IDS
+from umg_grpc.knowledge.model_operations import UNSERVED_OPERATIONS
 from umg_grpc.knowledge.retirements import ENDS
 from umg_grpc.v1 import pb
 
@@ -28,8 +28,8 @@ def model_not_found(model: str) -> UmgError:
     message = f"The model `{named}` does not exist or you do not have access to it."
     if (end := next((text for pattern, text in ENDS if pattern.fullmatch(named)), None)) is not None:
         message += f" It {end}."
-    elif any(pattern.fullmatch(named.lower()) for pattern in UNSERVED_IDS):
-        message += " Speech, transcription, moderation, realtime sessions and text completions are not served."
+    elif operation := next((name for ids, name in UNSERVED_OPERATIONS if ids.fullmatch(named.lower())), ""):
+        message += f" It has the operation `{operation}`, which is not served."
     return UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, message, model=named)
 
 

@@ -68,7 +68,7 @@ def test_a_config_with_a_retired_model_of_its_vendor_has_a_finding() -> None:
 
 @pytest.mark.parametrize("model", ["whisper-1", "openai/gpt-4o-mini-tts", "omni-moderation-latest", "gpt-realtime"])
 def test_the_error_of_a_model_whose_operation_is_not_served_states_it(model: str) -> None:
-    assert model_not_found(model).message.endswith(" and text completions are not served.")
+    assert model_not_found(model).message.endswith(" which is not served.")
 
 
 def test_each_model_of_a_provider_that_is_gone_has_a_finding() -> None:
