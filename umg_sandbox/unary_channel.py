@@ -1,7 +1,6 @@
 """Simulated operations with one request and one response: the table from which a channel takes them."""
 
-from collections.abc import Iterator, Mapping
-from copy import deepcopy
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,18 +20,18 @@ from umg_sandbox.simulated_faults import Deadlines, raise_in_unary_call
 
 @dataclass(frozen=True)
 class SandboxExample:
-    """Operation that is not computed: each call gets the example of its row. The marks `[[fail]]`, `[[fail:429]]` and
-    `[[slow]]` in a text of the request select a fault.
+    """Operation that is not computed: each call gets the example that its row makes for the request. The marks
+    `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text of the request select a fault.
     """
 
-    example: Message
+    example: Callable[[Any], Message]
     deadlines: Deadlines
 
     def is_slow(self, size: int) -> bool:
         return False
 
     def prepare(self, request: Message, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxExampleCall":
-        return SandboxExampleCall(self, str(request))
+        return SandboxExampleCall(self, request)
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,12 @@ class SandboxExampleCall:
     """Call that returns the example."""
 
     upstream: SandboxExample
-    text: str
+    request: Message
     report: Report = field(default_factory=Report)
 
     async def send(self, seconds: float) -> Message:
-        await raise_in_unary_call([self.text], seconds, self.upstream.deadlines)
-        return deepcopy(self.upstream.example)
+        await raise_in_unary_call([str(self.request)], seconds, self.upstream.deadlines)
+        return self.upstream.example(self.request)
 
 
 def simulated_operations(

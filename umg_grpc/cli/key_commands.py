@@ -18,9 +18,6 @@ NONE = "none"
 EVERYTHING = "*"
 """Value of a flag of `umg keys update` that removes a restriction."""
 
-OPERATIONS = ("generate", "embed", "rerank", "images", "videos", "models")
-"""Names of `umg_grpc.access.permissions.OPERATIONS`, which the help text lists without the schema."""
-
 Reference = Annotated[str, typer.Argument(help="Id, name or prefix.")]
 
 
@@ -38,7 +35,8 @@ def create_key(
         bool, typer.Option("--show-route", help="Tell its holder which channel served a call: `x-umg-route`.")
     ] = False,
     operations: Annotated[
-        str | None, typer.Option(metavar="NAME,..", help=f"Operations it may use: some of {', '.join(OPERATIONS)}.")
+        str | None,
+        typer.Option(metavar="NAME,..", help="Operations it may use, e.g. generate,embed; all by default."),
     ] = None,
     admin: Annotated[bool, typer.Option("--admin", help="Its holder may manage keys: `AdminService`.")] = False,
     owner: Annotated[str, typer.Option(help="Person or team that it belongs to.")] = "",

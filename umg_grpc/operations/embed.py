@@ -13,6 +13,7 @@ EMBEDDING = UnaryOperation(
     value=pb.MODEL_OPERATION_EMBED,
     scope="embed",
     verb="embed texts",
+    results="embeddings",
     service="EmbeddingService",
     methods=("Embed",),
     protocols={

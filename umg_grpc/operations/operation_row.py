@@ -44,6 +44,8 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
     """Phrase for errors and commands ("rerank documents"); "" for an operation that is called by the
     method of another one.
     """
+    results: str
+    """Plural noun of the results of a call ("rankings"), for reasons in conversions of configs."""
     service: str
     """Service of `umg.v1`."""
     methods: tuple[str, ...]
@@ -86,8 +88,8 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
 
     most_quantities: Callable[[RequestT_co, int], Mapping[Unit, int]]
     """(request, its size in bytes) -> largest billable quantities of a call. A token has at least one byte."""
-    example: ResponseT_co | None
-    """Response of the simulated provider; None for an operation that it computes."""
+    example: Callable[[RequestT_co], ResponseT_co] | None
+    """request -> response of the simulated provider; None for an operation that it computes."""
     paths: Mapping[str, str]
     """Path of the HTTP API -> name of the wire format that it has."""
     tag: str

@@ -27,6 +27,7 @@ RERANKING = UnaryOperation(
     value=pb.MODEL_OPERATION_RERANK,
     scope="rerank",
     verb="rerank documents",
+    results="rankings",
     service="RerankService",
     methods=("Rerank",),
     protocols={

@@ -12,9 +12,7 @@ import pytest
 from typer.main import get_command
 
 from tests.support.gateways import SANDBOX
-from umg_grpc.access import permissions
 from umg_grpc.access.api_keys import Keys
-from umg_grpc.cli import key_commands
 from umg_grpc.cli.commands import app
 from umg_grpc.store import open_store
 
@@ -55,10 +53,6 @@ def test_help_texts_load_neither_the_wire_formats_nor_the_service() -> None:
     printed, *modules = subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()
     assert int(printed) > 20
     assert SLOW.isdisjoint(modules)
-
-
-def test_the_operations_of_the_help_text_are_those_of_keys() -> None:
-    assert tuple(permissions.OPERATIONS) == key_commands.OPERATIONS
 
 
 RUN = """

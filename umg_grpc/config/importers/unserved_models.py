@@ -2,14 +2,9 @@
 
 from collections.abc import Mapping
 
-PHRASES: Mapping[str, str] = {
-    "generate": "texts",
-    "embed": "embeddings",
-    "rerank": "rankings",
-    "images": "images",
-    "videos": "videos",
-    "": "texts or embeddings",
-}
+from umg_grpc.operations import ROWS
+
+PHRASES: Mapping[str, str] = {**{row.scope: row.results for row in ROWS}, "": "texts or embeddings"}
 """Kind of a model -> plural noun of its results; "" for a pattern of models, which may be of any usual kind."""
 CONVERSE = (
     "Bedrock serves it by no API of texts: of models of other makers, list the ids in a channel of `bedrock-converse`"

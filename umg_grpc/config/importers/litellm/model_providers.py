@@ -17,6 +17,7 @@ from umg_grpc.config.importers.litellm.source_facts import (
     source_providers,
 )
 from umg_grpc.config.importers.source_config import VARIABLE
+from umg_grpc.config.importers.unserved_models import PHRASES
 from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
 from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
 from umg_grpc.knowledge.model_operations import known_operations
@@ -34,13 +35,13 @@ MODES: Mapping[str, str] = {
     "image_generation": "images",
     "image_edit": "images",
     "video_generation": "videos",
+    "moderation": "moderate",
+    "audio_speech": "speech",
+    "audio_transcription": "transcribe",
 }
-"""Mode of LiteLLM -> operations that it stands for, by their scope."""
+"""Mode of LiteLLM -> operations that it stands for, by their scope, also of unserved ones."""
 UNSERVED_MODES: Mapping[str, str] = {
     "completion": "text completions (`/v1/completions`) are not served; use a chat model of the provider",
-    "audio_speech": "speech is not served",
-    "audio_transcription": "transcription is not served",
-    "moderation": "moderation is not served",
     "realtime": "realtime sessions are not served",
     "batch": "batches are not served; without this mode its other calls are",
     "ocr": "the reading of documents (`ocr`) is not served",
@@ -81,11 +82,11 @@ def source_model(written: str, provider: str, base: str, mode: str, base_model: 
     model, protocol, region = rewritten(row, model)
     alias, model = model, newest_model(row.name, model)
     stated = mode if mode not in {"", "completion"} else known_mode(row.name, model)
-    if stated and stated not in MODES:
-        return UNSERVED_MODES.get(stated, f"models of the mode {stated} are not served")
-    operation = MODES[stated] if stated else _operation(row, base_model or model)
+    operation = MODES.get(stated) if stated else _operation(row, base_model or model)
+    if stated and operation not in SCOPES:
+        return UNSERVED_MODES.get(stated, f"models of the mode `{stated}` are not served")
     if operation is None:
-        return "it has no operation that is served: texts by chat, embeddings, rankings, images, videos"
+        return f"it has no operation that is served: {', '.join(PHRASES[scope] for scope in SCOPES)}"
     protocol = protocol or ("responses" if stated == "responses" else "")
     shown = "" if "*" in model else operation
     return SourceModel(row, model, shown, protocol, region, alias if alias != model else "")
@@ -157,7 +158,7 @@ def _operation(row: SourceProvider, model: str) -> str | None:
     """Return the scope of the operations of a model whose mode is unknown; None if they are not served."""
     operations = known_operations(model)
     if operations is not None:
-        return next((scope for scope in dict.fromkeys(MODES.values()) if operations.intersection(SCOPES[scope])), None)
+        return next((scope for scope in SCOPES if operations.intersection(SCOPES[scope])), None)
     return _operation_of_presets(row, model) or _only_operation(row)
 
 
