@@ -288,7 +288,7 @@ def model_call_route(method: str, target: str) -> Route | None:
     return row if method == "POST" else None
 
 
-UNSERVED = (
+_UNSERVED = (
     Unserved("/openai/deployments", "further deployments"),
     *(Unserved(f"/api/{name}", "Ollama models") for name in ("blobs", "copy", "create", "delete", "pull", "push")),
     Unserved("/v1/assistants", "assistants"),
@@ -417,3 +417,7 @@ def error_format(method: str, path: str) -> str:
     rows += ((prefix, face.name) for face in all_faces() for prefix in face.error_paths)
     begun = (row for row in rows if path.startswith(row[0]) or meant.startswith(row[0]))
     return max(begun, key=lambda row: len(row[0]), default=("", DEFAULT_FORMAT))[1]
+
+
+UNSERVED = tuple(row for row in _UNSERVED if row.prefix not in {path for row in UNARY.values() for path in row.paths})
+"""Known APIs without a route, for their errors."""

@@ -3,14 +3,18 @@
 Prices of simulated models are examples, so that budgets can be tried: those of real models of their kind.
 """
 
+from umg_grpc.operations import UNARY
+
 LOCAL_CHANNEL = """\
   - name: local
     protocols: [local]
     models: [smollm2-135m-instruct, wordllama-256, wordllama-rerank]
 """
+_MODELS = {model: (row.scope, price) for row in UNARY.values() for model, price in row.simulated.items()}
+"""Model of an operation with examples -> the operation, and the price."""
 BUILT_IN = (
     f"channels:\n{LOCAL_CHANNEL}"
-    """\
+    + """\
   - name: sandbox
     protocols: [sandbox]
     models:
@@ -31,6 +35,9 @@ BUILT_IN = (
       - famG-embedding-001
       - text-embedding-004
       - rerank-v1
+"""
+    + "".join(f"      - {model}\n" for model in _MODELS)
+    + """\
       - imgA-3-0-t2i-250415
       - imgA-4-0-250828
       - imgA-4-5-251128
@@ -196,4 +203,9 @@ models:
   vidG-H3:
     {<<: *simulated, family: vidG, display_name: vidG H3 (simulated), price: {video_second: {768p: 0.08, 2k: 0.2}}}
 """
+    + "".join(
+        f"  {model}:\n    {{<<: *plain, display_name: {model} (simulated), capabilities: {{operations: [{scope}]}},\n"
+        f"     price: {price}}}\n"
+        for model, (scope, price) in _MODELS.items()
+    )
 )

@@ -1,7 +1,7 @@
 """Row of an operation: the facts by which the rest of the gateway serves it. A row is data and imports no codec."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 ModelOperation: TypeAlias = "pb.ModelOperation.ValueType"
 RequestT_co = TypeVar("RequestT_co", bound=Message, covariant=True)
 ResponseT_co = TypeVar("ResponseT_co", bound=Message, covariant=True)
+
+
+def no_usage(response: Message) -> pb.Usage:
+    """Return the usage of a response that states none."""
+    return pb.Usage()
+
+
+def no_texts(request: Message) -> Iterable[str]:
+    """Return the texts of a request without any."""
+    return ()
 
 
 @dataclass(frozen=True)
@@ -90,6 +100,12 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
     """(request, its size in bytes) -> largest billable quantities of a call. A token has at least one byte."""
     example: Callable[[RequestT_co], ResponseT_co] | None
     """request -> response of the simulated provider; None for an operation that it computes."""
+    usage: Callable[[ResponseT_co], pb.Usage] = no_usage
+    """response -> usage of the call, with 0 tokens if the provider states none; unused with a pipeline of its own."""
+    counted_texts: Callable[[RequestT_co], Iterable[str]] = no_texts
+    """request -> texts whose tokens are counted for a price of tokens, if the provider states none."""
+    simulated: Mapping[str, str] = field(default_factory=dict)
+    """Id of a model of the simulated provider in the built-in config -> its price there, in YAML."""
     paths: Mapping[str, str]
     """Path of the HTTP API -> name of the wire format that it has."""
     tag: str

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Generic
 
+from umg_grpc.knowledge.prices import INPUT
 from umg_grpc.operations import UnaryOperation
 from umg_grpc.routing import RoutePreferences, Target
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, check_ownership
@@ -13,6 +14,7 @@ from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeline, ResponseStep, ResponseT
 from umg_grpc.service.pipeline.steps import COMPLETE, SETTLE, Step
+from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
@@ -46,11 +48,17 @@ class UnaryPipeline(
         return response
 
     async def _settle(self, admitted: UnaryCall[RequestT], response: ResponseT) -> None:
-        """Complete the response, which may be a cached one, and record its usage unless it is cached. The default
-        records a call without tokens.
+        """Complete the response, which may be a cached one, and record its usage unless it is cached: the stated one,
+        or the counted tokens if they have a price.
         """
-        if not admitted.call.facts.is_cached:
-            admitted.call.facts.usage = pb.Usage()
+        facts, model = admitted.call.facts, admitted.model
+        if facts.is_cached:
+            return
+        facts.usage = self._row.usage(response)
+        if not facts.usage.input_tokens and model.prices.price_of(INPUT):
+            counter, texts = TokenCounter(model.family, model.tokenizer), self._row.counted_texts(admitted.request)
+            tokens = await asyncio.to_thread(lambda: sum(map(counter.count_text, texts)))
+            facts.usage = pb.Usage(input_tokens=tokens, estimated=True)
 
     async def _decode_body(self, admitted: UnaryCall[RequestT]) -> None:
         given = admitted.request
