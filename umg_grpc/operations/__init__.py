@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.generate import GENERATION, TOKEN_COUNTING
 from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
+from umg_grpc.operations.moderate import MODERATION
 from umg_grpc.operations.operation_row import AttemptTelemetry, ModelOperation, Operation, UnaryOperation
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 ROWS: tuple[Operation[Message, Message], ...] = (
-    *(GENERATION, TOKEN_COUNTING, EMBEDDING, RERANKING),
+    *(GENERATION, TOKEN_COUNTING, EMBEDDING, RERANKING, MODERATION),
     *(IMAGE_GENERATION, IMAGE_EDITING, VIDEO_CREATION, VIDEO_REMIX),
 )
 OPERATIONS: Mapping[ModelOperation, Operation[Message, Message]] = MappingProxyType({row.value: row for row in ROWS})

@@ -88,6 +88,8 @@ const (
 	KeyOperation_KEY_OPERATION_EMBED KeyOperation = 2
 	// `RerankService`.
 	KeyOperation_KEY_OPERATION_RERANK KeyOperation = 3
+	// `ModerationService`.
+	KeyOperation_KEY_OPERATION_MODERATE KeyOperation = 7
 	// `ImageService`, and the files of its results.
 	KeyOperation_KEY_OPERATION_IMAGES KeyOperation = 4
 	// `VideoService`, and the files of its results.
@@ -103,6 +105,7 @@ var (
 		1: "KEY_OPERATION_GENERATE",
 		2: "KEY_OPERATION_EMBED",
 		3: "KEY_OPERATION_RERANK",
+		7: "KEY_OPERATION_MODERATE",
 		4: "KEY_OPERATION_IMAGES",
 		5: "KEY_OPERATION_VIDEOS",
 		6: "KEY_OPERATION_MODELS",
@@ -112,6 +115,7 @@ var (
 		"KEY_OPERATION_GENERATE":    1,
 		"KEY_OPERATION_EMBED":       2,
 		"KEY_OPERATION_RERANK":      3,
+		"KEY_OPERATION_MODERATE":    7,
 		"KEY_OPERATION_IMAGES":      4,
 		"KEY_OPERATION_VIDEOS":      5,
 		"KEY_OPERATION_MODELS":      6,
@@ -1816,12 +1820,13 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\fBudgetPeriod\x12\x1d\n" +
 	"\x19BUDGET_PERIOD_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11BUDGET_PERIOD_DAY\x10\x01\x12\x17\n" +
-	"\x13BUDGET_PERIOD_MONTH\x10\x02*\xca\x01\n" +
+	"\x13BUDGET_PERIOD_MONTH\x10\x02*\xe6\x01\n" +
 	"\fKeyOperation\x12\x1d\n" +
 	"\x19KEY_OPERATION_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16KEY_OPERATION_GENERATE\x10\x01\x12\x17\n" +
 	"\x13KEY_OPERATION_EMBED\x10\x02\x12\x18\n" +
-	"\x14KEY_OPERATION_RERANK\x10\x03\x12\x18\n" +
+	"\x14KEY_OPERATION_RERANK\x10\x03\x12\x1a\n" +
+	"\x16KEY_OPERATION_MODERATE\x10\a\x12\x18\n" +
 	"\x14KEY_OPERATION_IMAGES\x10\x04\x12\x18\n" +
 	"\x14KEY_OPERATION_VIDEOS\x10\x05\x12\x18\n" +
 	"\x14KEY_OPERATION_MODELS\x10\x06*|\n" +

@@ -149,6 +149,8 @@ const (
 	ModelOperation_MODEL_OPERATION_CREATE_VIDEO ModelOperation = 7
 	// `VideoService.RemixVideoTask`.
 	ModelOperation_MODEL_OPERATION_REMIX_VIDEO ModelOperation = 8
+	// `ModerationService.Moderate`.
+	ModelOperation_MODEL_OPERATION_MODERATE ModelOperation = 9
 )
 
 // Enum value maps for ModelOperation.
@@ -163,6 +165,7 @@ var (
 		6: "MODEL_OPERATION_EDIT_IMAGE",
 		7: "MODEL_OPERATION_CREATE_VIDEO",
 		8: "MODEL_OPERATION_REMIX_VIDEO",
+		9: "MODEL_OPERATION_MODERATE",
 	}
 	ModelOperation_value = map[string]int32{
 		"MODEL_OPERATION_UNSPECIFIED":    0,
@@ -174,6 +177,7 @@ var (
 		"MODEL_OPERATION_EDIT_IMAGE":     6,
 		"MODEL_OPERATION_CREATE_VIDEO":   7,
 		"MODEL_OPERATION_REMIX_VIDEO":    8,
+		"MODEL_OPERATION_MODERATE":       9,
 	}
 )
 
@@ -1005,7 +1009,7 @@ const file_umg_v1_model_proto_rawDesc = "" +
 	"\x1fBILLABLE_UNIT_AUDIO_INPUT_TOKEN\x10\f\x12$\n" +
 	" BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN\x10\r\x12#\n" +
 	"\x1fBILLABLE_UNIT_IMAGE_INPUT_TOKEN\x10\x0e\x12$\n" +
-	" BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN\x10\x0f*\xaf\x02\n" +
+	" BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN\x10\x0f*\xcd\x02\n" +
 	"\x0eModelOperation\x12\x1f\n" +
 	"\x1bMODEL_OPERATION_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18MODEL_OPERATION_GENERATE\x10\x01\x12 \n" +
@@ -1015,7 +1019,8 @@ const file_umg_v1_model_proto_rawDesc = "" +
 	"\x1eMODEL_OPERATION_GENERATE_IMAGE\x10\x05\x12\x1e\n" +
 	"\x1aMODEL_OPERATION_EDIT_IMAGE\x10\x06\x12 \n" +
 	"\x1cMODEL_OPERATION_CREATE_VIDEO\x10\a\x12\x1f\n" +
-	"\x1bMODEL_OPERATION_REMIX_VIDEO\x10\b*\x8e\x01\n" +
+	"\x1bMODEL_OPERATION_REMIX_VIDEO\x10\b\x12\x1c\n" +
+	"\x18MODEL_OPERATION_MODERATE\x10\t*\x8e\x01\n" +
 	"\x10ReasoningControl\x12!\n" +
 	"\x1dREASONING_CONTROL_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18REASONING_CONTROL_SWITCH\x10\x01\x12\x1c\n" +
