@@ -27,6 +27,7 @@ STUBS = {
     "GenerationService": "generation",
     "ImageService": "images",
     "ModelService": "models",
+    "ModerationService": "moderations",
     "RerankService": "rerank",
     "VideoService": "videos",
 }

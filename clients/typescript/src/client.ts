@@ -13,6 +13,7 @@ import { GenerateRequestSchema, type GenerateResponse } from "../gen/umg/v1/gene
 import { GenerationService } from "../gen/umg/v1/generation_service_pb.js";
 import { ImageService } from "../gen/umg/v1/image_service_pb.js";
 import { ModelService } from "../gen/umg/v1/model_service_pb.js";
+import { ModerationService } from "../gen/umg/v1/moderation_service_pb.js";
 import { RerankService } from "../gen/umg/v1/rerank_service_pb.js";
 import { type DownloadVideoResponse, VideoService } from "../gen/umg/v1/video_service_pb.js";
 import { calls, type Options } from "./calls.js";
@@ -38,6 +39,7 @@ export function connect(address: string, key: string, options: Options = {}) {
     generation: service(GenerationService),
     images: service(ImageService),
     models: service(ModelService),
+    moderations: service(ModerationService),
     rerank: service(RerankService),
     videos: service(VideoService),
     close,

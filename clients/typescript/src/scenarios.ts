@@ -14,6 +14,7 @@ import { GenerateRequestSchema } from "../gen/umg/v1/generation_pb.js";
 import { GenerationService } from "../gen/umg/v1/generation_service_pb.js";
 import { GenerateImageRequestSchema, ImageService } from "../gen/umg/v1/image_service_pb.js";
 import { ModelService } from "../gen/umg/v1/model_service_pb.js";
+import { ModerationService } from "../gen/umg/v1/moderation_service_pb.js";
 import { RerankService } from "../gen/umg/v1/rerank_service_pb.js";
 import { VideoTaskSchema } from "../gen/umg/v1/video_pb.js";
 import { CreateVideoTaskRequestSchema, VideoService } from "../gen/umg/v1/video_service_pb.js";
@@ -49,6 +50,7 @@ const SERVICES: { [name: string]: [DescService, keyof Umg] } = {
   GenerationService: [GenerationService, "generation"],
   ImageService: [ImageService, "images"],
   ModelService: [ModelService, "models"],
+  ModerationService: [ModerationService, "moderations"],
   RerankService: [RerankService, "rerank"],
   VideoService: [VideoService, "videos"],
 };

@@ -150,6 +150,10 @@ class Models(Calls, v1.ModelServiceStub):
     """Stub of the service `umg.v1.ModelService`."""
 
 
+class Moderations(Calls, v1.ModerationServiceStub):
+    """Stub of the service `umg.v1.ModerationService`."""
+
+
 class Rerank(Calls, v1.RerankServiceStub):
     """Stub of the service `umg.v1.RerankService`."""
 

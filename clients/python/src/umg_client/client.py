@@ -16,6 +16,7 @@ from umg_client.calls import (
     Generation,
     Images,
     Models,
+    Moderations,
     Options,
     Rerank,
     Videos,
@@ -68,6 +69,7 @@ class Client:
         self.generation = Generation(channel, options)
         self.images = Images(channel, options)
         self.models = Models(channel, options)
+        self.moderations = Moderations(channel, options)
         self.rerank = Rerank(channel, options)
         self.videos = Videos(channel, options)
 

@@ -106,6 +106,7 @@ class SyncClient:
         self.generation = blocking.GenerationService(client.generation, loop)
         self.images = blocking.ImageService(client.images, loop)
         self.models = blocking.ModelService(client.models, loop)
+        self.moderations = blocking.ModerationService(client.moderations, loop)
         self.rerank = blocking.RerankService(client.rerank, loop)
         self.videos = blocking.VideoService(client.videos, loop)
 

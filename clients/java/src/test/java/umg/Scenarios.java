@@ -48,7 +48,8 @@ public final class Scenarios {
           AdminServiceGrpc.getServiceDescriptor(), EmbeddingServiceGrpc.getServiceDescriptor(),
           FileServiceGrpc.getServiceDescriptor(), GenerationServiceGrpc.getServiceDescriptor(),
           ImageServiceGrpc.getServiceDescriptor(), ModelServiceGrpc.getServiceDescriptor(),
-          RerankServiceGrpc.getServiceDescriptor(), VideoServiceGrpc.getServiceDescriptor())
+          ModerationServiceGrpc.getServiceDescriptor(), RerankServiceGrpc.getServiceDescriptor(),
+          VideoServiceGrpc.getServiceDescriptor())
       .flatMap(service -> service.getMethods().stream())
       .collect(Collectors.toMap(MethodDescriptor::getFullMethodName, Function.identity()));
 
