@@ -164,7 +164,7 @@ REFUSED = [
     Unconverted("Lambda's former API", {"model": "lambda_ai/x"}, "Lambda has shut its Inference API down on 2025-09-25"),
     Unconverted("images of another method", {"model": "gemini/imagen-9", "info": {"mode": "image_generation"}}, "`gemini` serves no images of this model here"),
     Unconverted("a model in a variable", {"model": "os.environ/MODEL"}, "its id is in an environment variable, by which no provider is found: write the id"),
-    Unconverted("speech behind a name of the account", {"model": "azure/a", "api_base": AZURE_BASE, "info": {"base_model": "azure/whisper"}}, "it has no operation that is served: texts, embeddings, rankings, images, videos"),
+    Unconverted("speech behind a name of the account", {"model": "azure/a", "api_base": AZURE_BASE, "info": {"base_model": "azure/whisper"}}, "it has no operation that is served: texts, embeddings, rankings, moderations, images, videos"),
     Unconverted("no deployment of Azure", {"model": "azure/", "api_base": AZURE_BASE}, "`azure/` names no deployment"),
     Unconverted("no model", {"model": "groq/"}, "`groq/` names no model"),
     Unconverted("an unknown prefix", {"model": "mistralai/m"}, NO_PROVIDER),

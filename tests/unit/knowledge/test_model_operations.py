@@ -16,11 +16,12 @@ MODES: dict[str, set[str]] = {
     "image_generation": {"generate_image"},
     "image_edit": {"edit_image"},
     "video_generation": {"create_video"},
-    **{mode: set() for mode in ("audio_speech", "audio_transcription", "realtime", "moderation", "ocr")},
+    "moderation": {"moderate"},
+    **{mode: set() for mode in ("audio_speech", "audio_transcription", "realtime", "ocr")},
 }
 """Mode in the cost map -> operations that its models have at least; none for a mode that is not served."""
 
-UNSERVED = {"moderate", "realtime", "speak", "transcribe", "complete_text", "read_document", "make_music"}
+UNSERVED = {"realtime", "speak", "transcribe", "complete_text", "read_document", "make_music"}
 """Operations of rows that are not served: each row has them alone."""
 OTHER_IDS = {"assemblyai", "aws_polly", "deepgram", "reducto", "soniox", "stability"}
 """Providers of the cost map whose ids are those of engines and endpoints, for example `fast`, and not of models."""

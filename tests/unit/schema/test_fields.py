@@ -41,6 +41,8 @@ ROOTS = (
     pb.EmbedResponse,
     pb.RerankRequest,
     pb.RerankResponse,
+    pb.ModerateRequest,
+    pb.ModerateResponse,
     pb.GenerateImageRequest,
     pb.GenerateImageResponse,
     pb.StreamGenerateImageRequest,

@@ -39,6 +39,7 @@ SERVED = {
     "umg.v1.GenerationService.ListInputItems",
     "umg.v1.EmbeddingService.Embed",
     "umg.v1.RerankService.Rerank",
+    "umg.v1.ModerationService.Moderate",
     "umg.v1.ImageService.GenerateImage",
     "umg.v1.ImageService.StreamGenerateImage",
     *(f"umg.v1.AdminService.{name}Key" for name in ("Create", "Get", "Update", "Rotate", "Revoke")),
