@@ -22,6 +22,7 @@ from umg_grpc.wire.converse import CONVERSE
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.moderations import MODERATIONS
 from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.text_format import StreamDecoder, StreamEncoder, TextFace, TextFormat, TextUpstream
 from umg_grpc.wire.unary_format import ClientShape, Request, Response, UnaryFormat
@@ -45,6 +46,7 @@ UNARY_SEEDS = {
     "native_embeddings": b'{"requests":[{"model":"models/m","content":{"parts":[{"text":"a"}]},"taskType":"RETRIEVAL_QUERY","outputDimensionality":2}]}',
     "native_embedding": b'{"model":"models/m","content":{"parts":[{"text":"a"}]},"title":"t","embedContentConfig":{"outputDimensionality":2}}',
     "rerank": b'{"model":"m","query":"q","documents":["a",{"text":"b"}],"top_n":2,"return_documents":true,"rank_fields":["text"]}',
+    "moderations": b'{"input":["a",{"type":"image_url","image_url":{"url":"https://a.test/a.png"}}]}',
     "rerank_v2": b'{"model":"m","query":"q","documents":["a","b"],"top_n":2,"max_tokens_per_doc":9}',
 }
 
@@ -222,6 +224,7 @@ def _targets() -> Iterator[Target]:
         yield Target(name, [UNARY_SEEDS[name]], bodies, partial(check_unary, embed, [*EMBEDDING_FORMATS.values()]))
     for name, rerank in RERANK_FORMATS.items():
         yield Target(name, [UNARY_SEEDS[name]], bodies, partial(check_unary, rerank, [*RERANK_FORMATS.values()]))
+    yield Target("moderations", [UNARY_SEEDS["moderations"]], bodies, partial(check_unary, MODERATIONS, [MODERATIONS]))
     for name, seeds, kind, check in media_checks():
         yield Target(name, seeds, bodies if kind == "bodies" else streams, check)
 

@@ -22,6 +22,7 @@ from tests.proofs.fuzz.hostile_values import HEADER_VALUES, JSON_VALUES
 from tests.support.gateways import KEY, Running, running
 from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.formats import unary_operation
+from umg_grpc.operations.moderate import MODERATION
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.process.service_factory import SERVICES
 
@@ -55,6 +56,7 @@ HEADERS = (
     *(b"access-control-request-headers", b"grpc-encoding", b"x-grpc-web", b"cookie", b"x-forwarded-for", b"expect"),
 )
 UNARY_BODIES = {
+    MODERATION: {"model": "omni-moderation-latest", "input": ["x", {"type": "text", "text": "y"}]},
     EMBEDDING: {"model": "embA-1", "input": ["x"], "dimensions": 4, "content": {"parts": [{"text": "x"}]}},
     RERANKING: {"model": "rankA-1", "query": "x", "documents": ["a"], "top_n": 1},
 }

@@ -12,6 +12,7 @@ MODELS = {
     "image": "famG-2.5-flash-image",
     "embed": "text-embedding-3-small",
     "rank": "rerank-v1",
+    "moderat": "omni-moderation-latest",
     "vid": "vidA-2",
     "bodies": "vidA-2",
     "chat": "famG-2.5-flash",

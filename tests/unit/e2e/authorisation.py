@@ -26,6 +26,7 @@ from umg_grpc.v1 import pb
 TEXT, MESSAGES, NATIVE = "famO-5", "famC-sonnet-4-5", "famG-2.5-pro"
 VIDEO, VIDEO_D = "clips-1", "clips-d"
 EMBEDDING, NATIVE_EMBEDDING, RERANK = "text-embedding-3-small", "text-embedding-004", "rerank-v1"
+MODERATION = "omni-moderation-latest"
 IMAGE, EDITED = "imgA-3-0-t2i-250415", "imgC-1"
 CONFIG = f"""
 channels:
@@ -33,7 +34,8 @@ channels:
     protocols: [sandbox]
     pace: 0
     models:
-      [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}, {IMAGE}, {EDITED}, {VIDEO}, {VIDEO_D}]
+      [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}, {MODERATION}, {IMAGE}, {EDITED},
+       {VIDEO}, {VIDEO_D}]
 models:
   {VIDEO}: {{capabilities: {{operations: [videos]}}}}
   {VIDEO_D}: {{family: vidD, capabilities: {{operations: [videos]}}}}
@@ -63,6 +65,7 @@ BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "cohere_embed": (EMBEDDING, {"model": EMBEDDING, "texts": ["Hi"], "input_type": "search_query"}),
     "rerank": (RERANK, RANKED),
     "rerank_v2": (RERANK, RANKED),
+    "moderations": (MODERATION, {"model": MODERATION, "input": "Hi"}),
     "images": (IMAGE, {"model": IMAGE, "prompt": "Hi", "size": "720x1280"}),
     "image_edits": (EDITED, {"model": EDITED, "prompt": "Hi", "image": PICTURE}),
     "image_variations": (EDITED, {"model": EDITED, "image": PICTURE}),
@@ -92,6 +95,7 @@ REQUESTS: Mapping[str, Message] = {
     "CountTokens": pb.CountTokensRequest(request=GENERATE),
     "Embed": pb.EmbedRequest(model=EMBEDDING, inputs=[pb.EmbeddingInput(text="Hi")]),
     "Rerank": pb.RerankRequest(model=RERANK, query="Hi", documents=[pb.RerankDocument(text="Hi")]),
+    "Moderate": pb.ModerateRequest(model=MODERATION, inputs=[pb.ModerationInput(parts=[pb.ModerationPart(text="Hi")])]),
     "GenerateImage": MAKE_IMAGE,
     "StreamGenerateImage": pb.StreamGenerateImageRequest(request=MAKE_IMAGE),
     "CreateVideoTask": pb.CreateVideoTaskRequest(model=VIDEO, parameters=pb.VideoParameters(prompt="Hi")),

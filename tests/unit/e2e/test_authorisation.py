@@ -77,6 +77,7 @@ MODEL_SHAPES = {
 SERVICES = {
     "umg.v1.GenerationService": {"generate"},
     "umg.v1.EmbeddingService": {"embed"},
+    "umg.v1.ModerationService": {"moderate"},
     "umg.v1.RerankService": {"rerank"},
     "umg.v1.ModelService": {"models"},
     "umg.v1.ImageService": {"images"},

@@ -37,7 +37,7 @@ STREAMS = {"chat", "responses", "messages", "images", "image_edits"}
 FREE_METHODS = {"CountTokens", "RemixVideoTask"}
 MODELS = sorted({model for model, _ in BODIES.values() if model})
 NATIVE_MODELS = {"famG-2.5-pro", "text-embedding-004"}
-PROTOCOLS = "chat, responses, messages, embeddings, rerank, umg_images"
+PROTOCOLS = "chat, responses, messages, embeddings, rerank, moderations, umg_images"
 VIDEO_MODELS = {"clips-1", "clips-d"}
 
 
@@ -98,7 +98,7 @@ ROUTES = [route for route in KEYED_ROUTES if route.shape in CHARGED]
 WAYS = [
     *(by_route(route, stream=False) for route in ROUTES),
     *(by_route(route, stream=True) for route in ROUTES if route.format in STREAMS),
-    *(by_method(name) for name in ("Generate", "StreamGenerate", "Embed", "Rerank")),
+    *(by_method(name) for name in ("Generate", "StreamGenerate", "Embed", "Rerank", "Moderate")),
     *(by_method(name) for name in ("GenerateImage", "StreamGenerateImage", "CreateVideoTask")),
 ]
 
@@ -173,7 +173,7 @@ async def test_a_remix_is_charged_from_the_budget_of_its_key(tmp_path: Path) -> 
 
 
 def _is_charged(method: str) -> bool:
-    words = ("Generate", "Embed", "Rerank", "CreateVideo", "CountTokens", "Remix")
+    words = ("Generate", "Embed", "Rerank", "Moderate", "CreateVideo", "CountTokens", "Remix")
     return any(word in method.rpartition(".")[2] for word in words)
 
 

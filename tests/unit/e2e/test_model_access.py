@@ -34,6 +34,7 @@ CALLS = [
     Call("native embeddings", "/v1beta/models/{model}:embedContent", {"content": {"parts": [{"text": "Hi"}]}}),
     Call("rerank", "/v1/rerank", {"model": "{model}", "query": "Hi", "documents": ["a"]}),
     Call("rerank v2", "/v2/rerank", {"model": "{model}", "query": "Hi", "documents": ["a"]}),
+    Call("moderations", "/v1/moderations", {"model": "{model}", "input": "Hi"}),
     Call("a model", "/v1/models/{model}"),
     Call("a native model", "/v1beta/models/{model}"),
 ]

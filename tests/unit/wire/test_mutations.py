@@ -11,16 +11,18 @@ from tests.unit.wire.mutations import mutated, mutated_stream
 from tests.unit.wire.streams import decoder_of, encoded
 from tests.unit.wire.test_golden import CASES, STREAMED, Case
 from umg_grpc.base.errors import UmgError
+from umg_grpc.operations import UNARY as OPERATIONS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
+from umg_grpc.wire.moderations import FORMATS as MODERATION_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.text_format import TextFormat
 from umg_grpc.wire.unary_format import UnaryFormat
 
 ROUNDS = 25
-UNARY = {**EMBEDDING_FORMATS, **RERANK_FORMATS}
+UNARY = {**EMBEDDING_FORMATS, **RERANK_FORMATS, **MODERATION_FORMATS}
 PART = b'{"content":{"parts":[{"text":"a"}]},"taskType":"RETRIEVAL_QUERY","title":"t","outputDimensionality":3}'
 REQUESTS: dict[str, tuple[bytes, ...]] = {
     "embeddings": (
@@ -31,6 +33,10 @@ REQUESTS: dict[str, tuple[bytes, ...]] = {
     "native_embeddings": (b'{"requests":[%b]}' % PART.replace(b"{", b'{"model":"models/m",', 1),),
     "rerank": (b'{"model":"m","query":"q","documents":["a",{"text":"b","x":1}],"top_n":1,"rank_fields":["text"]}',),
     "rerank_v2": (b'{"model":"m","query":"q","documents":["a","b"],"top_n":1,"max_tokens_per_doc":3}',),
+    "moderations": (
+        b'{"model":"m","input":["a","b"]}',
+        b'{"input":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"https://a.test/a.png"}}]}',
+    ),
 }
 RANKED = b'{"id":"x","results":[{"index":0,"relevance_score":0.9,"document":{"text":"a"}}],"meta":{"billed_units":{"search_units":1}}}'
 RESPONSES: dict[str, bytes] = {
@@ -39,6 +45,7 @@ RESPONSES: dict[str, bytes] = {
     "native_embeddings": b'{"embeddings":[{"values":[0.1,0.2,0.3]},{"values":[0.1,0.2,0.3]}]}',
     "rerank": RANKED,
     "rerank_v2": RANKED,
+    "moderations": b'{"id":"x","model":"m","results":[{"flagged":true,"categories":{"a":true},"category_scores":{"a":0.5},"category_applied_input_types":{"a":["text"]}},{"categories":{"a":false}}],"usage":{"prompt_tokens":1}}',
 }
 ERRORS = (
     b'{"error":{"message":"m","type":"t","param":"p","code":"c","innererror":{"code":"x"}}}',
@@ -101,14 +108,14 @@ def read(
 
 
 @pytest.mark.parametrize("name", UNARY)
-def test_mutated_embeddings_and_rankings_are_decoded_or_refused(name: str) -> None:
+def test_mutated_bodies_of_unary_formats_are_decoded_or_refused(name: str) -> None:
     random = Random(name)
     codec: UnaryFormat = UNARY[name]  # type: ignore[type-arg]
     request = codec.decode_request(REQUESTS[name][0], {}).canonical
     for _ in range(ROUNDS * 10):
         decoded = tried(codec.decode_request, mutated(random.choice(REQUESTS[name]), random), {})
         if decoded is not None:
-            for other in (EMBEDDING_FORMATS if name in EMBEDDING_FORMATS else RERANK_FORMATS).values():
+            for other in next(row.provider_formats for row in OPERATIONS.values() if name in row.faces).values():
                 tried(other.encode_request, decoded.canonical, "m")
         body = mutated(RESPONSES[name], random)
         tried(codec.decode_response, body, request, True)

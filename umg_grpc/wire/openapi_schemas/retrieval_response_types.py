@@ -69,9 +69,9 @@ class OllamaEmbeddings(Struct, kw_only=True):
 
     model: str
     embeddings: list[list[float]]
-    total_duration: Count
-    load_duration: Count
-    prompt_eval_count: Count
+    total_duration: Count | None = None
+    load_duration: Count | None = None
+    prompt_eval_count: Count | None = None
 
 
 class OllamaEmbedding(Struct, kw_only=True):
