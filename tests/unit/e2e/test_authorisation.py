@@ -33,6 +33,7 @@ from umg_grpc.access.api_keys import Keys
 from umg_grpc.access.permissions import ADMIN, OPERATIONS
 from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.formats import unary_operation
+from umg_grpc.operations.moderate import MODERATION
 from umg_grpc.operations.rerank import RERANKING
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -67,7 +68,7 @@ SHAPES: Mapping[Shape, str] = {
     Shape.LIST_CHANNELS: ADMIN,
 }
 """Scope that a key needs for the routes of a shape."""
-UNARY_SCOPES = {EMBEDDING: "embed", RERANKING: "rerank"}
+UNARY_SCOPES = {EMBEDDING: "embed", RERANKING: "rerank", MODERATION: "moderate"}
 """Scope that a key needs for the routes of an operation of `Shape.UNARY`."""
 MODEL_SHAPES = {
     *(Shape.GENERATE, Shape.COMPACT, Shape.COUNT_TOKENS, Shape.UNARY, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO),
