@@ -1,10 +1,12 @@
 """Guards of a gateway: tool calls, reasoning, stored responses, threads, the cache, fallbacks, keys, reloads, records."""
 
 import json
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import aiohttp
@@ -62,7 +64,7 @@ def responding(text: str, size: int = 5) -> Provider:
 def config(url: str, guards: str, more: str = "") -> str:
     return (
         f"unpriced: free\nchannels:\n  - {{name: main, protocols: [chat], base_url: '{url}', api_key: k, models: [m]}}\n"
-        f"{more}guards:\n{guards}"
+        f"{more}" + (f"guards:\n{guards}" if guards else "")
     )
 
 
@@ -313,3 +315,65 @@ async def test_guards_are_for_the_keys_of_their_patterns(tmp_path: Path) -> None
                 authorization=f"Bearer {key}",
             )
             assert here.provider.requests[-1]["messages"][0]["content"] == sent
+
+
+def functions_of_guards(frames: list[str]) -> set[str]:
+    """Return the names of the functions of guards among those that were called."""
+    return {Path(each).name for each in frames if "/guardrails/" in each or each.endswith("_guards")}
+
+
+@contextmanager
+def profiled() -> Iterator[list[str]]:
+    """Note the file and name of each function of the gateway that is called in this thread."""
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and "/umg_grpc/" in frame.f_code.co_filename:
+            called.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
+
+    sys.setprofile(note)
+    try:
+        yield called
+    finally:
+        sys.setprofile(None)
+
+
+OTHERS = "  - {name: s, kind: patterns, sets: [secrets], models: [other]}\n"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_without_guards_runs_no_function_of_them(stream: bool, tmp_path: Path) -> None:
+    found = []
+    for number, guards in enumerate(("", OTHERS)):
+        async with gateway(tmp_path / str(number), responding("ok"), guards) as here:
+            await here.chat(stream=stream)  # finds the access of the key to the model
+            with profiled() as called:
+                await here.chat(stream=stream)
+            found.append(functions_of_guards(called))
+    assert found == [set(), {"base_pipeline.py:_run_request_guards"}]
+
+
+async def test_each_choice_of_a_stream_is_checked_for_itself(tmp_path: Path) -> None:
+    texts = (f"one {SECRET} end", f"two {SECRET}. End")
+    provider = responding("")
+
+    async def respond(request: web.Request) -> web.StreamResponse:
+        head = {"id": "c1", "created": 1, "model": "m", "object": "chat.completion.chunk"}
+        pieces = [(at, text[place : place + 3]) for place in range(0, 40, 3) for at, text in enumerate(texts)]
+        choices: list[Json] = [
+            {"index": at, "delta": {"content": piece}, "finish_reason": None} for at, piece in pieces
+        ]
+        choices += [{"index": at, "delta": {}, "finish_reason": "stop"} for at in range(2)]
+        chunks = [*({**head, "choices": [choice]} for choice in choices), {**head, "choices": [], "usage": USAGE}]
+        text = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+        return web.Response(text=text, content_type="text/event-stream")
+
+    provider.respond = respond  # type: ignore[method-assign]
+    async with gateway(tmp_path, provider) as here:
+        stream = await here.chat(stream=True, n=2)
+    chunks = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: {")]
+    choices = [choice for chunk in chunks for choice in chunk["choices"]]
+    for at, text in enumerate(texts):
+        parts = [choice["delta"].get("content") or "" for choice in choices if choice["index"] == at]
+        assert "".join(parts) == text.replace(SECRET, MASKED)
+    assert [choice["index"] for choice in choices if choice["finish_reason"]] == [0, 1]

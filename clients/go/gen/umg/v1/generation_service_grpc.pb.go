@@ -38,7 +38,7 @@ const (
 // Every call fails with UNAUTHENTICATED without credentials, INVALID_ARGUMENT on a malformed request, NOT_FOUND on a
 // model that is unknown or that the key may not use (the error is the same for both), RESOURCE_EXHAUSTED over a limit,
 // UNAVAILABLE when the provider fails and DEADLINE_EXCEEDED when it is too slow. Initial metadata: `x-request-id`,
-// `x-umg-dropped`; on an exhausted limit the status details carry `google.rpc.RetryInfo`.
+// `x-umg-dropped`, `x-umg-guards`; on an exhausted limit the status details carry `google.rpc.RetryInfo`.
 type GenerationServiceClient interface {
 	// Generates an answer and returns it as a whole.
 	Generate(ctx context.Context, in *GenerateRequest, opts ...grpc.CallOption) (*GenerateResponse, error)
@@ -158,7 +158,7 @@ func (c *generationServiceClient) ListInputItems(ctx context.Context, in *ListIn
 // Every call fails with UNAUTHENTICATED without credentials, INVALID_ARGUMENT on a malformed request, NOT_FOUND on a
 // model that is unknown or that the key may not use (the error is the same for both), RESOURCE_EXHAUSTED over a limit,
 // UNAVAILABLE when the provider fails and DEADLINE_EXCEEDED when it is too slow. Initial metadata: `x-request-id`,
-// `x-umg-dropped`; on an exhausted limit the status details carry `google.rpc.RetryInfo`.
+// `x-umg-dropped`, `x-umg-guards`; on an exhausted limit the status details carry `google.rpc.RetryInfo`.
 type GenerationServiceServer interface {
 	// Generates an answer and returns it as a whole.
 	Generate(context.Context, *GenerateRequest) (*GenerateResponse, error)
