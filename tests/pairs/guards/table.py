@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tests.proofs.soak import questions
 from tests.proofs.soak.callers import CallResult, Outcome
-from tests.proofs.soak.questions import EMBED, GENERATE, GRPC, HTTP, RERANK, TEXT, Question
+from tests.proofs.soak.questions import EMBED, GENERATE, GRPC, HTTP, IMAGE_BYTES, RERANK, TEXT, Question
 from tests.support.guards import AWAY, HIDDEN, MASK, PASS, REFUSE, SECRET, SLOW, GuardServers
 from tests.support.providers.faulty import right_answers
 
@@ -23,6 +23,7 @@ OTHER_QUESTIONS = (
     *(Question(HTTP, name) for name in ("embeddings", "native_embeddings", "rerank")),
     *(Question(GRPC, name) for name in (EMBED, RERANK)),
 )
+IMAGE_QUESTIONS = tuple(Question(GRPC, IMAGE_BYTES, stream) for stream in (False, True))
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,8 @@ class Cell:
             return questions.right(self.question, HIDDEN)
         if self.question.is_text:
             return right_answers.text(f"nonce-{masked}" if behaviour.phase == RESPONSE else "")
+        if self.question.format == IMAGE_BYTES:  # the provider recognizes no masked nonce
+            return questions.right(self.question, HIDDEN).replace(f"nonce-{HIDDEN}", "")
         return questions.right(self.question, masked)
 
     @property

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import aiohttp
+import grpc
 import pytest
 from aiohttp import web
 
@@ -318,7 +319,7 @@ async def test_guards_are_for_the_keys_of_their_patterns(tmp_path: Path) -> None
 
 
 def functions_of_guards(frames: list[str]) -> set[str]:
-    """Return the names of the functions of guards among those that were called."""
+    """Return the names of the called functions of guards."""
     return {Path(each).name for each in frames if "/guardrails/" in each or each.endswith("_guards")}
 
 
@@ -377,3 +378,66 @@ async def test_each_choice_of_a_stream_is_checked_for_itself(tmp_path: Path) -> 
         parts = [choice["delta"].get("content") or "" for choice in choices if choice["index"] == at]
         assert "".join(parts) == text.replace(SECRET, MASKED)
     assert [choice["index"] for choice in choices if choice["finish_reason"]] == [0, 1]
+
+
+class Rewriter(rpc.GuardServiceServicer):
+    """Guard that replaces whole messages, or responds in a way that no guard may."""
+
+    faults = False
+
+    async def Check(self, request: pb.CheckRequest, context: object) -> pb.CheckResponse:
+        replace = pb.GuardReplace(content=request.content)
+        kind = request.content.WhichOneof("message")
+        if self.faults and kind == "generate_response":
+            replace.content.image_response.SetInParent()
+        elif self.faults:
+            return pb.CheckResponse(replace=pb.GuardReplace(texts=[pb.TextReplacement(path="messages[9]", text="a")]))
+        elif kind == "generate_request":
+            replace.content.generate_request.model = "another"
+            replace.content.generate_request.instructions.add(text=pb.TextPart(text="Be kind."))
+        else:
+            replace.content.generate_response.candidates[0].message.parts[0].text.text = "rewritten"
+        return pb.CheckResponse(replace=replace)
+
+
+@asynccontextmanager
+async def rewriter() -> AsyncGenerator[tuple[Rewriter, str], None]:
+    """Serve the guard. Yield it and its address."""
+    made, server = Rewriter(), grpc.aio.server()
+    rpc.add_GuardServiceServicer_to_server(made, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        yield made, f"127.0.0.1:{port}"
+    finally:
+        await server.stop(None)
+
+
+async def test_a_guard_may_replace_whole_messages(tmp_path: Path) -> None:
+    async with rewriter() as (_, target):
+        guards = f"  - {{name: whole, kind: grpc, target: '{target}', content: true}}\n"
+        async with gateway(tmp_path, responding("as it came"), guards) as here:
+            whole = await here.chat("hello", vendor_member=1)
+            [sent] = here.provider.requests
+    assert whole["choices"][0]["message"]["content"] == "rewritten"
+    assert sent["messages"] == [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hello"}]
+    assert (sent["model"], sent["vendor_member"]) == ("m", 1)
+
+
+@pytest.mark.parametrize(("phase", "expected"), [("request", 0), ("response", 1)])
+async def test_a_replacement_that_does_not_fit_is_a_failure_of_the_guard(
+    phase: str, expected: int, tmp_path: Path
+) -> None:
+    async with rewriter() as (guard, target):
+        guard.faults = True
+        row = f"name: whole, kind: grpc, target: '{target}', content: true, on: [{phase}]"
+        async with gateway(tmp_path, responding("ok"), f"  - {{{row}}}\n") as here:
+            body = {"messages": [{"role": "user", "content": "hello"}]}
+            status, headers, got = await here.post("/v1/chat/completions", body)
+            assert (status, headers["x-umg-guards"]) == (503, f"{phase}:whole=failed-closed"), got
+            assert len(here.provider.requests) == expected
+            opened = config(here.url, f"  - {{{row}, on_failure: open}}\n")
+            here.running.service.reload(parse(opened, "test.yaml", {}))
+            status, headers, got = await here.post("/v1/chat/completions", body)
+    assert (status, headers["x-umg-guards"]) == (200, f"{phase}:whole=failed-open")
+    assert got["choices"][0]["message"]["content"] == "ok"

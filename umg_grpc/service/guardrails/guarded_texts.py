@@ -132,7 +132,7 @@ def _fields(descriptor: Descriptor) -> tuple[_Field, ...]:
 
 def _kind(field: FieldDescriptor) -> str | None:
     if field.message_type is not None:
-        return NESTED if _has_texts(field.message_type, frozenset()) else None
+        return NESTED if has_texts(field.message_type) else None
     if not field.GetOptions().Extensions[pb.guarded_text]:
         return None
     if field.type == FieldDescriptor.TYPE_BYTES:
@@ -140,7 +140,7 @@ def _kind(field: FieldDescriptor) -> str | None:
     return JSON if field.name == "json" or field.name.endswith("_json") else PLAIN
 
 
-def _has_texts(descriptor: Descriptor, seen: frozenset[Descriptor]) -> bool:
+def has_texts(descriptor: Descriptor, seen: frozenset[Descriptor] = frozenset()) -> bool:
     """Return whether a message, or one in it, has a guarded text. `seen`: messages around it."""
     if descriptor in seen:
         return False
@@ -148,6 +148,6 @@ def _has_texts(descriptor: Descriptor, seen: frozenset[Descriptor]) -> bool:
     return any(
         field.GetOptions().Extensions[pb.guarded_text]
         if field.message_type is None
-        else _has_texts(field.message_type, inner)
+        else has_texts(field.message_type, inner)
         for field in descriptor.fields
     )
