@@ -12,7 +12,7 @@ from http_facade.dispatcher import Dispatcher
 from http_facade.exchange.settings import Settings
 from http_facade.handlers.route_handlers import MakeHandler, handler
 from http_facade.routes import ROUTES, Route
-from http_facade.server.connections import Connections
+from http_facade.server.connections import OpenConnections
 from http_facade.server.listener import Listener
 from http_facade.server.malformed_requests import HttpProtocol
 
@@ -56,7 +56,7 @@ class Runner(web.ServerRunner):
         seconds = app.settings.drain_seconds / 2
         super().__init__(web.Server(app.dispatcher.answer, handler_cancellation=True), shutdown_timeout=seconds)
         self._listener: Listener | None = None
-        self._connections: Connections | None = None
+        self._connections: OpenConnections | None = None
 
     async def listen(self, host: str, port: int, *, tls: Callable[[], ssl.SSLContext] | None = None) -> int:
         """Listen on an address until `cleanup`, and accept connections. Return the port, which the system selects for
@@ -79,7 +79,7 @@ class Runner(web.ServerRunner):
         cannot be bound.
         """
         if self._listener is None:
-            self._connections = Connections(self._make_protocol, self._settings)
+            self._connections = OpenConnections(self._make_protocol, self._settings)
             self._listener = Listener(self._connections, self._connections.accept_limit, tls)
         return await self._listener.bind(host, port, share_port=share_port)
 

@@ -11,20 +11,20 @@ from aiohttp import HttpVersion11, hdrs, web
 from http_facade.connect.connect_protocol import CONNECT
 from http_facade.connect.grpc_web import GRPC_WEB, is_grpc_web
 from http_facade.exchange import credentials
-from http_facade.exchange.cors import Cors
+from http_facade.exchange.cors import CorsRules
 from http_facade.exchange.error_responses import error_response
 from http_facade.exchange.grpc_calls import check_key, response_headers
 from http_facade.exchange.handler_failures import explain, log
-from http_facade.exchange.http_exchange import EXCHANGE, REQUEST_ID_HEADER, Exchange
+from http_facade.exchange.http_exchange import EXCHANGE, REQUEST_ID_HEADER, HttpExchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.request_bodies import declared_bytes
 from http_facade.exchange.request_headers import check_headers
 from http_facade.exchange.response_head import SentResponse, begin_response
 from http_facade.exchange.settings import Settings
 from http_facade.handlers.route_handlers import MakeHandler, handler
-from http_facade.path_router import Router
+from http_facade.path_router import PathRouter
 from http_facade.routes import Route, error_format
-from http_facade.server.connections import Connection
+from http_facade.server.connections import ServerConnection
 from umg_grpc.base.errors import UmgError, overloaded
 from umg_grpc.base.memory_reservation import MEMORY, CallMemory
 from umg_grpc.base.request_ids import request_id_of
@@ -54,9 +54,9 @@ class Dispatcher:
         `make_handler` creates the handler of a route from the route, the channel and the settings.
         """
         self._settings = settings
-        self._cors = Cors(settings.cors_origins)
+        self._cors = CorsRules(settings.cors_origins)
         self._models = rpc.ModelServiceStub(channel)
-        self._router = Router(rows, lambda row: make_handler(row, channel, settings))
+        self._router = PathRouter(rows, lambda row: make_handler(row, channel, settings))
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, and write its access log line unless the service logs the call.
@@ -67,10 +67,10 @@ class Dispatcher:
         status = CLIENT_CLOSED_REQUEST  # logged if the handler is cancelled because the caller disconnected
         if (transport := request.transport) is None:
             return web.Response(status=status)  # the client disconnected and reads no response
-        if not isinstance(connection := transport.get_protocol(), Connection):
+        if not isinstance(connection := transport.get_protocol(), ServerConnection):
             raise TypeError("only connections of `Runner.listen` are served: no other has limits")
         request_id = request_id_of(request.headers.get(REQUEST_ID_HEADER))
-        exchange = connection.exchange = Exchange(request, connection, request_id, connection.body)
+        exchange = connection.exchange = HttpExchange(request, connection, request_id, connection.body)
         connection.body = None
         MEMORY.set(memory := CallMemory())
         route: Route | None = None
@@ -109,7 +109,7 @@ class Dispatcher:
             if not exchange.rejected and not (exchange.is_called and self._settings.calls_are_logged):
                 self._log(exchange, route, status)
 
-    async def _key_failure(self, failure: Exception, exchange: Exchange, route: Route | None) -> Exception | None:
+    async def _key_failure(self, failure: Exception, exchange: HttpExchange, route: Route | None) -> Exception | None:
         """Return the error of the caller's API key, which is reported before an invalid query or header; None if it is
         valid, was checked before, or is not needed.
         """
@@ -123,7 +123,7 @@ class Dispatcher:
             return error.with_traceback(None)
         return None
 
-    def _begin_special(self, exchange: Exchange, route: Route | None) -> web.Response | None:
+    def _begin_special(self, exchange: HttpExchange, route: Route | None) -> web.Response | None:
         """Apply the rules for connections beyond the limit, `Expect: 100-continue`, and cross-origin requests, before
         the handler.
 
@@ -142,7 +142,7 @@ class Dispatcher:
         exchange.cors = self._cors
         return self._cors.preflight(request)
 
-    def _log(self, exchange: Exchange, route: Route | None, status: int) -> None:
+    def _log(self, exchange: HttpExchange, route: Route | None, status: int) -> None:
         """Write the access log line of a request that the service has not logged. `route`: None for an unknown path."""
         trace = exchange.trace_context
         write = log.debug if route is not None and route.is_probe else log.info
@@ -180,7 +180,7 @@ class Dispatcher:
             transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-async def _send(exchange: Exchange, answer: web.StreamResponse) -> None:
+async def _send(exchange: HttpExchange, answer: web.StreamResponse) -> None:
     """Send the rest of a response, and wait until the client has read nearly all of it or is disconnected.
 
     The call keeps its slot of the load shedder until then, which limits the number of unread responses in memory.
@@ -192,7 +192,7 @@ async def _send(exchange: Exchange, answer: web.StreamResponse) -> None:
         await answer.write_eof()
 
 
-def _make_error_response(failure: Exception, exchange: Exchange, route: Route | None) -> web.Response:
+def _make_error_response(failure: Exception, exchange: HttpExchange, route: Route | None) -> web.Response:
     request = exchange.request
     if isinstance(failure, ConnectionError) and (request.transport is None or request.transport.is_closing()):
         return web.Response(status=CLIENT_CLOSED_REQUEST)  # the client disconnected and reads no response

@@ -24,7 +24,7 @@ class Match(NamedTuple):
     """Values of the parameters of the path, by their names."""
 
 
-class Router:
+class PathRouter:
     """Finder of the route of a request in a table of routes.
 
     The handler of a route is created at the first request of the route, since most processes serve few of the routes.

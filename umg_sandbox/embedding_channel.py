@@ -21,7 +21,7 @@ from umg_grpc.upstream.local.wordllama.text_length_limits import SLOW_BYTES, che
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_sandbox.simulated_faults import Deadlines, raise_in_unary_call
+from umg_sandbox.simulated_faults import SimulatedDeadlines, raise_in_unary_call
 
 if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors
@@ -57,7 +57,7 @@ class SandboxEmbedding:
         self.engine = engine
         self._lengths = lengths
         self.count = count or TokenCounter(tokenizer=EMBEDDING_TOKENIZER).count_unsplit
-        self.deadlines = Deadlines(first_byte_seconds, total_seconds)
+        self.deadlines = SimulatedDeadlines(first_byte_seconds, total_seconds)
 
     def is_slow(self, size: int) -> bool:
         return size >= SLOW_BYTES

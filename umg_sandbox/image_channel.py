@@ -31,7 +31,7 @@ from umg_sandbox import image_drawing, simulated_faults
 from umg_sandbox.image_drawing import FORMATS, Drawing
 from umg_sandbox.image_usage import usage_of
 from umg_sandbox.input_images import InputImage
-from umg_sandbox.simulated_faults import Deadlines
+from umg_sandbox.simulated_faults import SimulatedDeadlines
 
 CONCURRENT_DRAWINGS = 2
 """Maximum number of images that a channel draws at once; each takes up to a second of CPU and about 100 MB."""
@@ -61,7 +61,7 @@ class SandboxImages:
         `total_seconds`: time limits of a call, of which the mark `[[slow]]` exceeds the first.
         """
         self.budget = budget
-        self.deadlines = Deadlines(first_byte_seconds, total_seconds)
+        self.deadlines = SimulatedDeadlines(first_byte_seconds, total_seconds)
         self.slots = asyncio.Semaphore(CONCURRENT_DRAWINGS)
 
     def is_slow(self, size: int) -> bool:

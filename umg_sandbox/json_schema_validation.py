@@ -13,10 +13,10 @@ from referencing import Registry
 from umg_grpc.wire.core.json import echo
 from umg_sandbox.regular_expressions import compiled, matches
 from umg_sandbox.schema_reader import CHOICES, Schema, key, members
-from umg_sandbox.schema_work_budget import MAX_NESTED, STEP_SIZE, Budget
+from umg_sandbox.schema_work_budget import MAX_NESTED, STEP_SIZE, WorkBudget
 from umg_sandbox.string_formats import FORMATS
 
-_BUDGET: ContextVar[Budget] = ContextVar("budget of the validation")
+_BUDGET: ContextVar[WorkBudget] = ContextVar("budget of the validation")
 
 Errors = Iterator[ValidationError]
 
@@ -33,7 +33,7 @@ Check = Callable[[Validator, object, object, Schema], Iterable[ValidationError] 
 """Function of a keyword: (validator, value of the keyword, instance, schema) -> errors."""
 
 
-def unfit(value: object, schema: Schema, budget: Budget) -> str:
+def unfit(value: object, schema: Schema, budget: WorkBudget) -> str:
     """Return the path of a keyword that the value violates, in backticks; "" for a valid value. `format` is not
     checked, as it is an annotation. Raise Exhausted at the end of the budget, and RecursionError for deep nesting.
     """

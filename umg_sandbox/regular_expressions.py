@@ -11,7 +11,7 @@ from typing import Protocol
 
 import re2
 
-from umg_sandbox.schema_work_budget import Budget
+from umg_sandbox.schema_work_budget import WorkBudget
 
 MAX_PATTERN = 5_000
 """Maximum characters of a pattern."""
@@ -74,7 +74,7 @@ def _compile(pattern: str) -> Expression | str:
     options.max_mem, options.log_errors, options.never_capture = MAX_MEMORY, False, True
     try:
         expression: Expression = re2.compile(_CODE.sub(_with_code_in_braces, pattern), options)
-    except re2.error as error:
+    except re2.error:
         reason = error.args[0]
         return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
     return expression
@@ -85,7 +85,7 @@ def _repeats_too_often(pattern: str) -> bool:
     return any(len(count) > 4 or int(count or 0) > MAX_REPEAT for count in counts)
 
 
-def matches(pattern: str, text: str, budget: Budget) -> bool:
+def matches(pattern: str, text: str, budget: WorkBudget) -> bool:
     """Return whether the pattern is supported and matches any part of the text. Raise Exhausted if the budget has no
     steps left.
     """

@@ -8,7 +8,7 @@ from umg_grpc.upstream.local.wordllama.text_length_limits import SLOW_BYTES
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_sandbox.simulated_faults import Deadlines, raise_in_unary_call
+from umg_sandbox.simulated_faults import SimulatedDeadlines, raise_in_unary_call
 
 
 class SandboxRerank:
@@ -20,7 +20,7 @@ class SandboxRerank:
         """Create the reranking of a channel. `first_byte_seconds`, `total_seconds`: time limits of a call, of which
         the mark `[[slow]]` exceeds the first.
         """
-        self.deadlines = Deadlines(first_byte_seconds, total_seconds)
+        self.deadlines = SimulatedDeadlines(first_byte_seconds, total_seconds)
         self._local = LocalRerank(engine, total_seconds=total_seconds)
 
     def is_slow(self, size: int) -> bool:

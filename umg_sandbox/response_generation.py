@@ -15,10 +15,10 @@ from umg_sandbox.output_truncation import cut_at_stop, pieces, truncate
 from umg_sandbox.prompt_reader import Count, Prompt, first_words, numbered
 from umg_sandbox.prompt_words import Words, digest
 from umg_sandbox.schema_value_generation import REQUEST_STEPS, instance, json_of
-from umg_sandbox.schema_work_budget import Budget
+from umg_sandbox.schema_work_budget import WorkBudget
 from umg_sandbox.simulated_reasoning import reasoning_part, reasoning_plan, reasoning_text, signed
 from umg_sandbox.simulated_tool_calls import call_part, called_tools, read_schema, searches, tool_words
-from umg_sandbox.simulated_web_search import Page, find_pages, search_parts
+from umg_sandbox.simulated_web_search import ResultPage, find_pages, search_parts
 
 QUOTED = 600
 """Maximum characters of the question that an answer quotes."""
@@ -55,7 +55,7 @@ class _Text:
     text: str = ""
     citations: list[pb.Citation] = field(default_factory=list)
 
-    def append(self, sentence: str, page: Page | None = None, between: str = " ") -> None:
+    def append(self, sentence: str, page: ResultPage | None = None, between: str = " ") -> None:
         if self.text:
             self.text += between
         start = len(self.text)
@@ -79,7 +79,7 @@ def make_response(request: pb.GenerateRequest, model: str, prompt: Prompt, count
         draft.response.block_reason = "SAFETY"
         draft.response.prompt_safety_ratings.append(RATING)
         return draft
-    budget = Budget(REQUEST_STEPS)
+    budget = WorkBudget(REQUEST_STEPS)
     for index in range(request.candidate_count or 1):
         _Candidate(request, model, prompt, count, draft, index, budget).make()
     return draft
@@ -95,7 +95,7 @@ class _Candidate:
     count: Count
     draft: Draft
     index: int
-    budget: Budget
+    budget: WorkBudget
     """Remaining work for the JSON values of all candidates."""
 
     def __post_init__(self) -> None:
@@ -175,7 +175,7 @@ class _Candidate:
         self._candidate.finish_reason = pb.FINISH_REASON_TOOL_CALLS if calls else pb.FINISH_REASON_LENGTH
 
     def _add_text(self) -> None:
-        request, pages = self.request, list[Page]()
+        request, pages = self.request, list[ResultPage]()
         if searches(request):
             pages = find_pages(request, self._words)
             self._parts.extend(search_parts(request, self.prompt, pages))
@@ -232,7 +232,7 @@ class _Candidate:
 
     # --- text
 
-    def _text(self, pages: list[Page]) -> _Text:
+    def _text(self, pages: list[ResultPage]) -> _Text:
         match self.request.response_format.WhichOneof("kind"):
             case "json":
                 return self._structured(json_of(self._object()), pages)
@@ -246,7 +246,7 @@ class _Candidate:
             case unhandled:
                 assert_never(unhandled)
 
-    def _structured(self, text: str, pages: list[Page]) -> _Text:
+    def _structured(self, text: str, pages: list[ResultPage]) -> _Text:
         return _Text(text, [page.citation(0, len(text)) for page in pages])
 
     def _instance(self, described: pb.JsonSchemaFormat) -> object:
@@ -266,7 +266,7 @@ class _Candidate:
             made["seen"] = [description.words for description in self.prompt.media_descriptions[:SEEN]]
         return made
 
-    def _prose(self, pages: list[Page]) -> _Text:
+    def _prose(self, pages: list[ResultPage]) -> _Text:
         prompt, answer = self.prompt, _Text()
         answer.append(f"This is a simulated answer: the sandbox plays {self.model}, and no model was asked.")
         if (self.request.candidate_count or 1) > 1:

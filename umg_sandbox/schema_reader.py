@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, field
 
 from umg_grpc.wire.core.json import convert, echo, invalid
 from umg_sandbox.regular_expressions import MAX_PATTERN, MAX_PATTERNS, matches, problem
-from umg_sandbox.schema_work_budget import Budget
+from umg_sandbox.schema_work_budget import WorkBudget
 
 MAX_LEVELS = 100
 """Maximum depth of nested schemas."""
@@ -108,13 +108,13 @@ class Keywords(msgspec.Struct, rename="camel", kw_only=True):
         """Allowed JSON types; an empty list for any type."""
         return self.type if isinstance(self.type, list) else [self.type] if self.type else []
 
-    def of_pattern(self, name: str, budget: Budget) -> list[Schema]:
+    def of_pattern(self, name: str, budget: WorkBudget) -> list[Schema]:
         """Return the schemas in `patternProperties` that apply to the property `name`. Raise Exhausted if the budget
         has no steps left.
         """
         return [inner for pattern, inner in self.pattern_properties.items() if matches(pattern, name, budget)]
 
-    def of_property(self, name: str, budget: Budget) -> list[Schema]:
+    def of_property(self, name: str, budget: WorkBudget) -> list[Schema]:
         """Return all schemas that apply to the value of the property `name`. Raise Exhausted if the budget has no
         steps left.
         """
@@ -158,10 +158,10 @@ def key(value: object) -> object:
     return isinstance(value, bool), value
 
 
-class Document:
+class SchemaDocument:
     """JSON schema of a caller with all schemas inside it, whose references are resolved."""
 
-    def __init__(self, raw: object, field: str, budget: Budget) -> None:
+    def __init__(self, raw: object, field: str, budget: WorkBudget) -> None:
         """Read a schema. `raw`: decoded JSON; `field`: its path in the request. Raise UmgError(INVALID_FIELD) with
         the path of a malformed keyword, and Exhausted if the budget has no steps left.
         """

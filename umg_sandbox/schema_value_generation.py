@@ -16,8 +16,8 @@ from msgspec import UNSET
 from umg_grpc.wire.core.json import invalid
 from umg_sandbox.prompt_words import Words
 from umg_sandbox.regular_expressions import compiled, samples
-from umg_sandbox.schema_reader import CHOICES, Document, Keywords, Kind, Schema, key
-from umg_sandbox.schema_work_budget import STEP_SIZE, Budget, Exhausted
+from umg_sandbox.schema_reader import CHOICES, Keywords, Kind, Schema, SchemaDocument, key
+from umg_sandbox.schema_work_budget import STEP_SIZE, Exhausted, WorkBudget
 from umg_sandbox.string_formats import FORMATS, slug
 
 RICH_DEPTH = 4
@@ -51,7 +51,12 @@ SIMPLEST: tuple[object, ...] = ({}, [], "", 0, True, None)
 
 
 def instance(
-    schema: object, words: Words, *, field: str = "schema", only_mentioned: bool = False, budget: Budget | None = None
+    schema: object,
+    words: Words,
+    *,
+    field: str = "schema",
+    only_mentioned: bool = False,
+    budget: WorkBudget | None = None,
 ) -> object:
     """Return a JSON value that is valid for a schema. `words`: source of its texts; `field`: path of the schema in
     the request; `only_mentioned`: whether to leave out optional properties that the prompt does not name;
@@ -60,10 +65,10 @@ def instance(
     Raise UmgError(INVALID_FIELD): for a malformed keyword with its path, and if no valid value is found within the
     budget; the message then names the keyword that no value satisfies.
     """
-    budget = budget or Budget(REQUEST_STEPS)
+    budget = budget or WorkBudget(REQUEST_STEPS)
     try:
         with budget.part(STEPS) as part:
-            root = Document(schema, field, part).root
+            root = SchemaDocument(schema, field, part).root
         for is_minimal in (False, True):
             with budget.part(STEPS) as part:
                 generator = _Generator(part, words, only_mentioned=only_mentioned, is_minimal=is_minimal)
@@ -89,7 +94,7 @@ class _Generator:
     RecursionError for schemas that are nested too deep.
     """
 
-    def __init__(self, budget: Budget, words: Words, *, only_mentioned: bool, is_minimal: bool) -> None:
+    def __init__(self, budget: WorkBudget, words: Words, *, only_mentioned: bool, is_minimal: bool) -> None:
         self._budget = budget
         self._words = words
         self._only_mentioned = only_mentioned

@@ -15,7 +15,7 @@ class Exhausted(Exception):  # noqa: N818 - names the state of the budget
 
 
 @dataclass
-class Budget:
+class WorkBudget:
     """Limit of the work on a caller's schemas and patterns, so that they cannot block the gateway: a number of steps
     of some microseconds each.
     """
@@ -31,12 +31,12 @@ class Budget:
             raise Exhausted
 
     @contextmanager
-    def part(self, max_steps: int) -> "Iterator[Budget]":
+    def part(self, max_steps: int) -> "Iterator[WorkBudget]":
         """Return a context manager with a budget of at most `max_steps` and at most the steps that are left; the
         steps spent in the block are subtracted from this budget.
         """
         steps = min(max_steps, self.left)
-        part = Budget(steps)
+        part = WorkBudget(steps)
         try:
             yield part
         finally:

@@ -26,14 +26,14 @@ def mark(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Deadlines:
+class SimulatedDeadlines:
     """Time limits of a simulated channel, in seconds: until the first byte of a response, and in total."""
 
     first_byte: float
     total: float
 
 
-async def raise_early(mark: str, seconds: float, deadlines: Deadlines) -> None:
+async def raise_early(mark: str, seconds: float, deadlines: SimulatedDeadlines) -> None:
     """Raise the UmgError of a fault mark if the fault occurs before the first byte of the response; do nothing for
     other marks and "". `SLOW` first waits until the caller's deadline, in `seconds`, or the channel's, whichever
     is earlier.
@@ -49,7 +49,7 @@ async def raise_early(mark: str, seconds: float, deadlines: Deadlines) -> None:
         raise late(name, callers=seconds <= min(deadlines.first_byte, deadlines.total))
 
 
-async def raise_in_unary_call(texts: Iterable[str], seconds: float, deadlines: Deadlines) -> None:
+async def raise_in_unary_call(texts: Iterable[str], seconds: float, deadlines: SimulatedDeadlines) -> None:
     """Raise the UmgError that the first fault mark in the texts selects, if there is one, since a response that is
     not streamed cannot break off. `seconds`: time until the caller's deadline.
     """

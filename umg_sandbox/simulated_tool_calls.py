@@ -14,7 +14,7 @@ from umg_sandbox.prompt_reader import Prompt
 from umg_sandbox.prompt_words import Words, digest
 from umg_sandbox.regular_expressions import matching_sample
 from umg_sandbox.schema_value_generation import instance, json_of
-from umg_sandbox.schema_work_budget import Budget
+from umg_sandbox.schema_work_budget import WorkBudget
 
 _WORD = re.compile(r"[\w-]+")
 OWN_TOOLS = ("web_search", "file_search")
@@ -76,7 +76,13 @@ def tool_words(request: pb.GenerateRequest) -> list[str]:
 
 
 def call_part(
-    request: pb.GenerateRequest, prompt: Prompt, position: int, tool: pb.Tool, words: Words, salt: str, budget: Budget
+    request: pb.GenerateRequest,
+    prompt: Prompt,
+    position: int,
+    tool: pb.Tool,
+    words: Words,
+    salt: str,
+    budget: WorkBudget,
 ) -> pb.Part:
     """Return the message part with the call of a tool. `position`: position of the tool in the request; `salt`:
     varies the arguments; `budget`: remaining work for the values of the request.
@@ -112,7 +118,7 @@ def read_schema(schema_json: str, native: bool, field: str) -> object:
     return schema
 
 
-def _arguments(function: pb.FunctionTool, position: int, words: Words, budget: Budget) -> str:
+def _arguments(function: pb.FunctionTool, position: int, words: Words, budget: WorkBudget) -> str:
     if not function.parameters_json:
         return "{}"
     field = f"tools[{position}].function.parameters_json"

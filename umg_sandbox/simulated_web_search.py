@@ -17,7 +17,7 @@ OWN = "messages"
 
 
 @dataclass(frozen=True)
-class Page:
+class ResultPage:
     """Invented result page of a simulated web search."""
 
     url: str
@@ -36,7 +36,7 @@ class Page:
         return pb.Citation(start_index=start, end_index=end, cited_text=self.sentence, title=self.title, web=web)
 
 
-def find_pages(request: pb.GenerateRequest, words: Words) -> list[Page]:
+def find_pages(request: pb.GenerateRequest, words: Words) -> list[ResultPage]:
     """Return the result pages, on domains that the caller allows; an empty list if the caller wants no sources.
     `words`: source of their texts.
     """
@@ -44,17 +44,17 @@ def find_pages(request: pb.GenerateRequest, words: Words) -> list[Page]:
         return []
     tool = next((tool.web_search for tool in request.tools if tool.HasField("web_search")), pb.WebSearchTool())
     domains = list(tool.allowed_domains) or [DOMAIN]
-    pages = list[Page]()
+    pages = list[ResultPage]()
     for index, topic in enumerate((words.topics(PAGES) * PAGES)[:PAGES]):
         slug = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-") or "page"
         host = domains[index % len(domains)].removeprefix("https://").removeprefix("http://").rstrip("/")
         sentence = f"A simulated page tells of {topic}, which is {('first', 'second')[index]} among what was found."
         title = f"{topic.capitalize()} (simulated page)"
-        pages.append(Page(f"https://{host}/{slug}-{index + 1}", title, sentence, request.source.format == OWN))
+        pages.append(ResultPage(f"https://{host}/{slug}-{index + 1}", title, sentence, request.source.format == OWN))
     return pages
 
 
-def search_parts(request: pb.GenerateRequest, prompt: Prompt, pages: list[Page]) -> list[pb.Part]:
+def search_parts(request: pb.GenerateRequest, prompt: Prompt, pages: list[ResultPage]) -> list[pb.Part]:
     """Return the message parts with the call of the web search and its results."""
     query, own = first_words(prompt.question), request.source.format == OWN
     call_id = f"{'srvtoolu' if own else 'ws'}_{digest(prompt.question, str(prompt.turns)).hex()[:24]}"

@@ -9,7 +9,7 @@ from umg_sandbox.output_truncation import pieces
 from umg_sandbox.prompt_reader import Count
 
 
-class Step(NamedTuple):
+class PacedEvents(NamedTuple):
     """Events of a stream that are sent at the same time."""
 
     events: list[pb.GenerateEvent]
@@ -17,7 +17,7 @@ class Step(NamedTuple):
     """Simulated duration of the step, in tokens of the answer."""
 
 
-def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
+def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[PacedEvents]:
     """Yield a complete response in steps. `count`: returns the number of tokens of a text. The first step states the
     tokens of the prompt, which some formats send at the start.
     """
@@ -28,7 +28,7 @@ def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
                 prompt.CopyFrom(response.usage)
                 for name in ("output_tokens", "reasoning_tokens", "image_output_tokens", "web_search_requests"):
                     prompt.ClearField(name)
-                yield Step([event, pb.GenerateEvent(usage=prompt)], 0)
+                yield PacedEvents([event, pb.GenerateEvent(usage=prompt)], 0)
             case "text_delta":
                 part = response.candidates[event.candidate_index].message.parts[event.part_index]
                 yield from _text_steps(event, part.text, count)
@@ -37,7 +37,7 @@ def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
             case "citation" | "logprobs":
                 part = response.candidates[event.candidate_index].message.parts[event.part_index]
                 if not part.HasField("text"):
-                    yield Step([event], 0)  # those of a text are sent with its pieces
+                    yield PacedEvents([event], 0)  # those of a text are sent with its pieces
             case (
                 "part_started"
                 | "state"
@@ -49,12 +49,12 @@ def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[Step]:
                 | "media_delta"
                 | None
             ):
-                yield Step([event], 0)
+                yield PacedEvents([event], 0)
             case unhandled:
                 assert_never(unhandled)
 
 
-def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[Step]:
+def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[PacedEvents]:
     """Yield the text of an event in small pieces. `kind`: kind of the event, whose text is divided; `count`: returns
     the number of tokens of a text.
     """
@@ -67,10 +67,10 @@ def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[S
             delta.summary_delta.text = piece
         else:
             setattr(delta, kind, piece)
-        yield Step([delta], count(piece))
+        yield PacedEvents([delta], count(piece))
 
 
-def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Iterator[Step]:
+def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Iterator[PacedEvents]:
     """Yield the text of a part in small pieces, each with its log probabilities and the citations that end in it.
     `count`: returns the number of tokens of a text.
     """
@@ -88,7 +88,7 @@ def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Ite
             events.append(_same_part(event))
             events[-1].citation.CopyFrom(part.citations[cited])
             cited += 1
-        yield Step(events, count(piece))
+        yield PacedEvents(events, count(piece))
 
 
 def _same_part(event: pb.GenerateEvent) -> pb.GenerateEvent:

@@ -17,11 +17,11 @@ from umg_sandbox import image_drawing, simulated_faults, simulated_prompt_cache
 from umg_sandbox.model_limits import context_tokens
 from umg_sandbox.prompt_reader import Count, Prompt, read_prompt
 from umg_sandbox.response_generation import Draft, make_response
-from umg_sandbox.simulated_faults import Deadlines
+from umg_sandbox.simulated_faults import SimulatedDeadlines
 from umg_sandbox.simulated_prompt_cache import PromptCache
 from umg_sandbox.simulated_reasoning import check_states
 from umg_sandbox.simulated_tool_calls import has_schema
-from umg_sandbox.stream_pacing import Step, stream_steps
+from umg_sandbox.stream_pacing import PacedEvents, stream_steps
 
 COUNTED_BYTES = 16 * 2**10
 """Size of a request in bytes from which counting its tokens takes more than about a millisecond."""
@@ -55,7 +55,7 @@ class SandboxText:
         self.count = count or TokenCounter().count_text
         self.owner = owner
         self.tokens_per_second = tokens_per_second
-        self.deadlines = Deadlines(first_byte_seconds, total_seconds)
+        self.deadlines = SimulatedDeadlines(first_byte_seconds, total_seconds)
         self.cache = PromptCache(clock, cached_prompts)
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
@@ -203,7 +203,7 @@ def _check_length(request: pb.GenerateRequest, model: str, prompt: Prompt) -> No
         raise UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, text, field="messages").with_failure(Failure.CONTEXT)
 
 
-def _first_half(steps: list[Step]) -> list[Step]:
+def _first_half(steps: list[PacedEvents]) -> list[PacedEvents]:
     """Return the steps of a stream before a simulated break: half of those with tokens, at least one of them."""
     timed = [index for index, step in enumerate(steps) if step.tokens]
     return steps[: timed[(len(timed) - 1) // 2] + 1] if timed else steps[:1]

@@ -8,14 +8,14 @@ process was stopped.
 from aiohttp import HttpVersion11
 from multidict import istr
 
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from umg_grpc.wire.core.gateway_headers import ACKNOWLEDGE
 
 HEADER = istr(ACKNOWLEDGE)
 PROCESSING = b"HTTP/1.1 102 Processing\r\n\r\n"
 
 
-def acknowledge(exchange: Exchange) -> None:
+def acknowledge(exchange: HttpExchange) -> None:
     """Send 102 Processing (RFC 2518, section 10.1), if the request has the header, before the service is called.
 
     Raise ConnectionResetError if the client has closed the connection, after which it may have repeated the request.

@@ -16,7 +16,7 @@ others are listed for older browsers, which do not support `*`.
 PREFLIGHT_SECONDS = "600"
 
 
-class Cors:
+class CorsRules:
     """Rules by which web pages of other origins may call the gateway: the allowed origins, where `*` allows all, and
     none is the default.
     """

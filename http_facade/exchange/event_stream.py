@@ -11,7 +11,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict
 
 from http_facade.exchange.grpc_calls import Pairs, response_headers
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import SENT_LAST, encode_head
 from http_facade.exchange.settings import Settings
 from umg_grpc.base.errors import UmgError, shutting_down
@@ -41,7 +41,7 @@ class EncodedResponse(Protocol):
 class EventStream(msgspec.Struct, eq=False):
     """One streamed response: writes encoded events at once, and sends a heartbeat after each pause in the stream."""
 
-    exchange: Exchange
+    exchange: HttpExchange
     encoded: EncodedResponse
     """Returns the events that end an incomplete answer at a shutdown."""
     content_type: str

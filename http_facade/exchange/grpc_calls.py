@@ -9,7 +9,7 @@ from multidict import istr
 
 from http_facade.exchange.acknowledgement import acknowledge
 from http_facade.exchange.credentials import credentials
-from http_facade.exchange.http_exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, Exchange
+from http_facade.exchange.http_exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, HttpExchange
 from umg_grpc.base.grpc_status import has_status_of
 from umg_grpc.knowledge.agents import AGENT, agent_of
 from umg_grpc.knowledge.client_headers import FACES, RESPONSE_HEADERS, request_names
@@ -79,7 +79,7 @@ def attach(method: Method, notes: RequestNotes | None, known_key: object = None)
 async def call_unary(
     method: "grpc.aio.UnaryUnaryMultiCallable[Request, Response]",
     request: Request,
-    exchange: Exchange,
+    exchange: HttpExchange,
     face: str,
     notes: RequestNotes | None,
 ) -> tuple[Response, dict[str, str]]:
@@ -100,7 +100,7 @@ async def call_unary(
 def open_stream(
     method: "grpc.aio.UnaryStreamMultiCallable[Request, Response]",
     request: Request,
-    exchange: Exchange,
+    exchange: HttpExchange,
     face: str,
     notes: RequestNotes | None,
 ) -> OpenedStream[Response]:
@@ -167,7 +167,7 @@ async def _cancelling(call: grpc.aio.Call) -> AsyncGenerator[None, None]:
         call.cancel()
 
 
-def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[tuple[str, str]]:
+def metadata(exchange: HttpExchange, face: str, *, key_only: bool = False) -> list[tuple[str, str]]:
     """Return the gRPC metadata of the call for an HTTP request in the wire format `face`, from the request's headers.
 
     With `key_only` it is only the ids of the request and of its format, and the API key; else the call is acknowledged
@@ -203,7 +203,7 @@ def metadata(exchange: Exchange, face: str, *, key_only: bool = False) -> list[t
     return pairs
 
 
-def keyless_metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
+def keyless_metadata(exchange: HttpExchange, face: str) -> list[tuple[str, str]]:
     """Return the gRPC metadata of the call for a request whose path is signed: without an API key, even if it has
     one.
     """
@@ -217,7 +217,7 @@ def keyless_metadata(exchange: Exchange, face: str) -> list[tuple[str, str]]:
     ]
 
 
-async def check_model(models: "rpc.ModelServiceAsyncStub", model: str, exchange: Exchange, face: str) -> None:
+async def check_model(models: "rpc.ModelServiceAsyncStub", model: str, exchange: HttpExchange, face: str) -> None:
     """Call the service to check whether the API key of the request may use a model, for a request that calls no model.
 
     Raise the RPC error of the service for an unknown model. A key without permission to list models passes, since it
@@ -230,7 +230,7 @@ async def check_model(models: "rpc.ModelServiceAsyncStub", model: str, exchange:
             raise
 
 
-async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: Exchange, face: str) -> None:
+async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: HttpExchange, face: str) -> None:
     """Call the service to validate the API key of the request, which is in the wire format `face`.
 
     Raise the RPC error of the service if the key is invalid. A valid key without permission to list models passes. The

@@ -6,7 +6,7 @@ import grpc
 import structlog
 from aiohttp import hdrs, web
 
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.path_spellings import canonical_path
 from http_facade.routes import (
     Unserved,
@@ -55,7 +55,7 @@ def with_body_paths(failure: grpc.aio.AioRpcError, paths: Mapping[str, str]) -> 
     return _renamed(error, field, paths[known])
 
 
-def explain(failure: Exception, exchange: Exchange, face: str) -> UmgError:
+def explain(failure: Exception, exchange: HttpExchange, face: str) -> UmgError:
     """Convert any exception of a handler to the error that the caller gets in the wire format `face`.
 
     It gets the request id as metadata. An unexpected exception is logged, and converted to INTERNAL without its

@@ -10,7 +10,7 @@ from aiohttp import web
 from multidict import istr
 
 from http_facade.exchange.client_connection import ClientConnection
-from http_facade.exchange.cors import Cors
+from http_facade.exchange.cors import CorsRules
 from umg_grpc.base.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.gateway_headers import TIMEOUT, timeout_seconds
@@ -24,11 +24,11 @@ REQUEST_ID_HEADERS = (
 TIMEOUT_HEADER = istr(TIMEOUT)
 TRACEPARENT_HEADER, TRACESTATE_HEADER = istr(TRACEPARENT), istr(TRACESTATE)
 
-EXCHANGE: web.RequestKey["Exchange"] = web.RequestKey("exchange")
+EXCHANGE: web.RequestKey["HttpExchange"] = web.RequestKey("exchange")
 """Key of a request whose handler or answer has failed."""
 
 
-class Exchange(msgspec.Struct, eq=False):
+class HttpExchange(msgspec.Struct, eq=False):
     """One HTTP request and the state of its handling, from its headers to the end of its response.
 
     An attribute keeps its default until its value is known.
@@ -40,7 +40,7 @@ class Exchange(msgspec.Struct, eq=False):
     body: bytes | None  # if it came with the headers and was not read elsewhere
     began_at: float = msgspec.field(default_factory=time.monotonic)
     parameters: Mapping[str, str] = MappingProxyType({})  # of its path, by the names in the table of routes
-    cors: Cors | None = None  # rules for pages of other origins, where any may call
+    cors: CorsRules | None = None  # rules for pages of other origins, where any may call
     cut_off: Callable[[], None] | None = None  # ends its stream with an error, once the stream has begun
     authorization: str | None = None  # its credentials, once they were checked
     known_key: object = None  # its key, if a service in this process has validated it

@@ -5,7 +5,7 @@ from typing import ClassVar
 import msgspec
 from aiohttp import hdrs
 
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import SentResponse, encode_head
 
 JSON = "application/json"
@@ -19,7 +19,7 @@ class WholeResponse(msgspec.Struct, eq=False):
     body: bytes
     status: ClassVar[int] = 200
 
-    async def send(self, exchange: Exchange) -> SentResponse:
+    async def send(self, exchange: HttpExchange) -> SentResponse:
         """Send the response, and wait until the client has read nearly all of it or is disconnected. Return the
         response for aiohttp.
         """

@@ -8,7 +8,7 @@ from aiohttp import hdrs
 
 from http_facade.exchange.credentials import credentials
 from http_facade.exchange.grpc_calls import check_key
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.settings import Settings
 from umg_grpc.v1 import rpc
 
@@ -31,7 +31,7 @@ class KeyCheck:
         self._find_key, self._valid_caller = settings.find_key, settings.valid_caller
         self._recent: dict[bytes, float] = {}  # digest of a valid key -> time of its last check, oldest first
 
-    def is_known(self, exchange: Exchange) -> bool:
+    def is_known(self, exchange: HttpExchange) -> bool:
         """Return whether the request has the API key of the previous request on its connection, and that key is still
         valid.
 
@@ -45,7 +45,7 @@ class KeyCheck:
         exchange.authorization, exchange.known_key = authorization, connection.known_key
         return True
 
-    async def check(self, exchange: Exchange) -> None:
+    async def check(self, exchange: HttpExchange) -> None:
         """Raise the error of the service, UmgError or an RPC error, if the request has no valid API key."""
         connection = exchange.connection
         authorization = credentials(exchange.request.headers, exchange.request.query, self._face)

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from aiohttp import hdrs, web
 
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.json_response import JSON, WholeResponse
 from http_facade.exchange.response_head import begin_response
 from umg_grpc.wire.core.base64_files import TURN_ITERATIONS
 
 
 async def response_in_pieces(
-    exchange: Exchange, headers: dict[str, str], pieces: Iterator[bytes | memoryview], turns: asyncio.Semaphore
+    exchange: HttpExchange, headers: dict[str, str], pieces: Iterator[bytes | memoryview], turns: asyncio.Semaphore
 ) -> web.StreamResponse | WholeResponse:
     """Return a response whose JSON body is the joined `pieces`, for a body that may be large.
 

@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 
 from http_facade.body_decompression import WINDOWS, decompress, too_large
 from http_facade.exchange.form_bodies import FORM
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.key_check import KeyCheck
 from http_facade.exchange.settings import Settings
 from http_facade.thread_offload import run_large
@@ -47,7 +47,7 @@ class BodyReader:
 
     async def read(
         self,
-        exchange: Exchange,
+        exchange: HttpExchange,
         decode: Callable[[bytes, Mapping[str, str], str], Decoded],
         decode_form: Callable[[bytes, str], Decoded] | None = None,
         accepted: tuple[str, ...] = (JSON,),
@@ -74,7 +74,7 @@ class BodyReader:
         return decode_body(decode, body, headers, exchange.model if exchange.parameters else "")
 
     async def receive(
-        self, exchange: Exchange, accepted: Collection[str], *, needs_key: bool = True, envelope_bytes: int = 0
+        self, exchange: HttpExchange, accepted: Collection[str], *, needs_key: bool = True, envelope_bytes: int = 0
     ) -> bytes:
         """Admit the call, check its API key if `needs_key`, and return the undecoded body.
 
@@ -101,7 +101,7 @@ class BodyReader:
         exchange.admitted = True
         return body
 
-    def _check_load(self, exchange: Exchange) -> None:
+    def _check_load(self, exchange: HttpExchange) -> None:
         """Raise UmgError if the load shedder rejects the call, unless its connection has admitted it already."""
         try:
             self._settings.load_shedder.check()
@@ -116,7 +116,9 @@ def _of_deployment(
     return lambda body, headers, model: decode(with_model(body, deployment), headers, model)
 
 
-async def read_body(exchange: Exchange, limit_bytes: int, seconds: float, accepted: Collection[str] = (JSON,)) -> bytes:
+async def read_body(
+    exchange: HttpExchange, limit_bytes: int, seconds: float, accepted: Collection[str] = (JSON,)
+) -> bytes:
     """Receive the body of a request, and return it decompressed. `accepted` are the allowed media types, empty for
     any; a missing content type counts as JSON, since plain HTTP libraries send none.
 
@@ -150,7 +152,7 @@ def declared_bytes(request: web.BaseRequest) -> int:
     return int(request.headers.get(hdrs.CONTENT_LENGTH, "").lstrip("0") or 0)
 
 
-async def _upload(exchange: Exchange, limit_bytes: int, seconds: float) -> bytes:
+async def _upload(exchange: HttpExchange, limit_bytes: int, seconds: float) -> bytes:
     """Receive the body as the client sent it, still compressed, within the limits of `read_body`."""
     chunks, size, began_at = list[bytes](), 0, time.monotonic()
     try:

@@ -1,13 +1,13 @@
 """Check of the headers of a request whose values are passed on: to the service, to a provider, or into a record."""
 
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from umg_grpc.wire.core.json import invalid
 
 PASSED_ON = ("idempotency-key", "webhook-", "x-umg-", "anthropic-", "openai-", "x-goog-", "connect-", "grpc-", "trace")
 """Beginnings of the lower-case names of headers whose values are passed on. All others are only compared."""
 
 
-def check_headers(exchange: Exchange) -> None:
+def check_headers(exchange: HttpExchange) -> None:
     """Check that the headers whose values are passed on are UTF-8. Bytes that are not are surrogates in the text of a
     header, which neither a message nor a database can contain. Raise UmgError(INVALID_FIELD) with the header's name.
     """

@@ -13,7 +13,7 @@ from itertools import starmap
 from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict
 
-from http_facade.exchange.http_exchange import REQUEST_ID_HEADERS, Exchange
+from http_facade.exchange.http_exchange import REQUEST_ID_HEADERS, HttpExchange
 from http_facade.exchange.overload_rejections import SERVER
 
 _ID = "{}"
@@ -42,7 +42,7 @@ SENT, SENT_LAST = SentResponse(), LastSentResponse()
 """Responses on a connection that stays open, and on one that aiohttp closes."""
 
 
-def encode_head(exchange: Exchange, headers: Mapping[str, str], length: int | None) -> tuple[bytes, SentResponse]:
+def encode_head(exchange: HttpExchange, headers: Mapping[str, str], length: int | None) -> tuple[bytes, SentResponse]:
     """Return the status line and headers of a successful response, and the placeholder that the handler returns to
     aiohttp.
 
@@ -74,7 +74,7 @@ def _dated(second: int) -> str:
     return f"Server: {SERVER}\r\nDate: {formatdate(second, usegmt=True)}\r\n"
 
 
-async def begin_response(exchange: Exchange, response: web.StreamResponse) -> None:
+async def begin_response(exchange: HttpExchange, response: web.StreamResponse) -> None:
     """Add the headers that all responses have to a response that aiohttp writes, and send its beginning.
 
     aiohttp sends a `web.Response` with its body at once.

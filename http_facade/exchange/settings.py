@@ -10,7 +10,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.stream_memory_limits import Budget
 
 
-class LoadShedder(Protocol):
+class CallLimiter(Protocol):
     """Interface of the load shedder, which limits the model calls in flight in this process and rejects the excess."""
 
     def admits(self) -> bool:
@@ -111,7 +111,7 @@ class Settings:
     """Memory budget of the streams in flight for the text that their last events repeat."""
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     """Turn to encode a piece of a large answer."""
-    load_shedder: LoadShedder = field(default_factory=NoLoadShedder)
+    load_shedder: CallLimiter = field(default_factory=NoLoadShedder)
     """Load shedder for model calls."""
     connections: int = 8192
     """Connection limit; beyond it only routes that need no key are served."""

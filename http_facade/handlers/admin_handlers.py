@@ -8,10 +8,10 @@ from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
 from http_facade.exchange.grpc_calls import metadata
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import JSON, BodyReader
 from http_facade.exchange.settings import Settings
-from http_facade.handlers.admin_rpc_table import METHODS, SELF, Method
+from http_facade.handlers.admin_rpc_table import METHODS, SELF, AdminMethod
 from http_facade.routes import Shape
 from umg_grpc.v1 import rpc
 from umg_grpc.wire.protobuf_json import from_query, to_json
@@ -25,14 +25,14 @@ class AdminHandlers:
         self._stub = rpc.AdminServiceStub(channel)
         self._bodies = BodyReader(face, (), channel, settings)
 
-    def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
+    def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
         """Return the handler of an administration operation, which calls the RPC in the operation's row of `METHODS`.
 
         Raise KeyError for a kind of operation that is not in this table.
         """
         method = METHODS[shape]
 
-        async def handle(exchange: Exchange) -> web.StreamResponse:
+        async def handle(exchange: HttpExchange) -> web.StreamResponse:
             message = await self._read(exchange, method)
             for name, value in exchange.parameters.items():
                 setattr(message, name, "" if (name, value) == ("key_id", SELF) else value)
@@ -41,7 +41,7 @@ class AdminHandlers:
 
         return handle
 
-    async def _read(self, exchange: Exchange, method: Method) -> Message:
+    async def _read(self, exchange: HttpExchange, method: AdminMethod) -> Message:
         """Return the request message of an RPC, from the JSON body or, for an RPC without a body, from the query.
 
         Fields whose values are in the path, for example `key_id`, are still unset.

@@ -16,7 +16,7 @@ SELF = "self"
 
 
 @dataclass(frozen=True)
-class Method:
+class AdminMethod:
     """Row of the table: a method of `umg.v1.AdminService`, its request type, and the decoder of the JSON body, None
     without a body.
     """
@@ -29,25 +29,25 @@ class Method:
     """Function that writes the body, for clients; it takes the request."""
 
 
-METHODS: Mapping[Shape, Method] = MappingProxyType(
+METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
     {
-        Shape.CREATE_KEY: Method(
+        Shape.CREATE_KEY: AdminMethod(
             "CreateKey", pb.CreateKeyRequest, administration_json.decode_create, administration_json.encode_create
         ),
-        Shape.LIST_KEYS: Method("ListKeys", pb.ListKeysRequest),
-        Shape.GET_KEY: Method("GetKey", pb.GetKeyRequest),
-        Shape.UPDATE_KEY: Method(
+        Shape.LIST_KEYS: AdminMethod("ListKeys", pb.ListKeysRequest),
+        Shape.GET_KEY: AdminMethod("GetKey", pb.GetKeyRequest),
+        Shape.UPDATE_KEY: AdminMethod(
             "UpdateKey", pb.UpdateKeyRequest, administration_json.decode_update, administration_json.encode_update
         ),
-        Shape.ROTATE_KEY: Method(
+        Shape.ROTATE_KEY: AdminMethod(
             "RotateKey", pb.RotateKeyRequest, administration_json.decode_rotate, administration_json.encode_rotate
         ),
-        Shape.REVOKE_KEY: Method("RevokeKey", pb.RevokeKeyRequest),
-        Shape.GET_USAGE: Method("GetUsage", pb.GetUsageRequest),
-        Shape.LIST_USAGE: Method("ListUsage", pb.ListUsageRequest),
-        Shape.LIST_REQUESTS: Method("ListRequestRecords", pb.ListRequestRecordsRequest),
-        Shape.GET_REQUEST: Method("GetRequestRecord", pb.GetRequestRecordRequest),
-        Shape.LIST_CHANNELS: Method("ListChannels", pb.ListChannelsRequest),
+        Shape.REVOKE_KEY: AdminMethod("RevokeKey", pb.RevokeKeyRequest),
+        Shape.GET_USAGE: AdminMethod("GetUsage", pb.GetUsageRequest),
+        Shape.LIST_USAGE: AdminMethod("ListUsage", pb.ListUsageRequest),
+        Shape.LIST_REQUESTS: AdminMethod("ListRequestRecords", pb.ListRequestRecordsRequest),
+        Shape.GET_REQUEST: AdminMethod("GetRequestRecord", pb.GetRequestRecordRequest),
+        Shape.LIST_CHANNELS: AdminMethod("ListChannels", pb.ListChannelsRequest),
     }
 )
 """Methods by the shapes of their routes."""

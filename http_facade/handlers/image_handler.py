@@ -14,7 +14,7 @@ from http_facade.exchange.event_stream import EventStream
 from http_facade.exchange.form_bodies import parse_form
 from http_facade.exchange.grpc_calls import call_unary, open_stream, response_headers
 from http_facade.exchange.handler_failures import explain, with_body_paths
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.large_json_response import response_in_pieces
 from http_facade.exchange.request_bodies import BodyReader
@@ -56,7 +56,7 @@ class GenerateImage:
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
         self._settings = settings
 
-    async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
+    async def answer(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
         """Return the images in one body, or stream them as events."""
         request = await self._read(exchange)
         try:
@@ -66,7 +66,7 @@ class GenerateImage:
         except grpc.aio.AioRpcError as failure:
             raise with_body_paths(failure, request.notes.opaque_paths) from None
 
-    async def _answer_whole(self, exchange: Exchange, request: ImageRequest) -> web.StreamResponse | WholeResponse:
+    async def _answer_whole(self, exchange: HttpExchange, request: ImageRequest) -> web.StreamResponse | WholeResponse:
         """Return all images in one JSON body. If the caller gets base64, the provider's base64 text is copied
         unchanged.
         """
@@ -81,7 +81,7 @@ class GenerateImage:
         finally:
             files.clear()
 
-    async def _read(self, exchange: Exchange) -> ImageRequest:
+    async def _read(self, exchange: HttpExchange) -> ImageRequest:
         codec, headers, deployment = self._codec, exchange.request.headers, exchange.deployment
         # all clients of Azure read the bodies of SDKs
         default = ClientShape.SDK if deployment and HEADER not in headers else None
@@ -101,7 +101,7 @@ class GenerateImage:
 
         return await self._bodies.read(exchange, decode, None if codec.decode_form is None else decode_form)
 
-    async def _stream(self, exchange: Exchange, request: ImageRequest) -> web.StreamResponse:
+    async def _stream(self, exchange: HttpExchange, request: ImageRequest) -> web.StreamResponse:
         """Stream the images. The response begins with the first message of the service, so that an earlier failure is
         returned as a JSON error with its own HTTP status.
         """
@@ -126,7 +126,7 @@ class GenerateImage:
                 await events.write_large(self._end_failed(exchange, encoder, failure))
         return events.response
 
-    def _end_failed(self, exchange: Exchange, encoder: "ImageEvents", failure: Exception) -> bytes:
+    def _end_failed(self, exchange: HttpExchange, encoder: "ImageEvents", failure: Exception) -> bytes:
         """Return the events that end a stream with an error.
 
         It is a separate function so that no variable of the caller keeps the exception, and with it the images, in

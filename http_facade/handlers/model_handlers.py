@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 
 from http_facade.exchange.credentials import key_headers
 from http_facade.exchange.grpc_calls import metadata
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import JSON, BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.routes import Shape
@@ -27,18 +27,18 @@ class ModelHandlers:
         vary = (str(hdrs.AUTHORIZATION), *key_headers(face), *CHOOSING_HEADERS)
         self._vary = ", ".join(dict.fromkeys(vary))
 
-    def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
+    def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
         """Return the handler method for the kind of operation `shape`: to list the models, or to get one."""
         return {Shape.LIST_MODELS: self.list, Shape.GET_MODEL: self.get}[shape]
 
-    async def list(self, exchange: Exchange) -> web.StreamResponse:
+    async def list(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return one page of the models, as selected by the query."""
         shape = self._shape(exchange)
         list_request = shape.decode_query(exchange.request.query)
         response = await self._stub.ListModels(list_request, metadata=metadata(exchange, self._face))
         return self._respond(exchange, shape.encode_list(response, list_request))
 
-    async def get(self, exchange: Exchange) -> web.StreamResponse:
+    async def get(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the model whose id is in the path or, in some formats, in the body."""
         shape, model = self._shape(exchange), exchange.model
         if (decode := shape.decode_model) is not None:
@@ -47,10 +47,10 @@ class ModelHandlers:
         response = await self._stub.GetModel(get_request, metadata=metadata(exchange, self._face))
         return self._respond(exchange, shape.encode_model(response.model))
 
-    def _shape(self, exchange: Exchange) -> ModelList:
+    def _shape(self, exchange: HttpExchange) -> ModelList:
         return MODEL_LISTS[shape_for(self._face, exchange.request.headers, exchange.request.query)]
 
-    def _respond(self, exchange: Exchange, body: bytes) -> web.Response:
+    def _respond(self, exchange: HttpExchange, body: bytes) -> web.Response:
         """Return a JSON response with `body`, or 304 if the caller's copy is current (RFC 9110, "If-None-Match")."""
         etag = hashlib.blake2b(body, digest_size=16).hexdigest()
         lifetime = f"private, max-age={self._shape(exchange).max_age}"

@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 
 from http_facade.exchange.conditional_requests import Representation
 from http_facade.exchange.grpc_calls import keyless_metadata, opened
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import begin_response
 from umg_grpc.v1 import pb, rpc
 
@@ -28,7 +28,7 @@ class FileHandlers:
         self._face = face
         self._stub = rpc.FileServiceStub(channel)
 
-    async def get(self, exchange: Exchange) -> web.StreamResponse:
+    async def get(self, exchange: HttpExchange) -> web.StreamResponse:
         """Send the file or the requested range; only headers for HEAD, or 304 if the client's copy is current."""
         request, token = exchange.request, exchange.parameters["token"]
         metadata = keyless_metadata(exchange, self._face)

@@ -17,7 +17,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from http_facade.exchange.event_stream import EventStream
 from http_facade.exchange.grpc_calls import call_unary, check_model, open_stream, response_headers
 from http_facade.exchange.handler_failures import explain
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.readiness import readiness_response
 from http_facade.exchange.request_bodies import JSON, BodyReader
@@ -41,7 +41,7 @@ from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import TextFace
 
-Handler: TypeAlias = Callable[[Exchange], Awaitable[web.StreamResponse | WholeResponse]]
+Handler: TypeAlias = Callable[[HttpExchange], Awaitable[web.StreamResponse | WholeResponse]]
 MakeHandler: TypeAlias = Callable[[Route, grpc.aio.Channel, Settings], Handler]
 
 
@@ -51,7 +51,7 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
         case Shape.GENERATE:
             return Generate(route, channel, settings).answer
         case Shape.COMPACT:
-            return Compact(route, channel, settings).answer
+            return CompactConversation(route, channel, settings).answer
         case Shape.COUNT_TOKENS:
             return CountTokens(route, channel, settings).answer
         case Shape.UNARY:
@@ -81,13 +81,13 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
         case Shape.CALL_METHOD:
             return ConnectHandler(route, channel, settings).answer
         case Shape.GET_VERSION:
-            return Version(route).answer
+            return ApiVersion(route).answer
         case Shape.ALIVE:
             return alive
         case Shape.READY:
-            return Ready(settings).answer
+            return ReadinessCheck(settings).answer
         case Shape.METRICS:
-            return Metrics(settings).answer
+            return MetricsPage(settings).answer
         case Shape.HOME | Shape.DOCS | Shape.ASSET | Shape.OPENAPI:
             return PageHandlers(pages=settings.pages).handler(route.shape)
         case unhandled:
@@ -108,7 +108,7 @@ class Generate:
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
         self._settings = settings
 
-    async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
+    async def answer(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
         """Return the answer as one body of the format, or stream it as events of the format."""
         canonical, stream, notes = await self._bodies.read(
             exchange, self._codec.decode_request, accepted=self._codec.media_types
@@ -122,7 +122,7 @@ class Generate:
         return WholeResponse(headers, codec.encode_response(answer, canonical))
 
     async def _answer_empty(
-        self, exchange: Exchange, canonical: pb.GenerateRequest, encode: Callable[[pb.GenerateRequest, str], bytes]
+        self, exchange: HttpExchange, canonical: pb.GenerateRequest, encode: Callable[[pb.GenerateRequest, str], bytes]
     ) -> web.Response:
         """Return the response to a request without a conversation, after a check that the key may use the model."""
         await check_model(self._models, canonical.model, exchange, self._face)
@@ -131,7 +131,7 @@ class Generate:
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(canonical, now.ToJsonString()))
 
     async def _stream(
-        self, exchange: Exchange, codec: TextFace, canonical: pb.GenerateRequest, notes: RequestNotes
+        self, exchange: HttpExchange, codec: TextFace, canonical: pb.GenerateRequest, notes: RequestNotes
     ) -> web.StreamResponse:
         """Stream the answer to the canonical request, encoded by `codec`. `notes`: findings of the decoder about the
         caller's body.
@@ -167,7 +167,7 @@ class Generate:
                 await events.write_large(await self._end_failed(exchange, encoded, failure))
         return events.response
 
-    async def _end_failed(self, exchange: Exchange, encoded: EncodedStream, failure: Exception) -> bytes:
+    async def _end_failed(self, exchange: HttpExchange, encoded: EncodedStream, failure: Exception) -> bytes:
         """Return the events that end a stream with an error.
 
         It is a separate function because a variable of `_stream` with the exception would be in a reference cycle with
@@ -178,7 +178,7 @@ class Generate:
         return await encoded.error(error)
 
 
-class Compact:
+class CompactConversation:
     """Handler that compacts a conversation of one format by a call of its own."""
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
@@ -187,7 +187,7 @@ class Compact:
         self._stub = rpc.GenerationServiceStub(channel)
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
 
-    async def answer(self, exchange: Exchange) -> WholeResponse:
+    async def answer(self, exchange: HttpExchange) -> WholeResponse:
         """Return the compacted conversation."""
         decode = self._codec.decode_compaction
         if decode is None:
@@ -206,7 +206,7 @@ class CountTokens:
         self._stub = rpc.GenerationServiceStub(channel)
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
 
-    async def answer(self, exchange: Exchange) -> web.StreamResponse:
+    async def answer(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the number of input tokens of the prompt in the body."""
         count, encode = self._codec.decode_count, self._codec.encode_count
         if count is None or encode is None:
@@ -218,29 +218,29 @@ class CountTokens:
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens, original))
 
 
-async def alive(_: Exchange) -> web.StreamResponse:
+async def alive(_: HttpExchange) -> web.StreamResponse:
     """Return 200, the answer of the liveness check."""
     return web.json_response({"status": "alive"})
 
 
-class Version:
+class ApiVersion:
     """Handler of the version of a format's API, which clients compare before their calls."""
 
     def __init__(self, route: Route) -> None:
         self._version = TEXT_FACES[route.format].api_version
 
-    async def answer(self, _: Exchange) -> web.StreamResponse:
+    async def answer(self, _: HttpExchange) -> web.StreamResponse:
         """Return the version as a member of a JSON object."""
         return web.json_response({"version": self._version})
 
 
-class Ready:
+class ReadinessCheck:
     """Handler of the readiness check `/readyz`."""
 
     def __init__(self, settings: Settings) -> None:
         self._ready = settings.ready
 
-    async def answer(self, _: Exchange) -> web.StreamResponse:
+    async def answer(self, _: HttpExchange) -> web.StreamResponse:
         """Return 200, or 503 with the reasons while the gateway cannot serve calls, for example at its start or while
         it drains.
         """
@@ -250,14 +250,14 @@ class Ready:
         return readiness_response(ready)
 
 
-class Metrics:
+class MetricsPage:
     """Handler of the Prometheus metrics."""
 
     def __init__(self, settings: Settings) -> None:
         self._metrics = settings.metrics
         self._key = settings.metrics_key.encode() if settings.metrics_key is not None else None
 
-    async def answer(self, exchange: Exchange) -> web.StreamResponse:
+    async def answer(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the metrics. Raises UmgError if a metrics key is configured and the request lacks it."""
         self._check_key(exchange.request.headers.get(hdrs.AUTHORIZATION))
         body, content_type = self._metrics()

@@ -25,11 +25,11 @@ from http_facade.connect.rpc_message_envelopes import (
 from http_facade.connect.rpc_status import status_of
 from http_facade.exchange.event_stream import EventStream
 from http_facade.exchange.grpc_calls import MIN_TIMEOUT_SECONDS, attach, expect_early_metadata, opened
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import BodyReader, essence_of
 from http_facade.exchange.settings import Settings
 from http_facade.handlers.rpc_metadata import CallMetadata
-from http_facade.handlers.rpc_methods import Method, methods_of
+from http_facade.handlers.rpc_methods import RpcMethod, methods_of
 from http_facade.routes import Route
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -75,7 +75,7 @@ class ConnectHandler:
         self._metadata = CallMetadata() if metadata is None else metadata
         self._methods = methods_of(self._service, channel)
 
-    async def answer(self, exchange: Exchange) -> web.StreamResponse:
+    async def answer(self, exchange: HttpExchange) -> web.StreamResponse:
         """Call the method in the path. Return its answer, or stream its answers."""
         name = exchange.parameters["rpc"]
         if (method := self._methods.get(name)) is None:
@@ -95,7 +95,7 @@ class ConnectHandler:
         except Exception as failure:
             return self._unary_failed(exchange, failure)
 
-    async def _unary(self, exchange: Exchange, method: Method, kind: str) -> web.Response:
+    async def _unary(self, exchange: HttpExchange, method: RpcMethod, kind: str) -> web.Response:
         """Call a method by the unary form of the Connect protocol, whose bodies are bare messages. Return the response.
 
         `kind`: content type of both bodies, JSON or protobuf.
@@ -116,7 +116,7 @@ class ConnectHandler:
         encoded = await method.encode(answer, in_json=in_json)
         return web.Response(headers=_with_trailers(headers, trailers, kind), body=encoded)
 
-    def _unary_failed(self, exchange: Exchange, failure: Exception) -> web.Response:
+    def _unary_failed(self, exchange: HttpExchange, failure: Exception) -> web.Response:
         failed = self._metadata.failed(failure, exchange)
         headers = _with_trailers(failed.headers, failed.trailers, connect_protocol.JSON)
         body = connect_protocol.encode_status(failed.status)
@@ -126,7 +126,7 @@ class ConnectHandler:
         return response
 
     async def _stream(
-        self, exchange: Exchange, method: Method, protocol: EnvelopedProtocol, kind: str
+        self, exchange: HttpExchange, method: RpcMethod, protocol: EnvelopedProtocol, kind: str
     ) -> web.StreamResponse:
         """Call a method and stream its answers in the envelopes of `protocol`. `kind`: content type of both bodies.
 
@@ -148,7 +148,7 @@ class ConnectHandler:
         return events.response
 
     async def _send(
-        self, exchange: Exchange, method: Method, protocol: EnvelopedProtocol, events: EventStream
+        self, exchange: HttpExchange, method: RpcMethod, protocol: EnvelopedProtocol, events: EventStream
     ) -> Pairs:
         """Call the method with the message in the body, and send each answer in an envelope of `events`. Return the
         trailers of the call.
@@ -179,7 +179,7 @@ class ConnectHandler:
     async def _begin(self, events: EventStream, call: grpc.aio.Call) -> None:
         await events.begin(CIMultiDict(self._metadata.headers(await call.initial_metadata())))
 
-    def _call(self, exchange: Exchange, method: Method, request: Message, timeout: float | None) -> Any:  # noqa: ANN401  as `Method.call`
+    def _call(self, exchange: HttpExchange, method: RpcMethod, request: Message, timeout: float | None) -> Any:  # noqa: ANN401  as `RpcMethod.call`
         """Start the RPC of the method. Return the grpc call object. `timeout`: seconds; None for no deadline of the
         caller.
 
@@ -188,7 +188,9 @@ class ConnectHandler:
         pairs = self._metadata.request(exchange, needs_key=self._needs_key)
         return attach(method.call, None, exchange.known_key)(request, metadata=pairs, timeout=timeout)
 
-    def _end_failed(self, exchange: Exchange, protocol: EnvelopedProtocol, failure: Exception) -> tuple[Pairs, bytes]:
+    def _end_failed(
+        self, exchange: HttpExchange, protocol: EnvelopedProtocol, failure: Exception
+    ) -> tuple[Pairs, bytes]:
         """Return the response headers and the last envelope of a call that failed with the exception `failure`.
 
         It is a separate function so that no variable of the caller keeps the exception in memory.
@@ -206,7 +208,7 @@ def _unsupported_type(kind: str, accepted: Iterable[str]) -> web.Response:
     return web.Response(status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text=message)
 
 
-def _timeout(exchange: Exchange, header: str, parse: Callable[[str], float]) -> float | None:
+def _timeout(exchange: HttpExchange, header: str, parse: Callable[[str], float]) -> float | None:
     """Return the seconds left of the timeout in the request header `header`, parsed by `parse`; None without the
     header.
 
@@ -226,7 +228,7 @@ def _with_trailers(headers: Pairs, trailers: Pairs, kind: str) -> CIMultiDict[st
 
 
 @asynccontextmanager
-async def _answers(method: Method, call: Any) -> AsyncIterator[AsyncIterator[Message | bytes]]:  # noqa: ANN401  as `Method.call`
+async def _answers(method: RpcMethod, call: Any) -> AsyncIterator[AsyncIterator[Message | bytes]]:  # noqa: ANN401  as `RpcMethod.call`
     """Return a context manager that yields an iterator over the answers of an RPC: all of a stream, or one of a unary
     method.
 
@@ -239,5 +241,5 @@ async def _answers(method: Method, call: Any) -> AsyncIterator[AsyncIterator[Mes
         yield _single(call)
 
 
-async def _single(call: Any) -> AsyncIterator[Message | bytes]:  # noqa: ANN401  as `Method.call`
+async def _single(call: Any) -> AsyncIterator[Message | bytes]:  # noqa: ANN401  as `RpcMethod.call`
     yield await call

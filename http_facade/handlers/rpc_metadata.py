@@ -16,7 +16,7 @@ from http_facade.connect.rpc_status import status_of
 from http_facade.exchange.error_responses import error_response
 from http_facade.exchange.grpc_calls import keyless_metadata, metadata, response_headers
 from http_facade.exchange.handler_failures import explain
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 
 RpcMetadata = Iterable[tuple[str, str | bytes]] | None
 
@@ -37,7 +37,7 @@ class CallMetadata:
     documents.
     """
 
-    def request(self, exchange: Exchange, *, needs_key: bool) -> list[tuple[str, str]]:
+    def request(self, exchange: HttpExchange, *, needs_key: bool) -> list[tuple[str, str]]:
         """Return the gRPC metadata of a call from the headers of its HTTP request.
 
         `needs_key`: whether it includes the API key; an RPC of signed requests takes none. Raise UmgError for a header
@@ -53,7 +53,7 @@ class CallMetadata:
         """Return the HTTP trailers from the trailing metadata of a call; always empty, since the gateway sends none."""
         return ()
 
-    def failed(self, failure: Exception, exchange: Exchange) -> FailedCall:
+    def failed(self, failure: Exception, exchange: HttpExchange) -> FailedCall:
         """Convert the exception `failure` of a call to the parts of its error response, and store the error's reason
         for the access log.
         """

@@ -21,7 +21,7 @@ MAX_ERROR_CHARACTERS = 300
 
 
 @dataclass(frozen=True)
-class Method:
+class RpcMethod:
     """RPC of a gRPC service, with the types of its messages and the callable that calls it over a channel.
 
     The callable returns message objects from a service in this process, and encoded messages from one over a socket.
@@ -66,16 +66,16 @@ class Method:
         return await run_large(lambda: encode(answer), answer.ByteSize())
 
 
-def methods_of(service: str, channel: grpc.aio.Channel) -> Mapping[str, Method]:
+def methods_of(service: str, channel: grpc.aio.Channel) -> Mapping[str, RpcMethod]:
     """Return the RPCs of a service by name, except client-streaming ones. Raise KeyError for an unknown service."""
     found = Default().FindServiceByName(service).methods
     return {method.name: _method(service, method, channel) for method in found if not method.client_streaming}
 
 
-def _method(service: str, method: MethodDescriptor, channel: grpc.aio.Channel) -> Method:
+def _method(service: str, method: MethodDescriptor, channel: grpc.aio.Channel) -> RpcMethod:
     make = channel.unary_stream if method.server_streaming else channel.unary_unary
     request, response = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-    return Method(request, response, method.server_streaming, make(f"/{service}/{method.name}", _to_bytes))
+    return RpcMethod(request, response, method.server_streaming, make(f"/{service}/{method.name}", _to_bytes))
 
 
 def _to_json(message: Message) -> bytes:

@@ -7,7 +7,7 @@ from aiohttp import hdrs, web
 
 from http_facade.exchange.event_stream import HEADERS
 from http_facade.exchange.grpc_calls import metadata
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import JSON
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb, rpc
@@ -22,7 +22,7 @@ class StoredResponseHandlers:
         self._face = face
         self._stub = rpc.GenerationServiceStub(channel)
 
-    def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
+    def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
         """Return the handler method for an operation on stored responses."""
         return {
             Shape.GET_RESPONSE: self.get,
@@ -31,7 +31,7 @@ class StoredResponseHandlers:
             Shape.LIST_INPUT_ITEMS: self.list_input_items,
         }[shape]
 
-    async def get(self, exchange: Exchange) -> web.StreamResponse:
+    async def get(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the stored response, or stream it as events for `stream=true`."""
         found = await self._stub.GetStoredResponse(
             pb.GetStoredResponseRequest(response_id=exchange.parameters["response_id"]),
@@ -44,7 +44,7 @@ class StoredResponseHandlers:
             return web.Response(headers=HEADERS | {hdrs.CONTENT_TYPE: EVENT_STREAM}, body=events)
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_stored(found.response))
 
-    async def delete(self, exchange: Exchange) -> web.StreamResponse:
+    async def delete(self, exchange: HttpExchange) -> web.StreamResponse:
         """Delete the stored response. Return the JSON confirmation."""
         response_id = exchange.parameters["response_id"]
         await self._stub.DeleteStoredResponse(
@@ -52,7 +52,7 @@ class StoredResponseHandlers:
         )
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_deleted(response_id))
 
-    async def cancel(self, exchange: Exchange) -> web.StreamResponse:
+    async def cancel(self, exchange: HttpExchange) -> web.StreamResponse:
         """Cancel the stored response if it is still being generated. Return the response in its final state."""
         stopped = await self._stub.CancelStoredResponse(
             pb.CancelStoredResponseRequest(response_id=exchange.parameters["response_id"]),
@@ -60,7 +60,7 @@ class StoredResponseHandlers:
         )
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_stored(stopped.response))
 
-    async def list_input_items(self, exchange: Exchange) -> web.StreamResponse:
+    async def list_input_items(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return a page of the input items from which the stored response was generated."""
         items_request = stored_responses.decode_input_items_query(
             exchange.parameters["response_id"], exchange.request.query

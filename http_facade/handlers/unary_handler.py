@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from http_facade.exchange.form_bodies import parse_form
 from http_facade.exchange.grpc_calls import call_unary, check_model
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.large_json_response import response_in_pieces
 from http_facade.exchange.request_bodies import JSON, BodyReader
@@ -49,7 +49,7 @@ class UnaryHandler(Generic[Request, Response]):
         self._decode_form = _form_decoder(codec)
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
-    async def answer(self, exchange: Exchange) -> web.StreamResponse | WholeResponse:
+    async def answer(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
         """Decode the body, call the service, and return the encoded response.
 
         Its form depends on the caller's SDK, which is recognized by the request's headers. Large responses are sent in

@@ -5,7 +5,7 @@ from aiohttp import hdrs, web
 
 from http_facade.exchange.conditional_requests import RANGE
 from http_facade.exchange.grpc_calls import metadata, opened
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import begin_response
 from http_facade.handlers.result_file_handlers import SAFE
 from umg_grpc.base.errors import UmgError
@@ -30,7 +30,7 @@ class VideoContent:
         self._face = face
         self._stub = rpc.VideoServiceStub(channel)
 
-    async def get(self, exchange: Exchange) -> web.StreamResponse:
+    async def get(self, exchange: HttpExchange) -> web.StreamResponse:
         """Send the video or the requested range; only headers for HEAD, or 304 if the client's copy is current."""
         request, wanted = exchange.request, _wanted(exchange)
         conditional = request.if_none_match is not None or hdrs.IF_RANGE in request.headers
@@ -47,7 +47,7 @@ class VideoContent:
                 wanted.ClearField("range")
         return await self._send(exchange, wanted)
 
-    async def _head(self, exchange: Exchange, wanted: pb.DownloadVideoRequest) -> pb.ContentHead:
+    async def _head(self, exchange: HttpExchange, wanted: pb.DownloadVideoRequest) -> pb.ContentHead:
         head_request = pb.DownloadVideoRequest()
         head_request.CopyFrom(wanted)
         head_request.range.CopyFrom(pb.ByteRange(limit=0, offset=0))
@@ -57,7 +57,7 @@ class VideoContent:
                 return message.head
         raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "the result could not be read; try again")
 
-    async def _send(self, exchange: Exchange, wanted: pb.DownloadVideoRequest) -> web.StreamResponse:
+    async def _send(self, exchange: HttpExchange, wanted: pb.DownloadVideoRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         call = self._stub.DownloadVideo(wanted, metadata=metadata(exchange, self._face))
         async with opened(call):
@@ -70,7 +70,7 @@ class VideoContent:
         return response
 
 
-def _wanted(exchange: Exchange) -> pb.DownloadVideoRequest:
+def _wanted(exchange: HttpExchange) -> pb.DownloadVideoRequest:
     """Return the request of `VideoService.DownloadVideo` from the path, the query and the `Range` header.
 
     Raise UmgError(INVALID_FIELD) for an invalid parameter.

@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 
 from http_facade.exchange.form_bodies import parse_form
 from http_facade.exchange.grpc_calls import initial_headers, keyless_metadata, metadata
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.key_check import KeyCheck
 from http_facade.exchange.request_bodies import JSON, BodyReader, read_body
 from http_facade.exchange.settings import Settings
@@ -54,7 +54,7 @@ class VideoHandlers:
         self._content = VideoContent(route.format, channel)
         self._settings = settings
 
-    def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
+    def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
         """Return the handler method for an operation on video tasks."""
         return {
             Shape.CREATE_VIDEO: self.create,
@@ -66,7 +66,7 @@ class VideoHandlers:
             Shape.RECEIVE_VIDEO_CALLBACK: self.receive_callback,
         }[shape]
 
-    async def create(self, exchange: Exchange) -> web.StreamResponse:
+    async def create(self, exchange: HttpExchange) -> web.StreamResponse:
         """Submit a video task and return it.
 
         In the API below `/vidF`, which has one path for all operations, a body may query an existing task, which is
@@ -88,7 +88,7 @@ class VideoHandlers:
             return await self._get(exchange, request)
         return await self._submit(exchange, self._stub.CreateVideoTask, request)
 
-    async def remix(self, exchange: Exchange) -> web.StreamResponse:
+    async def remix(self, exchange: HttpExchange) -> web.StreamResponse:
         """Submit a video task that changes the video of a finished task. Return the new task."""
         parameters = exchange.parameters
         request = await self._bodies.read(
@@ -96,19 +96,19 @@ class VideoHandlers:
         )
         return await self._submit(exchange, self._stub.RemixVideoTask, request)
 
-    async def get(self, exchange: Exchange) -> web.StreamResponse:
+    async def get(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the state of a video task."""
         await self._keys.check(exchange)
         return await self._get(exchange, self._codec.decode_query(self._parameters(exchange)))
 
-    async def list(self, exchange: Exchange) -> web.StreamResponse:
+    async def list(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return a page of the caller's video tasks in this format."""
         await self._keys.check(exchange)
         request = video_object_caller_api.decode_list(exchange.request.query)
         page = await self._stub.ListVideoTasks(request, metadata=metadata(exchange, self._face))
         return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=video_object_caller_api.encode_list(page))
 
-    async def delete(self, exchange: Exchange) -> web.StreamResponse:
+    async def delete(self, exchange: HttpExchange) -> web.StreamResponse:
         """Delete a finished video task, or cancel one that has not started. Return the confirmation."""
         request = pb.DeleteVideoTaskRequest(task_id=exchange.parameters["task_id"], entry=self._codec.entry)
         deleted = await self._stub.DeleteVideoTask(request, metadata=metadata(exchange, self._face))
@@ -116,12 +116,12 @@ class VideoHandlers:
             headers={hdrs.CONTENT_TYPE: JSON}, body=video_object_caller_api.encode_deleted(deleted.task)
         )
 
-    async def content(self, exchange: Exchange) -> web.StreamResponse:
+    async def content(self, exchange: HttpExchange) -> web.StreamResponse:
         """Send the bytes of a finished video or a range of them; only headers for HEAD."""
         await self._keys.check(exchange)
         return await self._content.get(exchange)
 
-    async def receive_callback(self, exchange: Exchange) -> web.StreamResponse:
+    async def receive_callback(self, exchange: HttpExchange) -> web.StreamResponse:
         """Record a provider's notification about a task. The signature in the path authenticates the provider."""
         limit = min(CALLBACK_LIMIT_BYTES, self._settings.body_limit_bytes)
         body = await read_body(exchange, limit, self._settings.upload_seconds)
@@ -135,7 +135,7 @@ class VideoHandlers:
         await self._stub.ReceiveVideoCallback(request, metadata=keyless_metadata(exchange, self._face))
         return web.json_response({"code": 0, "message": "success"})
 
-    def _parameters(self, exchange: Exchange) -> dict[str, str]:
+    def _parameters(self, exchange: HttpExchange) -> dict[str, str]:
         """Return the parameters of the query and of the path by name; the values of a repeated one are joined by
         commas.
         """
@@ -143,14 +143,17 @@ class VideoHandlers:
         given = {name: ",".join(query.getall(name)) for name in query}
         return given | dict(exchange.parameters) | ({"kind": self._kind} if self._kind else {})
 
-    async def _get(self, exchange: Exchange, request: pb.GetVideoTaskRequest) -> web.StreamResponse:
+    async def _get(self, exchange: HttpExchange, request: pb.GetVideoTaskRequest) -> web.StreamResponse:
         call = self._stub.GetVideoTask(request, metadata=metadata(exchange, self._face))
         found = await call
         headers = {hdrs.CONTENT_TYPE: JSON, **await initial_headers(call)}
         return web.Response(headers=headers, body=self._codec.encode_task(found.task, exchange.request_id))
 
     async def _submit(
-        self, exchange: Exchange, method: "grpc.aio.UnaryUnaryMultiCallable[Submission, Submitted]", request: Submission
+        self,
+        exchange: HttpExchange,
+        method: "grpc.aio.UnaryUnaryMultiCallable[Submission, Submitted]",
+        request: Submission,
     ) -> web.StreamResponse:
         """Submit a task by the RPC `method`, with the idempotency key of the headers. Return the new task."""
         if (key := _idempotency_key(exchange)) is not None:
@@ -168,7 +171,7 @@ class VideoHandlers:
         return web.Response(headers=headers, body=self._codec.encode_created(answer.task, exchange.request_id))
 
 
-def _idempotency_key(exchange: Exchange) -> str | None:
+def _idempotency_key(exchange: HttpExchange) -> str | None:
     """Return the idempotency key in the request's headers; None without one. Raise UmgError(INVALID_FIELD) if it is
     empty or too long.
     """

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from aiohttp import hdrs, web
 
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import JSON
 from http_facade.routes import Shape
 from umg_grpc.base.errors import UmgError
@@ -49,7 +49,7 @@ SAFE = {
 """Headers by which a browser runs no script but those of the pages, and sends nothing to other hosts."""
 
 
-class File(NamedTuple):
+class StaticFile(NamedTuple):
     """Static file of the web pages, with its content type and entity tag."""
 
     body: bytes
@@ -66,7 +66,7 @@ class PageHandlers:
         """
         self._pages = pages
 
-    async def home(self, exchange: Exchange) -> web.StreamResponse:
+    async def home(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the home page to a browser; a JSON state of the process to any other client."""
         if not self._pages:
             return web.json_response({"status": "alive"})
@@ -76,26 +76,26 @@ class PageHandlers:
         page.headers[hdrs.VARY] = hdrs.ACCEPT
         return page
 
-    async def docs(self, exchange: Exchange) -> web.StreamResponse:
+    async def docs(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the web page of the API reference."""
         return await self._send(exchange, "docs.html")
 
-    async def asset(self, exchange: Exchange) -> web.StreamResponse:
+    async def asset(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return a script, style or icon of the web pages. Raise UmgError(PATH_NOT_FOUND) for an unknown file name."""
         return await self._send(exchange, exchange.parameters["name"])
 
-    async def openapi(self, exchange: Exchange) -> web.StreamResponse:
+    async def openapi(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the OpenAPI document, which is generated at its first request."""
         return _respond(exchange, await asyncio.to_thread(_document))
 
-    async def _send(self, exchange: Exchange, name: str) -> web.Response:
+    async def _send(self, exchange: HttpExchange, name: str) -> web.Response:
         file = (await asyncio.to_thread(_read)).get(name)
         if file is None:
             message = f"the pages have no part {echo(name)}; they begin at /"
             raise UmgError(pb.ERROR_REASON_PATH_NOT_FOUND, message, path=exchange.request.path)
         return _respond(exchange, file)
 
-    def handler(self, shape: Shape) -> Callable[[Exchange], Awaitable[web.StreamResponse]]:
+    def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
         """Return the handler method for a web page, an asset or the OpenAPI document."""
         return {
             Shape.HOME: self.home,
@@ -105,7 +105,7 @@ class PageHandlers:
         }[shape]
 
 
-def _respond(exchange: Exchange, file: File) -> web.Response:
+def _respond(exchange: HttpExchange, file: StaticFile) -> web.Response:
     """Return a static file, or 304 if the client's copy is current."""
     headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, **SAFE}
     if any(tag.value in (file.etag, "*") for tag in exchange.request.if_none_match or ()):
@@ -116,12 +116,12 @@ def _respond(exchange: Exchange, file: File) -> web.Response:
     return response
 
 
-def _file(body: bytes, content_type: str) -> File:
-    return File(body, content_type, hashlib.blake2b(body, digest_size=16).hexdigest())
+def _file(body: bytes, content_type: str) -> StaticFile:
+    return StaticFile(body, content_type, hashlib.blake2b(body, digest_size=16).hexdigest())
 
 
 @cache
-def _read() -> Mapping[str, File]:
+def _read() -> Mapping[str, StaticFile]:
     """Read the static files of the web pages, insert the gateway's version, and return them by file name."""
     found = {}
     for path in files("http_facade").joinpath("assets").iterdir():
@@ -132,7 +132,7 @@ def _read() -> Mapping[str, File]:
 
 
 @cache
-def _document() -> File:
+def _document() -> StaticFile:
     from http_facade.openapi.document import document_json  # it takes half a second, which the start does not have
 
     return _file(document_json(), JSON)

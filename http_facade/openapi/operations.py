@@ -20,7 +20,7 @@ TASK_STATUSES = (*KEY_STATUSES, 404, 502)
 
 
 @dataclass(frozen=True)
-class Operation:
+class OperationDescription:
     """Row of the table: the tag, summary, described RPC and error statuses of one kind of operation."""
 
     tag: str
@@ -44,49 +44,57 @@ _ADMIN_SUMMARIES = {
     Shape.GET_REQUEST: "Get the record of a request",
     Shape.LIST_CHANNELS: "List the channels and their states",
 }
-OPERATIONS: Mapping[Shape, Operation] = MappingProxyType(
+OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
     {
-        Shape.GENERATE: Operation("Text", "Generate an answer", "GenerationService.Generate", MODEL_STATUSES),
-        Shape.COMPACT: Operation("Text", "Compact a conversation", "GenerationService.Generate", MODEL_STATUSES),
-        Shape.COUNT_TOKENS: Operation(
+        Shape.GENERATE: OperationDescription(
+            "Text", "Generate an answer", "GenerationService.Generate", MODEL_STATUSES
+        ),
+        Shape.COMPACT: OperationDescription(
+            "Text", "Compact a conversation", "GenerationService.Generate", MODEL_STATUSES
+        ),
+        Shape.COUNT_TOKENS: OperationDescription(
             "Text", "Count the tokens of a prompt", "GenerationService.CountTokens", MODEL_STATUSES
         ),
-        Shape.GET_RESPONSE: Operation(
+        Shape.GET_RESPONSE: OperationDescription(
             "Text", "Get a stored response", "GenerationService.GetStoredResponse", TASK_STATUSES
         ),
-        Shape.DELETE_RESPONSE: Operation(
+        Shape.DELETE_RESPONSE: OperationDescription(
             "Text", "Delete a stored response", "GenerationService.DeleteStoredResponse", TASK_STATUSES
         ),
-        Shape.CANCEL_RESPONSE: Operation(
+        Shape.CANCEL_RESPONSE: OperationDescription(
             "Text", "Cancel a stored response", "GenerationService.CancelStoredResponse", TASK_STATUSES
         ),
-        Shape.LIST_INPUT_ITEMS: Operation(
+        Shape.LIST_INPUT_ITEMS: OperationDescription(
             "Text", "List the input of a stored response", "GenerationService.ListInputItems", TASK_STATUSES
         ),
-        Shape.GENERATE_IMAGE: Operation("Images", "Make images", "ImageService.GenerateImage", MODEL_STATUSES),
-        Shape.CREATE_VIDEO: Operation("Videos", "Submit a video task", "VideoService.CreateVideoTask", MODEL_STATUSES),
-        Shape.GET_VIDEO: Operation("Videos", "Get a video task", "VideoService.GetVideoTask", TASK_STATUSES),
-        Shape.LIST_VIDEOS: Operation("Videos", "List video tasks", "VideoService.ListVideoTasks"),
-        Shape.DELETE_VIDEO: Operation(
+        Shape.GENERATE_IMAGE: OperationDescription(
+            "Images", "Make images", "ImageService.GenerateImage", MODEL_STATUSES
+        ),
+        Shape.CREATE_VIDEO: OperationDescription(
+            "Videos", "Submit a video task", "VideoService.CreateVideoTask", MODEL_STATUSES
+        ),
+        Shape.GET_VIDEO: OperationDescription("Videos", "Get a video task", "VideoService.GetVideoTask", TASK_STATUSES),
+        Shape.LIST_VIDEOS: OperationDescription("Videos", "List video tasks", "VideoService.ListVideoTasks"),
+        Shape.DELETE_VIDEO: OperationDescription(
             "Videos", "Remove a video task", "VideoService.DeleteVideoTask", (*TASK_STATUSES, 501)
         ),
-        Shape.REMIX_VIDEO: Operation(
+        Shape.REMIX_VIDEO: OperationDescription(
             "Videos", "Change a finished video", "VideoService.RemixVideoTask", MODEL_STATUSES
         ),
-        Shape.GET_VIDEO_CONTENT: Operation(
+        Shape.GET_VIDEO_CONTENT: OperationDescription(
             "Videos", "Download a result", "VideoService.DownloadVideo", (*TASK_STATUSES, 416, 501)
         ),
-        Shape.RECEIVE_VIDEO_CALLBACK: Operation(
+        Shape.RECEIVE_VIDEO_CALLBACK: OperationDescription(
             "Videos",
             "Receive a provider's notification",
             "VideoService.ReceiveVideoCallback",
             (400, 401, 403, 404, 413, 500, 503),
         ),
-        Shape.LIST_MODELS: Operation("Models", "List the models of the key", "ModelService.ListModels"),
-        Shape.GET_MODEL: Operation("Models", "Get a model", "ModelService.GetModel", (*KEY_STATUSES, 404)),
-        Shape.GET_VERSION: Operation("Models", "Get the version of the API", errors=()),
+        Shape.LIST_MODELS: OperationDescription("Models", "List the models of the key", "ModelService.ListModels"),
+        Shape.GET_MODEL: OperationDescription("Models", "Get a model", "ModelService.GetModel", (*KEY_STATUSES, 404)),
+        Shape.GET_VERSION: OperationDescription("Models", "Get the version of the API", errors=()),
         **{
-            shape: Operation(
+            shape: OperationDescription(
                 "Administration",
                 _ADMIN_SUMMARIES[shape],
                 f"AdminService.{method.name}",
@@ -94,27 +102,29 @@ OPERATIONS: Mapping[Shape, Operation] = MappingProxyType(
             )
             for shape, method in METHODS.items()
         },
-        Shape.CALL_METHOD: Operation(
+        Shape.CALL_METHOD: OperationDescription(
             "Methods of the schema", "Call a method of the schema", errors=(*MODEL_STATUSES, 499)
         ),
-        Shape.GET_FILE: Operation(
+        Shape.GET_FILE: OperationDescription(
             "Videos", "Download a result by its signed link", "FileService.GetFile", (400, 401, 403, 404, 416, 500, 503)
         ),
-        Shape.ALIVE: Operation("Health", "Check whether the process answers", errors=()),
-        Shape.HOME: Operation("Health", "Check whether the process answers; the home page for browsers", errors=()),
-        Shape.READY: Operation("Health", "Check whether calls are served", errors=()),
-        Shape.DOCS: Operation("Pages", "Get the API reference, a page for browsers", errors=()),
-        Shape.ASSET: Operation("Pages", "Get a part of the pages", errors=(404,)),
-        Shape.OPENAPI: Operation("Pages", "Get the OpenAPI document", errors=()),
-        Shape.METRICS: Operation("Health", "Get the metrics for Prometheus", errors=(401,)),
+        Shape.ALIVE: OperationDescription("Health", "Check whether the process answers", errors=()),
+        Shape.HOME: OperationDescription(
+            "Health", "Check whether the process answers; the home page for browsers", errors=()
+        ),
+        Shape.READY: OperationDescription("Health", "Check whether calls are served", errors=()),
+        Shape.DOCS: OperationDescription("Pages", "Get the API reference, a page for browsers", errors=()),
+        Shape.ASSET: OperationDescription("Pages", "Get a part of the pages", errors=(404,)),
+        Shape.OPENAPI: OperationDescription("Pages", "Get the OpenAPI document", errors=()),
+        Shape.METRICS: OperationDescription("Health", "Get the metrics for Prometheus", errors=(401,)),
     }
 )
 """Kind of operation -> its row, for the kinds that have one of their own."""
 
 
-def operation_of(route: Route) -> Operation:
+def operation_of(route: Route) -> OperationDescription:
     """Return the row of a route."""
     if route.shape is not Shape.UNARY:
         return OPERATIONS[route.shape]
     row = unary_operation(route.format)
-    return Operation(row.tag, row.summary, f"{row.service}.{row.methods[0]}", MODEL_STATUSES)
+    return OperationDescription(row.tag, row.summary, f"{row.service}.{row.methods[0]}", MODEL_STATUSES)

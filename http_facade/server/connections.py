@@ -1,6 +1,6 @@
 """Client connections: connection limit, timeouts, and error responses that are sent before a handler runs.
 
-A `Connection` is between the event loop and aiohttp's HTTP protocol object: it passes all events on, and observes bytes
+A `ServerConnection` is between the event loop and aiohttp's HTTP protocol object: it passes all events on, and observes bytes
 and times. It uses only asyncio's protocol interface, no internals of aiohttp.
 """
 
@@ -12,9 +12,9 @@ from typing import cast
 
 from aiohttp import hdrs
 
-from http_facade.exchange.cors import Cors
+from http_facade.exchange.cors import CorsRules
 from http_facade.exchange.error_responses import error_response
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.overload_rejections import Refusals, encode_http, parse_model_call
 from http_facade.exchange.settings import Settings
 from http_facade.routes import DEFAULT_FORMAT, error_format
@@ -39,10 +39,10 @@ MAX_JOINED_BYTES = 64 << 10
 _CLOSED_BY_CLIENT = getattr(select, "POLLRDHUP", select.POLLHUP)  # Linux alone has the first
 
 
-class Connections:
+class OpenConnections:
     """Open client connections of a listener, counted against the connection limit.
 
-    An instance is a protocol factory of asyncio: calling it returns the `Connection` of a new client.
+    An instance is a protocol factory of asyncio: calling it returns the `ServerConnection` of a new client.
     """
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol], settings: Settings) -> None:
@@ -50,23 +50,23 @@ class Connections:
         connection.
         """
         self.settings = settings
-        self.cors = Cors(settings.cors_origins)
+        self.cors = CorsRules(settings.cors_origins)
         self.refusals = Refusals()
         self._make_protocol = make_protocol
-        self._open = set[Connection]()
-        self._over_limit: dict[Connection, None] = {}  # the oldest first
+        self._open = set[ServerConnection]()
+        self._over_limit: dict[ServerConnection, None] = {}  # the oldest first
 
-    def __call__(self) -> "Connection":
-        return Connection(self, self._make_protocol())
+    def __call__(self) -> "ServerConnection":
+        return ServerConnection(self, self._make_protocol())
 
-    def __iter__(self) -> "Iterator[Connection]":
+    def __iter__(self) -> "Iterator[ServerConnection]":
         return iter(tuple(self._open))
 
     def accept_limit(self) -> int:
         """Return the number of waiting connections that may be accepted in one iteration of the event loop."""
         return max(MIN_ACCEPTED, self.settings.connections - len(self._open))
 
-    def add(self, connection: "Connection") -> bool:
+    def add(self, connection: "ServerConnection") -> bool:
         """Register a new connection. Return whether it is within the connection limit.
 
         If too many connections beyond the limit are open, the oldest of them is closed.
@@ -81,7 +81,7 @@ class Connections:
             oldest.abort()
         return False
 
-    def remove(self, connection: "Connection") -> None:
+    def remove(self, connection: "ServerConnection") -> None:
         """Unregister a connection that was closed."""
         self._open.discard(connection)
         self._over_limit.pop(connection, None)
@@ -94,7 +94,7 @@ class Connections:
             await asyncio.wait(arriving, timeout=seconds)
 
 
-class Connection(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """One client connection, which handlers use as a `ClientConnection`.
 
     It is closed if the first byte or the rest of a request's headers does not arrive in time.
@@ -120,7 +120,7 @@ class Connection(asyncio.Protocol):
         "unanswered",
     )
 
-    def __init__(self, connections: Connections, protocol: asyncio.Protocol) -> None:
+    def __init__(self, connections: OpenConnections, protocol: asyncio.Protocol) -> None:
         self._connections, self._protocol = connections, protocol
         self.settings = connections.settings
         self._loop = asyncio.get_running_loop()
@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
         self._received: asyncio.Future[None] | None = None  # set while a shutdown waits for the rest of a request
         self._write_timeout: WriteTimeout | None = None  # set while the write buffer of the connection is full
         self._timer: asyncio.TimerHandle | None = None  # runs before the first byte, and while headers are incomplete
-        self.exchange: Exchange | None = None  # the request that the dispatcher answers
+        self.exchange: HttpExchange | None = None  # the request that the dispatcher answers
         self.body: bytes | None = None  # of the next request, if all of it came in the last read and it is small
         self.authorization: str | None = None  # credentials of its last call, which the next one nearly always has too
         self.known_key: object = None  # the key in them, if the service had validated it
@@ -248,7 +248,7 @@ class Connection(asyncio.Protocol):
             face = error_format(request.method, request.path)
             self._send_error(shutting_down(), face, exchange.request_id, request.headers, close=True)
 
-    def reject_version(self, exchange: Exchange) -> int:
+    def reject_version(self, exchange: HttpExchange) -> int:
         """Answer a request of an unsupported major version of HTTP with an error, close the connection, and return the
         status.
 

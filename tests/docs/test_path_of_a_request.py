@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from http_facade.server.connections import Connection as ClientConnection
+from http_facade.server.connections import ServerConnection as ClientConnection
 from tests.docs.tables import DOCS
 from tests.support.gateways import channel, running
 from tests.support.serving import serving

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer.main
 from structlog.testing import capture_logs
 
-from http_facade.path_router import Router
+from http_facade.path_router import PathRouter
 from http_facade.routes import ROUTES
 from tests.support.databases import share_compiled_statements
 from umg_grpc.access.bootstrap_key import ensure_bootstrap
@@ -34,7 +34,7 @@ def run() -> None:
     build, command = typer.main.get_command, typer.main.get_command(app)
     vars(typer.main)["get_command"] = lambda made: build(made) if READ_WHEN_BUILT in os.environ else command
     share_compiled_statements()
-    Router(ROUTES, lambda _: NotImplemented)
+    PathRouter(ROUTES, lambda _: NotImplemented)
     with tempfile.TemporaryDirectory() as folder, capture_logs():
         asyncio.run(_open(Path(folder)))
 

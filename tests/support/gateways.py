@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tests.support.databases import create_database
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Address, Config, parse
 from umg_grpc.process.serve_options import Options
@@ -69,7 +69,7 @@ async def refresh_model_lists(service: Service) -> None:
 
 async def revoke(service: Service, reference: str, secret: str) -> None:
     """Revoke a key, and wait until the gateway rejects it: a load of all keys may have read it just before."""
-    await Keys(service.store).revoke(reference)
+    await ApiKeys(service.store).revoke(reference)
     async with asyncio.timeout(60):
         with suppress(UmgError):
             while await service.authenticator.authenticate(secret):  # noqa: ASYNC110  # no event reports it

@@ -113,7 +113,7 @@ def shown_prefix(secret: str) -> str:
     return secret[: min(SHOWN_CHARACTERS, len(secret) // SHOWN_SHARE)]
 
 
-class Keys:
+class ApiKeys:
     """Repository of API keys in the database: creates, finds, changes, rotates and revokes them."""
 
     def __init__(self, store: Store, now: Callable[[], datetime] | None = None) -> None:

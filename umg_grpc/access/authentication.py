@@ -10,7 +10,7 @@ from contextlib import suppress
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.access.api_keys import Key, Keys, hash_secret
+from umg_grpc.access.api_keys import ApiKeys, Key, hash_secret
 from umg_grpc.access.caller import Caller, KeyReference
 from umg_grpc.access.known_keys import MAX_KNOWN, REMOVED, KnownKey, KnownKeys, Rejection
 from umg_grpc.base.errors import UmgError
@@ -52,7 +52,7 @@ class Authenticator:
 
     def __init__(
         self,
-        keys: Keys,
+        keys: ApiKeys,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store.repeated_work import Background
 
 CHECK_SECONDS = 5.0
@@ -20,7 +20,7 @@ class KeyUses:
 
     def __init__(
         self,
-        keys: Keys,
+        keys: ApiKeys,
         *,
         monotonic: Callable[[], float] = time.monotonic,
         skew: Callable[[], float] = lambda: 0.0,

@@ -94,7 +94,7 @@ return {admitted, more, math.min(keeps, 1), keeping, others}
 """
 
 
-class _Reply(NamedTuple):
+class _PermitReply(NamedTuple):
     admitted: int
     more: int
     keeps: int
@@ -104,7 +104,7 @@ class _Reply(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Key:
+class _KeyPermits:
     """Calls and leased permits of one API key or model in this process."""
 
     limit: int
@@ -152,7 +152,7 @@ class SharedConcurrencyLimits:
         self._processes = processes
         redis.on_data_lost.append(self._restore)
         self._process = secrets.token_hex(8)
-        self._keys: dict[str, _Key] = {}
+        self._keys: dict[str, _KeyPermits] = {}
         self._unchecked: set[str] = set()  # ids of keys that may have permits to return
         self._search_at = -math.inf
         self._script: AsyncScript | None = None
@@ -165,7 +165,7 @@ class SharedConcurrencyLimits:
         """
         key = self._keys.get(key_id)
         if key is None:
-            key = self._keys[key_id] = _Key(limit)
+            key = self._keys[key_id] = _KeyPermits(limit)
         if key.limit != limit:
             key.limit, key.held, key.synchronized_at = limit, min(key.held, key.running), -math.inf
         if key.running < key.held:
@@ -217,7 +217,7 @@ class SharedConcurrencyLimits:
         if self._returns is not None:
             self._returns.wake()
 
-    def _alone(self, key: _Key) -> int:
+    def _alone(self, key: _KeyPermits) -> int:
         """Return the calls that may run in this process while Redis is unavailable: an equal part of the limit, at
         least 1, without the permits that other processes had a moment ago.
         """
@@ -232,7 +232,7 @@ class SharedConcurrencyLimits:
         if self._returns is not None:
             self._returns.wake()
 
-    def _is_due(self, key: _Key, now: float) -> bool:
+    def _is_due(self, key: _KeyPermits, now: float) -> bool:
         """Return whether the permits of a key should be synchronized with Redis now: unused ones are left, or its lease
         ends soon.
         """
@@ -245,7 +245,7 @@ class SharedConcurrencyLimits:
         if admitted:
             self.release(key_id)
 
-    async def _decide(self, key_id: str, key: _Key) -> None:
+    async def _decide(self, key_id: str, key: _KeyPermits) -> None:
         """Lease permits for the waiting calls of a key by one command, and admit or reject these calls."""
         key.start(key.queue.settle(True, max(0, key.held - key.running)))
         if not len(key.queue):
@@ -272,7 +272,7 @@ class SharedConcurrencyLimits:
         if len(key.queue):
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _return_unused(self, key_id: str, key: _Key) -> _Reply | None:
+    async def _return_unused(self, key_id: str, key: _KeyPermits) -> _PermitReply | None:
         """Return the unused permits of a key to Redis, except as many as its recent calls needed. Return the reply,
         None without one.
         """
@@ -281,8 +281,8 @@ class SharedConcurrencyLimits:
         return await key.queue.send(partial(self._send, key_id, key, need=0, kept=kept, keeps=keeps))
 
     async def _send(
-        self, key_id: str, key: _Key, *, need: int, more: int = 0, kept: int = 0, keeps: bool
-    ) -> _Reply | None:
+        self, key_id: str, key: _KeyPermits, *, need: int, more: int = 0, kept: int = 0, keeps: bool
+    ) -> _PermitReply | None:
         """Send the number of permits in use to Redis, and lease more of them. Return the reply; None if Redis does not
         answer.
 
@@ -311,7 +311,7 @@ class SharedConcurrencyLimits:
             asyncio.get_running_loop().call_later(SYNCHRONIZE_SECONDS, self._check, key_id)
         return reply
 
-    async def _run_script(self, client: "Client", *, key_id: str, arguments: list[int | str]) -> _Reply:
+    async def _run_script(self, client: "Client", *, key_id: str, arguments: list[int | str]) -> _PermitReply:
         if self._script is None:
             self._script = client.register_script(SYNCHRONIZE)
-        return _Reply(*await self._script([PREFIX + key_id], arguments))
+        return _PermitReply(*await self._script([PREFIX + key_id], arguments))

@@ -131,7 +131,7 @@ seconds until the next request is admitted.
 """
 
 
-class _Reply(NamedTuple):
+class _SliceReply(NamedTuple):
     admitted: int
     slice: int
     server_time: int
@@ -179,7 +179,7 @@ class _Refusal(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Key:
+class _KeySlices:
     """Slices and last rejection of one API key or model in this process."""
 
     limit: int
@@ -235,7 +235,7 @@ class SharedRequestLimits:
         form = Hash(PREFIX, "u", 1_000_000, math.ceil(WINDOW_SECONDS + LEASE_SECONDS))
         self._restoring = Restoring(redis, form, now, "restoring of requests")
         redis.on_data_lost.append(self._restore)
-        self._keys: dict[str, _Key] = {}
+        self._keys: dict[str, _KeySlices] = {}
         self._unchecked: set[str] = set()  # ids of keys whose slice has expired
         self._search_at = -math.inf
         self._process, self._numbers = secrets.token_hex(8), count()
@@ -320,16 +320,16 @@ class SharedRequestLimits:
             key.refusal = None
             self._restoring.replace(key_id, [Amount(time, 1) for time in self._admitted(key_id, key.limit)])
 
-    def _changed_key(self, key_id: str, limit: int) -> _Key:
+    def _changed_key(self, key_id: str, limit: int) -> _KeySlices:
         """Create the record of a key or model that is new, or reset it because its limit has changed. Return the
         record.
         """
-        key = self._keys.setdefault(key_id, _Key(limit))
+        key = self._keys.setdefault(key_id, _KeySlices(limit))
         key.limit, key.refusal, key.remaining, key.replied_at = limit, None, limit, -math.inf
         key.end_slice()
         return key
 
-    async def _decide(self, key_id: str, key: _Key) -> None:
+    async def _decide(self, key_id: str, key: _KeySlices) -> None:
         """Admit or reject the waiting requests of a key: from its slice, then by one command for all others."""
         now = self._now()
         while len(key.queue) and key.slice is not None and key.slice.is_usable(now):
@@ -353,7 +353,7 @@ class SharedRequestLimits:
         if len(key.queue):
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _lease(self, key_id: str, key: _Key, need: int) -> _Reply | None:
+    async def _lease(self, key_id: str, key: _KeySlices, need: int) -> _SliceReply | None:
         """Report the ended slices of a key to Redis and, if `need` requests wait, lease a new slice. Return the reply.
 
         None if Redis does not answer.
@@ -382,8 +382,8 @@ class SharedRequestLimits:
         return reply
 
     async def _run_script(
-        self, client: "Client", *, key_id: str, key: _Key, need: int, new: _Slice, sent: Sequence[_Slice]
-    ) -> _Reply:
+        self, client: "Client", *, key_id: str, key: _KeySlices, need: int, new: _Slice, sent: Sequence[_Slice]
+    ) -> _SliceReply:
         if self._script is None:
             self._script = client.register_script(LEASE)
         arguments: list[int | str] = [
@@ -392,7 +392,7 @@ class SharedRequestLimits:
         ]
         for ended in sent:
             arguments += [ended.slice_id, len(ended.used), *(each for pair in ended.used.items() for each in pair)]
-        return _Reply(*await self._script([PREFIX + key_id], arguments))
+        return _SliceReply(*await self._script([PREFIX + key_id], arguments))
 
     def _check(self, key_id: str) -> None:
         """Schedule a check, in the background, whether a key has request times to report."""

@@ -84,7 +84,7 @@ class _Lease(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Key:
+class _KeyTokens:
     """Leased tokens of one API key or model in this process, and the corrections of estimates that Redis did not get
     yet.
     """
@@ -129,7 +129,7 @@ class SharedTokenLimits:
         self._restoring = Restoring(redis, form, now, "restoring of tokens")
         self._used = used
         redis.on_data_lost.append(self._restore)
-        self._keys: dict[str, _Key] = {}
+        self._keys: dict[str, _KeyTokens] = {}
         self._script: AsyncScript | None = None
         self._returns: Background | None = None
 
@@ -141,7 +141,7 @@ class SharedTokenLimits:
         """
         key = self._keys.get(key_id)
         if key is None:
-            key = self._keys[key_id] = _Key(limit)
+            key = self._keys[key_id] = _KeyTokens(limit)
         key.limit = limit
         if not self._has(key, tokens):
             async with key.leasing:
@@ -162,7 +162,7 @@ class SharedTokenLimits:
         Redis gets the correction later.
         """
         if difference:
-            self._keys.setdefault(key_id, _Key(0)).corrections[second] += difference
+            self._keys.setdefault(key_id, _KeyTokens(0)).corrections[second] += difference
 
     def remaining(self, key_id: str, limit: int) -> int:
         """Return the tokens that this process could still take, as of its last lease; `limit` before the first one."""
@@ -210,10 +210,10 @@ class SharedTokenLimits:
             key.corrections.clear()
             self._restoring.replace(key_id, self._used(key_id))
 
-    def _has(self, key: _Key, tokens: int) -> bool:
+    def _has(self, key: _KeyTokens, tokens: int) -> bool:
         return key.left >= tokens and self._now() < key.expires_at
 
-    async def _lease_slice(self, key_id: str, key: _Key, tokens: int) -> None:
+    async def _lease_slice(self, key_id: str, key: _KeyTokens, tokens: int) -> None:
         if self._returns is None:
             self._returns = Background("return of tokens", self.return_unused, every=RETURN_SECONDS, at_end=True)
         key.return_slice()
@@ -226,7 +226,7 @@ class SharedTokenLimits:
             raise tokens_exceeded(key_id, key.limit, lease.retry_seconds)
         key.second, key.left, key.expires_at = lease.second, lease.granted, expires_at
 
-    async def _call(self, key_id: str, key: _Key, need: int, size: int) -> _Lease:
+    async def _call(self, key_id: str, key: _KeyTokens, need: int, size: int) -> _Lease:
         """Send the corrections of a key to Redis, and lease `size` tokens, or less if few are left, but at least
         `need`.
 

@@ -1,6 +1,6 @@
 """Egress rules: the hosts, addresses and ports that the gateway may connect to for a URL that a caller sends.
 
-A URL is parsed strictly and once; `Target.url` is built from the checked parts, so that no other parser can find
+A URL is parsed strictly and once; `CheckedUrl.url` is built from the checked parts, so that no other parser can find
 another host in it. Nothing here does I/O: `umg_grpc/upstream/caller_url_fetch.py` resolves names and connects.
 """
 
@@ -89,7 +89,7 @@ class EgressRules:
 
 
 @dataclass(frozen=True)
-class Target:
+class CheckedUrl:
     """Parsed and checked URL of a caller. If it has a host name, `check_addresses` must check the resolved addresses
     before a connection.
     """
@@ -109,7 +109,7 @@ class Target:
     """Name to look up."""
 
 
-def check_url(url: str, rules: EgressRules, field: str | None) -> Target:
+def check_url(url: str, rules: EgressRules, field: str | None) -> CheckedUrl:
     """Parse and check a URL. Raise UrlRefusedError if the rules forbid it.
 
     `field`: path of the caller's field that contains the URL; None for a URL in a provider's answer.
@@ -133,7 +133,7 @@ def check_url(url: str, rules: EgressRules, field: str | None) -> Target:
         raise refused(field, objection)
     written = f"[{host}]" if isinstance(address, IPv6Address) else host
     rest = form["rest"] if form["rest"].startswith("/") else f"/{form['rest']}"
-    return Target(
+    return CheckedUrl(
         url=f"{scheme}://{written}{'' if port == PORTS[scheme] else f':{port}'}{rest}",
         scheme=scheme,
         host=host,
@@ -153,7 +153,7 @@ def _may_exempt(network: NetworkPlace, address: IpAddress | None, port: int) -> 
     return network.port in {None, port} if address is None else network.has_address(address, port)
 
 
-def check_addresses(target: Target, addresses: "list[IpAddress]", rules: EgressRules, field: str | None) -> None:
+def check_addresses(target: CheckedUrl, addresses: "list[IpAddress]", rules: EgressRules, field: str | None) -> None:
     """Check all resolved addresses of a target. Raise UrlRefusedError, whose `cause` for the log has the forbidden
     address.
 

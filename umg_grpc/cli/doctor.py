@@ -31,7 +31,7 @@ DISK_BYTES = 64 << 20
 MEMORY_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     """Result class of a check: ok, a warning, or a failure, which alone prevents a gateway from running."""
 
     OK = "ok"
@@ -44,7 +44,7 @@ class Check:
     """Result of one check of `umg doctor`: its name and state, the findings, and the remedy ("" if none is needed)."""
 
     name: str
-    state: State
+    state: CheckState
     found: str
     remedy: str = ""
 
@@ -77,7 +77,7 @@ async def examine(machine: Machine, *, as_json: bool) -> int:
         for check in checks:
             remedy = f"; {check.remedy}" if check.remedy else ""
             print(f"{check.state:<5} {check.name:<12} {check.found}{remedy}")
-    return 1 if any(check.state is State.FAIL for check in checks) else 0
+    return 1 if any(check.state is CheckState.FAIL for check in checks) else 0
 
 
 async def _checks(machine: Machine) -> AsyncIterator[Check]:
@@ -102,15 +102,15 @@ def interpreter() -> Check:
     name = f"{platform.python_implementation()} {platform.python_version()}"
     if missing := missing_optimizations():
         found = f"{name} was built without {' and '.join(missing)}, which makes calls up to 1.9 times slower"
-        return Check("python", State.WARN, found, REMEDY)
-    return Check("python", State.OK, f"{name}, built with optimizations")
+        return Check("python", CheckState.WARN, found, REMEDY)
+    return Check("python", CheckState.OK, f"{name}, built with optimizations")
 
 
 def event_loop() -> Check:
     """Check that uvloop can be imported."""
     if find_spec("uvloop") is None:
-        return Check("event loop", State.FAIL, "uvloop is not installed", "`pip install uvloop`")
-    return Check("event loop", State.OK, "uvloop")
+        return Check("event loop", CheckState.FAIL, "uvloop is not installed", "`pip install uvloop`")
+    return Check("event loop", CheckState.OK, "uvloop")
 
 
 def port(address: Address, machine: Machine, purpose: str) -> Check:
@@ -119,15 +119,17 @@ def port(address: Address, machine: Machine, purpose: str) -> Check:
     """
     name = f"{purpose} port"
     if address.port == 0:
-        return Check(name, State.OK, "any free one")
+        return Check(name, CheckState.OK, "any free one")
     try:
         port_checks.check_free(address, purpose)
     except OSError as error:
         if _is_gateway(machine.http, tls=machine.config.tls is not None):
-            return Check(name, State.OK, f"{address} is that of the gateway that runs{port_checks.holder(address)}")
+            return Check(
+                name, CheckState.OK, f"{address} is that of the gateway that runs{port_checks.holder(address)}"
+            )
         found, _, remedy = str(error).partition("; ")
-        return Check(name, State.FAIL, found, remedy)
-    return Check(name, State.OK, f"{address} is free")
+        return Check(name, CheckState.FAIL, found, remedy)
+    return Check(name, CheckState.OK, f"{address} is free")
 
 
 def _is_gateway(address: Address, *, tls: bool) -> bool:
@@ -154,13 +156,13 @@ def data_folder(data: Path) -> Check:
             pass
     except OSError as error:
         found = f"{existing.absolute()} cannot be written: {error.strerror}"
-        return Check("data", State.FAIL, found, "change its owner or mode, or name another folder with --data")
+        return Check("data", CheckState.FAIL, found, "change its owner or mode, or name another folder with --data")
     disk = os.statvfs(existing)
     if disk.f_blocks and (free := disk.f_bavail * disk.f_frsize) < DISK_BYTES:
         found = f"the disk of {existing.absolute()} has {free >> 20} MiB free, {DISK_BYTES >> 20} MiB are recommended"
-        return Check("data", State.WARN, found, "make room: with less than 4 MiB a process is not ready")
+        return Check("data", CheckState.WARN, found, "make room: with less than 4 MiB a process is not ready")
     state = "can be written" if existing == data else "is created by the first start"
-    return Check("data", State.OK, f"{data.absolute()} {state}")
+    return Check("data", CheckState.OK, f"{data.absolute()} {state}")
 
 
 async def database(machine: Machine) -> list[Check]:
@@ -172,23 +174,23 @@ async def database(machine: Machine) -> list[Check]:
     try:
         state = await database_state(machine.config.database, machine.data)
     except StoreError as error:
-        return [Check("database", State.FAIL, str(error), "check `database` in the config, and the server")]
+        return [Check("database", CheckState.FAIL, str(error), "check `database` in the config, and the server")]
     clock = abs(state.skew_seconds)
     if not state.schema:
-        checks = [Check("database", State.OK, "reachable; the first start creates the tables")]
+        checks = [Check("database", CheckState.OK, "reachable; the first start creates the tables")]
     elif state.schema == HEAD:
-        checks = [Check("database", State.OK, f"reachable, schema {HEAD}")]
+        checks = [Check("database", CheckState.OK, f"reachable, schema {HEAD}")]
     elif state.schema < HEAD:
         found = f"schema {state.schema}, this version has {HEAD}"
-        checks = [Check("database", State.WARN, found, "the next start migrates it; make a backup before")]
+        checks = [Check("database", CheckState.WARN, found, "the next start migrates it; make a backup before")]
     else:
         found = f"schema {state.schema} is of a newer version, this one has {HEAD}"
-        checks = [Check("database", State.FAIL, found, "start the newer version")]
+        checks = [Check("database", CheckState.FAIL, found, "start the newer version")]
     if clock > MAX_CLOCK_SECONDS:
-        grade = State.FAIL if clock > READY_SECONDS else State.WARN
+        grade = CheckState.FAIL if clock > READY_SECONDS else CheckState.WARN
         found = f"{clock:.1f} s from that of the database"
         return [*checks, Check("clock", grade, found, "synchronize both by NTP (chrony, systemd-timesyncd)")]
-    return [*checks, Check("clock", State.OK, f"{clock:.1f} s from that of the database")]
+    return [*checks, Check("clock", CheckState.OK, f"{clock:.1f} s from that of the database")]
 
 
 async def redis(url: str) -> Check:
@@ -200,10 +202,10 @@ async def redis(url: str) -> Check:
         await client.ping()
     except (RedisError, OSError) as error:
         remedy = "check `redis` in the config, and the server; until then each process counts limits for itself"
-        return Check("redis", State.WARN, f"no answer: {error}", remedy)
+        return Check("redis", CheckState.WARN, f"no answer: {error}", remedy)
     finally:
         await client.aclose()
-    return Check("redis", State.OK, "reachable")
+    return Check("redis", CheckState.OK, "reachable")
 
 
 def local_models(machine: Machine) -> Iterator[Check]:
@@ -212,9 +214,9 @@ def local_models(machine: Machine) -> Iterator[Check]:
 
     for name, reason in local_model_problems(machine.config).items():
         if reason is None:
-            yield Check("model", State.OK, f"{name} is installed")
+            yield Check("model", CheckState.OK, f"{name} is installed")
         else:
-            yield Check("model", State.WARN, f"{name} is not served", reason)
+            yield Check("model", CheckState.WARN, f"{name} is not served", reason)
 
 
 def open_files(connections: int, soft: int, hard: int) -> Check:
@@ -225,11 +227,11 @@ def open_files(connections: int, soft: int, hard: int) -> Check:
     limit = MAX_FILES if hard == resource.RLIM_INFINITY else max(soft, hard)
     remedy = "raise it: `ulimit -Hn`, `LimitNOFILE=` of systemd, `--ulimit nofile=` of Docker"
     if limit < LEAST:
-        return Check("open files", State.FAIL, f"limit {limit}, at least {LEAST} are needed", remedy)
+        return Check("open files", CheckState.FAIL, f"limit {limit}, at least {LEAST} are needed", remedy)
     if max_clients(limit) < connections:
         found = f"limit {limit} is enough for {max_clients(limit)} of {connections} connections"
-        return Check("open files", State.WARN, found, f"{remedy} to {2 * connections + OTHERS}")
-    return Check("open files", State.OK, f"limit {limit}")
+        return Check("open files", CheckState.WARN, found, f"{remedy} to {2 * connections + OTHERS}")
+    return Check("open files", CheckState.OK, f"limit {limit}")
 
 
 def free_memory() -> int | None:
@@ -251,8 +253,8 @@ def free_memory() -> int | None:
 def memory(needed: int, free: int | None) -> Check:
     """Check that the free memory suffices for the models that run here. Bytes; `free` is None if unknown."""
     if free is None:
-        return Check("memory", State.OK, "unknown on this system")
+        return Check("memory", CheckState.OK, "unknown on this system")
     found = f"{free >> 20} MiB free"
     if free < needed:
-        return Check("memory", State.WARN, f"{found}, {needed >> 20} MiB are recommended", "add memory")
-    return Check("memory", State.OK, found)
+        return Check("memory", CheckState.WARN, f"{found}, {needed >> 20} MiB are recommended", "add memory")
+    return Check("memory", CheckState.OK, found)

@@ -196,12 +196,12 @@ async def _print_learned(config: Config, data: Path, models: Collection[str]) ->
 async def _find_caller(config: Config, data: Path, reference: str) -> Caller:
     """Return the caller whose key has this id, name or prefix. Raise UmgError or CommandError."""
     # imported here: the database is slow to import, and the other commands on models do not use it
-    from umg_grpc.access.api_keys import Keys
+    from umg_grpc.access.api_keys import ApiKeys
     from umg_grpc.access.known_keys import caller_of
     from umg_grpc.cli.database_connection import opened_database
 
     async with opened_database(config.database, data) as store:
-        return caller_of(await Keys(store).get(reference))
+        return caller_of(await ApiKeys(store).get(reference))
 
 
 def _explain(router: Router, name: str, face: str, caller: Caller | None, states: States) -> None:

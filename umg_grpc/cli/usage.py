@@ -78,7 +78,7 @@ class Calls:
 
 
 @dataclass(frozen=True)
-class Row:
+class UsageTotal:
     """Row of the usage table: the number, units and cost of the calls of one group, for example of one key and day."""
 
     group: Mapping[str, str]
@@ -183,13 +183,13 @@ def _begin_text(page: pb.ListUsageResponse) -> str:
     return f"begin of stored usage: {', '.join(texts) or 'none'}"
 
 
-def _row(by: Sequence[str], entry: pb.UsageEntry) -> Row:
+def _row(by: Sequence[str], entry: pb.UsageEntry) -> UsageTotal:
     group = {name: _text(name, entry) for name in by}
     counts = counts_of(entry.quantities)
-    return Row(group, entry.request_count, entry.failed_request_count, counts, entry.micro_credits)
+    return UsageTotal(group, entry.request_count, entry.failed_request_count, counts, entry.micro_credits)
 
 
-def _with_gaps(name: str, rows: Sequence[Row]) -> list[Row]:
+def _with_gaps(name: str, rows: Sequence[UsageTotal]) -> list[UsageTotal]:
     """Return the rows with empty rows added for the spans of the time dimension `name` without calls.
 
     They are unchanged if `name` is no time dimension, or if there would be more than `MAX_GAPS` rows.
@@ -203,7 +203,7 @@ def _with_gaps(name: str, rows: Sequence[Row]) -> list[Row]:
         texts.append(time.strftime(BUCKETS[name]))
         if len(texts) > MAX_GAPS:
             return [*rows]
-    return [known.get(text) or Row({name: text}, 0, 0, counts_of(()), 0) for text in texts]
+    return [known.get(text) or UsageTotal({name: text}, 0, 0, counts_of(()), 0) for text in texts]
 
 
 def _start_of(name: str, text: str) -> datetime:
@@ -226,7 +226,7 @@ def _text(name: str, entry: pb.UsageEntry) -> str:
             return entry.start_time.ToDatetime(UTC).strftime(BUCKETS[bucket])
 
 
-def _print_table(by: Sequence[str], rows: Sequence[Row], names: Mapping[str, str], *, has_bars: bool) -> None:
+def _print_table(by: Sequence[str], rows: Sequence[UsageTotal], names: Mapping[str, str], *, has_bars: bool) -> None:
     """Print the rows, and their total if there are several.
 
     `names`: key names by id; `has_bars`: whether bars show the cost, or the number of calls if nothing had a cost.
@@ -244,12 +244,12 @@ def _print_table(by: Sequence[str], rows: Sequence[Row], names: Mapping[str, str
     print_table(columns, cells)
 
 
-def _cells(row: Row, names: Mapping[str, str]) -> Iterator[str]:
+def _cells(row: UsageTotal, names: Mapping[str, str]) -> Iterator[str]:
     for name, text in row.group.items():
         yield names.get(text, text) if name == KEY else text
 
 
-def _figures(rows: Sequence[Row]) -> list[str]:
+def _figures(rows: Sequence[UsageTotal]) -> list[str]:
     tokens, cached = sum(row.sum(INPUTS) for row in rows), sum(row.counts["cache_read_tokens"] for row in rows)
     figures = (
         sum(row.requests for row in rows),
@@ -268,7 +268,7 @@ def _columns(by: Sequence[str]) -> list[str]:
     return [*groups, "requests", "failed", *UNITS.values(), "micro_credits"]
 
 
-def _members(row: Row, names: Mapping[str, str]) -> dict[str, object]:
+def _members(row: UsageTotal, names: Mapping[str, str]) -> dict[str, object]:
     key_name = {"key_name": names.get(row.group[KEY], "")} if KEY in row.group else {}
     sums = {"requests": row.requests, "failed": row.failed, **row.counts, "micro_credits": row.micro_credits}
     return {**row.group, **key_name, **sums}

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.callback_signatures import CallbackSignatures
 from umg_grpc.access.file_links import FileLinks
@@ -115,7 +115,7 @@ async def open_authenticator(
     processes serve the same callers without a Redis; `first`: secret of the bootstrap key, None if it is unknown here.
     """
     authenticator = Authenticator(
-        Keys(store),
+        ApiKeys(store),
         now=store.clock.now,
         note=LimitedKeys().note if counts_alone else lambda _: None,
         max_stale=config.keys.max_stale,
@@ -216,7 +216,7 @@ async def open_process_context(
     limits = open_key_limits(redis, data, stack)
     failures = started(ChannelFailures(data), stack)
     usage = open_usage_log(config, store, data, metrics, stack)
-    key_uses = started(KeyUses(Keys(store), skew=lambda: store.clock.skew_seconds), stack)
+    key_uses = started(KeyUses(ApiKeys(store), skew=lambda: store.clock.skew_seconds), stack)
     fetcher = await stack.enter_async_context(Fetcher.opened(config.egress, count=metrics.count_egress))
     secret = link_secret(config.secret, data)
     task_process = secrets.token_hex(8)

@@ -16,7 +16,7 @@ import msgspec
 import structlog
 import uvloop
 
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.bootstrap_key import VARIABLE, Bootstrap, ensure_bootstrap
 from umg_grpc.access.per_worker_limit_checks import check_start
 from umg_grpc.base import logs
@@ -139,7 +139,7 @@ async def _first_key(options: Options, config: Config) -> Bootstrap:
     store = await open_store(config.database, options.data)
     try:
         if config.redis is None:
-            check_start(await Keys(store).list(), config.models, options.workers)
+            check_start(await ApiKeys(store).list(), config.models, options.workers)
         variable, replace_key = os.environ.get(VARIABLE), options.replace_bootstrap_key
         exposed = bool(options.exposed)
         return await ensure_bootstrap(store, options.data, variable, replace=replace_key, exposed=exposed)

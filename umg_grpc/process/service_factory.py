@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import grpc
 
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.per_worker_limit_checks import check_models
 from umg_grpc.base.errors import UmgError
@@ -353,5 +353,5 @@ async def open_service(
         started(service.prompt_table, stack)
         await service.start()
         service.unpriced.log()
-        await service.unpriced.name_keys(Keys(store), data)
+        await service.unpriced.name_keys(ApiKeys(store), data)
         yield service

@@ -12,7 +12,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.access.api_keys import Key, Keys
+from umg_grpc.access.api_keys import ApiKeys, Key
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.known_keys import caller_of
 from umg_grpc.routing import REMEDY, Router, is_unpriced, shortened, unpriced_models
@@ -64,7 +64,7 @@ class UnpricedModels:
         if known := self.known:
             logger.warning("models without a price", count=len(known), models=shortened(known), remedy=REMEDY)
 
-    async def name_keys(self, keys: Keys, data: Path) -> None:
+    async def name_keys(self, keys: ApiKeys, data: Path) -> None:
         """Log each key with a budget to which models are refused, at the first start of a version of the program with
         the data directory `data`. An unavailable database leaves it to the next start.
         """
@@ -117,7 +117,7 @@ class UnpricedModels:
         return values
 
 
-async def _live_keys(keys: Keys) -> AsyncGenerator[Key, None]:
+async def _live_keys(keys: ApiKeys) -> AsyncGenerator[Key, None]:
     """Yield the keys that are neither revoked nor expired. Raise SQLAlchemyError."""
     after, has_more = "", True
     while has_more:

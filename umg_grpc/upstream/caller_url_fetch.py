@@ -19,7 +19,7 @@ from urllib.parse import urljoin
 
 from aiohappyeyeballs import AddrInfoType
 
-from umg_grpc.base.egress_rules import EgressRules, Target, UrlRefusedError, check_addresses, check_url, refused
+from umg_grpc.base.egress_rules import CheckedUrl, EgressRules, UrlRefusedError, check_addresses, check_url, refused
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.network_places import IpAddress, NetworkPlace
 from umg_grpc.upstream.caller_url_dns import Lookups
@@ -107,7 +107,7 @@ class ProviderRoute:
     tls: ssl.SSLContext | None = None
     """TLS context for all other places."""
 
-    def is_own(self, target: Target) -> bool:
+    def is_own(self, target: CheckedUrl) -> bool:
         """Return whether a URL is at the provider's own place."""
         place, address = self.own_place, target.address
         if place is None:
@@ -339,7 +339,7 @@ class Fetcher:
             raise refused(field, "has characters in it that cannot be sent; encode them") from None
 
     async def _checked_addresses(
-        self, target: Target, deadline: float, rules: EgressRules, field: str | None
+        self, target: CheckedUrl, deadline: float, rules: EgressRules, field: str | None
     ) -> Addresses:
         """Return all addresses of the target's host, which the rules allow. Raise UmgError."""
         try:
@@ -351,7 +351,7 @@ class Fetcher:
         check_addresses(target, [_address_of(each) for each in addresses], rules, field)
         return addresses
 
-    async def _addresses(self, target: Target, deadline: float) -> Addresses:
+    async def _addresses(self, target: CheckedUrl, deadline: float) -> Addresses:
         """Return all addresses of the target's host. `deadline`: time on the event loop's clock. Raise OSError if
         there are none.
         """
@@ -413,7 +413,7 @@ def _translated(field: str | None, error: UmgError) -> UmgError:
     return failure
 
 
-def _proxy_of(target: Target, rules: EgressRules, route: ProviderRoute) -> str | None:
+def _proxy_of(target: CheckedUrl, rules: EgressRules, route: ProviderRoute) -> str | None:
     """Return the URL of the proxy that the rules name for a place which is not the provider's own; None for none."""
     found = None if route.is_direct else rules.proxies.of(target.scheme, target.host, target.port, target.address)
     return None if found is None else found.url

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.databases import Postgres
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
 from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE
 
@@ -19,7 +19,7 @@ NAME = "a key of the backup"
 async def create_key(database: str, data: Path) -> None:
     """Create the database and a key in it."""
     store = await open_store(database, data)
-    await Keys(store).create(NAME)
+    await ApiKeys(store).create(NAME)
     await store.aclose()
 
 
@@ -27,7 +27,7 @@ async def has_key(database: str, data: Path) -> bool:
     """Return whether a restored database, which is opened as by a start, has the key."""
     store = await open_store(database, data, create=False)
     try:
-        return any(key.name == NAME for key in await Keys(store).list())
+        return any(key.name == NAME for key in await ApiKeys(store).list())
     finally:
         await store.aclose()
 

@@ -9,7 +9,7 @@ import pytest
 from tests.documents.spec.callers import frames_of
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import KEY, revoke
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -164,9 +164,9 @@ async def test_authentication_4_a_wrong_key_comes_before_a_wrong_body(gateway: A
 
 @every
 async def test_authentication_5_expired_and_revoked_keys_are_401(gateway: ApiClient, operation: Operation) -> None:
-    keys = Keys(gateway.server.service.store)
+    keys = ApiKeys(gateway.server.service.store)
     past = datetime.now(UTC) - timedelta(seconds=1)
-    earlier = Keys(gateway.server.service.store, now=lambda: past - timedelta(hours=1))
+    earlier = ApiKeys(gateway.server.service.store, now=lambda: past - timedelta(hours=1))
     _, expired = await earlier.create(f"expired {operation.id}", expire_time=past)
     key, revoked = await keys.create(f"revoked {operation.id}")
     await revoke(gateway.server.service, key.key_id, revoked)
@@ -176,7 +176,7 @@ async def test_authentication_5_expired_and_revoked_keys_are_401(gateway: ApiCli
 
 @generating
 async def test_authentication_5_a_keys_scope_is_its_models(gateway: ApiClient, operation: Operation) -> None:
-    keys = Keys(gateway.server.service.store)
+    keys = ApiKeys(gateway.server.service.store)
     _, scoped = await keys.create(f"scoped {operation.id}", model_patterns=["famX-*"])
     reply = await operation.call(gateway, {"authorization": f"Bearer {scoped}"})
     assert reply.status in {403, 404}

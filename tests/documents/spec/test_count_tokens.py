@@ -7,7 +7,7 @@ import pytest
 from tests.documents.spec.callers import NO_STRINGS, PNG, QUESTION, WEATHER, Messages, Native, Responses
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import KEY
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -106,7 +106,7 @@ async def test_count_rule_no_model_is_called(gateway: ApiClient) -> None:
 
 
 async def test_count_rule_no_quota_is_consumed(gateway: ApiClient) -> None:
-    _, secret = await Keys(gateway.server.service.store).create("two a minute", requests_per_minute=2)
+    _, secret = await ApiKeys(gateway.server.service.store).create("two a minute", requests_per_minute=2)
     key = {"authorization": f"Bearer {secret}"}
     for _ in range(5):
         assert (await gateway.post(PATH, request_body(), key)).status == 200

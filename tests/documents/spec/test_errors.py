@@ -13,7 +13,7 @@ from tests.documents.spec.bodies import BODIES, changed
 from tests.documents.spec.callers import Chat, Face, Messages, Native, Responses
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import SANDBOX, running
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.wire import FORMATS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -95,7 +95,7 @@ async def test_errors_status_404_for_an_unknown_model(face: Face, stream: bool) 
 @streamed_or_not
 async def test_errors_status_429_when_a_key_calls_too_often(face: Face, stream: bool, gateway: ApiClient) -> None:
     name = f"one a minute {face.name} {stream}"
-    _, secret = await Keys(gateway.server.service.store).create(name, requests_per_minute=1)
+    _, secret = await ApiKeys(gateway.server.service.store).create(name, requests_per_minute=1)
     assert (await call(face, stream, key=secret)).status == 200
     reply = await call(face, stream, key=secret)
     assert judge(face, reply, 429)

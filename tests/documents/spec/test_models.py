@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import KEY
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -87,7 +87,7 @@ async def test_models_no_body_and_unknown_queries_are_ignored(gateway: ApiClient
 
 @every_shape
 async def test_models_depend_on_the_permissions_of_the_key(gateway: ApiClient, shape: str) -> None:
-    keys = Keys(gateway.server.service.store)
+    keys = ApiKeys(gateway.server.service.store)
     for name, patterns, expected in (
         ("one", ["famO-5"], ["famO-5"]),
         ("some", ["text-embedding-3-*", "rerank*"], ["rerank-v1", "text-embedding-3-large", "text-embedding-3-small"]),

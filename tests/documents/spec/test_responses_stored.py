@@ -13,14 +13,14 @@ import pytest_asyncio
 from tests.documents.spec.callers import WEATHER, Responses, lasting
 from tests.support.callers.api import ApiClient
 from tests.support.gateways import SANDBOX, running
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def other_key(gateway: ApiClient) -> AsyncGenerator[str, None]:
-    _, secret = await Keys(gateway.server.service.store).create("another caller")
+    _, secret = await ApiKeys(gateway.server.service.store).create("another caller")
     yield secret
 
 

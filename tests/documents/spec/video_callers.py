@@ -14,7 +14,7 @@ import grpc
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import KEY, Running
 from tests.support.images import picture
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.knowledge.families.video import DOCUMENTED
 from umg_grpc.v1 import pb, rpc
 
@@ -153,7 +153,7 @@ class Videos:
 
     async def other_key(self) -> str:
         """Return another valid key."""
-        return (await Keys(self.running.service.store).create("another caller"))[1]
+        return (await ApiKeys(self.running.service.store).create("another caller"))[1]
 
     async def run_to_end(self, path: str) -> None:
         """Query a task until its end."""

@@ -19,7 +19,7 @@ from tests.support.processes import run
 from tests.support.video_calls import AUTHORIZED, Stub, ended, stub_of, until
 from tests.unit.e2e.authorisation import BODIES, KEYED_ROUTES, QUERIES
 from tests.unit.e2e.test_budgets import spent
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.cli.admin_client import VARIABLE
@@ -150,7 +150,7 @@ async def test_a_repeated_submission_finds_the_task_of_the_fallback(tmp_path: Pa
 
 async def test_a_task_of_a_fallback_is_charged_at_its_price_alone(tmp_path: Path) -> None:
     async with videos(tmp_path) as here:
-        key, secret = await Keys(here.gateway.service.store).create("budget", budget_micro_credits=4 * CREDIT)
+        key, secret = await ApiKeys(here.gateway.service.store).create("budget", budget_micro_credits=4 * CREDIT)
         metadata = (("authorization", f"Bearer {secret}"),)
         here.first.refusals = [CAUSES["unavailable"]]
         task = (await here.stub.CreateVideoTask(request(), metadata=metadata)).task

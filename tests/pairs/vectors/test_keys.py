@@ -23,7 +23,7 @@ from tests.support.callers.vector_callers import (
 )
 from tests.support.gateways import Running, running
 from tests.support.providers.vector_providers import provider
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -61,7 +61,7 @@ def calls(key: str, face: VectorCaller, model: str, ranker: str) -> list[tuple[s
 
 async def test_a_key_is_held_to_its_models(faces: Faces) -> None:
     gateway, made = faces
-    _, key = await Keys(gateway.service.store).create("some models", model_patterns=["m", "rank*"])
+    _, key = await ApiKeys(gateway.service.store).create("some models", model_patterns=["m", "rank*"])
     for face in made:
         for by, call in calls(key, face, "m", "ranker"):
             result: VectorResult = await call  # type: ignore[misc]
@@ -77,7 +77,7 @@ async def test_a_key_is_held_to_its_models(faces: Faces) -> None:
 
 async def test_the_operations_of_a_model_are_hidden_from_keys_that_may_not_use_it(faces: Faces) -> None:
     gateway, made = faces
-    _, key = await Keys(gateway.service.store).create("rankers only", model_patterns=["rank*"])
+    _, key = await ApiKeys(gateway.service.store).create("rankers only", model_patterns=["rank*"])
     for face in made:
         result = await face.rerank(Rerank("m"), key=key)
         assert (result.status, "embed" in result.message) == (404, False), result
@@ -85,7 +85,7 @@ async def test_the_operations_of_a_model_are_hidden_from_keys_that_may_not_use_i
 
 async def test_requests_a_minute_are_counted_together(faces: Faces) -> None:
     gateway, made = faces
-    _, key = await Keys(gateway.service.store).create("three a minute", requests_per_minute=3)
+    _, key = await ApiKeys(gateway.service.store).create("three a minute", requests_per_minute=3)
     http, grpc_face = made
     assert (await http.embed(Embed(), key=key)).status == 200
     assert (await grpc_face.embed(Embed(), FIELDS, key=key)).status == 200
@@ -99,7 +99,7 @@ async def test_requests_a_minute_are_counted_together(faces: Faces) -> None:
 
 async def test_a_refused_request_does_not_count(faces: Faces) -> None:
     gateway, (http, _) = faces
-    _, key = await Keys(gateway.service.store).create("one a minute", requests_per_minute=1)
+    _, key = await ApiKeys(gateway.service.store).create("one a minute", requests_per_minute=1)
     assert (await http.embed(Embed("nope"), key=key)).status == 404
     assert (await http.embed(Embed("ranker"), key=key)).status == 400
     assert (await http.embed(Embed(inputs=[""]), key=key)).status == 400
@@ -111,7 +111,7 @@ async def test_a_batch_in_parts_counts_once(tmp_path: Path) -> None:
     async with provider("embeddings") as plain:
         config = "channels:\n" + channel("embeds", "embeddings", plain.base_url, max_inputs=1)
         async with running(config, tmp_path) as gateway, aiohttp.ClientSession() as session:
-            _, key = await Keys(gateway.service.store).create("two a minute", requests_per_minute=2)
+            _, key = await ApiKeys(gateway.service.store).create("two a minute", requests_per_minute=2)
             http = HttpVectorCaller(HttpTransport("http", gateway.url, session))
             assert [(await http.embed(Embed(inputs=["x"] * 5), key=key)).status for _ in range(3)] == [200, 200, 429]
         assert len(plain.received) == 10

@@ -18,7 +18,7 @@ from tests.proofs.cache.replay import SQLITE, Ledger, Upstream, gateways_of, hea
 from tests.support.databases import Postgres
 from tests.support.gateways import KEY, Running
 from tests.support.providers.server import Json
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
 from umg_grpc.store.tables import BudgetAccount
 
@@ -91,7 +91,7 @@ async def hold(
             gateway.service.stored_prompts.now = cached.clock
         secret = KEY
         if budget is not None:
-            _, secret = await Keys(gateways[0].service.store).create("agent", budget_micro_credits=budget)
+            _, secret = await ApiKeys(gateways[0].service.store).create("agent", budget_micro_credits=budget)
         async with aiohttp.ClientSession(headers=headers_of(talk.format, secret)) as session:
             for number in count():
                 gateway = gateways[number % len(gateways)]

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from tests.support.gateways import Running, running
 from tests.support.providers.server import FakeProvider, Json, ReceivedRequest, serve_provider
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.service.caching import stored_prompts
 
 MODEL = "gemini-2.0-flash"  # without an implicit cache: a beginning is stored when it comes again at once
@@ -78,7 +78,7 @@ class Refusal:
 )
 async def test_a_refused_storage_of_one_key_does_not_pause_that_of_another(case: Refusal, tmp_path: Path) -> None:
     async with serve_provider(Storing()) as provider, running(config_of(provider.url), tmp_path) as gateway:
-        keys = Keys(gateway.service.store)
+        keys = ApiKeys(gateway.service.store)
         _, refused = await keys.create("refused", budget_micro_credits=case.budget)
         _, other = await keys.create("other")
         await send_twice(gateway, refused, [case.prompt, case.prompt])
@@ -92,7 +92,7 @@ async def test_the_stored_beginnings_of_one_key_take_no_place_of_another(
 ) -> None:
     monkeypatch.setattr(stored_prompts, "MAX_STORED", 2)
     async with serve_provider(Storing()) as provider, running(config_of(provider.url), tmp_path) as gateway:
-        keys = [(await Keys(gateway.service.store).create(name))[1] for name in ("one", "other")]
+        keys = [(await ApiKeys(gateway.service.store).create(name))[1] for name in ("one", "other")]
         for count, key in enumerate(keys, start=1):
             await send_twice(gateway, key, ["A", "B", "C"])
             assert provider.stored == 2 * count
@@ -104,7 +104,7 @@ async def test_a_key_that_may_store_nothing_keeps_its_calls(status: int, tmp_pat
         serve_provider(Storing(refusal=status)) as provider,
         running(config_of(provider.url, keys="k1, k2"), tmp_path) as gateway,
     ):
-        _, key = await Keys(gateway.service.store).create("one")
+        _, key = await ApiKeys(gateway.service.store).create("one")
         for _ in range(2):  # in all, the beginning comes four times
             await send_twice(gateway, key, [REFUSED])
         storages = [each for each in provider.received if each.path.endswith("/cachedContents")]
@@ -114,7 +114,7 @@ async def test_a_key_that_may_store_nothing_keeps_its_calls(status: int, tmp_pat
 
 async def test_the_metrics_have_the_tokens_and_the_cost_of_the_storage(tmp_path: Path) -> None:
     async with serve_provider(Storing()) as provider, running(config_of(provider.url), tmp_path) as gateway:
-        _, key = await Keys(gateway.service.store).create("one")
+        _, key = await ApiKeys(gateway.service.store).create("one")
         await send_twice(gateway, key, ["A"])
         metrics = gateway.service.metrics.exposition().decode()
     model = f'model="{MODEL}"'

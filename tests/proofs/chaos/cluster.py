@@ -27,7 +27,7 @@ from tests.support.full_disks import Disk, disk_at
 from tests.support.proxies import Ports, free_ports
 from tests.support.redis import RedisServer
 from tests.support.replicas import Replica
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
 from umg_grpc.store.database import Store
 
@@ -117,7 +117,7 @@ async def running(servers: Servers, name: str, proxy: str, seed: int) -> AsyncGe
         config.write_text(_config(config_of(database, provider.url), videos, servers.redis.url))
         store = await open_store(database, folder)
         stack.push_async_callback(store.aclose)
-        keys = Keys(store)
+        keys = ApiKeys(store)
         made = [await keys.create(kind.name, **kind.fields) for kind in KEYS]
         _, video_secret = await keys.create("videos", budget_micro_credits=LARGE)
         *places, own = free_ports(4)

@@ -21,7 +21,7 @@ from tests.proofs.crash.providers import FAMILIES, Counted, Family, served
 from tests.support.proxies import free_ports
 from tests.support.replicas import Replica
 from tests.support.serving import serving
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, BudgetAccounts
@@ -121,7 +121,7 @@ async def _make_key(plan: Plan, directory: Path) -> tuple[str, str]:
     (directory / "data").mkdir()
     store = await open_store(plan.database, directory / "data")
     try:
-        key, secret = await Keys(store).create("crash", budget_micro_credits=BUDGET)
+        key, secret = await ApiKeys(store).create("crash", budget_micro_credits=BUDGET)
         return key.key_id, secret
     finally:
         await store.aclose()

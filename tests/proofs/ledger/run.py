@@ -21,7 +21,7 @@ from tests.proofs.ledger.judge import (
     judge,
 )
 from tests.proofs.ledger.provider import Provider
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.credits import credits_text
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
@@ -69,7 +69,7 @@ async def run(plan: Plan, database: str, directory: Path) -> Verdict:
     async with Provider(plan.seed, plan.pause).serving() as provider:
         fleet = Fleet(config_of(database, provider.url), data)
         store = await open_store(database, data[0])
-        keys = [await _new_key(Keys(store), number) for number in range(KEYS)]
+        keys = [await _new_key(ApiKeys(store), number) for number in range(KEYS)]
         async with fleet.running():
             made = await _make_all(plan, fleet, [secret for _, secret in keys])
         key_ids = [key_id for key_id, _ in keys]
@@ -93,7 +93,7 @@ def _budget(number: int) -> int | None:
     return (None, LARGE, None, SMALL)[number % 4]
 
 
-async def _new_key(keys: Keys, number: int) -> tuple[str, str]:
+async def _new_key(keys: ApiKeys, number: int) -> tuple[str, str]:
     key, secret = await keys.create(f"key-{number}", budget_micro_credits=_budget(number))
     return key.key_id, secret
 

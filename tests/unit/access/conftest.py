@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.support.databases import Database
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import Store, open_store
 
 
@@ -40,5 +40,5 @@ async def store(database: Database) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-def keys(store: Store, clock: Clock) -> Keys:
-    return Keys(store, clock.utc)
+def keys(store: Store, clock: Clock) -> ApiKeys:
+    return ApiKeys(store, clock.utc)

@@ -12,14 +12,14 @@ import pytest
 from sqlalchemy import text
 
 from tests.unit.access.conftest import Clock
-from umg_grpc.access.api_keys import Key, Keys
+from umg_grpc.access.api_keys import ApiKeys, Key
 from umg_grpc.access.bootstrap_key import ensure_bootstrap
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.v1 import pb
 
 
-async def test_a_new_key_has_every_requested_property(keys: Keys, clock: Clock) -> None:
+async def test_a_new_key_has_every_requested_property(keys: ApiKeys, clock: Clock) -> None:
     east = datetime(2030, 1, 1, 5, tzinfo=timezone(timedelta(hours=5)))
     key, secret = await keys.create(
         "app",
@@ -56,7 +56,7 @@ async def test_a_new_key_has_every_requested_property(keys: Keys, clock: Clock) 
     assert key.expire_time.tzinfo is UTC
 
 
-async def test_the_store_has_the_hash_of_a_secret_and_nothing_else_of_it(keys: Keys, store: Store) -> None:
+async def test_the_store_has_the_hash_of_a_secret_and_nothing_else_of_it(keys: ApiKeys, store: Store) -> None:
     _, secret = await keys.create("app")
     async with store.read() as session:
         (row,) = (await session.execute(text("SELECT * FROM api_keys"))).mappings()
@@ -64,7 +64,7 @@ async def test_the_store_has_the_hash_of_a_secret_and_nothing_else_of_it(keys: K
     assert secret[len(row["prefix"]) :] not in str(row)
 
 
-async def test_keys_are_listed_the_oldest_first(keys: Keys, clock: Clock) -> None:
+async def test_keys_are_listed_the_oldest_first(keys: ApiKeys, clock: Clock) -> None:
     for name in ("c", "a", "b"):
         await keys.create(name)
         clock.seconds += 1
@@ -76,13 +76,13 @@ async def test_keys_are_listed_the_oldest_first(keys: Keys, clock: Clock) -> Non
     ]
 
 
-async def test_a_key_is_found_by_its_id_its_name_and_its_prefix(keys: Keys) -> None:
+async def test_a_key_is_found_by_its_id_its_name_and_its_prefix(keys: ApiKeys) -> None:
     key, _ = await keys.create("app")
     await keys.create("other")
     assert [await keys.get(reference) for reference in (key.key_id, "app", key.prefix, key.prefix + "…")] == [key] * 4
 
 
-async def test_revoking_twice_changes_nothing_the_second_time(keys: Keys, clock: Clock) -> None:
+async def test_revoking_twice_changes_nothing_the_second_time(keys: ApiKeys, clock: Clock) -> None:
     await keys.create("app")
     first = await keys.revoke("app")
     assert first.revoke_time == clock.utc()
@@ -90,7 +90,7 @@ async def test_revoking_twice_changes_nothing_the_second_time(keys: Keys, clock:
     assert await keys.revoke("app") == first == await keys.get(first.prefix)
 
 
-async def test_a_name_means_its_live_key_and_then_the_last_that_had_it(keys: Keys, clock: Clock) -> None:
+async def test_a_name_means_its_live_key_and_then_the_last_that_had_it(keys: ApiKeys, clock: Clock) -> None:
     old, _ = await keys.create("app")
     await keys.revoke("app")
     clock.seconds += 60
@@ -100,13 +100,13 @@ async def test_a_name_means_its_live_key_and_then_the_last_that_had_it(keys: Key
     assert (await keys.get(old.key_id)).key_id == old.key_id
 
 
-async def test_a_live_key_has_its_name_for_itself(keys: Keys) -> None:
+async def test_a_live_key_has_its_name_for_itself(keys: ApiKeys) -> None:
     ends = await asyncio.gather(*(keys.create("app") for _ in range(3)), return_exceptions=True)
     errors = [end for end in ends if isinstance(end, UmgError)]
     assert [error.reason for error in errors] == [pb.ERROR_REASON_ALREADY_EXISTS] * 2
 
 
-async def test_a_prefix_of_several_keys_names_their_ids(keys: Keys, store: Store) -> None:
+async def test_a_prefix_of_several_keys_names_their_ids(keys: ApiKeys, store: Store) -> None:
     ids = [(await keys.create(name))[0].key_id for name in "ab"]
     async with store.write() as session:
         await session.execute(text("UPDATE api_keys SET prefix = 'sk-umg-same'"))
@@ -117,7 +117,7 @@ async def test_a_prefix_of_several_keys_names_their_ids(keys: Keys, store: Store
 
 
 @pytest.mark.parametrize("reference", ["", "…", "app2", "key_0000000000000000", "sk-umg-" + 43 * "x"])
-async def test_a_reference_to_no_key_is_not_found(keys: Keys, reference: str) -> None:
+async def test_a_reference_to_no_key_is_not_found(keys: ApiKeys, reference: str) -> None:
     await keys.create("app")
     for use in (keys.get, keys.revoke):
         with pytest.raises(UmgError) as caught:
@@ -128,14 +128,14 @@ async def test_a_reference_to_no_key_is_not_found(keys: Keys, reference: str) ->
         )
 
 
-async def test_an_update_changes_the_fields_that_it_names(keys: Keys, clock: Clock) -> None:
+async def test_an_update_changes_the_fields_that_it_names(keys: ApiKeys, clock: Clock) -> None:
     made, _ = await keys.create("app", model_patterns=["m"], requests_per_minute=7, owner="a")
     changed = await keys.update(made.key_id, {"name": "web", "requests_per_minute": None, "tags": {"a": "b"}})
     assert changed == replace(made, name="web", requests_per_minute=None, tags={"a": "b"})
     assert await keys.get("web") == changed
 
 
-async def test_a_key_is_not_updated_to_the_name_of_another(keys: Keys) -> None:
+async def test_a_key_is_not_updated_to_the_name_of_another(keys: ApiKeys) -> None:
     await keys.create("a")
     await keys.create("b")
     with pytest.raises(UmgError, match="a key named `a` exists") as caught:
@@ -144,7 +144,7 @@ async def test_a_key_is_not_updated_to_the_name_of_another(keys: Keys) -> None:
     assert (await keys.get("b")).name == "b"
 
 
-async def test_a_revoked_key_is_neither_rotated_nor_updated(keys: Keys) -> None:
+async def test_a_revoked_key_is_neither_rotated_nor_updated(keys: ApiKeys) -> None:
     await keys.create("app")
     revoked = await keys.revoke("app")
     for use in (keys.rotate("app"), keys.update("app", {"owner": "x"})):
@@ -155,7 +155,7 @@ async def test_a_revoked_key_is_neither_rotated_nor_updated(keys: Keys) -> None:
 
 
 async def test_the_first_key_keeps_its_name_and_takes_its_secret_from_its_file(
-    keys: Keys, tmp_path: Path, store: Store
+    keys: ApiKeys, tmp_path: Path, store: Store
 ) -> None:
     await ensure_bootstrap(store, tmp_path, None)
     with pytest.raises(UmgError, match="from its file or UMG_API_KEY") as caught:
@@ -167,7 +167,7 @@ async def test_the_first_key_keeps_its_name_and_takes_its_secret_from_its_file(
 
 
 @pytest.mark.parametrize("overlap", [timedelta(seconds=-1), timedelta(days=31)], ids=str)
-async def test_an_overlap_out_of_its_range_is_refused(keys: Keys, overlap: timedelta) -> None:
+async def test_an_overlap_out_of_its_range_is_refused(keys: ApiKeys, overlap: timedelta) -> None:
     await keys.create("app")
     with pytest.raises(UmgError, match="the overlap is 0 to 30 days") as caught:
         await keys.rotate("app", overlap)
@@ -177,7 +177,7 @@ async def test_an_overlap_out_of_its_range_is_refused(keys: Keys, overlap: timed
 @dataclass(frozen=True)
 class Refused:
     id: str
-    create: Callable[[Keys], Awaitable[object]] = field(repr=False)
+    create: Callable[[ApiKeys], Awaitable[object]] = field(repr=False)
     field: str
 
 
@@ -212,14 +212,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.id)
-async def test_a_key_that_makes_no_sense_is_refused_by_its_field(keys: Keys, case: Refused) -> None:
+async def test_a_key_that_makes_no_sense_is_refused_by_its_field(keys: ApiKeys, case: Refused) -> None:
     with pytest.raises(UmgError) as caught:
         await case.create(keys)
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": case.field})
     assert await keys.list() == []
 
 
-async def test_a_name_is_no_prefix_and_no_id_of_another_key(keys: Keys, store: Store) -> None:
+async def test_a_name_is_no_prefix_and_no_id_of_another_key(keys: ApiKeys, store: Store) -> None:
     key, _ = await keys.create("app")
     async with store.write() as session:
         await session.execute(text("UPDATE api_keys SET prefix = 'acme-dev'"))  # of an operator's own first key
@@ -233,7 +233,7 @@ async def test_a_name_is_no_prefix_and_no_id_of_another_key(keys: Keys, store: S
 
 
 async def test_a_reference_to_the_name_of_one_key_and_the_prefix_of_another_is_refused(
-    keys: Keys, store: Store
+    keys: ApiKeys, store: Store
 ) -> None:
     named, other = [(await keys.create(name))[0].key_id for name in ("acme-dev", "app")]
     async with store.write() as session:

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from tests.support.databases import Database, Postgres
 from tests.unit.access.conftest import Clock
-from umg_grpc.access.api_keys import Keys, hash_secret
+from umg_grpc.access.api_keys import ApiKeys, hash_secret
 from umg_grpc.access.authentication import PAGE, Authenticator
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.known_keys import MAX_REJECTED
@@ -30,7 +30,7 @@ NEVER = 86_400.0
 
 
 @pytest.fixture
-async def authenticator(keys: Keys, clock: Clock) -> AsyncIterator[Authenticator]:
+async def authenticator(keys: ApiKeys, clock: Clock) -> AsyncIterator[Authenticator]:
     authenticator = Authenticator(keys, monotonic=clock, now=clock, every=NEVER)
     await authenticator.start()
     yield authenticator
@@ -76,7 +76,9 @@ async def wait_until_back(store: Store) -> None:
         await store.reconnection.returned.wait()
 
 
-async def test_a_valid_secret_authenticates_its_caller(authenticator: Authenticator, keys: Keys, clock: Clock) -> None:
+async def test_a_valid_secret_authenticates_its_caller(
+    authenticator: Authenticator, keys: ApiKeys, clock: Clock
+) -> None:
     expire_time = clock.utc() + timedelta(days=1)
     key, secret = await keys.create(
         "app",
@@ -97,7 +99,7 @@ async def test_a_valid_secret_authenticates_its_caller(authenticator: Authentica
 
 
 async def test_every_live_key_is_known_after_the_start_without_the_database(
-    keys: Keys, clock: Clock, outage: Outage
+    keys: ApiKeys, clock: Clock, outage: Outage
 ) -> None:
     _, unused = await keys.create("unused")
     _, revoked = await keys.create("revoked")
@@ -120,7 +122,7 @@ async def test_every_live_key_is_known_after_the_start_without_the_database(
 
 
 async def test_a_revoked_key_is_forgotten_by_the_next_load(
-    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage
+    authenticator: Authenticator, keys: ApiKeys, clock: Clock, outage: Outage
 ) -> None:
     _, secret = await keys.create("app")
     await authenticator.authenticate(secret)
@@ -137,7 +139,7 @@ async def test_a_revoked_key_is_forgotten_by_the_next_load(
 
 
 async def test_an_invalid_key_is_refused_with_its_reason(
-    authenticator: Authenticator, keys: Keys, clock: Clock
+    authenticator: Authenticator, keys: ApiKeys, clock: Clock
 ) -> None:
     _, revoked = await keys.create("revoked")
     await keys.revoke("revoked")
@@ -151,7 +153,7 @@ async def test_an_invalid_key_is_refused_with_its_reason(
 
 
 async def test_expiry_is_to_the_second_and_needs_no_lookup(
-    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage
+    authenticator: Authenticator, keys: ApiKeys, clock: Clock, outage: Outage
 ) -> None:
     _, secret = await keys.create("app", expire_time=clock.utc() + timedelta(seconds=0.5))
     await authenticator.authenticate(secret)
@@ -165,7 +167,7 @@ async def test_expiry_is_to_the_second_and_needs_no_lookup(
 
 
 async def test_a_revoked_key_is_served_once_more_and_then_refused(
-    authenticator: Authenticator, keys: Keys, clock: Clock
+    authenticator: Authenticator, keys: ApiKeys, clock: Clock
 ) -> None:
     _, secret = await keys.create("app")
     await authenticator.authenticate(secret)
@@ -182,7 +184,7 @@ async def test_a_revoked_key_is_served_once_more_and_then_refused(
 
 
 async def test_a_key_in_memory_is_valid_for_its_caller_until_it_is_revoked(
-    authenticator: Authenticator, keys: Keys, clock: Clock
+    authenticator: Authenticator, keys: ApiKeys, clock: Clock
 ) -> None:
     _, secret = await keys.create("app")
     assert authenticator.find(f"Bearer {secret}") is None
@@ -199,7 +201,7 @@ async def test_a_key_in_memory_is_valid_for_its_caller_until_it_is_revoked(
 
 
 async def test_a_key_in_memory_is_not_valid_after_its_expiry(
-    authenticator: Authenticator, keys: Keys, clock: Clock
+    authenticator: Authenticator, keys: ApiKeys, clock: Clock
 ) -> None:
     _, secret = await keys.create("app", expire_time=clock.utc() + timedelta(seconds=0.5))
     await authenticator.authenticate(secret)
@@ -211,7 +213,7 @@ async def test_a_key_in_memory_is_not_valid_after_its_expiry(
 
 
 async def test_a_caller_not_seen_for_long_is_looked_up_first(
-    authenticator: Authenticator, keys: Keys, clock: Clock
+    authenticator: Authenticator, keys: ApiKeys, clock: Clock
 ) -> None:
     _, secret = await keys.create("app")
     caller = await authenticator.authenticate(secret)
@@ -226,7 +228,7 @@ async def test_a_caller_not_seen_for_long_is_looked_up_first(
 
 
 async def test_both_secrets_of_a_rotated_key_are_valid_until_the_overlap_ends(
-    authenticator: Authenticator, keys: Keys, clock: Clock
+    authenticator: Authenticator, keys: ApiKeys, clock: Clock
 ) -> None:
     key, old = await keys.create("app", operations=["embed"], administrator=True)
     before = await authenticator.authenticate(old)
@@ -246,7 +248,7 @@ async def test_both_secrets_of_a_rotated_key_are_valid_until_the_overlap_ends(
         assert await reason(authenticator, secret) in {pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED}
 
 
-async def test_a_second_rotation_ends_the_secret_before_the_first(authenticator: Authenticator, keys: Keys) -> None:
+async def test_a_second_rotation_ends_the_secret_before_the_first(authenticator: Authenticator, keys: ApiKeys) -> None:
     _, first = await keys.create("app")
     _, second = await keys.rotate("app")
     _, third = await keys.rotate("app", timedelta(0))
@@ -255,7 +257,7 @@ async def test_a_second_rotation_ends_the_secret_before_the_first(authenticator:
     assert (await authenticator.authenticate(third)).name == "app"
 
 
-async def test_a_key_works_as_soon_as_it_is_made(authenticator: Authenticator, keys: Keys) -> None:
+async def test_a_key_works_as_soon_as_it_is_made(authenticator: Authenticator, keys: ApiKeys) -> None:
     await reason(authenticator, "sk-umg-wrong")
     _, secret = await keys.create("app")
     assert (await authenticator.authenticate(secret)).name == "app"
@@ -274,7 +276,7 @@ async def test_a_wrong_secret_is_not_looked_up_again_for_a_while(
 
 
 async def test_wrong_secrets_in_large_numbers_take_bounded_memory_and_block_no_caller(
-    authenticator: Authenticator, keys: Keys
+    authenticator: Authenticator, keys: ApiKeys
 ) -> None:
     _, secret = await keys.create("app")
     wrong = [f"wrong {number}" for number in range(MAX_REJECTED + 500)]
@@ -284,14 +286,14 @@ async def test_wrong_secrets_in_large_numbers_take_bounded_memory_and_block_no_c
     assert len(authenticator._memory.rejected) == MAX_REJECTED
 
 
-async def test_callers_of_one_key_at_once_are_one_lookup(authenticator: Authenticator, keys: Keys) -> None:
+async def test_callers_of_one_key_at_once_are_one_lookup(authenticator: Authenticator, keys: ApiKeys) -> None:
     _, secret = await keys.create("app")
     callers = await asyncio.gather(*(authenticator.authenticate(secret) for _ in range(50)))
     assert all(caller is callers[0] for caller in callers)
 
 
 async def test_cached_callers_stay_valid_during_an_outage(
-    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage, store: Store
+    authenticator: Authenticator, keys: ApiKeys, clock: Clock, outage: Outage, store: Store
 ) -> None:
     _, secret = await keys.create("app")
     _, unseen = await keys.create("unseen")
@@ -316,7 +318,7 @@ async def test_cached_callers_stay_valid_during_an_outage(
 
 
 async def test_a_key_that_was_learnt_is_known_in_an_outage_before_its_first_use(
-    authenticator: Authenticator, keys: Keys, outage: Outage
+    authenticator: Authenticator, keys: ApiKeys, outage: Outage
 ) -> None:
     _, secret = await keys.create("app")
     revoked, refused = await keys.create("revoked")
@@ -330,7 +332,7 @@ async def test_a_key_that_was_learnt_is_known_in_an_outage_before_its_first_use(
 
 
 async def test_a_key_revoked_in_an_outage_is_refused_after_it(
-    authenticator: Authenticator, keys: Keys, clock: Clock, outage: Outage, store: Store
+    authenticator: Authenticator, keys: ApiKeys, clock: Clock, outage: Outage, store: Store
 ) -> None:
     _, secret = await keys.create("app")
     await authenticator.authenticate(secret)
@@ -350,7 +352,7 @@ async def test_a_key_revoked_in_an_outage_is_refused_after_it(
 async def test_a_database_that_hangs_is_waited_for_once(postgres: Postgres, clock: Clock, tmp_path: Path) -> None:
     url = postgres.create(tmp_path.name)
     store = await open_store(url, tmp_path)
-    keys = Keys(store, clock.utc)
+    keys = ApiKeys(store, clock.utc)
     authenticator = Authenticator(keys, monotonic=clock, now=clock)
     await authenticator.start()
     _, secret = await keys.create("app")
@@ -373,7 +375,7 @@ async def test_a_database_that_hangs_is_waited_for_once(postgres: Postgres, cloc
 async def test_closing_answers_waiting_lookups(postgres: Postgres, tmp_path: Path) -> None:
     url = postgres.create(tmp_path.name)
     store = await open_store(url, tmp_path)
-    authenticator = Authenticator(Keys(store))
+    authenticator = Authenticator(ApiKeys(store))
     await authenticator.start()
     async with await psycopg.AsyncConnection.connect(url) as connection:
         await connection.execute("LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE")
@@ -391,7 +393,7 @@ class Reader:
     """Keys of a database, and the numbers of rows that were read of them."""
 
     def __init__(self, store: Store, now: Callable[[], datetime]) -> None:
-        self.keys = Keys(store, now)
+        self.keys = ApiKeys(store, now)
         self.rows = 0
 
         def count(*_: object) -> None:
@@ -402,7 +404,7 @@ class Reader:
 
 
 @pytest.fixture
-async def current(keys: Keys) -> AsyncIterator[Authenticator]:
+async def current(keys: ApiKeys) -> AsyncIterator[Authenticator]:
     """Yield an authenticator that reads the changes all the time."""
     authenticator = Authenticator(keys, every=0.001)
     await authenticator.start()
@@ -420,7 +422,7 @@ async def until(condition: Callable[[], bool]) -> None:
             pass
 
 
-async def test_each_change_of_a_key_is_in_memory_soon(current: Authenticator, keys: Keys, store: Store) -> None:
+async def test_each_change_of_a_key_is_in_memory_soon(current: Authenticator, keys: ApiKeys, store: Store) -> None:
     _, secret = await keys.create("app")
     await until(lambda: current.cached(secret) is not None)
     await keys.update("app", {"requests_per_minute": 7})
@@ -463,7 +465,7 @@ async def test_keys_that_do_not_change_are_not_read_again(store: Store, clock: C
 
 
 async def test_no_change_is_passed_over_that_is_committed_after_a_later_one(
-    database: Database, keys: Keys, current: Authenticator, store: Store
+    database: Database, keys: ApiKeys, current: Authenticator, store: Store
 ) -> None:
     first, second = [(await keys.create(name))[1] for name in ("first", "second")]
     await until(lambda: current.known == 2)
@@ -481,7 +483,7 @@ async def test_no_change_is_passed_over_that_is_committed_after_a_later_one(
 
 
 async def test_a_stored_key_is_valid_for_a_bounded_time_without_the_database(
-    keys: Keys, clock: Clock, outage: Outage
+    keys: ApiKeys, clock: Clock, outage: Outage
 ) -> None:
     _, secret = await keys.create("app")
     _, first = await keys.create("first")

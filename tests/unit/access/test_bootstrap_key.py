@@ -8,23 +8,25 @@ from pathlib import Path
 import pytest
 
 from tests.support.databases import Database
-from umg_grpc.access.api_keys import Key, Keys, hash_secret
+from umg_grpc.access.api_keys import ApiKeys, Key, hash_secret
 from umg_grpc.access.bootstrap_key import ensure_bootstrap
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store, open_store
 from umg_grpc.v1 import pb
 
 
-async def live(keys: Keys) -> list[Key]:
+async def live(keys: ApiKeys) -> list[Key]:
     return [key for key in await keys.list() if key.revoke_time is None]
 
 
-async def is_good(keys: Keys, secret: str) -> bool:
+async def is_good(keys: ApiKeys, secret: str) -> bool:
     found = (await keys.by_hash([hash_secret(secret)])).get(hash_secret(secret))
     return found is not None and found.revoke_time is None
 
 
-async def test_the_first_start_makes_a_key_and_every_later_one_has_it(keys: Keys, store: Store, tmp_path: Path) -> None:
+async def test_the_first_start_makes_a_key_and_every_later_one_has_it(
+    keys: ApiKeys, store: Store, tmp_path: Path
+) -> None:
     first = await ensure_bootstrap(store, tmp_path, None)
     (key,) = await live(keys)
     assert (key.name, key.model_patterns, key.requests_per_minute, key.expire_time) == ("bootstrap", (), None, None)
@@ -50,7 +52,7 @@ async def test_the_secret_is_not_shown_by_accident(store: Store, tmp_path: Path)
 
 
 async def test_without_its_file_the_key_of_the_database_stays_unless_it_is_replaced(
-    keys: Keys, store: Store, tmp_path: Path
+    keys: ApiKeys, store: Store, tmp_path: Path
 ) -> None:
     old = await ensure_bootstrap(store, tmp_path, None)
     (before,) = await live(keys)
@@ -66,7 +68,9 @@ async def test_without_its_file_the_key_of_the_database_stays_unless_it_is_repla
     assert [key.key_id for key in await live(keys)] == [before.key_id]
 
 
-async def test_the_file_of_another_database_does_not_replace_the_key(keys: Keys, store: Store, tmp_path: Path) -> None:
+async def test_the_file_of_another_database_does_not_replace_the_key(
+    keys: ApiKeys, store: Store, tmp_path: Path
+) -> None:
     old = await ensure_bootstrap(store, tmp_path, None)
     other = tmp_path / "other"
     other.mkdir()
@@ -76,7 +80,7 @@ async def test_the_file_of_another_database_does_not_replace_the_key(keys: Keys,
 
 
 async def test_another_value_is_refused_with_both_prefixes_unless_it_replaces_the_key(
-    keys: Keys, store: Store, tmp_path: Path
+    keys: ApiKeys, store: Store, tmp_path: Path
 ) -> None:
     one, two = "sk-umg-one1-and-the-secret-rest-of-it-11111", "sk-umg-two2-and-the-secret-rest-of-it-22222"
     await ensure_bootstrap(store, tmp_path, one)
@@ -90,12 +94,12 @@ async def test_another_value_is_refused_with_both_prefixes_unless_it_replaces_th
     assert (await ensure_bootstrap(store, tmp_path, two, replace=True)).replaced_prefix is None
 
 
-async def test_of_a_short_value_little_is_shown(keys: Keys, store: Store, tmp_path: Path) -> None:
+async def test_of_a_short_value_little_is_shown(keys: ApiKeys, store: Store, tmp_path: Path) -> None:
     await ensure_bootstrap(store, tmp_path, "sk-tests")
     assert [key.prefix for key in await live(keys)] == ["sk"]
 
 
-async def test_a_revoked_value_stays_revoked(keys: Keys, store: Store, tmp_path: Path) -> None:
+async def test_a_revoked_value_stays_revoked(keys: ApiKeys, store: Store, tmp_path: Path) -> None:
     await ensure_bootstrap(store, tmp_path, "one")
     await keys.revoke("bootstrap")
     assert (await ensure_bootstrap(store, tmp_path, "one")).revoked
@@ -105,14 +109,14 @@ async def test_a_revoked_value_stays_revoked(keys: Keys, store: Store, tmp_path:
     assert not await is_good(keys, "one")
 
 
-async def test_a_key_that_was_made_by_hand_may_take_the_part(keys: Keys, store: Store, tmp_path: Path) -> None:
+async def test_a_key_that_was_made_by_hand_may_take_the_part(keys: ApiKeys, store: Store, tmp_path: Path) -> None:
     await ensure_bootstrap(store, tmp_path, "one")
     made, secret = await keys.create("app")
     assert not (await ensure_bootstrap(store, tmp_path, secret, replace=True)).revoked
     assert await live(keys) == [made]
 
 
-async def test_starts_at_the_same_moment_agree(database: Database, keys: Keys, store: Store, tmp_path: Path) -> None:
+async def test_starts_at_the_same_moment_agree(database: Database, keys: ApiKeys, store: Store, tmp_path: Path) -> None:
     stores = [store, *[await open_store(database.url, database.data_dir) for _ in range(3)]]
     found = await asyncio.gather(*(ensure_bootstrap(each, tmp_path, None) for each in stores))
     assert {bootstrap.secret for bootstrap in found} == {found[0].secret}
@@ -134,7 +138,7 @@ async def test_an_empty_file_is_named(store: Store, tmp_path: Path) -> None:
 
 
 async def test_starts_of_several_hosts_at_the_same_moment_agree_on_one_key(
-    database: Database, keys: Keys, store: Store, tmp_path: Path
+    database: Database, keys: ApiKeys, store: Store, tmp_path: Path
 ) -> None:
     stores = [store, *[await open_store(database.url, database.data_dir) for _ in range(3)]]
     dirs = [tmp_path / str(number) for number in range(4)]

@@ -8,7 +8,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from tests.unit.access.conftest import Clock
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.key_last_use import KeyUses
 
 EARLY, LATE = datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 2, tzinfo=UTC)
@@ -28,7 +28,7 @@ def writes() -> Iterator[list[str]]:
     event.remove(Engine, "before_cursor_execute", record)
 
 
-async def test_a_use_is_written_once_a_minute_and_at_the_end(keys: Keys, clock: Clock, writes: list[str]) -> None:
+async def test_a_use_is_written_once_a_minute_and_at_the_end(keys: ApiKeys, clock: Clock, writes: list[str]) -> None:
     key, _ = await keys.create("app")
     other, _ = await keys.create("other")
     uses, began = KeyUses(keys, monotonic=clock), clock.seconds
@@ -48,7 +48,7 @@ async def test_a_use_is_written_once_a_minute_and_at_the_end(keys: Keys, clock: 
     assert (await keys.get(other.key_id)).last_use_time is None
 
 
-async def test_of_several_processes_the_latest_use_remains(keys: Keys) -> None:
+async def test_of_several_processes_the_latest_use_remains(keys: ApiKeys) -> None:
     key, _ = await keys.create("app")
     for time in (LATE, EARLY):
         await keys.record_uses({key.key_id: time, "an unknown key": time})

@@ -16,7 +16,7 @@ from tests.support.gateways import SANDBOX, running
 from tests.support.processes import run
 from tests.support.redis import RedisServer
 from umg_grpc.cli import doctor
-from umg_grpc.cli.doctor import Check, Machine, State
+from umg_grpc.cli.doctor import Check, CheckState, Machine
 from umg_grpc.config import Address, parse
 from umg_grpc.process.python_build_check import missing_optimizations
 from umg_grpc.store import open_store
@@ -62,12 +62,14 @@ async def test_the_ports_of_a_running_gateway_are_its_own(tmp_path: Path) -> Non
         http, grpc = Address.parse(gateway.url.partition("//")[2]), Address.parse(gateway.grpc)
         served = machine(tmp_path, http=http, grpc=grpc)
         checks = [check async for check in doctor._checks(served)]
-    assert [check.state for check in checks if "port" in check.name] == [State.OK, State.OK]
+    assert [check.state for check in checks if "port" in check.name] == [CheckState.OK, CheckState.OK]
 
 
-@pytest.mark.parametrize(("schema", "state"), [("0001", State.WARN), (HEAD, State.OK), ("9999", State.FAIL)])
+@pytest.mark.parametrize(
+    ("schema", "state"), [("0001", CheckState.WARN), (HEAD, CheckState.OK), ("9999", CheckState.FAIL)]
+)
 async def test_the_schema_of_the_database_is_compared_and_not_changed(
-    schema: str, state: State, database: Database
+    schema: str, state: CheckState, database: Database
 ) -> None:
     store = await open_store(database.url, database.data_dir)
     async with store.write() as session:
@@ -76,33 +78,33 @@ async def test_the_schema_of_the_database_is_compared_and_not_changed(
     config = f"database: {database.url}\n" if database.url != "sqlite" else ""
     found, clock = await doctor.database(machine(database.data_dir, config))
     assert (found.state, schema in found.found) == (state, True)
-    assert clock.state is State.OK
+    assert clock.state is CheckState.OK
     assert (await database_state(database.url, database.data_dir)).schema == schema
 
 
 async def test_a_database_without_a_server_fails(tmp_path: Path, postgres: Postgres) -> None:
     config = f"database: {postgres.url('missing_database')}\n"
     [found] = await doctor.database(machine(tmp_path, config))
-    assert (found.state, "missing_database" in found.found) == (State.FAIL, True)
+    assert (found.state, "missing_database" in found.found) == (CheckState.FAIL, True)
 
 
 async def test_redis_that_does_not_answer_is_a_warning(redis_server: RedisServer) -> None:
-    assert (await doctor.redis(redis_server.url)).state is State.OK
+    assert (await doctor.redis(redis_server.url)).state is CheckState.OK
     redis_server.stop()
-    assert (await doctor.redis(redis_server.url)).state is State.WARN
+    assert (await doctor.redis(redis_server.url)).state is CheckState.WARN
 
 
 def test_a_data_folder_that_cannot_be_written_fails(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert doctor.data_folder(tmp_path / "file").state is State.FAIL
-    assert doctor.data_folder(tmp_path / "new" / "folder").state is State.OK
+    assert doctor.data_folder(tmp_path / "file").state is CheckState.FAIL
+    assert doctor.data_folder(tmp_path / "new" / "folder").state is CheckState.OK
 
 
 def test_a_nearly_full_disk_is_named(tmp_path: Path) -> None:
     with disk_at(tmp_path / "disk", "24m") as disk:
         found = doctor.data_folder(tmp_path / "disk")
         if isinstance(disk, SmallDisk):  # the disk of a test without privileges has space
-            assert (found.state, "24 MiB free" in found.found) == (State.WARN, True)
+            assert (found.state, "24 MiB free" in found.found) == (CheckState.WARN, True)
 
 
 @dataclass(frozen=True)
@@ -110,12 +112,17 @@ class Limit:
     """Limit of open files, with the state of its check for 8192 connections."""
 
     hard: int
-    state: State
+    state: CheckState
 
 
 @pytest.mark.parametrize(
     "case",
-    [Limit(512, State.FAIL), Limit(4096, State.WARN), Limit(65536, State.OK), Limit(resource.RLIM_INFINITY, State.OK)],
+    [
+        Limit(512, CheckState.FAIL),
+        Limit(4096, CheckState.WARN),
+        Limit(65536, CheckState.OK),
+        Limit(resource.RLIM_INFINITY, CheckState.OK),
+    ],
     ids=lambda case: str(case.hard),
 )
 def test_the_limit_of_open_files_is_compared_with_the_connections(case: Limit) -> None:
@@ -123,9 +130,9 @@ def test_the_limit_of_open_files_is_compared_with_the_connections(case: Limit) -
 
 
 def test_little_memory_is_a_warning() -> None:
-    assert doctor.memory(512 << 20, 100 << 20).state is State.WARN
-    assert doctor.memory(512 << 20, 600 << 20).state is State.OK
-    assert doctor.memory(512 << 20, None).state is State.OK
+    assert doctor.memory(512 << 20, 100 << 20).state is CheckState.WARN
+    assert doctor.memory(512 << 20, 600 << 20).state is CheckState.OK
+    assert doctor.memory(512 << 20, None).state is CheckState.OK
 
 
 @pytest.mark.parametrize(

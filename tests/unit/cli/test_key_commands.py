@@ -8,7 +8,7 @@ import pytest
 from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX
 from tests.support.processes import run
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
 
 COMMANDS = [
@@ -61,10 +61,10 @@ async def test_a_bad_budget_is_refused_by_its_flag(flags: tuple[str, ...], named
 async def test_a_key_is_shown_with_its_last_use(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path))
     store = await open_store("sqlite", tmp_path)
-    key, _ = await Keys(store).create("app")
+    key, _ = await ApiKeys(store).create("app")
     for expected, times in (("never", {}), ("2026-05-01T12:00:00+00:00", {key.key_id: USED})):
         if times:
-            await Keys(store).record_uses(times)
+            await ApiKeys(store).record_uses(times)
         for command in (("show", "app"), ("list",)):
             code, out, err = await run("keys", *command, *data)
             assert (code, err, "last used" in out, expected in out) == (0, "", True, True)

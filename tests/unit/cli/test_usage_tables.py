@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from umg_grpc.cli.text_tables import BAR_WIDTH, bars
-from umg_grpc.cli.usage import UNITS, Row, _figures, _with_gaps
+from umg_grpc.cli.usage import UNITS, UsageTotal, _figures, _with_gaps
 
 
 def test_the_longest_bar_is_that_of_the_largest_value() -> None:
@@ -34,7 +34,7 @@ def test_the_longest_bar_is_that_of_the_largest_value() -> None:
     ],
 )
 def test_buckets_without_calls_are_filled(name: str, times: list[str], expected: list[str]) -> None:
-    rows = [Row({name: time}, 3, 0, {}, 7) for time in times]
+    rows = [UsageTotal({name: time}, 3, 0, {}, 7) for time in times]
     found = _with_gaps(name, rows)
     assert [row.group[name] for row in found] == expected
     assert [row.requests for row in found] == [3 if row.group[name] in times else 0 for row in found]
@@ -46,6 +46,6 @@ def test_the_share_of_cached_tokens_is_that_of_all_input_tokens() -> None:
         "cache_read_tokens": 600,
         "cache_write_tokens": 100,
     }
-    none = Row({}, 1, 1, dict.fromkeys(UNITS.values(), 0), 0)
-    assert _figures([Row({}, 1, 0, counts, 0), none])[2:5] == ["1000", "600", "60.0%"]
+    none = UsageTotal({}, 1, 1, dict.fromkeys(UNITS.values(), 0), 0)
+    assert _figures([UsageTotal({}, 1, 0, counts, 0), none])[2:5] == ["1000", "600", "60.0%"]
     assert _figures([none])[2:5] == ["0", "0", "-"]

@@ -18,7 +18,7 @@ from tests.support.gateways import KEY, SANDBOX, channel
 from tests.support.processes import Served, serve
 from tests.support.secrets import leaked
 from tests.support.serving import serving
-from umg_grpc.access.api_keys import Keys, shown_prefix
+from umg_grpc.access.api_keys import ApiKeys, shown_prefix
 from umg_grpc.store import open_store
 
 MODEL = "famO-5"
@@ -97,7 +97,7 @@ async def keys_of(data: Path) -> dict[str, str]:
     past = datetime.now(UTC) - timedelta(hours=1)
     store = await open_store("sqlite", data)
     try:
-        keys, earlier = Keys(store), Keys(store, now=lambda: past - timedelta(hours=1))
+        keys, earlier = ApiKeys(store), ApiKeys(store, now=lambda: past - timedelta(hours=1))
         made = {
             "first": KEY,
             "unknown": f"{KEY}x",

@@ -14,7 +14,7 @@ from tests.pairs.table import TEXT_FACES
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.providers.server import ReceivedRequest, RecordingProvider, Written, serve_provider
 from tests.unit.service.named_objects import HARMLESS, NAMED, Named
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.v1 import pb
 from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
@@ -87,7 +87,7 @@ class Caller:
             return got.status, (dropped if got.status == 200 else (await got.json())["error"])
 
     async def another(self) -> "Caller":
-        _, secret = await Keys(self.gateway.service.store).create("another")
+        _, secret = await ApiKeys(self.gateway.service.store).create("another")
         return Caller(self.gateway, self.session, secret)
 
 

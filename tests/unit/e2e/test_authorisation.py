@@ -29,7 +29,7 @@ from tests.unit.e2e.authorisation import (
     path_of,
     request_of,
 )
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.permissions import ADMIN, OPERATIONS
 from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.formats import unary_operation
@@ -105,8 +105,8 @@ WITHOUT_THE_MODEL = {"another model", "administrator alone"}
 
 
 async def _secrets(gateway: Running) -> dict[str, str]:
-    keys, past = Keys(gateway.service.store), datetime.now(UTC) - timedelta(seconds=1)
-    earlier = Keys(gateway.service.store, now=lambda: past - timedelta(hours=1))
+    keys, past = ApiKeys(gateway.service.store), datetime.now(UTC) - timedelta(seconds=1)
+    earlier = ApiKeys(gateway.service.store, now=lambda: past - timedelta(hours=1))
     secrets = {
         "unknown": "sk-umg-unknown",
         "expired": (await earlier.create("expired", expire_time=past, administrator=True))[1],

@@ -15,7 +15,7 @@ from aiohttp import web
 from tests.pairs.table import TEXT_PROVIDERS
 from tests.support.gateways import Running, channel, running
 from tests.support.serving import serving
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
 from umg_grpc.v1 import pb, rpc
@@ -106,7 +106,7 @@ async def talking(
 
 
 async def new_key(gateway: Running, budget: int) -> tuple[str, str]:
-    key, secret = await Keys(gateway.service.store).create(f"spender of {budget}", budget_micro_credits=budget)
+    key, secret = await ApiKeys(gateway.service.store).create(f"spender of {budget}", budget_micro_credits=budget)
     return key.key_id, secret
 
 

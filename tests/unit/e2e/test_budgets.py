@@ -21,7 +21,7 @@ from tests.support.databases import Database, Postgres
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.processes import serve
 from tests.support.serving import serving
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
@@ -90,7 +90,7 @@ async def provider_config(database: str = "sqlite") -> AsyncGenerator[tuple[Prov
 
 async def new_key(gateway: Running, budget: int, period: str = "") -> tuple[str, str]:
     """Return the id and the secret of a key with a budget in micro-credits."""
-    keys = Keys(gateway.service.store)
+    keys = ApiKeys(gateway.service.store)
     key, secret = await keys.create(f"spender of {budget}", budget_micro_credits=budget, budget_period=period)
     return key.key_id, secret
 
@@ -154,7 +154,7 @@ async def test_two_workers_on_sqlite_admit_exactly_ten(tmp_path: Path) -> None:
         arguments = ("--config", str(path), "--workers", "2")
         async with serve(tmp_path, *arguments, environment={"UMG_API_KEY": KEY}) as process:
             store = await open_store("sqlite", tmp_path, create=False)
-            key, secret = await Keys(store).create("spender", budget_micro_credits=10 * CREDIT)
+            key, secret = await ApiKeys(store).create("spender", budget_micro_credits=10 * CREDIT)
             await store.aclose()
             await admit_ten(provider, [process.http], secret)
             assert await process.stop() == 0
@@ -240,7 +240,7 @@ async def test_a_killed_gateway_loses_neither_the_spent_amount_nor_the_remaining
         arguments, environment = ("--config", str(path)), {"UMG_API_KEY": KEY}
         async with serve(database.data_dir, *arguments, environment=environment) as process:
             store = await open_store(database.url, database.data_dir, create=False)
-            key, secret = await Keys(store).create("spender", budget_micro_credits=100 * CREDIT)
+            key, secret = await ApiKeys(store).create("spender", budget_micro_credits=100 * CREDIT)
             await store.aclose()
             async with aiohttp.ClientSession() as session:
                 for _ in range(40):
@@ -267,7 +267,7 @@ async def test_calls_in_flight_at_a_kill_are_charged_once_at_their_estimate(data
         arguments, environment = ("--config", str(path)), {"UMG_API_KEY": KEY}
         async with serve(database.data_dir, *arguments, environment=environment) as process:
             store = await open_store(database.url, database.data_dir, create=False)
-            key, secret = await Keys(store).create("spender", budget_micro_credits=100 * CREDIT)
+            key, secret = await ApiKeys(store).create("spender", budget_micro_credits=100 * CREDIT)
             await store.aclose()
             async with aiohttp.ClientSession() as session:
                 calls = [asyncio.create_task(post(session, process.url, secret, max_tokens=9)) for _ in range(5)]
@@ -304,7 +304,7 @@ async def test_a_failed_attempt_is_not_in_flight(tmp_path: Path) -> None:
 async def test_a_task_keeps_its_reservation_through_the_end_of_the_process(database: Database) -> None:
     now = datetime(2026, 5, 1, tzinfo=UTC)
     store = await open_store(database.url, database.data_dir)
-    key, _ = await Keys(store).create("spender", budget_micro_credits=100)
+    key, _ = await ApiKeys(store).create("spender", budget_micro_credits=100)
     caller, accounts = Caller(key.key_id, "spender", (), None, None, budget_micro_credits=100), BudgetAccounts(store)
     retention = Retention(ttl=3600, max_bytes=10**6)
     log = UsageLog(store, database.data_dir, retention, lambda: now)

@@ -22,7 +22,7 @@ from tests.support.gateways import KEY, Running, running
 from tests.support.serving import serving
 from tests.unit.e2e.authorisation import BODIES, KEYED_ROUTES, METHODS, Gate, call, path_of, request_of
 from tests.unit.e2e.authorisation import CONFIG as SIMULATED
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.v1 import pb
 from umg_grpc.v1.rpc import VideoServiceStub
 
@@ -118,7 +118,7 @@ async def opened(config: str, data: Path) -> AsyncGenerator[Gate, None]:
 
 async def spender(gateway: Running, name: str, budget: int = PAID * CREDIT) -> str:
     """Return the secret of a new key with a budget."""
-    _, secret = await Keys(gateway.service.store).create(name, budget_micro_credits=budget)
+    _, secret = await ApiKeys(gateway.service.store).create(name, budget_micro_credits=budget)
     return secret
 
 

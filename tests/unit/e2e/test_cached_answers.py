@@ -22,7 +22,7 @@ from tests.support.providers.scripted import (
     succeed,
 )
 from tests.unit.e2e.test_survival import CHAT, World, world
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.config import parse
 from umg_grpc.service.caching import response_cache
 from umg_grpc.service.caching.response_cache import MAX_BYTES
@@ -102,7 +102,7 @@ async def test_a_nondeterministic_request_is_not_cached(tmp_path: Path) -> None:
 
 async def test_cached_responses_are_not_shared_between_keys(tmp_path: Path) -> None:
     async with world(tmp_path, {"a": [succeed]}, rest=CACHED) as made:
-        _, other = await Keys(made.gateway.service.store).create("other")
+        _, other = await ApiKeys(made.gateway.service.store).create("other")
         assert (await cache_outcome(made))[0] == "miss"
         assert (await cache_outcome(made, authorization=f"Bearer {other}"))[0] == "miss"
         assert made.counts == {"a": 2}

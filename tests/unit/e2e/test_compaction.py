@@ -23,7 +23,7 @@ from tests.support.gateways import Running, channel, running, takes_all
 from tests.support.providers.scenarios import REFRESH, Answer, Failure, ScenarioRequest, Usage
 from tests.support.providers.scenarios import Call as ToolCall
 from tests.support.providers.strict_providers import KEY, Provider, provider
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.service.operations.generate.compaction import ENDED_EARLY, REQUEST
 from umg_grpc.service.operations.generate.truncation import CUT, MAX_CUTS
 from umg_grpc.wire.core.sealed_summaries import summary_text
@@ -139,7 +139,7 @@ async def test_a_summary_that_cannot_be_opened_is_refused_by_its_path(replicas: 
     (item,) = (await replicas.compact("chat")).json["output"]
     caller = replicas.callers[0]
     if case.other_key:
-        _, secret = await Keys(replicas.gateway.service.store).create("another")
+        _, secret = await ApiKeys(replicas.gateway.service.store).create("another")
         caller = HttpCaller(caller.session, caller.url, secret)
     sent = item | {"encrypted_content": item["encrypted_content"] + case.added}
     answer = await caller.send("responses", "chat", {"model": "chat", "input": [TURNS[1], sent]})

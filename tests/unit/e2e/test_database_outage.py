@@ -16,7 +16,7 @@ import psycopg
 from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX
 from tests.support.processes import Served, serve
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
 
 FIRST = "sk-umg-of-the-test-of-an-outage"
@@ -132,7 +132,7 @@ async def test_known_keys_are_served_and_usage_is_exact_while_the_database_is_un
     database, config = postgres.create("test_outage"), tmp_path / "umg.yaml"
     config.write_text(f"database: {database}\n{SANDBOX}overload: {{lag: 10}}\n")
     store = await open_store(database, tmp_path)
-    known = [(await Keys(store).create(name))[1] for name in ("one", "two", "three")]
+    known = [(await ApiKeys(store).create(name))[1] for name in ("one", "two", "three")]
     await store.aclose()
     arguments = ("--config", str(config), "--workers", "2")
     async with serve(tmp_path / "data", *arguments, environment=ENVIRONMENT) as served:

@@ -15,7 +15,7 @@ from tests.support.providers.scripted import Script, Scripted, reset_after_conte
 from tests.unit.e2e.test_budgets import spent
 from tests.unit.e2e.test_fallbacks import DOWN, REFUSED, TOO_LONG, UNPAID, record_of
 from tests.unit.e2e.test_survival import World, world
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store.budget_accounts import Balance
 
 CREDIT = 1_000_000
@@ -100,7 +100,7 @@ CHANNELS = {name: f'models: ["{name}-*"]\nprotocols: [chat]' for name in ORDER}
 
 
 async def new_key(here: World, budget: int) -> tuple[str, dict[str, str]]:
-    key, secret = await Keys(here.gateway.service.store).create(f"budget {budget}", budget_micro_credits=budget)
+    key, secret = await ApiKeys(here.gateway.service.store).create(f"budget {budget}", budget_micro_credits=budget)
     return key.key_id, {"authorization": f"Bearer {secret}"}
 
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from tests.support.providers.scripted import Script, Scripted, chunk, stall, start_stream, status, succeed
 from tests.unit.e2e.test_survival import CHAT, MESSAGES, World, world
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 
 TOO_LONG = status(400, {"code": "context_length_exceeded", "message": "maximum context length is 8192 tokens"})
@@ -48,7 +48,7 @@ def two(first: Script, *more: Script) -> dict[str, list[Script]]:
 
 async def key_of(here: World, **fields: Any) -> dict[str, str]:
     """Return the headers of a new key, whose answers state the route."""
-    _, secret = await Keys(here.gateway.service.store).create("restricted", show_route=True, **fields)
+    _, secret = await ApiKeys(here.gateway.service.store).create("restricted", show_route=True, **fields)
     return {"authorization": f"Bearer {secret}"}
 
 

@@ -16,7 +16,7 @@ from tests.support.databases import Postgres
 from tests.support.full_disks import LimitedFiles, disk_at
 from tests.support.processes import Served, serve
 from tests.unit.e2e.test_usage import CHAT, CONFIG, found, get, total
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import Balance, BudgetAccounts
 from umg_grpc.store.in_flight_records import records_of
@@ -68,7 +68,7 @@ async def new_key(database: str, data: Path) -> tuple[str, str]:
     """Return the id and the secret of a key with a budget."""
     store = await open_store(database, data)
     try:
-        key, secret = await Keys(store).create("spender", budget_micro_credits=CREDIT)
+        key, secret = await ApiKeys(store).create("spender", budget_micro_credits=CREDIT)
     finally:
         await store.aclose()
     return key.key_id, secret

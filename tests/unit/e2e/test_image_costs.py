@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from tests.support.gateways import KEY, Running, running
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
@@ -124,7 +124,7 @@ async def test_each_call_is_charged_for_the_images_that_it_made(tmp_path: Path) 
 
 async def test_a_budget_is_reserved_for_all_images_of_a_call_and_never_overdrawn(tmp_path: Path) -> None:
     async with running(CONFIG, tmp_path) as gateway:
-        keys = Keys(gateway.service.store)
+        keys = ApiKeys(gateway.service.store)
         _, secret = await keys.create("painter", budget_micro_credits=100_000)
         async with calling(gateway, secret) as caller:
             assert await caller.fails("too many", model="imgC-1", quality="low", n=10) == "QUOTA_EXHAUSTED"
@@ -140,7 +140,7 @@ async def test_a_budget_is_reserved_for_all_images_of_a_call_and_never_overdrawn
 
 async def test_a_failed_call_gives_its_reservation_back(tmp_path: Path) -> None:
     async with running(CONFIG, tmp_path) as gateway:
-        _, secret = await Keys(gateway.service.store).create("painter", budget_micro_credits=31_000)
+        _, secret = await ApiKeys(gateway.service.store).create("painter", budget_micro_credits=31_000)
         async with calling(gateway, secret) as caller:
             for number in range(3):
                 assert await caller.fails(f"failed {number}", **SMALL, prompt="[[fail]]") == "UPSTREAM_FAILED"
@@ -150,7 +150,7 @@ async def test_a_failed_call_gives_its_reservation_back(tmp_path: Path) -> None:
 
 async def test_the_limits_of_a_key_and_of_a_model_apply(tmp_path: Path) -> None:
     async with running(CONFIG, tmp_path) as gateway:
-        _, secret = await Keys(gateway.service.store).create("painter", requests_per_minute=2)
+        _, secret = await ApiKeys(gateway.service.store).create("painter", requests_per_minute=2)
         async with calling(gateway, secret) as caller:
             await caller.make("first", **SMALL)
             await caller.make("second", **SMALL)

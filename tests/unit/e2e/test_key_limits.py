@@ -17,7 +17,7 @@ from aiohttp import web
 from tests.support.gateways import SANDBOX, Running, channel, running
 from tests.support.redis import RedisServer, make_patient, scripts
 from tests.support.serving import serving
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
@@ -36,7 +36,7 @@ async def sandbox(tmp_path: Path) -> AsyncGenerator[Running, None]:
 
 
 async def new_key(gateway: Running, *, rpm: int | None = None, tpm: int | None = None, most: int | None = None) -> str:
-    keys = Keys(gateway.service.store)
+    keys = ApiKeys(gateway.service.store)
     limits = {"requests_per_minute": rpm, "tokens_per_minute": tpm, "concurrent_requests": most}
     _, secret = await keys.create("limited", **limits)  # type: ignore[arg-type]
     return secret

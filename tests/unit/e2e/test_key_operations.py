@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from tests.support.gateways import running
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
 
@@ -52,7 +52,7 @@ DENIED = [
 
 async def test_an_operation_that_a_key_does_not_have_is_denied_in_the_body_of_the_format(tmp_path: Path) -> None:
     async with running(CONFIG, tmp_path) as gateway, aiohttp.ClientSession(gateway.url) as session:
-        _, secret = await Keys(gateway.service.store).create("embeds", operations=["embed", "models"])
+        _, secret = await ApiKeys(gateway.service.store).create("embeds", operations=["embed", "models"])
         headers = {"authorization": f"Bearer {secret}"}
         for case in DENIED:
             async with session.post(case.path, json=case.body, headers=headers) as answer:
@@ -74,7 +74,7 @@ async def test_an_operation_that_a_key_does_not_have_is_denied_in_the_body_of_th
 
 async def test_a_model_without_an_operation_of_the_key_does_not_exist_for_it(tmp_path: Path) -> None:
     async with running(CONFIG, tmp_path) as gateway, aiohttp.ClientSession(gateway.url) as session:
-        _, secret = await Keys(gateway.service.store).create("embeds", operations=["embed", "models"])
+        _, secret = await ApiKeys(gateway.service.store).create("embeds", operations=["embed", "models"])
         headers = {"authorization": f"Bearer {secret}"}
         async with session.get("/v1/models", headers=headers) as answer:
             assert [model["id"] for model in (await answer.json())["data"]] == [EMBEDDING]
@@ -88,7 +88,7 @@ async def test_a_model_without_an_operation_of_the_key_does_not_exist_for_it(tmp
 async def test_a_key_that_may_not_list_models_is_no_invalid_key(tmp_path: Path) -> None:
     """The face checks a key that it does not know before it reads the body, by a call of the service."""
     async with running(CONFIG, tmp_path) as gateway, aiohttp.ClientSession(gateway.url) as session:
-        _, secret = await Keys(gateway.service.store).create("embeds", operations=["embed"])
+        _, secret = await ApiKeys(gateway.service.store).create("embeds", operations=["embed"])
         headers = {"authorization": f"Bearer {secret}"}
         async with session.post("/v1/embeddings", json={"model": EMBEDDING, "input": "Hi"}, headers=headers) as answer:
             assert answer.status == 200, await answer.text()

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from tests.support.gateways import channel, running
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.operations import UNARY
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
@@ -72,7 +72,7 @@ async def test_a_model_that_a_key_may_not_use_is_reported_as_unknown(scope: Scop
     ]
     config = "channels:\n" + "".join(channels) + "aliases: {a-hidden: m-hidden}\noverload: {lag: 10}\n"
     async with running(config, tmp_path) as gateway, aiohttp.ClientSession() as session:
-        keys = Keys(gateway.service.store)
+        keys = ApiKeys(gateway.service.store)
         _, key = await keys.create("narrow", model_patterns=scope.patterns, channels=scope.channels)
         for call in CALLS:
             for hidden, missing in ((HIDDEN, MISSING), ("a-hidden", "a-absent")):

@@ -15,7 +15,7 @@ from tests.support.gateways import SANDBOX, Running, channel, running
 from tests.support.processes import run
 from tests.support.redis import RedisServer, make_patient
 from tests.support.serving import serving
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.config import ConfigError, parse
 from umg_grpc.v1 import pb, rpc
@@ -28,7 +28,7 @@ def with_limits(limits: str) -> str:
 
 
 async def keys_of(gateway: Running, count: int) -> list[str]:
-    keys = Keys(gateway.service.store)
+    keys = ApiKeys(gateway.service.store)
     return [(await keys.create(f"key {number}"))[1] for number in range(count)]
 
 

@@ -31,7 +31,7 @@ from tests.unit.e2e.authorisation import (
     call,
     request_of,
 )
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.process.service_factory import SERVICES
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video import VIDEO_FACES
@@ -86,7 +86,7 @@ async def make_record(gate: Gate) -> str:
 
 async def make_key(gate: Gate) -> str:
     """Return the id of a new key, which is not the stranger's."""
-    return (await Keys(gate.gateway.service.store).create(secrets.token_hex(8)))[0].key_id
+    return (await ApiKeys(gate.gateway.service.store).create(secrets.token_hex(8)))[0].key_id
 
 
 async def make_task(
@@ -209,7 +209,7 @@ async def gate(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gate,
         aiohttp.ClientSession(gateway.url) as session,
         grpc.aio.insecure_channel(gateway.grpc) as channel,
     ):
-        keys = Keys(gateway.service.store)
+        keys = ApiKeys(gateway.service.store)
         made = {OWNER: (await keys.create(OWNER, administrator=True))[1], STRANGER: (await keys.create(STRANGER))[1]}
         yield Gate(gateway, session, channel, made)
 

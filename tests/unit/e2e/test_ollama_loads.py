@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from tests.support.gateways import running
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 
 CONFIG = """
 channels:
@@ -35,7 +35,7 @@ LOADS = [
 @pytest.mark.parametrize("case", LOADS, ids=lambda case: case.path)
 async def test_a_key_that_may_call_a_model_may_load_it(case: Load, tmp_path: Path) -> None:
     async with running(CONFIG, tmp_path) as gateway, aiohttp.ClientSession() as session:
-        _, secret = await Keys(gateway.service.store).create("calls", operations=[case.operation])
+        _, secret = await ApiKeys(gateway.service.store).create("calls", operations=[case.operation])
         headers = {"authorization": f"Bearer {secret}"}
         async with session.post(gateway.url + case.path, json=case.body, headers=headers) as got:
             assert got.status == 200, await got.text()

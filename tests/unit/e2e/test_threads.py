@@ -17,7 +17,7 @@ from tests.support.gateways import KEY, Running, running
 from tests.support.providers import messages_wire
 from tests.support.providers.scripted import Scripted, scripted, stall, status, succeed
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.v1 import pb, rpc
 
 both_ways = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -443,7 +443,7 @@ async def test_an_error_names_the_path_in_the_new_messages(caller: Caller, turn:
 
 async def test_a_thread_of_another_caller_is_not_found(caller: Caller) -> None:
     first = await caller.begin("One")
-    _, secret = await Keys(caller.gateway.service.store).create(name="you")
+    _, secret = await ApiKeys(caller.gateway.service.store).create(name="you")
     other = Caller(caller.gateway, caller.session, secret)
     assert (await other.go_on(first.id, "Two")).error == (404, "thread_not_found")
 

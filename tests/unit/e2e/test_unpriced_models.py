@@ -13,7 +13,7 @@ from aiohttp import web
 
 from tests.support.gateways import KEY, Running, running
 from tests.support.serving import serving
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import Balance, BudgetAccounts
@@ -66,7 +66,7 @@ async def chat(gateway: Running, key: str, model: str = "m") -> int:
 
 async def spender(gateway: Running, budget: int) -> tuple[str, str]:
     """Return the id and the secret of a new key with a budget."""
-    key, secret = await Keys(gateway.service.store).create(f"spender of {budget}", budget_micro_credits=budget)
+    key, secret = await ApiKeys(gateway.service.store).create(f"spender of {budget}", budget_micro_credits=budget)
     return key.key_id, secret
 
 

@@ -16,7 +16,7 @@ from aiohttp import ClientSession, web
 from tests.support.gateways import Running, running
 from tests.support.serving import serving
 from tests.support.video_calls import eventually
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.v1 import pb, rpc
@@ -171,7 +171,7 @@ async def caller(case: Case, data: Path) -> AsyncGenerator[Caller, None]:
             videos = gateway.service._channels.videos["relay"]
             assert isinstance(videos, HttpVideo)
             videos._protocol = replace(videos._protocol, first_poll_seconds=0.05, poll_seconds=0.05)
-            key, secret = await Keys(gateway.service.store).create("caller", budget_micro_credits=10 * CREDIT)
+            key, secret = await ApiKeys(gateway.service.store).create("caller", budget_micro_credits=10 * CREDIT)
             yield Caller(gateway, relay, key.key_id, {"authorization": f"Bearer {secret}"})
 
 

@@ -19,7 +19,7 @@ from tests.support.processes import UMG, Served, serve
 from tests.support.providers.server import serve_provider
 from tests.support.providers.video_a import VideoObjectProvider
 from tests.support.shifted_clocks import ShiftedClock, needs_shifted_clocks
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.blob_folder import BlobFolder
 from umg_grpc.store.blob_store import BlobStore
@@ -143,10 +143,10 @@ async def world(postgres: Postgres, tmp_path: Path) -> AsyncIterator[World]:
 
 @needs_shifted_clocks
 async def test_a_replica_with_a_wrong_clock_does_no_harm(world: World) -> None:
-    keys = Keys(world.store)
+    keys = ApiKeys(world.store)
     soon = datetime.now(UTC) + timedelta(hours=1)
     _, living = await keys.create("living", expire_time=soon)
-    past = Keys(world.store, now=lambda: soon - timedelta(hours=3))
+    past = ApiKeys(world.store, now=lambda: soon - timedelta(hours=3))
     _, expired = await past.create("expired", expire_time=soon - timedelta(hours=2))
 
     # started two hours ahead

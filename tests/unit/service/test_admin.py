@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from tests.support.gateways import KEY, Running, running
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
@@ -95,7 +95,7 @@ async def test_pages_of_keys_are_the_list_newest_first_without_ended_keys(admin:
     for number in range(5):
         await admin.create(f"page {number}")
     await admin.call("RevokeKey", pb.RevokeKeyRequest(key_id="page 3"))
-    stored = await Keys(admin.gateway.service.store).list()
+    stored = await ApiKeys(admin.gateway.service.store).list()
     newest_first = sorted(stored, key=lambda key: (key.create_time, key.key_id), reverse=True)
     for include_ended in (False, True):
         listed, token = [], ""

@@ -14,7 +14,7 @@ from tests.support.gateways import running
 from tests.support.providers.raw import Link, provider
 from tests.support.serving import serving
 from tests.support.video_calls import MODEL, eventually, request, stub_of, until
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.service.video_tasks import caller_notifier
 from umg_grpc.service.video_tasks.callback_receivers import FIRST_PAUSE_SECONDS, MAX_PAUSED, SHARE, Receivers
 from umg_grpc.store.callback_outbox import Outgoing
@@ -54,7 +54,7 @@ async def test_a_receiver_that_never_answers_delays_no_other_key(
         fake.script = [SUCCEEDED]
 
         async def submit(name: str, callback_url: str, tasks: int) -> None:
-            _, secret = await Keys(gateway.service.store).create(name)
+            _, secret = await ApiKeys(gateway.service.store).create(name)
             for _ in range(tasks):
                 await stub_of(channel).CreateVideoTask(
                     request(callback_url=callback_url), metadata=[("authorization", f"Bearer {secret}")]

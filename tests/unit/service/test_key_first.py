@@ -10,7 +10,7 @@ import pytest_asyncio
 from structlog.testing import capture_logs
 
 from tests.support.gateways import KEY, channel, running
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.base.inprocess_channel import Context
@@ -38,7 +38,7 @@ class Probe:
 @pytest_asyncio.fixture
 async def probe(tmp_path: Path) -> AsyncGenerator[Probe, None]:
     store = await open_store("sqlite", tmp_path)
-    keys = Keys(store)
+    keys = ApiKeys(store)
     authenticator = Authenticator(keys)
     await authenticator.start()
     _, secret = await keys.create("probe")

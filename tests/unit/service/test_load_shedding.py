@@ -12,7 +12,7 @@ import pytest_asyncio
 import structlog
 from google.protobuf.descriptor_pool import Default
 
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Overload
@@ -155,7 +155,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 
 async def connect(load_shedder: LoadShedder, servicer: Generation, store: Store, stack: AsyncExitStack) -> Caller:
-    keys = Keys(store)
+    keys = ApiKeys(store)
     _, secret = await keys.create("caller")
     authenticator = Authenticator(keys)
     await authenticator.start()

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.gateways import KEY, Running, running
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.config import Config, parse
@@ -177,7 +177,7 @@ async def mixed(tmp_path: Path) -> AsyncGenerator[Running, None]:
 
 async def test_the_list_of_a_key_has_exactly_its_models(mixed: Running) -> None:
     models = rpc.ModelServiceStub(mixed.service.channel())
-    _, secret = await Keys(mixed.service.store).create("narrow", model_patterns=["famG-*", "vendor/large"])
+    _, secret = await ApiKeys(mixed.service.store).create("narrow", model_patterns=["famG-*", "vendor/large"])
     narrow = (("authorization", f"Bearer {secret}"),)
     listed = await models.ListModels(pb.ListModelsRequest(page_size=2), metadata=narrow)
     assert [model.id for model in listed.models] == ["famG-2.5-flash", "famG-3-pro"]
@@ -283,7 +283,7 @@ SEES = [
 async def test_a_key_sees_the_names_that_it_can_use(case: Sees, tmp_path: Path) -> None:
     async with running(parse(ROUTED, "test.yaml", {}), tmp_path) as state:
         models = rpc.ModelServiceStub(state.service.channel())
-        keys = Keys(state.service.store)
+        keys = ApiKeys(state.service.store)
         _, secret = await keys.create("k", model_patterns=case.patterns, channels=case.channels)
         metadata = (("authorization", f"Bearer {secret}"),)
         listed = (await models.ListModels(pb.ListModelsRequest(), metadata=metadata)).models

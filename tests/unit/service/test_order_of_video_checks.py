@@ -12,7 +12,7 @@ from tests.support import fake_video_upstream
 from tests.support.fake_video_upstream import FakeVideos
 from tests.support.gateways import running
 from tests.support.video_calls import Stub, stub_of
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb
 
@@ -37,7 +37,7 @@ class Caller:
 
     stub: Stub
     fake: FakeVideos
-    keys: Keys
+    keys: ApiKeys
 
     async def failure(self, case: "Faults") -> tuple[str, str]:
         """Return (reason, field) of the error of a call with a new key. `case.spent`: after another call."""
@@ -63,7 +63,7 @@ async def caller(tmp_path: Path) -> AsyncGenerator[Caller, None]:
     async with running(CONFIG, tmp_path) as gateway, grpc.aio.insecure_channel(gateway.grpc) as channel:
         fake = FakeVideos()
         gateway.service._channels.videos["videos"] = fake
-        yield Caller(stub_of(channel), fake, Keys(gateway.service.store))
+        yield Caller(stub_of(channel), fake, ApiKeys(gateway.service.store))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.config import parse
 from umg_grpc.routing import Router, shortened, unpriced_models
 from umg_grpc.service.metrics import Metrics
@@ -82,7 +82,7 @@ def test_a_start_logs_the_models() -> None:
 async def test_the_first_start_of_a_version_names_the_keys_that_are_refused_models(
     store: Store, tmp_path: Path
 ) -> None:
-    keys, models = Keys(store), made()
+    keys, models = ApiKeys(store), made()
     await keys.create("all", budget_micro_credits=1)
     await keys.create("without a budget")
     await keys.create("one model", budget_micro_credits=1, model_patterns=["m"])
@@ -111,5 +111,5 @@ async def test_a_start_with_prices_of_all_models_leaves_the_keys_unread(
     config: str, store: Store, tmp_path: Path
 ) -> None:
     sandbox = "channels: [{name: inside, protocols: [sandbox], models: [famO-5]}]\n"
-    await made(sandbox + config).name_keys(Keys(store), tmp_path)
+    await made(sandbox + config).name_keys(ApiKeys(store), tmp_path)
     assert not (tmp_path / FILE_NAME).exists()

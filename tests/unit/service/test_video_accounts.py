@@ -14,7 +14,7 @@ from tests.support.databases import Database
 from tests.support.fake_video_upstream import FAILED, QUEUED, RUNNING, FakeVideos
 from tests.support.gateways import Running, running
 from tests.support.video_calls import SECONDS, Stub, eventually, reason, request, stub_of
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance, BudgetAccounts
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
@@ -78,7 +78,7 @@ async def spender(database: Database, budget: int) -> AsyncGenerator[Spender, No
     async with running(config, database.data_dir) as gateway, grpc.aio.insecure_channel(gateway.grpc) as channel:
         fake = FakeVideos()
         gateway.service._channels.videos["videos"] = fake
-        key, secret = await Keys(gateway.service.store).create("spender", budget_micro_credits=budget)
+        key, secret = await ApiKeys(gateway.service.store).create("spender", budget_micro_credits=budget)
         yield Spender(gateway, fake, stub_of(channel), key.key_id, secret)
 
 

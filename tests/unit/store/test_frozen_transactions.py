@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from tests.support.databases import Postgres
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import database, open_store
 from umg_grpc.store.reconnection import is_lost
 
@@ -39,7 +39,7 @@ async def test_the_locks_of_a_process_that_does_not_go_on_are_released(
         aclosing(await open_store(url, tmp_path)) as frozen,
         aclosing(await open_store(url, tmp_path)) as other,
     ):
-        await Keys(other).create("key")
+        await ApiKeys(other).create("key")
         with pytest.raises(DBAPIError) as raised:
             async with frozen.write() as session:
                 await session.execute(RENAME, {"name": "of the frozen process"})

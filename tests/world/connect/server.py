@@ -14,7 +14,7 @@ from google.rpc.status_pb2 import Status
 from http_facade.app import Runner, make_app
 from http_facade.connect.connect_protocol import code_status
 from http_facade.connect.rpc_message_envelopes import Pairs
-from http_facade.exchange.http_exchange import Exchange
+from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.readiness import Readiness
 from http_facade.exchange.settings import Settings
 from http_facade.handlers.route_handlers import Handler
@@ -34,7 +34,7 @@ Proto: TypeAlias = Any  # message of the suite's schema, whose code is made at t
 class AllMetadata(CallMetadata):
     """Metadata of which all passes, in both directions, as the suite has it."""
 
-    def request(self, exchange: Exchange, *, needs_key: bool) -> list[tuple[str, str]]:
+    def request(self, exchange: HttpExchange, *, needs_key: bool) -> list[tuple[str, str]]:
         return list(exchange.request.headers.items())
 
     def headers(self, initial: RpcMetadata) -> Pairs:
@@ -43,7 +43,7 @@ class AllMetadata(CallMetadata):
     def trailers(self, trailing: RpcMetadata) -> Pairs:
         return self.headers(trailing)
 
-    def failed(self, failure: Exception, exchange: Exchange) -> FailedCall:
+    def failed(self, failure: Exception, exchange: HttpExchange) -> FailedCall:
         if isinstance(failure, grpc.aio.AioRpcError):
             for name, value in failure.trailing_metadata() or ():
                 if name == DETAILS_KEY and isinstance(value, bytes):

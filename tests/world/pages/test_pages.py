@@ -15,7 +15,7 @@ from tests.support.chromium import Page, chromium
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.providers.waiting_provider import WaitingProvider
 from tests.support.serving import serving
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 
 SCREENSHOTS = Path(__file__).parents[3] / "docs" / "screenshots"
 """Folder of the pictures that `make docs` shows, which git ignores."""
@@ -205,7 +205,7 @@ async def test_administrators_see_the_model_lists_that_could_not_be_read(site: S
     broken = "channels:\n  - {name: broken, protocols: [chat], base_url: 'http://127.0.0.1:9/v1', models: discover}\n"
     problems = "[...document.querySelectorAll('#list-problems li')].map(li => li.textContent)"
     async with running(f"discovery: {{wait: 60}}\n{broken}{SANDBOX}", tmp_path) as gateway:
-        _, user = await Keys(gateway.service.store).create("user")
+        _, user = await ApiKeys(gateway.service.store).create("user")
         broken_site = Site(site.page, gateway, site.provider)
         await broken_site.open()
         with no_complaint(site.page):

@@ -13,7 +13,7 @@ from google.genai import errors, types
 from openai import AsyncOpenAI
 
 from tests.support.gateways import Running, running
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 
 # google-genai subclasses the session of aiohttp
 pytestmark = [
@@ -145,7 +145,7 @@ async def test_genai_lists_fifty_by_default(native: genai.client.AsyncClient) ->
 async def test_genai_lists_nothing_for_a_key_that_may_use_nothing(
     gateway: Running, recwarn: pytest.WarningsRecorder
 ) -> None:
-    _, secret = await Keys(gateway.service.store).create("nothing", model_patterns=["nothing"])
+    _, secret = await ApiKeys(gateway.service.store).create("nothing", model_patterns=["nothing"])
     with native_client(gateway, "v1beta", secret) as sdk:
         pager = await sdk.aio.models.list()
         assert [model async for model in pager] == []

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from umg_grpc.access.api_keys import DEFAULT_OVERLAP, Key, Keys
+from umg_grpc.access.api_keys import DEFAULT_OVERLAP, ApiKeys, Key
 from umg_grpc.access.key_settings import KeyFields
 from umg_grpc.access.per_worker_limit_checks import check_key
 from umg_grpc.service.servicers.administration_errors import converted_errors
@@ -23,7 +23,7 @@ class KeyAdministration:
         """Create the administration. `refuses_limits`: whether to reject keys with limits, which several workers
         without Redis cannot count together.
         """
-        self._keys, self._clock = Keys(store), store.clock
+        self._keys, self._clock = ApiKeys(store), store.clock
         self._refuses_limits = refuses_limits
         self._budgets = BudgetAccounts(store)
 
