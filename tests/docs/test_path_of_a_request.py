@@ -12,7 +12,7 @@ from http_facade.server.connections import ServerConnection as ClientConnection
 from tests.docs.tables import DOCS
 from tests.support.gateways import channel, running
 from tests.support.serving import serving
-from umg_grpc.upstream.http1.connection import Connection as ProviderConnection
+from umg_grpc.upstream.http1.connection import ProviderConnection
 
 ROOT = DOCS.parent
 PAGE = (DOCS / "architecture.md").read_text(encoding="utf-8")

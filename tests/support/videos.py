@@ -11,7 +11,7 @@ from umg_grpc.base.network_places import parse_place
 from umg_grpc.knowledge.families.video import video_family
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint, RotatingEndpoints
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.upstream.http1.client import Client
@@ -66,8 +66,8 @@ async def opened_videos(
     """Open a channel to a provider. `allow`: places that the guard for URLs allows; `signer`: instead of the keys."""
     rules = EgressRules(tuple(parse_place(place) for place in allow))
     async with Client.opened() as client, Fetcher.opened(rules) as fetcher:
-        endpoints = [Endpoint(url, {}, key) for key in keys]
+        endpoints = [ProviderEndpoint(url, {}, key) for key in keys]
         if signer is not None:
-            endpoints = [Endpoint(url, {}, key_in_headers="a-signing-key", signer=signer)]
+            endpoints = [ProviderEndpoint(url, {}, key_in_headers="a-signing-key", signer=signer)]
         source = RotatingEndpoints(endpoints)
         yield HttpVideo(HttpChannel(client, source, deadlines), protocol, fetcher)

@@ -6,13 +6,17 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from umg_grpc.service.metric_gauges import CHANNEL_PAUSE, CHANNEL_STATE
-from umg_grpc.service.resilience.circuit_breaker_states import State
+from umg_grpc.service.resilience.circuit_breaker_states import CircuitState
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
 WAIT_SECONDS = 1.0
-STATE_NAMES: dict[int, str] = {State.CLOSED: "healthy", State.OPEN: "paused", State.HALF_OPEN: "half-open"}
+STATE_NAMES: dict[int, str] = {
+    CircuitState.CLOSED: "healthy",
+    CircuitState.OPEN: "paused",
+    CircuitState.HALF_OPEN: "half-open",
+}
 
 Pair = tuple[str, str]
 """Channel and upstream model id."""
@@ -70,4 +74,4 @@ def state_text(state: float | None, seconds: float) -> str:
     `state`: value in the metrics, None if it has none; `seconds`: rest of the time for which it is open.
     """
     name = STATE_NAMES.get(int(state), "unknown") if state is not None else "unknown"
-    return f"{name} {ceil(seconds)} s" if state == State.OPEN else name
+    return f"{name} {ceil(seconds)} s" if state == CircuitState.OPEN else name

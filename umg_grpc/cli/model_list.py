@@ -30,7 +30,7 @@ from umg_grpc.process.retired_model_report import retired_models
 from umg_grpc.routing import PROTOCOLS, VERBS, ModelOperation, Resolved, RoutePreferences, Router, Target, is_priced
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import not_found
-from umg_grpc.service.resilience.circuit_breaker_states import State
+from umg_grpc.service.resilience.circuit_breaker_states import CircuitState
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS
 from umg_grpc.service.servicers.channel_health_report import CIRCUIT_STATES, ChannelReport
 from umg_grpc.service.stored_model_lists import list_states, stored_router
@@ -50,7 +50,7 @@ States = Mapping[Pair, str]
 """State of each channel at a model in a running gateway; empty if no gateway answers."""
 STATES = {value: state for state, value in CIRCUIT_STATES.items()}
 OPERATOR = Caller("", "operator", (), None, None)
-HEALTHY = STATE_NAMES[State.CLOSED]
+HEALTHY = STATE_NAMES[CircuitState.CLOSED]
 UNUSED = "not asked"
 Row: TypeAlias = tuple[str, str, str, str]
 """Channel, provider's model id, state, reasons."""

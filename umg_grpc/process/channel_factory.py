@@ -39,7 +39,7 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.upstream.caller_url_fetch import Fetcher, ProviderRoute
 from umg_grpc.upstream.http.image_generation import HttpImages
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http.provider_endpoints import Endpoint, EndpointSource, RotatingEndpoints
+from umg_grpc.upstream.http.provider_endpoints import EndpointSource, ProviderEndpoint, RotatingEndpoints
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner
 from umg_grpc.upstream.http.signing.aws import AwsSigner
@@ -208,7 +208,7 @@ class ChannelFactory:
             protocol = video_protocol(video, address)
             channels.videos[channel.name] = HttpVideo(made[address], protocol, self._fetcher, route, now=self._now)
 
-    def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None, proxies: ProxyRules) -> list[Endpoint]:
+    def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None, proxies: ProxyRules) -> list[ProviderEndpoint]:
         """Return one endpoint (address and credentials) for each key of the channel, and one without a key if it has
         none.
 
@@ -232,14 +232,14 @@ class ChannelFactory:
                 return [_signed(channel, key, _access_key_signer(channel, auth, key)) for key in channel.api_keys]
             case BearerAuth() | HeaderAuth() | QueryAuth() | NoAuth() as auth:
                 if not channel.api_keys:
-                    return [Endpoint(channel.base_url, channel.headers, query=channel.query)]
+                    return [ProviderEndpoint(channel.base_url, channel.headers, query=channel.query)]
                 return [_endpoint(channel, auth, key) for key in channel.api_keys]
             case unhandled:
                 assert_never(unhandled)
 
     def _of_account(
         self, channel: Channel, file: str, scope: str, tls: ssl.SSLContext | None, proxies: ProxyRules
-    ) -> Endpoint:
+    ) -> ProviderEndpoint:
         """Return the channel's address with the tokens of the service account in a file, without a library."""
         account = service_account(channel, file)
         proxy = proxy_url(channel, proxies, account.token_uri)
@@ -284,44 +284,46 @@ def _local_endpoint(local: LocalSource) -> EndpointSource:
     After a connection to it broke, the function waits a moment for the address of a restarted server.
     """
 
-    async def endpoint(broken: Endpoint | None) -> Endpoint:
+    async def endpoint(broken: ProviderEndpoint | None) -> ProviderEndpoint:
         known = await local.wait_ready(LOCAL_START_SECONDS)
         if broken is not None and broken.base_url == known.base_url:
             with suppress(UmgError):  # the connection may have broken without an exit of the process
                 known = await local.wait_ready(LOCAL_END_SECONDS, after=known)
-        return Endpoint(known.base_url, known.headers)
+        return ProviderEndpoint(known.base_url, known.headers)
 
     return endpoint
 
 
-def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | QueryAuth | NoAuth, key: str) -> Endpoint:
+def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | QueryAuth | NoAuth, key: str) -> ProviderEndpoint:
     """Return the channel's address with the API key `key`, which each request contains in the place that `auth`
     names.
     """
     base_url, headers, query = channel.base_url, channel.headers, channel.query
     if not channel.has_explicit_auth:
-        return Endpoint(base_url, headers, key, query=query)
+        return ProviderEndpoint(base_url, headers, key, query=query)
     match auth:
         case BearerAuth():
-            return Endpoint(base_url, {**headers, "Authorization": f"Bearer {key}"}, key_in_headers=key, query=query)
+            return ProviderEndpoint(
+                base_url, {**headers, "Authorization": f"Bearer {key}"}, key_in_headers=key, query=query
+            )
         case HeaderAuth(header=header):
-            return Endpoint(base_url, {**headers, header: key}, key_in_headers=key, query=query)
+            return ProviderEndpoint(base_url, {**headers, header: key}, key_in_headers=key, query=query)
         case QueryAuth(parameter=parameter):
-            return Endpoint(base_url, headers, key_in_headers=key, query={**query, parameter: key})
+            return ProviderEndpoint(base_url, headers, key_in_headers=key, query={**query, parameter: key})
         case NoAuth():
-            return Endpoint(base_url, headers, query=query)
+            return ProviderEndpoint(base_url, headers, query=query)
         case unhandled:
             assert_never(unhandled)
 
 
-def _signed(channel: Channel, key: str, signer: Signer) -> Endpoint:
+def _signed(channel: Channel, key: str, signer: Signer) -> ProviderEndpoint:
     """Return the channel's address with a signer, which signs each request by `key` or adds a token; the key is not
     sent.
     """
-    return Endpoint(channel.base_url, channel.headers, key_in_headers=key, signer=signer, query=channel.query)
+    return ProviderEndpoint(channel.base_url, channel.headers, key_in_headers=key, signer=signer, query=channel.query)
 
 
-def _token_endpoint(channel: Channel, key: str) -> Endpoint:
+def _token_endpoint(channel: Channel, key: str) -> ProviderEndpoint:
     """Return the channel's address with an API key, or with a signer that makes tokens from an access key
     (`ID:SECRET`).
     """

@@ -9,7 +9,7 @@ from umg_grpc.config import AwsAuth, AzureAuth, Channel, CloudAuth, GoogleAuth
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.values import DIRECT
 from umg_grpc.knowledge.cloud_credentials import token_scope
-from umg_grpc.upstream.http.signing.library_connections import Connections
+from umg_grpc.upstream.http.signing.library_connections import LibraryConnections
 from umg_grpc.upstream.http.signing.refreshed_credentials import CredentialSource, RefreshedSigner
 
 MAX_SESSION_NAME_CHARACTERS = 64
@@ -30,7 +30,7 @@ class CloudSigners:
         """Return the signer of a channel, with its credentials if they are known. Raise ImportError if the cloud's
         library is not installed.
         """
-        connections = Connections("" if channel.proxy == DIRECT else channel.proxy, channel.ca_file)
+        connections = LibraryConnections("" if channel.proxy == DIRECT else channel.proxy, channel.ca_file)
         key = (channel.name, channel.base_url, auth, connections)
         if (signer := self._made.get(key)) is None:
             source = _source(channel, auth, connections)
@@ -39,7 +39,7 @@ class CloudSigners:
         return signer
 
 
-def _source(channel: Channel, auth: CloudAuth, connections: Connections) -> CredentialSource:
+def _source(channel: Channel, auth: CloudAuth, connections: LibraryConnections) -> CredentialSource:
     # imported only if used: optional packages, which are slow to import
     match auth:
         case AwsAuth():

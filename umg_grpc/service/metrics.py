@@ -70,7 +70,7 @@ class Observations:
 
 
 @dataclass(slots=True)
-class Row(Observations):
+class CallSeries(Observations):
     """Number and durations of the calls with the same labels, not yet added to the Prometheus library."""
 
     first_outputs: Observations = field(default_factory=Observations)
@@ -150,7 +150,7 @@ class Metrics:
         self._deleted_early = self._counter(
             "umg_usage_records_deleted_early", "Usage records deleted before their time."
         )
-        self._rows = defaultdict[tuple[str, str, str, str, str], Row](Row)
+        self._rows = defaultdict[tuple[str, str, str, str, str], CallSeries](CallSeries)
         self._counts = defaultdict[tuple[Counter, tuple[str, ...]], int](int)
         self._models = _Labels(MAX_MODELS, OTHER_MODELS)
         self._key_labels = key_labels
@@ -354,7 +354,7 @@ class Metrics:
 
     def _flush(self) -> None:
         """Add the counts since the last flush to the Prometheus library."""
-        rows, self._rows = self._rows, defaultdict(Row)
+        rows, self._rows = self._rows, defaultdict(CallSeries)
         counts, self._counts = self._counts, defaultdict(int)
         for (path, channel, model, outcome, label), row in rows.items():
             method, key = path.rpartition("/")[2], self._key(label)

@@ -15,7 +15,7 @@ from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store, from_url
 
 from umg_grpc.base.proxy_rules import is_local
-from umg_grpc.store.blob_store import Entry
+from umg_grpc.store.blob_store import BlobEntry
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig
@@ -95,11 +95,11 @@ class BlobBucket:
                 with suppress(FileNotFoundError):
                     await _translated(obstore.delete_async(self._store, name))
 
-    async def entries(self) -> AsyncIterator[Entry]:
+    async def entries(self) -> AsyncIterator[BlobEntry]:
         try:
             async for batch in obstore.list(self._store, chunk_size=LISTED):
                 for found in batch:
-                    yield Entry(found["path"], found["size"])
+                    yield BlobEntry(found["path"], found["size"])
         except BaseError as error:
             raise OSError(_first_line(error)) from None
 

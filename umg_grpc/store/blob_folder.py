@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from pathlib import Path
 
-from umg_grpc.store.blob_store import PART_BYTES, Entry
+from umg_grpc.store.blob_store import PART_BYTES, BlobEntry
 
 SPOOL = "partial"
 
@@ -45,18 +45,18 @@ class BlobFolder:
 
         await asyncio.to_thread(delete)
 
-    async def entries(self) -> AsyncIterator[Entry]:
+    async def entries(self) -> AsyncIterator[BlobEntry]:
         for entry in await asyncio.to_thread(self._scan):
             yield entry
 
-    def _scan(self) -> list[Entry]:
-        found = list[Entry]()
+    def _scan(self) -> list[BlobEntry]:
+        found = list[BlobEntry]()
         if self._folder.is_dir():
             with os.scandir(self._folder) as files:
                 for file in files:
                     try:
                         if file.is_file():
-                            found.append(Entry(file.name, file.stat().st_size))
+                            found.append(BlobEntry(file.name, file.stat().st_size))
                     except FileNotFoundError:  # another process deleted it meanwhile
                         continue
         return found

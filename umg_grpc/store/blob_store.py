@@ -97,7 +97,7 @@ class Blob:
         return self._parts["kind"]
 
 
-class Entry(NamedTuple):
+class BlobEntry(NamedTuple):
     """Name and size in bytes of one object in a folder or bucket."""
 
     name: str
@@ -136,7 +136,7 @@ class BlobPlace(Protocol):
         """Delete the stored objects with these names. A name that does not exist is no error."""
         ...
 
-    def entries(self) -> AsyncIterator[Entry]:
+    def entries(self) -> AsyncIterator[BlobEntry]:
         """Yield the names and sizes in bytes of all stored objects."""
         ...
 

@@ -19,7 +19,7 @@ of the database was wrong.
 """
 
 
-class Outgoing(NamedTuple):
+class OutgoingCallback(NamedTuple):
     """Notification to a caller about a video task that this process has leased to deliver it."""
 
     callback_id: str
@@ -83,7 +83,7 @@ class TaskCallbacks:
     @repeated
     async def claim(
         self, lease_seconds: float, limit: int, share: int, without: Excluded = NONE_EXCLUDED
-    ) -> list[Outgoing]:
+    ) -> list[OutgoingCallback]:
         """Lease up to `limit` due notifications to this process for `lease_seconds`, and return them; empty if none is
         due. Each owner gets up to `share` of them, those `without` excluded.
 
@@ -116,7 +116,7 @@ class TaskCallbacks:
             .execution_options(synchronize_session=False)
         )
         async with self._store.write() as session:
-            return [Outgoing._make(row) for row in (await session.execute(taken)).all()]
+            return [OutgoingCallback._make(row) for row in (await session.execute(taken)).all()]
 
     async def reset_times(self) -> None:
         """Make the notifications due now whose next attempt is later than any pause."""
@@ -132,13 +132,13 @@ class TaskCallbacks:
             await session.execute(delete(TaskCallback).where(TaskCallback.callback_id == callback_id))
 
     @repeated
-    async def retry(self, sent: Outgoing, pause_seconds: float) -> None:
+    async def retry(self, sent: OutgoingCallback, pause_seconds: float) -> None:
         """Count the failed attempt for a notification, and schedule the next one, after `pause_seconds`."""
         async with self._store.write() as session:
             await session.execute(self._attempted(sent, self._clock.sql_micros(pause_seconds)))
 
     @repeated
-    async def give_up(self, sent: Outgoing, reason: str) -> None:
+    async def give_up(self, sent: OutgoingCallback, reason: str) -> None:
         """Mark a notification as given up, so that it is not sent again, and record the reason in the row of
         its task.
         """
@@ -147,7 +147,7 @@ class TaskCallbacks:
             await session.execute(self._attempted(sent, None))
             await session.execute(task)
 
-    def _attempted(self, sent: Outgoing, next_micros: ColumnElement[int] | None) -> Update:
+    def _attempted(self, sent: OutgoingCallback, next_micros: ColumnElement[int] | None) -> Update:
         """Return the UPDATE statement that counts an attempt and ends the lease of the notification.
         `next_micros`: time of the next attempt; None for no further one.
         """

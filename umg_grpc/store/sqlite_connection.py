@@ -79,7 +79,7 @@ class Cursor:
         return self
 
 
-class Connection(aiosqlite.Connection):
+class SqliteConnection(aiosqlite.Connection):
     """Connection to an SQLite file, whose transactions are begun and ended by explicit statements only."""
 
     def __init__(self, file: Path) -> None:
@@ -106,7 +106,7 @@ class Connector:
 
     async def connect(self) -> aiosqlite.Connection:
         """Open a connection to the file, with its own thread. Raise sqlite3.Error if that is not possible."""
-        connection = Connection(self._file)
+        connection = SqliteConnection(self._file)
         self._threads.add(connection.thread)
         await connection
         try:

@@ -24,10 +24,10 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.network_places import IpAddress, NetworkPlace
 from umg_grpc.upstream.caller_url_dns import Lookups
 from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.dns_cache import Addresses
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
 
 MAX_REDIRECTS = 3
@@ -61,7 +61,7 @@ class FetchedFile(NamedTuple):
 class Download:
     """Response to a download whose bytes are still to be read."""
 
-    exchange: Exchange
+    exchange: ProviderExchange
     field: str | None
     """Path of the request field with the URL, for errors; None for a URL in a provider's answer."""
 
@@ -273,7 +273,7 @@ class Fetcher:
         deadline: float,
         rules: EgressRules,
         route: ProviderRoute,
-    ) -> Exchange:
+    ) -> ProviderExchange:
         """Send a GET request, follow redirects, and return the last response. `deadline`: time on the event loop's
         clock.
         """
@@ -309,7 +309,7 @@ class Fetcher:
         deadline: float,
         rules: EgressRules,
         route: ProviderRoute = DIRECT,
-    ) -> Exchange:
+    ) -> ProviderExchange:
         """Check the URL and all addresses of its host, send a request to these addresses, and return the response.
         `deadline`: time on the event loop's clock.
         """
@@ -320,7 +320,7 @@ class Fetcher:
         addresses = None if proxy else await self._checked_addresses(target, deadline, rules, field)
         left = max(deadline - loop.time(), MIN_SECONDS)
         step = min(left, rules.timeout)
-        outgoing = Outgoing(
+        outgoing = OutgoingRequest(
             url=target.url,
             headers=headers,
             body=body,

@@ -21,7 +21,7 @@ from umg_grpc.base.network_places import parse_place
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http.image_generation import HttpImages
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
@@ -82,7 +82,7 @@ async def channel(
         Client.opened() as client,
         Fetcher.opened(EgressRules((parse_place(files.url.removeprefix("http://")),))) as fetcher,
     ):
-        endpoints = RotatingEndpoints([Endpoint(served.url + fake.base_path, {}, key) for key in keys])
+        endpoints = RotatingEndpoints([ProviderEndpoint(served.url + fake.base_path, {}, key) for key in keys])
         http = HttpChannel(client, endpoints, deadlines)
         yield Made(HttpImages(http, codec, fetcher, ResponseBudget()), served, files)
 

@@ -15,7 +15,7 @@ from umg_grpc.routing import Router
 from umg_grpc.upstream.http.embedding_batches import HttpEmbedding
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint, RotatingEndpoints
 from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
@@ -150,7 +150,7 @@ def _embedding(vendor: str) -> HttpEmbedding:
 @cache
 def _channel() -> HttpChannel:
     """Return a channel whose connection is never opened."""
-    endpoints = RotatingEndpoints([Endpoint("https://vendor.invalid", {}, "sk-vendor")])
+    endpoints = RotatingEndpoints([ProviderEndpoint("https://vendor.invalid", {}, "sk-vendor")])
     return HttpChannel(asyncio.run(_client()), endpoints, Deadlines(1, 1, 1, 1))
 
 

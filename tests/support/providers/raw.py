@@ -15,7 +15,7 @@ from msgspec import structs
 from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 Run = Callable[[Coroutine[None, None, None]], None]
 """`asyncio.run` or uvloop's: code on sockets is tested with both."""
@@ -138,12 +138,12 @@ async def stall(link: Link) -> None:
     await link.left()
 
 
-def outgoing(made: Provider, body: bytes = b"{}", **more: Any) -> Outgoing:
-    plain = Outgoing(made.url, {"Content-Type": "application/json"}, body, PATIENT)
+def outgoing(made: Provider, body: bytes = b"{}", **more: Any) -> OutgoingRequest:
+    plain = OutgoingRequest(made.url, {"Content-Type": "application/json"}, body, PATIENT)
     return structs.replace(plain, **more)
 
 
-async def refused(client: Client, call: Outgoing) -> tuple[str, Mapping[str, str]]:
+async def refused(client: Client, call: OutgoingRequest) -> tuple[str, Mapping[str, str]]:
     error = await failed(client.fetch(call))
     return error.name, error.metadata
 

@@ -18,7 +18,7 @@ from umg_grpc.service.pipeline.call import Arrival, Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.circuit_breaker import MAX_PROBES
-from umg_grpc.service.resilience.circuit_breaker_states import State
+from umg_grpc.service.resilience.circuit_breaker_states import CircuitState
 from umg_grpc.store.channel_failure_file import ChannelFailures
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
@@ -89,7 +89,7 @@ class Outcome:
     outcome: str
     reason: str
     channel: str = "provider"
-    state: State = State.CLOSED
+    state: CircuitState = CircuitState.CLOSED
     failures: int = 0
 
 
@@ -100,7 +100,9 @@ OUTCOMES = [
         "an error of the gateway", lambda: UmgError(pb.ERROR_REASON_INVALID_FIELD, "no"), "refused", "INVALID_FIELD"
     ),
     Outcome("an error of the caller", failed(Failure.CALLER), "caller", "UPSTREAM_FAILED", failures=1),
-    Outcome("a failure", failed(Failure.TRANSIENT), "transient", "UPSTREAM_FAILED", state=State.OPEN, failures=1),
+    Outcome(
+        "a failure", failed(Failure.TRANSIENT), "transient", "UPSTREAM_FAILED", state=CircuitState.OPEN, failures=1
+    ),
     Outcome(
         "a failure that the caller demands of the simulated provider",
         failed(Failure.TRANSIENT),

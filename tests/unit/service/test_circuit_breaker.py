@@ -15,7 +15,7 @@ from umg_grpc.service.resilience.circuit_breaker import (
     OVERLOADED_SECONDS,
     CircuitBreakers,
 )
-from umg_grpc.service.resilience.circuit_breaker_states import State
+from umg_grpc.service.resilience.circuit_breaker_states import CircuitState
 from umg_grpc.v1 import pb
 
 CHANNEL, MODEL = "main", "model-1"
@@ -42,7 +42,7 @@ class Patient:
     def rest(self) -> float:
         return self.health.seconds_to_probe(CHANNEL, MODEL)
 
-    def state(self) -> State:
+    def state(self) -> CircuitState:
         [standing] = self.health.snapshot()
         return standing.state
 
@@ -154,15 +154,15 @@ def test_after_the_ejection_one_call_probes_and_a_success_restores_the_channel()
     patient.fail(BREAKER.failures)
     patient.seconds += BREAKER.rest - 0.1
     assert not patient.is_healthy()
-    assert patient.state() is State.OPEN
+    assert patient.state() is CircuitState.OPEN
     patient.seconds += 0.1
     assert patient.is_healthy()
-    assert patient.state() is State.HALF_OPEN
+    assert patient.state() is CircuitState.HALF_OPEN
     turn = patient.health.begin(CHANNEL, MODEL)
     assert not patient.is_healthy()
     patient.health.end(CHANNEL, MODEL, None, turn)
     assert patient.is_healthy()
-    assert patient.state() is State.CLOSED
+    assert patient.state() is CircuitState.CLOSED
     patient.fail(BREAKER.failures)
     assert patient.rest() == BREAKER.rest
 
@@ -211,7 +211,7 @@ def test_a_probe_without_an_outcome_is_released(error: UmgError | str) -> None:
     else:
         patient.health.cancelled(CHANNEL, MODEL, turn)
     assert patient.is_healthy()
-    assert patient.state() is State.HALF_OPEN
+    assert patient.state() is CircuitState.HALF_OPEN
 
 
 def test_a_few_calls_without_another_channel_probe_during_the_ejection() -> None:
@@ -273,9 +273,9 @@ BUSY = [
 def test_an_overloaded_channel_is_ejected_for_its_retry_time(case: Busy) -> None:
     patient = Patient()
     patient.call(failed(Failure.OVERLOADED, **case.metadata))
-    assert (patient.is_healthy(), patient.rest(), patient.state()) == (False, case.rest, State.OPEN)
+    assert (patient.is_healthy(), patient.rest(), patient.state()) == (False, case.rest, CircuitState.OPEN)
     patient.seconds += case.rest
-    assert (patient.is_healthy(), patient.rest(), patient.state()) == (True, 0, State.CLOSED)
+    assert (patient.is_healthy(), patient.rest(), patient.state()) == (True, 0, CircuitState.CLOSED)
     for _ in range(3):  # it did not fail: all calls may go there again, not only one probe
         patient.health.begin(CHANNEL, MODEL)
         assert patient.is_healthy()
@@ -304,7 +304,7 @@ def test_a_probe_that_finds_the_channel_busy_is_followed_by_another() -> None:
     patient.call(failed(Failure.OVERLOADED, retry_after_seconds="3"))
     assert (patient.is_healthy(), patient.rest()) == (False, 3)
     patient.seconds += 3
-    assert patient.state() is State.HALF_OPEN
+    assert patient.state() is CircuitState.HALF_OPEN
     patient.call(failed())
     assert patient.rest() == 2 * BREAKER.rest
 
@@ -312,11 +312,11 @@ def test_a_probe_that_finds_the_channel_busy_is_followed_by_another() -> None:
 def test_calls_in_flight_are_counted_by_channel_and_model() -> None:
     patient = Patient()
     turns = [patient.health.begin(CHANNEL, MODEL) for _ in range(3)]
-    assert patient.health.snapshot() == [(CHANNEL, MODEL, State.CLOSED, 0, 3)]
+    assert patient.health.snapshot() == [(CHANNEL, MODEL, CircuitState.CLOSED, 0, 3)]
     patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turns[0])
     patient.health.end(CHANNEL, MODEL, failed(Failure.DOWN), turns[1])
     patient.health.cancelled(CHANNEL, MODEL, turns[2])
-    assert patient.health.snapshot() == [(CHANNEL, MODEL, State.OPEN, DOWN_SECONDS, 0)]
+    assert patient.health.snapshot() == [(CHANNEL, MODEL, CircuitState.OPEN, DOWN_SECONDS, 0)]
 
 
 def test_a_reload_drops_the_breakers_of_removed_models_and_keeps_the_others() -> None:

@@ -17,7 +17,7 @@ from tests.support.video_calls import MODEL, eventually, request, stub_of, until
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.service.video_tasks import caller_notifier
 from umg_grpc.service.video_tasks.callback_receivers import FIRST_PAUSE_SECONDS, MAX_PAUSED, SHARE, Receivers
-from umg_grpc.store.callback_outbox import Outgoing
+from umg_grpc.store.callback_outbox import OutgoingCallback
 
 CONFIG = fake_video_upstream.config(MODEL) + "egress: {allow: [127.0.0.1], http: true, timeout: 600}\n"
 TASKS = 4 * SHARE
@@ -102,8 +102,8 @@ async def test_notifications_wait_for_a_receiver_that_is_back(tmp_path: Path) ->
         await eventually(gateway.service.tasks.context.callbacks.backlog, lambda backlog: backlog.waiting == 1)
 
 
-def sent(owner: str, url: str) -> Outgoing:
-    return Outgoing("msg_1", "task_1", owner, url, b"", 0)
+def sent(owner: str, url: str) -> OutgoingCallback:
+    return OutgoingCallback("msg_1", "task_1", owner, url, b"", 0)
 
 
 def test_a_pause_grows_with_each_failure_and_ends_with_a_response() -> None:

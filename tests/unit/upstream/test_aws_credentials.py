@@ -29,11 +29,11 @@ from tests.support.providers.server import serve_provider
 from umg_grpc.base.errors import Failure
 from umg_grpc.config import AwsAuth
 from umg_grpc.upstream.http.signing.aws_credentials import AwsCredentials
-from umg_grpc.upstream.http.signing.library_connections import Connections
+from umg_grpc.upstream.http.signing.library_connections import LibraryConnections
 from umg_grpc.upstream.http.signing.refreshed_credentials import RefreshedSigner
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 START_URL = "https://company.example/start"
 SHARED = f"""
@@ -155,16 +155,18 @@ def at(issuer: AwsIssuer, monkeypatch: pytest.MonkeyPatch, **variables: str) -> 
 
 
 def signer(auth: AwsAuth, now: Callable[[], float] = time.time) -> RefreshedSigner:
-    source = AwsCredentials(auth, region=REGION, service=SERVICE, session_name="umg-a", connections=Connections())
+    source = AwsCredentials(
+        auth, region=REGION, service=SERVICE, session_name="umg-a", connections=LibraryConnections()
+    )
     return RefreshedSigner(source, channel="a", now=now)
 
 
 async def called(issuer: AwsIssuer, by: RefreshedSigner, client: Client) -> int:
     """Call the service, and return the status."""
     url = f"{issuer.url}/openai/v1/chat/completions"
-    outgoing = Outgoing(url, {"Content-Type": "application/json"}, json.dumps(CHAT).encode(), PATIENT)
+    outgoing = OutgoingRequest(url, {"Content-Type": "application/json"}, json.dumps(CHAT).encode(), PATIENT)
     headers = {**outgoing.headers, **await by.headers(outgoing)}
-    status, _, _ = await client.fetch(Outgoing(url, headers, outgoing.body, PATIENT))
+    status, _, _ = await client.fetch(OutgoingRequest(url, headers, outgoing.body, PATIENT))
     return status
 
 
@@ -190,7 +192,7 @@ async def test_a_web_identity_of_the_config_assumes_its_role(home: Path, monkeyp
 
 async def test_without_credentials_nothing_is_sent(home: Path) -> None:
     for auth in (AwsAuth(), AwsAuth(role_arn=ROLE), AwsAuth(profile="missing")):
-        error = await failed(signer(auth).headers(Outgoing("http://127.0.0.1:9", {}, b"", PATIENT)))
+        error = await failed(signer(auth).headers(OutgoingRequest("http://127.0.0.1:9", {}, b"", PATIENT)))
         assert error.failure is Failure.NOT_SENT
         assert "channel a: no valid credentials of AWS" in error.message
 
@@ -207,7 +209,7 @@ async def test_a_program_that_hangs_is_started_again(home: Path, monkeypatch: py
         at(issuer, monkeypatch)
         by = signer(AwsAuth(profile="program"), lambda: time.time() + late[0])
         short = Deadlines(connect=60, first_byte=60, idle=60, total=0.01)
-        assert (await failed(by.headers(Outgoing(issuer.url, {}, b"", short)))).failure is Failure.NOT_SENT
+        assert (await failed(by.headers(OutgoingRequest(issuer.url, {}, b"", short)))).failure is Failure.NOT_SENT
         fifo = await asyncio.to_thread(os.open, home / "program.fifo", os.O_WRONLY)  # once the program reads it
         late[0] = 31.0
         assert await called(issuer, by, client) == 200, issuer.refusals

@@ -11,7 +11,7 @@ from yarl import URL
 
 from tests.support.providers.raw import PATIENT
 from umg_grpc.upstream.http.signing.aws import AwsSigner
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
@@ -53,7 +53,7 @@ def test_the_signature_is_that_of_the_published_vector(method: str, url: str, si
 async def test_the_signature_is_that_of_the_library_of_the_vendor(url: str, session_token: str) -> None:
     body = b'{"model":"m"}'
     signer = AwsSigner(KEY, SECRET, session_token, region="eu-west-1", service="bedrock", now=lambda: NOW)
-    signed = await signer.headers(Outgoing(url, {"Content-Type": "application/json"}, body, PATIENT))
+    signed = await signer.headers(OutgoingRequest(url, {"Content-Type": "application/json"}, body, PATIENT))
     assert _expected(url, body, session_token, signed["X-Amz-Date"]) == signed["Authorization"]
     assert SECRET not in str(signed)
     assert signed.get("X-Amz-Security-Token", "") == session_token

@@ -21,10 +21,10 @@ from tests.support.providers.raw import PATIENT, failed
 from umg_grpc.base.errors import Failure
 from umg_grpc.config import AzureAuth
 from umg_grpc.upstream.http.signing.azure_credentials import AzureCredentials
-from umg_grpc.upstream.http.signing.library_connections import Connections
+from umg_grpc.upstream.http.signing.library_connections import LibraryConnections
 from umg_grpc.upstream.http.signing.refreshed_credentials import RefreshedSigner
 from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 Variables = Callable[[AzureIssuer, Path], dict[str, str]]
 APPLICATION = {"AZURE_TENANT_ID": TENANT, "AZURE_CLIENT_ID": CLIENT}
@@ -87,7 +87,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def signer(auth: AzureAuth, authorities: str | None = None) -> RefreshedSigner:
-    source = AzureCredentials(auth, scope=f"{AUDIENCE}/.default", connections=Connections(None, authorities))
+    source = AzureCredentials(auth, scope=f"{AUDIENCE}/.default", connections=LibraryConnections(None, authorities))
     return RefreshedSigner(source, channel="a")
 
 
@@ -101,9 +101,9 @@ async def test_calls_have_tokens_of_the_identity_that_the_library_finds(
             monkeypatch.setenv(name, value)
         by = signer(AzureAuth(**way.keys(tmp_path), authority=issuer.authority), authorities)
         for _ in range(2):
-            outgoing = Outgoing(f"{issuer.url}/openai/v1/responses", {}, b"{}", PATIENT)
+            outgoing = OutgoingRequest(f"{issuer.url}/openai/v1/responses", {}, b"{}", PATIENT)
             headers = await by.headers(outgoing)
-            assert (await client.fetch(Outgoing(outgoing.url, headers, b"{}", PATIENT)))[0] == 200
+            assert (await client.fetch(OutgoingRequest(outgoing.url, headers, b"{}", PATIENT)))[0] == 200
         assert issuer.reads[-1] == way.read, issuer.refusals
         assert len(set(issuer.reads)) == 1
 
@@ -112,7 +112,7 @@ async def test_a_refused_secret_is_a_failure_of_the_channel_and_in_no_message(tm
     issuer = AzureIssuer()
     async with serve_azure(issuer, tmp_path) as authorities:
         auth = AzureAuth(tenant_id=TENANT, client_id=CLIENT, client_secret="wrong-secret", authority=issuer.authority)
-        error = await failed(signer(auth, authorities).headers(Outgoing(issuer.url, {}, b"", PATIENT)))
+        error = await failed(signer(auth, authorities).headers(OutgoingRequest(issuer.url, {}, b"", PATIENT)))
     assert error.failure is Failure.NOT_SENT
     assert "channel a: no valid credentials of Azure" in error.message
     assert "AADSTS7000215" in error.cause

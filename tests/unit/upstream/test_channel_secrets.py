@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from umg_grpc.upstream.http.channel_secrets import MAX_TOKENS, ChannelSecrets
-from umg_grpc.upstream.http.provider_endpoints import Endpoint
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 BASE = "https://provider.example/v1"
 
@@ -15,14 +15,14 @@ BASE = "https://provider.example/v1"
 @dataclass(frozen=True)
 class Case:
     id: str
-    endpoints: list[Endpoint]
+    endpoints: list[ProviderEndpoint]
     text: str
     masked: str
     proxy: str | None = None
 
 
-def account(key: str, headers: Mapping[str, str] | None = None, **query: str) -> Endpoint:
-    return Endpoint(BASE, headers or {}, key, query=query)
+def account(key: str, headers: Mapping[str, str] | None = None, **query: str) -> ProviderEndpoint:
+    return ProviderEndpoint(BASE, headers or {}, key, query=query)
 
 
 CASES = [
@@ -50,9 +50,9 @@ class Tokens:
     """Signer whose token the test sets."""
 
     token: str = ""
-    sent: list[Outgoing] = field(default_factory=list)
+    sent: list[OutgoingRequest] = field(default_factory=list)
 
-    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+    async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
         return {}
 
     def discard(self) -> bool:
@@ -61,7 +61,7 @@ class Tokens:
 
 def test_a_former_token_is_masked_too_and_the_oldest_are_forgotten() -> None:
     signer = Tokens()
-    secrets = ChannelSecrets([Endpoint(BASE, {}, signer=signer)])
+    secrets = ChannelSecrets([ProviderEndpoint(BASE, {}, signer=signer)])
     for number in range(MAX_TOKENS + 1):
         signer.token = f"token-{number:03}"
         assert secrets.mask.text(signer.token) == "[key]"

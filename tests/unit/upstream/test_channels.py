@@ -23,7 +23,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.config import Config, parse
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http.provider_endpoints import Endpoint
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint
 from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
@@ -166,11 +166,11 @@ async def test_an_endpoint_counts_as_broken_until_it_answers_again() -> None:
     """Check it, since otherwise each call to a local model that broke off once, and still runs, would wait for its
     successor.
     """
-    reported: list[Endpoint | None] = []
+    reported: list[ProviderEndpoint | None] = []
     async with provider() as upstream, Client.opened() as client:
-        provider_path = Endpoint(upstream.base_url, {})
+        provider_path = ProviderEndpoint(upstream.base_url, {})
 
-        async def endpoint(broken: Endpoint | None) -> Endpoint:
+        async def endpoint(broken: ProviderEndpoint | None) -> ProviderEndpoint:
             reported.append(broken)
             return provider_path
 

@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 from tests.support.providers.raw import PATIENT, failed
 from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http.signing.token_command import RETRY_SECONDS, CommandSigner, token_in
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 NOW = 1_767_323_645.0
-OUTGOING = Outgoing("http://a/", {}, b"", PATIENT)
+OUTGOING = OutgoingRequest("http://a/", {}, b"", PATIENT)
 
 
 def jwt(**claims: object) -> str:

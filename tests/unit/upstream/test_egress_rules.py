@@ -12,15 +12,15 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.network_places import NetworkPlace, parse_place
 from umg_grpc.upstream.caller_url_fetch import REFUSED, Fetcher
 from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.http1.connection import Exchange
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.connection import ProviderExchange
+from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
 
 
 class UnusedClient(Client):
     """Client by which no request may be sent."""
 
-    async def open(self, call: Outgoing) -> Exchange:
+    async def open(self, call: OutgoingRequest) -> ProviderExchange:
         raise AssertionError(f"a connection to {call.url} would be made")
 
 

@@ -27,18 +27,18 @@ from tests.support.providers.raw import (
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 NO_SERVER = "http://127.0.0.1:1/v1/x"
 
-Send = Callable[[Client, Outgoing], Awaitable[object]]
+Send = Callable[[Client, OutgoingRequest], Awaitable[object]]
 
 
-async def fetch(client: Client, call: Outgoing) -> object:
+async def fetch(client: Client, call: OutgoingRequest) -> object:
     return await client.fetch(call)
 
 
-async def stream(client: Client, call: Outgoing) -> object:
+async def stream(client: Client, call: OutgoingRequest) -> object:
     answer = await client.open(call)
     try:
         return [chunk async for chunk in answer.chunks()]

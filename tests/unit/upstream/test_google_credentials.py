@@ -24,10 +24,10 @@ from tests.support.providers.server import serve_provider
 from umg_grpc.base.errors import Failure
 from umg_grpc.config import GoogleAuth
 from umg_grpc.upstream.http.signing.google_credentials import GoogleCredentials
-from umg_grpc.upstream.http.signing.library_connections import Connections
+from umg_grpc.upstream.http.signing.library_connections import LibraryConnections
 from umg_grpc.upstream.http.signing.refreshed_credentials import RefreshedSigner
 from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 ENDPOINT = "_GOOGLE_OAUTH2_TOKEN_ENDPOINT"  # of all logins of users
 FILE = "GOOGLE_APPLICATION_CREDENTIALS"
@@ -73,14 +73,14 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def signer(auth: GoogleAuth) -> RefreshedSigner:
-    return RefreshedSigner(GoogleCredentials(auth, Connections()), channel="a")
+    return RefreshedSigner(GoogleCredentials(auth, LibraryConnections()), channel="a")
 
 
 async def called(issuer: GoogleIssuer, by: RefreshedSigner, client: Client) -> tuple[int, str | None]:
     """Call the service. Return the status, and the project that the call names."""
-    outgoing = Outgoing(f"{issuer.url}/v1/m:generateContent", {}, b"{}", PATIENT)
+    outgoing = OutgoingRequest(f"{issuer.url}/v1/m:generateContent", {}, b"{}", PATIENT)
     headers = await by.headers(outgoing)
-    status, _, body = await client.fetch(Outgoing(outgoing.url, headers, outgoing.body, PATIENT))
+    status, _, body = await client.fetch(OutgoingRequest(outgoing.url, headers, outgoing.body, PATIENT))
     return status, json.loads(body).get("project")
 
 
@@ -114,7 +114,7 @@ async def test_the_projects_header_of_a_channel_is_sent_in_place_of_that_of_the_
         monkeypatch.setattr(google.oauth2.credentials, ENDPOINT, f"{issuer.url}/token")
         (tmp_path / "user.json").write_text(user_file(issuer.url))
         by = signer(GoogleAuth(file=str(tmp_path / "user.json")))
-        sent = await by.headers(Outgoing(issuer.url, {"x-goog-user-project": "own"}, b"", PATIENT))
+        sent = await by.headers(OutgoingRequest(issuer.url, {"x-goog-user-project": "own"}, b"", PATIENT))
         assert [*sent] == ["Authorization"]
 
 
@@ -131,9 +131,9 @@ async def test_a_replaced_file_is_read_after_a_failure(tmp_path: Path) -> None:
     async with serve_provider(GoogleIssuer(statuses=[400])) as issuer, Client.opened() as client:
         file = tmp_path / "c.json"
         file.write_text(account_file(issuer.url))
-        source = GoogleCredentials(GoogleAuth(file=str(file)), Connections())
+        source = GoogleCredentials(GoogleAuth(file=str(file)), LibraryConnections())
         by = RefreshedSigner(source, channel="a", now=iter(range(0, 1000, 10)).__next__)
-        error = await failed(by.headers(Outgoing(issuer.url, {}, b"", PATIENT)))
+        error = await failed(by.headers(OutgoingRequest(issuer.url, {}, b"", PATIENT)))
         assert error.failure is Failure.NOT_SENT
         assert "RefreshError" in error.cause
         (tmp_path / "subject").write_text(SUBJECT_TOKEN)
@@ -146,6 +146,6 @@ async def test_a_replaced_file_is_read_after_a_failure(tmp_path: Path) -> None:
 async def test_an_unusable_file_is_a_failure_of_the_channel(tmp_path: Path, content: str) -> None:
     (tmp_path / "c.json").write_text(content)
     for auth in (GoogleAuth(file=str(tmp_path / "c.json")), GoogleAuth(file="/missing"), GoogleAuth()):
-        error = await failed(signer(auth).headers(Outgoing("http://127.0.0.1:9", {}, b"", PATIENT)))
+        error = await failed(signer(auth).headers(OutgoingRequest("http://127.0.0.1:9", {}, b"", PATIENT)))
         assert error.failure is Failure.NOT_SENT
         assert "channel a: no valid credentials of Google Cloud" in error.message

@@ -15,7 +15,13 @@ from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import PART_BYTES
 from umg_grpc.upstream.http1.decompression import STEP_BYTES, inflate
 from umg_grpc.upstream.http1.request import request_to
-from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, MAX_RESPONSE_BYTES, Fetched, Response, ResponseParser
+from umg_grpc.upstream.http1.response import (
+    MAX_ERROR_BODY_BYTES,
+    MAX_RESPONSE_BYTES,
+    Fetched,
+    ReceivedResponse,
+    ResponseParser,
+)
 
 
 @pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -102,7 +108,7 @@ def test_an_answer_is_read_to_its_end_and_no_further(case: Answered, run: Run) -
 def test_an_answer_may_be_cut_anywhere(case: Answered) -> None:
     def read(*pieces: bytes) -> Fetched:
         parser = ResponseParser()
-        parser.response = response = Response(MAX_RESPONSE_BYTES)
+        parser.response = response = ReceivedResponse(MAX_RESPONSE_BYTES)
         if not any(parser.feed(piece) for piece in pieces):
             response.close()
         return asyncio.run(inflate(response, MAX_RESPONSE_BYTES))
@@ -123,7 +129,7 @@ def test_an_answer_that_ends_early_is_none(case: Answered) -> None:
     end = case.sent.index(b"\r\n\r\n") + 4 if until_the_end or is_refusal else len(case.sent)
     for at in range(end):
         parser = ResponseParser()
-        parser.response = response = Response(MAX_RESPONSE_BYTES)
+        parser.response = response = ReceivedResponse(MAX_RESPONSE_BYTES)
         if not parser.feed(case.sent[:at]):
             with pytest.raises(UmgError):
                 response.close()

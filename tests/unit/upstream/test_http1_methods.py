@@ -11,7 +11,7 @@ import uvloop
 from tests.support.providers.raw import HELLO, LINE, PATIENT, Link, Run, answering, outgoing, provider, sized
 from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http.provider_connection import MAX_TEMPLATES, HttpChannel
-from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Request
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
@@ -155,7 +155,7 @@ def test_a_connection_is_made_to_the_given_addresses_only(run: Run) -> None:
 
 async def test_the_head_of_similar_requests_is_encoded_once_and_few_heads_are_kept() -> None:
     async with Client.opened() as client:
-        endpoint = Endpoint("http://a.example", {})
+        endpoint = ProviderEndpoint("http://a.example", {})
         channel = HttpChannel(client, RotatingEndpoints([endpoint]), PATIENT)
 
         async def head(path: str, **headers: str) -> Request | None:
@@ -177,7 +177,7 @@ async def test_the_head_of_similar_requests_is_encoded_once_and_few_heads_are_ke
 async def test_the_content_type_of_a_codec_wins(operators: dict[str, str]) -> None:
     form = "multipart/form-data; boundary=b"
     async with Client.opened() as client:
-        channel = HttpChannel(client, RotatingEndpoints([Endpoint("http://a.example", operators)]), PATIENT)
+        channel = HttpChannel(client, RotatingEndpoints([ProviderEndpoint("http://a.example", operators)]), PATIENT)
         for headers, expected in (
             ({"Content-Type": form, "x-own": "1"}, form),
             ({}, operators.get("Content-Type", "application/json")),

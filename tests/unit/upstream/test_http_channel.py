@@ -27,10 +27,10 @@ from tests.support.providers.raw import (
 from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http.embedding_batches import HttpEmbedding
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint, RotatingEndpoints
 from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.v1 import pb
@@ -55,7 +55,7 @@ class Clock:
 
 def channel(client: Client, made: Provider, deadlines: Deadlines = PATIENT, keys: str = "") -> HttpChannel:
     base = made.url.removesuffix("/x")
-    endpoints = [Endpoint(base, {}, key) for key in keys or ("",)]
+    endpoints = [ProviderEndpoint(base, {}, key) for key in keys or ("",)]
     return HttpChannel(client, RotatingEndpoints(endpoints, Clock()), deadlines)
 
 
@@ -96,7 +96,7 @@ async def test_a_refusal_with_a_stalled_body_has_the_error_of_its_status(
 
 
 async def test_a_provider_that_is_started_for_longer_than_the_caller_waits_is_not_waited_for() -> None:
-    async def never(broken: Endpoint | None) -> Endpoint:
+    async def never(broken: ProviderEndpoint | None) -> ProviderEndpoint:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -240,13 +240,13 @@ async def test_a_stream_that_stalls_after_its_first_event_is_idle() -> None:
 
 
 async def test_a_stream_that_was_too_late_is_released_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    exchanges = list[weakref.ref[Exchange]]()
+    exchanges = list[weakref.ref[ProviderExchange]]()
 
-    class Seen(Exchange, weakref=True):
+    class Seen(ProviderExchange, weakref=True):
         def __post_init__(self) -> None:
             exchanges.append(weakref.ref(self))
 
-    monkeypatch.setattr("umg_grpc.upstream.http1.connection.Exchange", Seen)
+    monkeypatch.setattr("umg_grpc.upstream.http1.connection.ProviderExchange", Seen)
     async with provider(answering(STREAM + CHUNK % b"null")) as made, Client.opened() as client:
         for _ in range(2):
             await failed(generate_as_stream(channel(client, made, replace(PATIENT, idle=0.1))))

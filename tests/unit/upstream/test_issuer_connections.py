@@ -14,12 +14,12 @@ from umg_grpc.config import AwsAuth, AzureAuth, GoogleAuth
 from umg_grpc.upstream.http.signing.aws_credentials import AwsCredentials
 from umg_grpc.upstream.http.signing.azure_credentials import AzureCredentials
 from umg_grpc.upstream.http.signing.google_credentials import GoogleCredentials
-from umg_grpc.upstream.http.signing.library_connections import Connections
+from umg_grpc.upstream.http.signing.library_connections import LibraryConnections
 from umg_grpc.upstream.http.signing.refreshed_credentials import CredentialSource, RefreshedSigner
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 DEAD_ADDRESS = "http://127.0.0.1:9"
-REQUEST = Outgoing("https://provider.example/", {}, b"", PATIENT)
+REQUEST = OutgoingRequest("https://provider.example/", {}, b"", PATIENT)
 pytestmark = pytest.mark.filterwarnings("ignore:The load_credentials_from_file method is deprecated:DeprecationWarning")
 
 
@@ -38,7 +38,7 @@ async def headers(source: CredentialSource) -> list[str]:
     return [*await RefreshedSigner(source, channel="a").headers(REQUEST)]
 
 
-def azure(issuer: AzureIssuer, connections: Connections) -> AzureCredentials:
+def azure(issuer: AzureIssuer, connections: LibraryConnections) -> AzureCredentials:
     auth = AzureAuth(tenant_id=TENANT, client_id=CLIENT, client_secret=SECRET, authority=issuer.authority)
     return AzureCredentials(auth, scope=f"{AUDIENCE}/.default", connections=connections)
 
@@ -56,7 +56,7 @@ async def test_a_direct_channel_leaves_out_the_proxy_of_the_environment(
         dead_proxy.setenv("AWS_SECRET_ACCESS_KEY", LONG_LIVED[1])
         dead_proxy.setenv("AWS_ENDPOINT_URL_STS", sts.url)
         (tmp_path / "account.json").write_text(account_file(tokens.url))
-        direct = Connections("", authorities)
+        direct = LibraryConnections("", authorities)
         role = AwsAuth(role_arn=ROLE)
         sources = [
             AwsCredentials(role, region=REGION, service=SERVICE, session_name="umg", connections=direct),
@@ -66,13 +66,15 @@ async def test_a_direct_channel_leaves_out_the_proxy_of_the_environment(
         for source in sources:
             assert "Authorization" in await headers(source)
         assert (len(sts.reads), len(tokens.reads), len(entra.reads)) == (1, 1, 1)
-        assert "ProxyError" in (await failed(headers(GoogleCredentials(sources[1]._auth, Connections())))).cause
+        assert "ProxyError" in (await failed(headers(GoogleCredentials(sources[1]._auth, LibraryConnections())))).cause
 
 
 async def test_the_proxy_of_a_channel_is_used_for_issuers_with_tls(tmp_path: Path) -> None:
     entra = AzureIssuer()
     async with serve_azure(entra, tmp_path) as authorities, connect_proxy(tmp_path, needs_credentials=True) as proxy:
-        assert await headers(azure(entra, Connections(proxy.with_credentials(), authorities))) == ["Authorization"]
+        assert await headers(azure(entra, LibraryConnections(proxy.with_credentials(), authorities))) == [
+            "Authorization"
+        ]
     host = entra.authority.removeprefix("https://")
     assert {call for call in proxy.calls() if call.startswith("CONNECT")} == {f"CONNECT {host} 200"}
 
@@ -80,7 +82,7 @@ async def test_the_proxy_of_a_channel_is_used_for_issuers_with_tls(tmp_path: Pat
 async def test_an_issuer_with_an_unknown_certificate_gets_no_secret(tmp_path: Path) -> None:
     entra = AzureIssuer()
     async with serve_azure(entra, tmp_path):
-        error = await failed(headers(azure(entra, Connections())))
+        error = await failed(headers(azure(entra, LibraryConnections())))
     assert "CERTIFICATE_VERIFY_FAILED" in error.cause
     assert entra.received == []
 
@@ -91,4 +93,4 @@ async def test_the_authorities_of_the_environment_hold_for_issuers(
     entra = AzureIssuer()
     async with serve_azure(entra, tmp_path) as authorities:
         monkeypatch.setenv("SSL_CERT_FILE", authorities)
-        assert await headers(azure(entra, Connections())) == ["Authorization"]
+        assert await headers(azure(entra, LibraryConnections())) == ["Authorization"]

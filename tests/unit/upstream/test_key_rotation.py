@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.upstream.http.key_rotation import Keys
-from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
+from umg_grpc.upstream.http.key_rotation import KeyRotation
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint, RotatingEndpoints
 from umg_grpc.v1 import pb
 
 
@@ -27,17 +27,17 @@ def limited(seconds: str | None = None) -> UmgError:
     return UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "slower", **metadata).with_failure(Failure.OVERLOADED)
 
 
-def taken(keys: Keys, times: int) -> list[int]:
+def taken(keys: KeyRotation, times: int) -> list[int]:
     return [keys.next() for _ in range(times)]
 
 
 def test_keys_take_turns() -> None:
-    assert taken(Keys(3, Clock()), 7) == [0, 1, 2, 0, 1, 2, 0]
+    assert taken(KeyRotation(3, Clock()), 7) == [0, 1, 2, 0, 1, 2, 0]
 
 
 def test_an_invalid_key_is_paused_and_used_again_after_the_pause() -> None:
     clock = Clock()
-    keys = Keys(3, clock)
+    keys = KeyRotation(3, clock)
     assert keys.record_failure(1, bad())
     assert (taken(keys, 4), keys.suspended) == ([0, 2, 0, 2], 1)
     clock.time += 60
@@ -73,7 +73,7 @@ PAUSES = [
 @pytest.mark.parametrize("case", PAUSES, ids=lambda case: case.id)
 def test_a_key_is_paused_for_failures_of_the_key_only(case: Pause) -> None:
     clock = Clock()
-    keys = Keys(2, clock)
+    keys = KeyRotation(2, clock)
     assert keys.record_failure(0, case.error) is bool(case.seconds)
     if case.seconds:
         clock.time += case.seconds - 0.001
@@ -84,7 +84,7 @@ def test_a_key_is_paused_for_failures_of_the_key_only(case: Pause) -> None:
 
 def test_a_key_that_stays_invalid_is_paused_longer_each_time_up_to_a_quarter_of_an_hour() -> None:
     clock = Clock()
-    keys = Keys(2, clock)
+    keys = KeyRotation(2, clock)
     for seconds in (60, 120, 240, 480, 900, 900):
         keys.record_failure(0, bad())
         keys.record_failure(0, bad())  # sent before the first result arrived
@@ -96,7 +96,7 @@ def test_a_key_that_stays_invalid_is_paused_longer_each_time_up_to_a_quarter_of_
 
 def test_a_success_ends_the_pause_and_resets_its_length() -> None:
     clock = Clock()
-    keys = Keys(2, clock)
+    keys = KeyRotation(2, clock)
     for _ in range(3):
         keys.record_failure(0, bad())
         clock.time += 1000
@@ -110,14 +110,14 @@ def test_a_success_ends_the_pause_and_resets_its_length() -> None:
 
 
 def test_a_success_from_before_a_pause_does_not_end_it() -> None:
-    keys = Keys(2, Clock())
+    keys = KeyRotation(2, Clock())
     keys.record_failure(0, bad())
     keys.record_success(0)  # of a call that was in flight
     assert (keys.suspended, taken(keys, 2)) == (1, [1, 1])
 
 
 def test_where_all_keys_are_paused_a_success_ends_the_pause_of_its_key() -> None:
-    keys = Keys(2, Clock())
+    keys = KeyRotation(2, Clock())
     keys.record_failure(0, bad())
     keys.record_failure(1, bad())
     keys.record_success(0)
@@ -126,7 +126,7 @@ def test_where_all_keys_are_paused_a_success_ends_the_pause_of_its_key() -> None
 
 def test_when_all_rest_the_first_that_is_due_is_used_and_no_other_is_promised() -> None:
     clock = Clock()
-    keys = Keys(3, clock)
+    keys = KeyRotation(3, clock)
     assert keys.record_failure(0, limited("9"))
     assert keys.record_failure(1, limited("3"))
     assert not keys.record_failure(2, limited("6"))
@@ -134,7 +134,7 @@ def test_when_all_rest_the_first_that_is_due_is_used_and_no_other_is_promised() 
 
 
 def test_the_only_key_is_used_after_any_refusal() -> None:
-    keys = Keys(1, Clock())
+    keys = KeyRotation(1, Clock())
     assert not keys.record_failure(0, bad())
     assert taken(keys, 2) == [0, 0]
 
@@ -148,7 +148,7 @@ def homes(endpoints: RotatingEndpoints) -> list[str]:
 
 
 def rotating(*keys: str, now: Clock | None = None) -> RotatingEndpoints:
-    return RotatingEndpoints([Endpoint("http://a", {}, key=key) for key in keys], now or Clock())
+    return RotatingEndpoints([ProviderEndpoint("http://a", {}, key=key) for key in keys], now or Clock())
 
 
 def test_an_affinity_has_one_key_in_any_order_of_the_keys() -> None:

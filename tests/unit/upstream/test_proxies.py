@@ -24,16 +24,16 @@ from tests.support.providers.raw import (
 )
 from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
-Send = Callable[[Client, Outgoing], Awaitable[bytes]]
+Send = Callable[[Client, OutgoingRequest], Awaitable[bytes]]
 
 
-async def fetch(client: Client, call: Outgoing) -> bytes:
+async def fetch(client: Client, call: OutgoingRequest) -> bytes:
     return (await client.fetch(call)).body
 
 
-async def stream(client: Client, call: Outgoing) -> bytes:
+async def stream(client: Client, call: OutgoingRequest) -> bytes:
     answer = await client.open(call)
     try:
         return b"".join([chunk async for chunk in answer.chunks()])

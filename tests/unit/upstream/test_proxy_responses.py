@@ -10,7 +10,7 @@ from tests.unit.upstream.test_http_channel import BOTH, PATIENT, Clock, Send
 from umg_grpc.base.errors import Failure
 from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint, RotatingEndpoints
 from umg_grpc.upstream.http1.client import Client
 
 PLAIN = "http://provider.example/v1"
@@ -60,7 +60,7 @@ def response(case: Answered) -> bytes:
 @pytest.mark.parametrize("case", ANSWERED, ids=lambda case: case.id)
 async def test_a_response_of_the_proxy_is_no_failure_of_the_provider(send: Send, case: Answered) -> None:
     async with provider(answering(response(case))) as made, Client.opened() as client:
-        endpoints = RotatingEndpoints([Endpoint(PLAIN, {}, "sk-provider-of-the-channel")], Clock())
+        endpoints = RotatingEndpoints([ProviderEndpoint(PLAIN, {}, "sk-provider-of-the-channel")], Clock())
         proxy = made.url.removesuffix("/v1/x")
         error = await failed(send(HttpChannel(client, endpoints, PATIENT, proxy=proxy)))
     assert error.facts is not None
@@ -72,7 +72,7 @@ async def test_a_response_of_the_proxy_is_no_failure_of_the_provider(send: Send,
 @BOTH
 async def test_without_a_proxy_the_same_response_is_that_of_the_provider(send: Send) -> None:
     async with provider(answering(response(ANSWERED[0]))) as made, Client.opened() as client:
-        endpoints = RotatingEndpoints([Endpoint(made.url.removesuffix("/x"), {}, "")], Clock())
+        endpoints = RotatingEndpoints([ProviderEndpoint(made.url.removesuffix("/x"), {}, "")], Clock())
         error = await failed(send(HttpChannel(client, endpoints, PATIENT)))
     assert error.facts is not None
     assert error.facts.kind is FailureKind.UNREADABLE
@@ -81,7 +81,9 @@ async def test_without_a_proxy_the_same_response_is_that_of_the_provider(send: S
 @BOTH
 async def test_a_refusal_of_the_proxy_suspends_no_key(send: Send) -> None:
     async with provider(answering(response(ANSWERED[0]))) as made, Client.opened() as client:
-        endpoints = RotatingEndpoints([Endpoint(PLAIN, {}, "key-1"), Endpoint(PLAIN, {}, "key-2")], Clock())
+        endpoints = RotatingEndpoints(
+            [ProviderEndpoint(PLAIN, {}, "key-1"), ProviderEndpoint(PLAIN, {}, "key-2")], Clock()
+        )
         channel = HttpChannel(client, endpoints, PATIENT, proxy=made.url.removesuffix("/v1/x"))
         error = await failed(send(channel))
     assert (error.failure, channel.suspended_keys) == (Failure.DOWN, 0)

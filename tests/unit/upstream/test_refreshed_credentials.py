@@ -11,11 +11,11 @@ from tests.support.providers.raw import PATIENT, failed
 from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http.signing.refreshed_credentials import BearerToken, Credentials, RefreshedSigner
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
 
 NOW = 1_800_000_000.0
-REQUEST = Outgoing("http://a/", {}, b"", PATIENT)
+REQUEST = OutgoingRequest("http://a/", {}, b"", PATIENT)
 
 
 @dataclass
@@ -132,7 +132,7 @@ async def test_expired_credentials_are_not_sent(made: Setting) -> None:
     assert await made.token() == "token-3"
 
 
-SHORT = Outgoing("http://a/", {}, b"", Deadlines(connect=60, first_byte=60, idle=60, total=0.01))
+SHORT = OutgoingRequest("http://a/", {}, b"", Deadlines(connect=60, first_byte=60, idle=60, total=0.01))
 
 
 async def hang(made: Setting) -> None:

@@ -24,12 +24,12 @@ from tests.support.service_accounts import PUBLIC_KEY, key_file
 from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http.provider_endpoints import Endpoint, RotatingEndpoints
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint, RotatingEndpoints
 from umg_grpc.upstream.http.signing.access_key import AccessKeySigner, canonical_request
 from umg_grpc.upstream.http.signing.jwt_by_secret import ShortTokenSigner, short_token
 from umg_grpc.upstream.http.signing.service_account import ServiceAccountSigner, read_service_account
 from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
@@ -47,8 +47,8 @@ SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 short_key = pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
 
 
-def outgoing(url: str = SIGNED, body: bytes = BODY, **headers: str) -> Outgoing:
-    return Outgoing(url, {"Content-Type": "application/json", **headers}, body, PATIENT)
+def outgoing(url: str = SIGNED, body: bytes = BODY, **headers: str) -> OutgoingRequest:
+    return OutgoingRequest(url, {"Content-Type": "application/json", **headers}, body, PATIENT)
 
 
 def signer() -> AccessKeySigner:
@@ -215,7 +215,7 @@ class Unchanged:
 
 async def test_a_token_that_the_provider_rejects_is_discarded_unless_it_is_new(tmp_path: Path) -> None:
     async with account(tmp_path, rejects={"token-1"}) as made:
-        endpoint = Endpoint(made.server.url, {}, key_in_headers="k1", signer=made.signer)
+        endpoint = ProviderEndpoint(made.server.url, {}, key_in_headers="k1", signer=made.signer)
         channel = HttpChannel(made.client, RotatingEndpoints([endpoint]), PATIENT)
         request = UpstreamRequest("/x", b"{}", {}, Report())
 
@@ -253,7 +253,7 @@ def test_a_file_that_is_no_service_account_is_refused_without_its_content(tmp_pa
 
 async def test_a_signed_call_has_the_signature_of_its_body() -> None:
     async with provider(answering(sized(b"{}"))) as made, Client.opened() as client:
-        endpoint = Endpoint(made.url.removesuffix("/v1/x"), {}, key_in_headers="AK:SK", signer=signer())
+        endpoint = ProviderEndpoint(made.url.removesuffix("/v1/x"), {}, key_in_headers="AK:SK", signer=signer())
         channel = HttpChannel(client, RotatingEndpoints([endpoint]), PATIENT)
         request = UpstreamRequest("/?Action=A", BODY, {}, Report())
         _, signed = await channel.outgoing(request, "authorization", 10)

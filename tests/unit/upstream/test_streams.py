@@ -10,7 +10,7 @@ import uvloop
 from tests.support.providers.raw import HELLO, LINE, PATIENT, Link, Run, answering, failed, outgoing, provider
 from umg_grpc.base.errors import Failure
 from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.http1.connection import BUFFER_BYTES, Exchange
+from umg_grpc.upstream.http1.connection import BUFFER_BYTES, ProviderExchange
 
 GARBAGE = b"SSH-2.0-OpenSSH_9.6\r\n"
 CHUNKED = LINE + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -22,7 +22,7 @@ def run(request: pytest.FixtureRequest) -> Run:
     return chosen
 
 
-async def read(answer: Exchange) -> bytes:
+async def read(answer: ProviderExchange) -> bytes:
     """Return the body of an answer, which is then closed."""
     try:
         return b"".join([chunk async for chunk in answer.chunks()])

@@ -15,7 +15,7 @@ ENTRY_BYTES = 512  # memory of an entry beside its reasoning
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReasoningEntry:
     """Entry of the reasoning store: the reasoning before a tool call, or only the channel that made a reasoning state
     or an object in a provider's account.
     """
@@ -52,7 +52,7 @@ class Restoration:
     def __init__(
         self,
         request: pb.GenerateRequest,
-        known: dict[str, Entry],
+        known: dict[str, ReasoningEntry],
         channel: str | None,
         *,
         text_format: str | None = None,

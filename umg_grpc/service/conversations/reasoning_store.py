@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from umg_grpc.service.conversations.reasoning_restore import Entry, Restoration
+from umg_grpc.service.conversations.reasoning_restore import ReasoningEntry, Restoration
 from umg_grpc.service.conversations.reasoning_state import container_id, digest_of, digests_of, object_ids, state_digest
 from umg_grpc.store import Store
 from umg_grpc.store.database_time import Clock, utc_of
@@ -64,7 +64,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         self._lifetime = lifetime
         self._memory_bytes = memory_bytes
         self._read_seconds = read_seconds
-        self._entries: OrderedDict[_Key, Entry] = OrderedDict()  # in order of last use
+        self._entries: OrderedDict[_Key, ReasoningEntry] = OrderedDict()  # in order of last use
         self._size = 0
         self._absent: OrderedDict[_Key, datetime] = OrderedDict()  # time until which the database is not read for it
         self._stateful: set[str] = set()  # channels that have returned reasoning states to this process
@@ -180,13 +180,13 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
     # --- memory
 
     def _remember(self, owner: str, digest: str, channel: str, thoughts: bytes) -> None:
-        entry = Entry(channel, thoughts, utc_of(self._clock) + self._lifetime)
+        entry = ReasoningEntry(channel, thoughts, utc_of(self._clock) + self._lifetime)
         if entry.size > self._memory_bytes:
             return
         self._put((owner, digest), entry)
         self._write(owner, digest, entry)
 
-    def _write(self, owner: str, digest: str, entry: Entry) -> None:
+    def _write(self, owner: str, digest: str, entry: ReasoningEntry) -> None:
         row = ReasoningRow(
             owner=owner,
             object_id=digest,
@@ -197,7 +197,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         )
         self._rows.add(row)
 
-    def _put(self, key: _Key, entry: Entry) -> None:
+    def _put(self, key: _Key, entry: ReasoningEntry) -> None:
         self._drop(key)
         self._absent.pop(key, None)
         self._entries[key] = entry
@@ -209,23 +209,23 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         if (entry := self._entries.pop(key, None)) is not None:
             self._size -= entry.size
 
-    def _renew(self, key: _Key, entry: Entry, now: datetime) -> Entry:
+    def _renew(self, key: _Key, entry: ReasoningEntry, now: datetime) -> ReasoningEntry:
         """Extend the lifetime of stored data that was just used, and return the data. The extension is written to the
         database only after a part of the lifetime.
         """
         self._entries.move_to_end(key)
         expires = now + self._lifetime
         if expires - entry.expires > self._lifetime / RENEWALS:
-            entry = Entry(entry.channel, entry.thoughts, expires)
+            entry = ReasoningEntry(entry.channel, entry.thoughts, expires)
             self._entries[key] = entry
             self._write(*key, entry)
         return entry
 
     # --- looking up
 
-    async def _find(self, owner: str, digests: Collection[str]) -> dict[str, Entry]:
+    async def _find(self, owner: str, digests: Collection[str]) -> dict[str, ReasoningEntry]:
         now = utc_of(self._clock)
-        known, unknown = dict[str, Entry](), list[str]()
+        known, unknown = dict[str, ReasoningEntry](), list[str]()
         for digest in digests:
             key = (owner, digest)
             entry = self._entries.get(key)
@@ -238,7 +238,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         if unknown and now >= self._retry_from:
             for row in await self._read_rows(owner, unknown):
                 key = (owner, row.object_id)
-                entry = Entry(row.channel, row.thoughts, row.expire_time)
+                entry = ReasoningEntry(row.channel, row.thoughts, row.expire_time)
                 self._put(key, entry)
                 if key in self._entries:  # a large entry may exceed the memory bound of this process
                     entry = self._renew(key, entry, now)

@@ -7,7 +7,7 @@ from umg_grpc.config.values import Guard as GuardRow
 from umg_grpc.service.guardrails.guard_interface import Guard, GuardFailedError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
 
 MAX_RESPONSE_BYTES = 64 * 2**20
@@ -25,7 +25,7 @@ class WebhookGuard(Guard):
 
     async def check(self, request: pb.CheckRequest) -> pb.CheckResponse:
         body = json_format.MessageToJson(request, preserving_proto_field_name=True, indent=None).encode()
-        call = Outgoing(self.row.address, self._headers, body, self._deadlines, max_bytes=MAX_RESPONSE_BYTES)
+        call = OutgoingRequest(self.row.address, self._headers, body, self._deadlines, max_bytes=MAX_RESPONSE_BYTES)
         try:
             fetched = await self._client.fetch(call)
         except UmgError as error:

@@ -11,7 +11,7 @@ import structlog
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.config import Breaker
-from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, State
+from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, CircuitState
 from umg_grpc.v1 import pb
 
 logger = structlog.get_logger()
@@ -303,7 +303,7 @@ def _log_open(channel: str, model: str, seconds: float, error: UmgError) -> None
     )
 
 
-def _state(circuit: _Circuit, now: float) -> State:
+def _state(circuit: _Circuit, now: float) -> CircuitState:
     if not circuit.until or (now >= circuit.until and not circuit.probe_first):
-        return State.CLOSED
-    return State.OPEN if now < circuit.until else State.HALF_OPEN
+        return CircuitState.CLOSED
+    return CircuitState.OPEN if now < circuit.until else CircuitState.HALF_OPEN

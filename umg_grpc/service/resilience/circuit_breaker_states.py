@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 
-class State(IntEnum):
+class CircuitState(IntEnum):
     """State of the circuit breaker of a channel and model."""
 
     CLOSED = 0
@@ -20,7 +20,7 @@ class BreakerState(NamedTuple):
 
     channel: str
     model: str
-    state: State
+    state: CircuitState
     rest: float
     """Seconds until the open time is over; 0 if the breaker is not open."""
     calls: int

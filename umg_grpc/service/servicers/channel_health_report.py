@@ -12,16 +12,16 @@ from google.protobuf.duration_pb2 import Duration
 from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.routing import PublicModel, Router
 from umg_grpc.service.pipeline.current_channels import Channels
-from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, State
+from umg_grpc.service.resilience.circuit_breaker_states import BreakerState, CircuitState
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.store.channel_failure_file import LastFailure
 from umg_grpc.v1 import pb
 
 CIRCUIT_STATES = MappingProxyType(
     {
-        State.CLOSED: pb.CIRCUIT_STATE_CLOSED,
-        State.OPEN: pb.CIRCUIT_STATE_OPEN,
-        State.HALF_OPEN: pb.CIRCUIT_STATE_HALF_OPEN,
+        CircuitState.CLOSED: pb.CIRCUIT_STATE_CLOSED,
+        CircuitState.OPEN: pb.CIRCUIT_STATE_OPEN,
+        CircuitState.HALF_OPEN: pb.CIRCUIT_STATE_HALF_OPEN,
     }
 )
 
@@ -85,7 +85,7 @@ def _health(channel: str, model: str, breaker: BreakerState | None, failure: Las
     message = pb.ChannelHealth(channel=channel, upstream_model=model, state=pb.CIRCUIT_STATE_CLOSED)
     if breaker is not None:
         message.state, message.calls_in_flight = CIRCUIT_STATES[breaker.state], breaker.calls
-        if breaker.state is State.OPEN:
+        if breaker.state is CircuitState.OPEN:
             duration = Duration()
             duration.FromTimedelta(timedelta(seconds=breaker.rest))
             message.open_duration.CopyFrom(duration)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from umg_grpc.store.callback_outbox import Excluded, Outgoing, receiver_of
+from umg_grpc.store.callback_outbox import Excluded, OutgoingCallback, receiver_of
 
 SHARE = 8
 """Maximum number of notifications of one key that are taken at the same time. A key with this number in flight gets no
@@ -34,12 +34,12 @@ class Receivers:
         self._called = Counter[str]()
         self._pauses: dict[str, _Pause] = {}
 
-    def begin(self, sent: Outgoing) -> None:
+    def begin(self, sent: OutgoingCallback) -> None:
         """Count a notification as in flight."""
         self._owners[sent.owner] += 1
         self._called[receiver_of(sent.url)] += 1
 
-    def end(self, sent: Outgoing, *, answered: bool) -> None:
+    def end(self, sent: OutgoingCallback, *, answered: bool) -> None:
         """Count a notification as ended. `answered`: whether its receiver sent a response; one that did not pauses."""
         receiver = receiver_of(sent.url)
         for counts, name in ((self._owners, sent.owner), (self._called, receiver)):

@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.video_tasks.callback_receivers import SHARE, Receivers
 from umg_grpc.service.video_tasks.task_context import TaskContext
-from umg_grpc.store.callback_outbox import Outgoing
+from umg_grpc.store.callback_outbox import OutgoingCallback
 from umg_grpc.store.repeated_work import Background, reason_of
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 
@@ -84,7 +84,7 @@ class Notifier:
         if self._background is not None:
             self._background.wake()
 
-    async def _send(self, sent: Outgoing) -> None:
+    async def _send(self, sent: OutgoingCallback) -> None:
         """Send one notification, and record the result."""
         status: int | None = None
         try:
@@ -95,7 +95,7 @@ class Notifier:
         finally:
             self._receivers.end(sent, answered=status is not None)
 
-    async def _record(self, sent: Outgoing, problem: str, *, is_final: bool) -> None:
+    async def _record(self, sent: OutgoingCallback, problem: str, *, is_final: bool) -> None:
         """Record the result of an attempt: delivered, to be repeated, or given up. Parameters: see `_post`; `is_final`:
         whether the receiver refuses all further attempts.
         """
@@ -111,7 +111,7 @@ class Notifier:
             pause = PAUSES[sent.attempts] * random.uniform(0.8, 1.2)  # noqa: S311  not for security
             await self._tasks.callbacks.retry(sent, pause)
 
-    async def _post(self, sent: Outgoing) -> tuple[int | None, str]:
+    async def _post(self, sent: OutgoingCallback) -> tuple[int | None, str]:
         """Send a notification to its receiver. Return (status of its response, problem): the status is None without a
         response, the problem "" if the receiver accepted the notification.
         """

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from yarl import URL
 
-from umg_grpc.upstream.http.provider_endpoints import Endpoint
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint
 from umg_grpc.wire.errors.secret_masking import SecretMask
 
 MAX_TOKENS = 8
@@ -29,7 +29,7 @@ class ChannelSecrets:
     after a key got a new token.
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint], proxy: str | None = None) -> None:
+    def __init__(self, endpoints: Sequence[ProviderEndpoint], proxy: str | None = None) -> None:
         self._endpoints = endpoints
         self._proxy = proxy
         self._signers = [endpoint.signer for endpoint in endpoints if endpoint.signer is not None]

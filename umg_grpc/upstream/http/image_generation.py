@@ -17,7 +17,7 @@ from umg_grpc.upstream.http.image_tasks import TaskRunner
 from umg_grpc.upstream.http.image_url_inlining import addresses, with_inline_images, with_placeholders
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import guarded
-from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
@@ -269,7 +269,7 @@ class HttpImageCall:
             await exchange.finish()
 
     async def _decoded(
-        self, decoder: ImageStreamDecoder, exchange: Exchange, held: Held, chunk: bytes
+        self, decoder: ImageStreamDecoder, exchange: ProviderExchange, held: Held, chunk: bytes
     ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
         """Yield the messages of a stream. `chunk`: first bytes of the stream, which were read already; `held`: memory
         for its events.

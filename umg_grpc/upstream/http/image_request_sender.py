@@ -13,9 +13,9 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import decoded_body, decoded_parts, refusal
-from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.connection_errors import too_large
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
@@ -48,7 +48,7 @@ class CallEnd(NamedTuple):
         """Seconds until the earlier of both deadlines, at least 0."""
         return max(0.0, min(self) - asyncio.get_running_loop().time())
 
-    def limit(self, outgoing: Outgoing) -> Outgoing:
+    def limit(self, outgoing: OutgoingRequest) -> OutgoingRequest:
         """Return a copy of the HTTP request whose time limits end at the channel's deadline. Raise
         UmgError(UPSTREAM_TIMEOUT) if it has passed.
         """
@@ -141,7 +141,7 @@ class ImageExchanges:
             return await decoded_parts(parts, decode, self.channel.client.decodes)
 
     async def decoded(
-        self, exchange: Exchange, held: Held, decode: Callable[[bytes], Decoded], beginning: bytes = b""
+        self, exchange: ProviderExchange, held: Held, decode: Callable[[bytes], Decoded], beginning: bytes = b""
     ) -> Decoded:
         """Read the body of a response as fast as memory becomes free, and return it decoded. `beginning`: first
         bytes, which were read before. Raise UmgError(UPSTREAM_FAILED) if the body is too large.
@@ -150,7 +150,7 @@ class ImageExchanges:
         return await decoded_parts(parts, decode, self.channel.client.decodes)
 
     async def _read(
-        self, exchange: Exchange, held: Held, beginning: bytes, feed: Callable[[bytes], None] | None = None
+        self, exchange: ProviderExchange, held: Held, beginning: bytes, feed: Callable[[bytes], None] | None = None
     ) -> list[bytes]:
         """Return the parts of a body, read as fast as memory becomes free. `beginning`: first bytes, which were read
         before; `feed`: called with each part.
@@ -171,7 +171,7 @@ class ImageExchanges:
         *,
         key_id: str = "",
         is_expected: Callable[[UmgError], bool] | None = None,
-    ) -> AsyncGenerator[tuple[Exchange, str], None]:
+    ) -> AsyncGenerator[tuple[ProviderExchange, str], None]:
         """Return a context manager that sends a request and returns (successful response, fingerprint of the key);
         its block reads the body, and the outcome is recorded for the key.
 

@@ -18,7 +18,7 @@ OF_THE_CHANNEL = frozenset({"301", "302", "303", "304", "307", "308", "404", "40
 """HTTP statuses of failures that do not concern the key, but the address, the model or the proxy."""
 
 
-class Keys:
+class KeyRotation:
     """Rotation of a channel's API keys, which have numbers from 0. A key that the provider rejects or that has
     reached its rate limit is suspended, that is, skipped for some time.
     """

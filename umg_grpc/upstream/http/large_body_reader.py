@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from umg_grpc.upstream.event_loop_budget import ROUND_BYTES
 from umg_grpc.upstream.http1.client import Client
-from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.connection_errors import too_large
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.wire.core.base64_files import TURN_ITERATIONS
@@ -15,7 +15,7 @@ READ_BYTES = 64 << 10
 
 
 async def read_rest(
-    exchange: Exchange,
+    exchange: ProviderExchange,
     beginning: bytes,
     client: Client,
     hold: Callable[[int], Awaitable[None]] | None = None,

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
 from umg_grpc.operations.provider_call_paths import right_base_url
-from umg_grpc.upstream.http.provider_endpoints import Endpoint
+from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
@@ -24,7 +24,7 @@ _MEDIA_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 
 def add_facts(
     error: UmgError,
-    endpoint: Endpoint,
+    endpoint: ProviderEndpoint,
     secrets: SecretMask,
     path: str,
     status: int = 0,

@@ -17,11 +17,11 @@ from umg_grpc.base.trace_context import OUTGOING
 from umg_grpc.knowledge.cloud_credentials import rejects_credential
 from umg_grpc.upstream.http.channel_secrets import ChannelSecrets
 from umg_grpc.upstream.http.operator_failure_facts import REQUEST_ID_KEYS, add_facts, request_id_of
-from umg_grpc.upstream.http.provider_endpoints import CONTENT_TYPE, Endpoint, EndpointSource, RotatingEndpoints
+from umg_grpc.upstream.http.provider_endpoints import CONTENT_TYPE, EndpointSource, ProviderEndpoint, RotatingEndpoints
 from umg_grpc.upstream.http.relayed_headers import found, lines_beside
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.request import Outgoing, request_to
+from umg_grpc.upstream.http1.request import OutgoingRequest, request_to
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS, Headers
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import DROPPED, STRICT
@@ -58,7 +58,7 @@ class HttpChannel:
         self._in_turn = endpoint if isinstance(endpoint, RotatingEndpoints) else None
         self.secrets = ChannelSecrets(() if self._in_turn is None else self._in_turn.endpoints, proxy)
         """Secrets of the channel, which are masked in all that its provider sends to callers and operators."""
-        self._broken: Endpoint | None = None  # endpoint whose connection broke last, until it responds again
+        self._broken: ProviderEndpoint | None = None  # endpoint whose connection broke last, until it responds again
         self._deadlines = deadlines
         self._proxy = proxy
         self._tls = tls
@@ -89,7 +89,7 @@ class HttpChannel:
         repeatable: bool = True,
         max_bytes: int = MAX_RESPONSE_BYTES,
         key_id: str = "",
-    ) -> tuple[Endpoint, Outgoing]:
+    ) -> tuple[ProviderEndpoint, OutgoingRequest]:
         """Return (endpoint for the call, complete HTTP request). `seconds`: time until the caller's deadline.
 
         `repeatable`: whether the provider may process the request twice. `max_bytes`: maximum size of the response.
@@ -140,8 +140,8 @@ class HttpChannel:
         return endpoint.signer is not None
 
     def _request_template(
-        self, endpoint: Endpoint, encoded: UpstreamRequest, key_header: str, kind: tuple[object, ...]
-    ) -> Outgoing:
+        self, endpoint: ProviderEndpoint, encoded: UpstreamRequest, key_header: str, kind: tuple[object, ...]
+    ) -> OutgoingRequest:
         """Return a request without its body, from the cache or added to it. `kind`: key of the cache.
 
         Not cached are requests that always differ: other methods than POST, whose paths contain ids; forms, whose
@@ -153,7 +153,7 @@ class HttpChannel:
             headers = {**encoded.headers, **headers}
             if content_type is not None:
                 headers[CONTENT_TYPE] = content_type
-        template = Outgoing(url, headers, b"", self._deadlines, self._proxy, self._tls, method=encoded.method)
+        template = OutgoingRequest(url, headers, b"", self._deadlines, self._proxy, self._tls, method=encoded.method)
         if encoded.method != "POST" or content_type is not None or endpoint.signer is not None:
             return template
         template = structs.replace(template, common=request_to(url, headers, self._proxy, self._tls))
@@ -167,7 +167,7 @@ class HttpChannel:
         if (progress := ATTEMPT_PROGRESS.get()) is not None:
             progress.record_success_status()
 
-    def record_success(self, endpoint: Endpoint, headers: Headers, report: Report) -> None:
+    def record_success(self, endpoint: ProviderEndpoint, headers: Headers, report: Report) -> None:
         """Record that a successful response arrived or began, for the rotation of keys. `headers`: those of the
         response. `report`: gets the changes that a provider which is a gateway states there. Raise
         UmgError(UNTRANSLATABLE) if the caller accepts no changes.
@@ -189,7 +189,12 @@ class HttpChannel:
             report.refuse()
 
     def record_failure(
-        self, error: UmgError, endpoint: Endpoint, path: str, status: int = 0, headers: Mapping[str, str] = NO_HEADERS
+        self,
+        error: UmgError,
+        endpoint: ProviderEndpoint,
+        path: str,
+        status: int = 0,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
         """Record the failure of a call: suspend a rejected key, note a broken connection, and add facts for operators
         to the error.
@@ -208,7 +213,7 @@ class HttpChannel:
         if self._in_turn is not None:
             self._in_turn.record_failure(endpoint, error)
 
-    async def _resolve_endpoint(self, seconds: float) -> tuple[Endpoint, float]:
+    async def _resolve_endpoint(self, seconds: float) -> tuple[ProviderEndpoint, float]:
         """Return (endpoint for a call, seconds left after waiting for it), of the `seconds` until the caller's
         deadline.
         """

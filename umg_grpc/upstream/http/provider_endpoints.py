@@ -13,16 +13,16 @@ from urllib.parse import quote, urlencode
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.rendezvous_hashing import distance
-from umg_grpc.upstream.http.key_rotation import Keys
+from umg_grpc.upstream.http.key_rotation import KeyRotation
 from umg_grpc.upstream.http.signing import Signer
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 CONTENT_TYPE = "Content-Type"
 KEY_ID_CHARACTERS = 16
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ProviderEndpoint:
     """Address of a provider together with the credentials of one account."""
 
     base_url: str
@@ -53,7 +53,7 @@ class Endpoint:
         return urlencode(self.query, quote_via=quote)
 
     @cached_property
-    def request_templates(self) -> dict[tuple[object, ...], Outgoing]:
+    def request_templates(self) -> dict[tuple[object, ...], OutgoingRequest]:
         """Cache of encoded HTTP requests without their bodies, by all that determines them; at most MAX_TEMPLATES."""
         return {}
 
@@ -78,7 +78,7 @@ class Endpoint:
 class EndpointSource(Protocol):
     """Function that selects the endpoint (address and credentials) of a call."""
 
-    async def __call__(self, broken: Endpoint | None) -> Endpoint:
+    async def __call__(self, broken: ProviderEndpoint | None) -> ProviderEndpoint:
         """Return the endpoint for a call. `broken`: endpoint of the channel to which the last connection failed, None
         if none did; a local model's process may have got another address since.
         """
@@ -90,9 +90,9 @@ class RotatingEndpoints:
     suspended key are skipped.
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint], now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, endpoints: Sequence[ProviderEndpoint], now: Callable[[], float] = time.monotonic) -> None:
         """Create the rotation of `endpoints`, at least one. `now`: returns the seconds since a fixed time."""
-        self.keys = Keys(len(endpoints), now)
+        self.keys = KeyRotation(len(endpoints), now)
         self.single = endpoints[0] if len(endpoints) == 1 else None
         """Endpoint of a channel with one key."""
         self.endpoints = endpoints
@@ -105,19 +105,19 @@ class RotatingEndpoints:
         other.single = other.endpoints[0] if self.single is not None else None
         return other
 
-    def next(self) -> Endpoint:
+    def next(self) -> ProviderEndpoint:
         """Return the endpoint with the next key that is not suspended; if all are, the one whose suspension ends
         first.
         """
         return self.endpoints[self.keys.next()]
 
-    def nearest(self, affinity: bytes) -> Endpoint:
+    def nearest(self, affinity: bytes) -> ProviderEndpoint:
         """Return the endpoint with the key that an affinity key prefers among the usable ones, the same
         in every process; if all are suspended, the one whose suspension ends first.
         """
         return self.endpoints[self.keys.nearest([distance(each.key_id, affinity) for each in self.endpoints])]
 
-    async def __call__(self, broken: Endpoint | None) -> Endpoint:
+    async def __call__(self, broken: ProviderEndpoint | None) -> ProviderEndpoint:
         """Return the endpoint with the next key. `broken` is ignored, since a provider's address does not change."""
         return self.next()
 
@@ -126,7 +126,7 @@ class RotatingEndpoints:
         """Fingerprints of all keys, in the order of the endpoints."""
         return [endpoint.key_id for endpoint in self.endpoints]
 
-    def of_key(self, key_id: str) -> Endpoint:
+    def of_key(self, key_id: str) -> ProviderEndpoint:
         """Return the endpoint whose key has the fingerprint `key_id`, also while the key is suspended.
 
         If no key has it, the operator has replaced the key by another of the same account: the next endpoint is
@@ -134,11 +134,11 @@ class RotatingEndpoints:
         """
         return next((endpoint for endpoint in self.endpoints if endpoint.key_id == key_id), None) or self.next()
 
-    def record_success(self, endpoint: Endpoint) -> None:
+    def record_success(self, endpoint: ProviderEndpoint) -> None:
         """Record a successful response, which ends the suspension of the endpoint's key."""
         self.keys.record_success(self._number(endpoint))
 
-    def record_failure(self, endpoint: Endpoint, error: UmgError) -> None:
+    def record_failure(self, endpoint: ProviderEndpoint, error: UmgError) -> None:
         """Record the error of a call, which may suspend the endpoint's key.
 
         Set the error's `failure` to OTHER_KEY if it concerns only this key and another one is usable. If all keys
@@ -151,5 +151,5 @@ class RotatingEndpoints:
             error.metadata["retry_after_seconds"] = str(seconds)
             error.message = f"the rate limits of all keys are reached; try again in {seconds} s"
 
-    def _number(self, endpoint: Endpoint) -> int:
+    def _number(self, endpoint: ProviderEndpoint) -> int:
         return next(number for number, known in enumerate(self.endpoints) if known is endpoint)

@@ -15,7 +15,7 @@ from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.relayed_headers import with_relayed
 from umg_grpc.upstream.http.response_decoding import decoded_parts, guarded
-from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
@@ -178,7 +178,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
     async def _parts(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
         self.prepare_send()
         channel, codec = self.channel, self.format
-        exchange: Exchange | None = None
+        exchange: ProviderExchange | None = None
         endpoint, outgoing = await channel.outgoing(self.encoded, codec.key_header, seconds)
         try:
             exchange = await channel.client.open(outgoing)
@@ -279,7 +279,7 @@ def _is_stopped(decoder: StreamDecoder) -> bool:
     return isinstance(decoder, StoppingDecoder) and decoder.stopped
 
 
-def _begins(exchange: Exchange, chunk: bytes, message: pb.StreamGenerateResponse | None) -> bool:
+def _begins(exchange: ProviderExchange, chunk: bytes, message: pb.StreamGenerateResponse | None) -> bool:
     """Return whether a read contains the first event of a stream, and set its next time limit: `idle` after an event,
     `first_byte` once more after a keep-alive. `message`: decoded from `chunk`, None if that completes no event.
     """

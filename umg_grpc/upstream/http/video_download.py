@@ -20,7 +20,7 @@ from umg_grpc.upstream.caller_url_fetch import (
 )
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import refusal
-from umg_grpc.upstream.http1.connection import Exchange
+from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.upstream.provider_urls import origin, resolved
 from umg_grpc.upstream.upstream_interfaces import ContentPart
@@ -47,7 +47,7 @@ LONGEST_SECONDS = 24 * MAX_DOWNLOAD_SECONDS
 class _Part:
     """Open response with a result file, or a range of it."""
 
-    source: Exchange | Download
+    source: ProviderExchange | Download
     status: int
     headers: Mapping[str, str]
 
@@ -79,7 +79,7 @@ async def open_content(
     wanted = {name: value for name, value in headers.items() if name.lower() in REQUEST_HEADERS}
     for _ in range(MAX_REDIRECTS + 1):
         opened = await _open_with_key(channel, protocol, task, url, wanted)
-        if isinstance(opened, Exchange):
+        if isinstance(opened, ProviderExchange):
             try:
                 response = opened.response
                 yield _Part(opened, response.status, _passed(response.headers, is_packed=bool(response.encodings)))
@@ -108,7 +108,7 @@ class _Elsewhere:
 
 async def _open_with_key(
     channel: HttpChannel, protocol: VideoProtocol, task: ProviderTask, url: str, headers: Mapping[str, str]
-) -> Exchange | _Elsewhere:
+) -> ProviderExchange | _Elsewhere:
     """Send a request for a URL or path of the provider with the key of the task. Return the response, or the redirect
     to another host.
     """
@@ -124,7 +124,7 @@ async def _open_with_key(
         outgoing = structs.replace(outgoing, url=url)
     outgoing = structs.replace(outgoing, deadlines=replace(outgoing.deadlines, total=LONGEST_SECONDS))
     status, answered = 0, NO_HEADERS
-    exchange: Exchange | None = None
+    exchange: ProviderExchange | None = None
     try:
         exchange = await channel.client.open(outgoing)
         status, answered = exchange.response.status, exchange.response.headers

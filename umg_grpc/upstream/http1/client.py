@@ -13,14 +13,14 @@ import aiohappyeyeballs
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.event_loop_budget import RoundBudget
-from umg_grpc.upstream.http1.connection import PART_BYTES, Connection, Exchange
+from umg_grpc.upstream.http1.connection import PART_BYTES, ProviderConnection, ProviderExchange
 from umg_grpc.upstream.http1.connection_errors import ProxyUnreachableError, disconnected, not_connected
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline, LoadAwareTimeout, LoopDelay
 from umg_grpc.upstream.http1.decompression import inflate
 from umg_grpc.upstream.http1.detached_context import without_call
 from umg_grpc.upstream.http1.dns_cache import Addresses, DnsCache
 from umg_grpc.upstream.http1.proxy_tunnel import TunnelProtocol
-from umg_grpc.upstream.http1.request import Origin, Outgoing, Server, request_to
+from umg_grpc.upstream.http1.request import ConnectionTarget, OutgoingRequest, Server, request_to
 from umg_grpc.upstream.http1.response import Fetched
 from umg_grpc.v1 import pb
 
@@ -48,8 +48,8 @@ class Client:
         self._loop = asyncio.get_running_loop()
         self._idle = idle
         self._lateness = lateness or LoopDelay()
-        self._all: set[Connection] = set()
-        self._pooled: defaultdict[Origin, list[Connection]] = defaultdict(list)  # idle connections
+        self._all: set[ProviderConnection] = set()
+        self._pooled: defaultdict[ConnectionTarget, list[ProviderConnection]] = defaultdict(list)  # idle connections
         self._dns = DnsCache()
         self._closed: asyncio.Future[None] | None = None
         self.streams = RoundBudget()
@@ -73,7 +73,7 @@ class Client:
             lateness.close()
             await client.close()
 
-    async def fetch(self, call: Outgoing) -> Fetched:
+    async def fetch(self, call: OutgoingRequest) -> Fetched:
         """Send a request, and return the whole response with any status; the body of an error response may be
         incomplete.
 
@@ -88,7 +88,7 @@ class Client:
         response.body.clear()
         return Fetched(response.status, response.headers, body)
 
-    async def open(self, call: Outgoing, *, streams: bool = True) -> Exchange:
+    async def open(self, call: OutgoingRequest, *, streams: bool = True) -> ProviderExchange:
         """Send a request, and return the exchange as soon as the headers of the response have arrived; its body is
         read later. Without `streams`, the whole response has arrived.
 
@@ -143,7 +143,7 @@ class Client:
         context.set_alpn_protocols(["http/1.1"])
         return context
 
-    def _take(self, origin: Origin) -> Connection | None:
+    def _take(self, origin: ConnectionTarget) -> ProviderConnection | None:
         """Return the idle connection to an origin that was used last, so that the other ones can expire; None if
         there is none.
         """
@@ -154,7 +154,7 @@ class Client:
                 return connection
         return None
 
-    def _close_pooled(self, origin: Origin) -> None:
+    def _close_pooled(self, origin: ConnectionTarget) -> None:
         """Close all idle connections to an origin. Called when the provider has closed one of them, because the cause
         (a restart) has closed the others too.
         """
@@ -162,8 +162,8 @@ class Client:
             connection.close()
 
     async def _connect(
-        self, origin: Origin, deadline: ExchangeDeadline, addresses: Addresses | None, *, streams: bool
-    ) -> Connection:
+        self, origin: ConnectionTarget, deadline: ExchangeDeadline, addresses: Addresses | None, *, streams: bool
+    ) -> ProviderConnection:
         name, seconds = "connect", deadline.deadlines.connect
         if streams and (left := deadline.first - self._loop.time()) < seconds:
             name, seconds = "first_byte", left
@@ -183,11 +183,11 @@ class Client:
             connection.close()
         return connection
 
-    async def _connected(self, origin: Origin, addresses: Addresses | None) -> Connection:
+    async def _connected(self, origin: ConnectionTarget, addresses: Addresses | None) -> ProviderConnection:
         """Return a new connection to an origin, through its proxy if it has one. `addresses`: addresses of the
         provider, None to look them up.
         """
-        connection = Connection(self, origin, self._idle)
+        connection = ProviderConnection(self, origin, self._idle)
         if (proxy := origin.proxy) is None:
             await self._dial(origin.server, origin.tls, lambda: connection, addresses)
             return connection
@@ -250,10 +250,10 @@ class Client:
 
     # callbacks of the connections
 
-    def keep(self, connection: Connection) -> None:
+    def keep(self, connection: ProviderConnection) -> None:
         self._pooled[connection.origin].append(connection)
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: ProviderConnection) -> None:
         self._all.discard(connection)
         pooled = self._pooled[connection.origin]
         with suppress(ValueError):  # it had an exchange in flight

@@ -14,8 +14,8 @@ from umg_grpc.upstream.http1.connection_errors import broken, unreachable
 from umg_grpc.upstream.http1.deadlines import ExchangeDeadline
 from umg_grpc.upstream.http1.decompression import Inflater, inflate
 from umg_grpc.upstream.http1.detached_context import NO_CALL, without_call
-from umg_grpc.upstream.http1.request import Origin
-from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Response, ResponseParser
+from umg_grpc.upstream.http1.request import ConnectionTarget
+from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, ReceivedResponse, ResponseParser
 
 PART_BYTES = 256 << 10  # a longer body is written in parts, each after the one before was sent
 READ_BYTES = 32 << 10
@@ -24,18 +24,18 @@ BUFFER_BYTES = 64 << 10
 """Bytes of a stream that are received before they are read; the event loop may add up to 256 KiB."""
 ERROR_BODY_SECONDS = 5.0  # from the first bytes of an error response to its end
 END_SECONDS = 0.1  # from a response's last event to the end of its body
-NO_RESPONSE = Response(None)
+NO_RESPONSE = ReceivedResponse(None)
 """Response of a connection in the pool."""
 
 
 class Owner(Protocol):
     """Interface of the connection pool that its connections call."""
 
-    def keep(self, connection: "Connection") -> None:
+    def keep(self, connection: "ProviderConnection") -> None:
         """Add a connection to the pool after its exchange, for another one."""
         ...
 
-    def lost(self, connection: "Connection") -> None:
+    def lost(self, connection: "ProviderConnection") -> None:
         """Remove a closed connection from the pool."""
         ...
 
@@ -57,14 +57,14 @@ class Transport(Protocol):
     def abort(self) -> None: ...
 
 
-class Exchange(msgspec.Struct, eq=False):
+class ProviderExchange(msgspec.Struct, eq=False):
     """One HTTP request and its response. It is detached from its connection when the response is complete, so that
     later events of the connection do not affect a body that is still to be read.
     """
 
-    response: Response
+    response: ReceivedResponse
     deadline: ExchangeDeadline
-    _connection: "Connection"
+    _connection: "ProviderConnection"
     done: bool = False  # the response is complete, or the connection broke
     fault: UmgError | None = None  # of the connection
     _waiter: asyncio.Future[None] | None = None
@@ -187,7 +187,7 @@ class Exchange(msgspec.Struct, eq=False):
                 del fault  # its traceback references this frame
 
 
-class Connection(asyncio.Protocol):
+class ProviderConnection(asyncio.Protocol):
     """HTTP/1.1 connection to a provider, used by one exchange at a time."""
 
     transport: Transport
@@ -195,7 +195,7 @@ class Connection(asyncio.Protocol):
     _timer: asyncio.TimerHandle | None = None
     _idle_end: float  # end of the time in the pool
 
-    def __init__(self, owner: Owner, origin: Origin, idle: float) -> None:
+    def __init__(self, owner: Owner, origin: ConnectionTarget, idle: float) -> None:
         self.origin = origin
         self.closed = False
         self.sending = False
@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
         self._owner = owner
         self._idle = idle
         self._parser = ResponseParser()
-        self._exchange: Exchange | None = None
+        self._exchange: ProviderExchange | None = None
 
     @property
     def answered(self) -> bool:
@@ -221,15 +221,15 @@ class Connection(asyncio.Protocol):
             raise ConnectionResetError("the connection was closed during the TLS handshake")
         self.connection_made(secured)
 
-    def begin(self, deadline: ExchangeDeadline, max_bytes: int | None, *, has_body: bool = True) -> Exchange:
+    def begin(self, deadline: ExchangeDeadline, max_bytes: int | None, *, has_body: bool = True) -> ProviderExchange:
         """Start an exchange on this connection. `max_bytes`: maximum size of the response, None for a stream;
         `has_body`: False for the response to HEAD. Raise UmgError(UPSTREAM_UNREACHABLE) if the provider has closed
         the connection.
         """
         if self.closed:
             raise unreachable("the connection was closed before the request was sent")
-        self._parser.response = response = Response(max_bytes, has_body=has_body)
-        self._exchange = exchange = Exchange(response, deadline, self)
+        self._parser.response = response = ReceivedResponse(max_bytes, has_body=has_body)
+        self._exchange = exchange = ProviderExchange(response, deadline, self)
         if (due := deadline.end if max_bytes is not None else deadline.start_read(self.loop.time())) < self.timer_due:
             self.set_timer(due)
         return exchange
@@ -274,7 +274,7 @@ class Connection(asyncio.Protocol):
         else:
             self.set_timer(min(exchange.deadline.read_end, exchange.deadline.end))
 
-    def _end(self, exchange: Exchange, fault: UmgError | None = None) -> None:
+    def _end(self, exchange: ProviderExchange, fault: UmgError | None = None) -> None:
         """End the exchange: with the error `fault` close the connection; None, for a complete response, returns a
         reusable connection to the pool.
         """

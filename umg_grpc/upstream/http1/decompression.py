@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http1.connection_errors import broken, too_large
-from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Fetched, Response
+from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Fetched, ReceivedResponse
 
 STEP_BYTES = 256 << 10
 """Decompressed bytes of one step, about half a millisecond of work; larger bodies are decompressed in a thread."""
@@ -63,7 +63,7 @@ class _Decoder:
                         yield piece
                 if self._inflater.eof:
                     self._is_open, data = False, self._inflater.unused_data
-        except zlib.error as error:
+        except zlib.error:
             raise broken(f"the body cannot be inflated: {error}") from None
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class _Decoder:
         return -zlib.MAX_WBITS if self._encoding == "deflate" and data[0] & 0xF != 8 else 32 + zlib.MAX_WBITS
 
 
-async def inflate(response: Response, limit: int) -> Fetched:
+async def inflate(response: ReceivedResponse, limit: int) -> Fetched:
     """Return a complete response with its body decompressed. The body of an error response is truncated instead of
     raising.
 

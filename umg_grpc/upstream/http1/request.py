@@ -24,7 +24,7 @@ OURS = {"content-length", "transfer-encoding", "connection", "host"}
 FORBIDDEN = re.compile(r"[\x00\r\n]")
 
 
-class Outgoing(msgspec.Struct, frozen=True, eq=False):
+class OutgoingRequest(msgspec.Struct, frozen=True, eq=False):
     """Complete HTTP request to a provider, with its time and size limits."""
 
     url: str
@@ -61,7 +61,7 @@ class Server(NamedTuple):
         return self.host.rstrip(".") if self.secure else None
 
 
-class Origin(NamedTuple):
+class ConnectionTarget(NamedTuple):
     """Target of a connection. Requests with equal origins share pooled connections."""
 
     server: Server
@@ -75,7 +75,7 @@ class Request(NamedTuple):
     and headers, encoded.
     """
 
-    origin: Origin
+    origin: ConnectionTarget
     head: bytes  # without the length of the body and the empty line
 
 
@@ -103,7 +103,7 @@ def request_to(
         raise ValueError("a header has a line break in it")
     place = f"{parts.host_subcomponent}:{parts.port}"
     connect = (f"CONNECT {place} HTTP/1.1", f"Host: {place}", f"User-Agent: {USER_AGENT}", *credentials, "", "")
-    origin = Origin(server, tls, None if via is None else _server(via), "\r\n".join(connect).encode())
+    origin = ConnectionTarget(server, tls, None if via is None else _server(via), "\r\n".join(connect).encode())
     return Request(origin, "\r\n".join((*lines, "")).encode())
 
 

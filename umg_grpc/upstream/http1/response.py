@@ -71,7 +71,7 @@ class Fetched(NamedTuple):
     body: bytes
 
 
-class Response(msgspec.Struct, eq=False):
+class ReceivedResponse(msgspec.Struct, eq=False):
     """HTTP response while it is received; parts that have not arrived have their defaults.
 
     Of an error response only the status is guaranteed, as its body may be incomplete or malformed.
@@ -122,7 +122,7 @@ class ResponseParser:
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
         self._fields: list[bytes] = []
-        self.response = Response(None)
+        self.response = ReceivedResponse(None)
         """Response that `feed` fills, set before each request. After a response to HEAD the connection is not reused.
         """
 
@@ -202,14 +202,14 @@ class ResponseParser:
         self._fields = []  # trailers of a chunked body, or headers of an informational response
 
 
-def _check_head(response: Response) -> None:
+def _check_head(response: ReceivedResponse) -> None:
     size = sum(map(len, response.fields)) if response.has_head else response.received
     if size > MAX_HEAD_BYTES:
         response.has_head = response.refused = False
         raise head_too_large()
 
 
-def _end_at_limit(response: Response, limit: int) -> bool:
+def _end_at_limit(response: ReceivedResponse, limit: int) -> bool:
     """Return whether an error response is complete or has more than `limit` bytes. Raise UmgError(UPSTREAM_FAILED)
     for a successful response with more.
     """

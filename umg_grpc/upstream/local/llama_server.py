@@ -1,7 +1,7 @@
 """Child process that runs llama.cpp's HTTP server for one model, on a free port of the loopback interface.
 
-Run as `python -m umg_grpc.upstream.local.llama_server`. Reads its `Settings` as one line of JSON from stdin (so that
-`ps` does not show the key), writes a `Ready` line to stdout when the server is ready, and exits when stdin ends: the
+Run as `python -m umg_grpc.upstream.local.llama_server`. Reads its `ProcessSettings` as one line of JSON from stdin (so that
+`ps` does not show the key), writes a `ReadyLine` line to stdout when the server is ready, and exits when stdin ends: the
 kernel closes that pipe when the gateway ends in any way. Standard error is llama.cpp's log.
 """
 
@@ -20,7 +20,7 @@ ERRORS_ONLY = 1  # llama.cpp's verbosity; from 2 on it logs every request
 PR_SET_PDEATHSIG = 1
 
 
-class Settings(TypedDict):
+class ProcessSettings(TypedDict):
     """Settings of the child process, the first line of its standard input."""
 
     weights: str
@@ -31,7 +31,7 @@ class Settings(TypedDict):
     threads: int
 
 
-class Ready(TypedDict):
+class ReadyLine(TypedDict):
     """Line on standard output by which the child process states that its server is ready: the port of the server."""
 
     port: int
@@ -44,7 +44,7 @@ class LlamaServer(Protocol):
     def listening_address(self) -> str: ...
 
 
-def serve(settings: Settings) -> LlamaServer:
+def serve(settings: ProcessSettings) -> LlamaServer:
     """Start the HTTP server of llama.cpp with a model, and return it when it is ready. Raise RuntimeError if the
     weights cannot be loaded.
     """
@@ -85,9 +85,9 @@ def main() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     stdout = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # output of llama.cpp must not be mixed with the Ready line
-    settings: Settings = json.loads(sys.stdin.readline())
+    settings: ProcessSettings = json.loads(sys.stdin.readline())
     server = serve(settings)
-    ready = Ready(port=urlsplit(server.listening_address).port or 0)
+    ready = ReadyLine(port=urlsplit(server.listening_address).port or 0)
     print(json.dumps(ready), file=stdout, flush=True)
     sys.stdin.read()
     os._exit(0)  # nothing to save, and requests in flight would delay an orderly exit

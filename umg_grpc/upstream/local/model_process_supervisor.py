@@ -30,7 +30,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ProcessEndpoint:
     """Address and API key of one run of the child process; port and key change with each restart."""
 
     base_url: str
@@ -56,15 +56,15 @@ class LocalModel:
         self._model = model
         self._weights = weights
         self._log = logger.bind(model=model.model)
-        self._latest = AsyncValue[Endpoint](model.model)
+        self._latest = AsyncValue[ProcessEndpoint](model.model)
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def endpoint(self) -> Endpoint | None:
+    def endpoint(self) -> ProcessEndpoint | None:
         """Current address of the child process; None while it is not ready."""
         return self._latest.value
 
-    async def wait_ready(self, seconds: float, *, after: object = None) -> Endpoint:
+    async def wait_ready(self, seconds: float, *, after: object = None) -> ProcessEndpoint:
         """Return the address of the child process as soon as it is ready. `after`: address to which a connection
         failed, None for none; as the process may still be ending, the next address is awaited. Raise
         UmgError(UNAVAILABLE) after `seconds`.
@@ -126,7 +126,7 @@ class LocalModel:
     ) -> None:
         """Publish the address when the child process is ready. Return when it has ended."""
         api_key, threads = secrets.token_urlsafe(32), spare_cores()
-        settings = llama_server.Settings(
+        settings = llama_server.ProcessSettings(
             weights=str(self._weights),
             model=self._model.model,
             api_key=api_key,
@@ -139,8 +139,8 @@ class LocalModel:
         async with asyncio.timeout(START_SECONDS):
             line = await stdout.readline()
         if line:
-            ready: llama_server.Ready = json.loads(line)
-            self._latest.publish(Endpoint(f"http://127.0.0.1:{ready['port']}/v1", api_key, process.pid))
+            ready: llama_server.ReadyLine = json.loads(line)
+            self._latest.publish(ProcessEndpoint(f"http://127.0.0.1:{ready['port']}/v1", api_key, process.pid))
             seconds = round(time.monotonic() - started, 2)
             self._log.info("the local model is ready", pid=process.pid, seconds=seconds, threads=threads)
             await stdout.read()  # ends when the process does

@@ -18,7 +18,7 @@ import uvloop
 from tests.support import logs
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.local import TEXT_MODELS, llama_server
-from umg_grpc.upstream.local.model_process_supervisor import FIRST_DELAY_SECONDS, Endpoint, LocalModel
+from umg_grpc.upstream.local.model_process_supervisor import FIRST_DELAY_SECONDS, LocalModel, ProcessEndpoint
 from umg_grpc.v1 import pb
 
 SECONDS = 30  # limit of every wait here; a start takes about one second
@@ -67,7 +67,7 @@ def body(prompt: str, tokens: int, *, stream: bool = False) -> dict[str, object]
     }
 
 
-async def complete_chat(endpoint: Endpoint, prompt: str, tokens: int = 8) -> Answer:
+async def complete_chat(endpoint: ProcessEndpoint, prompt: str, tokens: int = 8) -> Answer:
     async with (
         aiohttp.ClientSession(headers=endpoint.headers) as session,
         session.post(f"{endpoint.base_url}/chat/completions", json=body(prompt, tokens)) as response,
@@ -250,7 +250,7 @@ def test_the_child_does_not_outlive_a_gateway_that_was_killed() -> None:
 
 
 def test_the_child_ends_with_its_stdin_even_where_the_kernel_has_no_other_sign() -> None:
-    settings = llama_server.Settings(
+    settings = llama_server.ProcessSettings(
         weights=str(weights()), model=MODEL.model, api_key="key", slots=1, slot_context=256, threads=1
     )
     command = [sys.executable, "-m", llama_server.__name__]

@@ -13,7 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.conversations.message_threads import Thread
 from umg_grpc.service.conversations.stored_responses import Continued, ResponseOrigin, new_response_id
-from umg_grpc.service.conversations.tool_call_ids import CallIds, PassedCallIds
+from umg_grpc.service.conversations.tool_call_ids import NewCallIds, PassedCallIds
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.tokens import TokenCounter
@@ -161,7 +161,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         """Set the ids that are missing in the tool calls of the response."""
         if self.admitted.request.face_hints.legacy_functions:
             return  # legacy function calls have no ids
-        ids = CallIds(self.admitted.full_request)
+        ids = NewCallIds(self.admitted.full_request)
         for position, candidate in enumerate(response.candidates):
             for part in candidate.message.parts:
                 ids.complete(part, position)

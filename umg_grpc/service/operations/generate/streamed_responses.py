@@ -9,7 +9,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.service.conversations.tool_call_ids import CallIds, PassedCallIds
+from umg_grpc.service.conversations.tool_call_ids import NewCallIds, PassedCallIds
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.response_completion import MANY_BYTES, ResponseCompletion, with_reported
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt
@@ -51,7 +51,7 @@ class StreamedText(msgspec.Struct, eq=False):
     _reservation: Reservation | None = None  # memory of a large response that is kept
     _aggregator: ResponseAggregator | None = None  # set by the first message
     _is_ended: bool = False  # whether the provider's stream has ended completely
-    _call_ids: CallIds | None = None  # set by the first call
+    _call_ids: NewCallIds | None = None  # set by the first call
     _passed_call_ids: PassedCallIds | None = None
     _held: list[pb.StreamGenerateResponse] = []
     _held_bytes: int = 0
@@ -81,7 +81,7 @@ class StreamedText(msgspec.Struct, eq=False):
                 completion.complete(event.started)
                 admitted.call.list_dropped(event.started)
             elif kind == "part_started" and not admitted.request.face_hints.legacy_functions:
-                ids = self._call_ids = self._call_ids or CallIds(admitted.full_request)
+                ids = self._call_ids = self._call_ids or NewCallIds(admitted.full_request)
                 ids.complete(event.part_started, event.candidate_index)
         aggregator.feed(message)
         if aggregator.retained_bytes > FREE_BYTES:

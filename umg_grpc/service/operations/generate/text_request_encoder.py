@@ -88,7 +88,7 @@ class SentConversation(NamedTuple):
     """Compaction before the answer; None if the caller requested none, or the provider makes it."""
 
 
-class Origin(NamedTuple):
+class StateOrigin(NamedTuple):
     """Channels whose accounts have data to which a request refers: reasoning states (opaque data that belongs to
     reasoning) and stored responses.
     """
@@ -97,10 +97,10 @@ class Origin(NamedTuple):
     state_channels: Mapping[str, str] = MappingProxyType({})  # data of a reasoning state in the request -> channel
 
 
-NO_ORIGIN = Origin()
+NO_ORIGIN = StateOrigin()
 
 
-async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None) -> Origin:
+async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None) -> StateOrigin:
     """Return the channels whose accounts have the data to which the request refers. Those of reasoning states are
     looked up in the store only if several channels serve the model. `reasoning`: None without this store.
     """
@@ -108,11 +108,11 @@ async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None
     # the reasoning states of a stored response name their channels, those in a caller's body do not
     channel = continued.origin.channel if continued is not None else ""
     if isinstance(continued, Continued) or not admitted.access.has_several:
-        return Origin(channel)
+        return StateOrigin(channel)
     if reasoning is None or not reasoning_state.needs(request):
-        return Origin(channel)
+        return StateOrigin(channel)
     known = await reasoning.restore(admitted.access.caller.key_id, request)
-    return Origin(channel or reasoning_state.pinned_channel(known), reasoning_state.makers(known))
+    return StateOrigin(channel or reasoning_state.pinned_channel(known), reasoning_state.makers(known))
 
 
 class GenerationEncoder(msgspec.Struct, eq=False):
@@ -121,7 +121,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     _admitted: GenerationCall
     _upstreams: Mapping[str, TextUpstream]  # by channel; those at the start of the call: a reload replaces them
     _reasoning: ReasoningStore | None
-    _state_channels: Mapping[str, str]  # see `Origin`
+    _state_channels: Mapping[str, str]  # see `StateOrigin`
     _healing: RefusalHealing
     _stored: StoredPrompts
     _summary: Summary | None = None  # None for a call that requests no summary

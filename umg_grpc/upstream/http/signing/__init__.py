@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 
 class Signer(Protocol):
     """Source of the authentication headers of requests to a provider."""
 
-    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+    async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
         """Return the headers that authenticate a request. Raise UmgError if there are no credentials for it."""
         ...
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from yarl import URL
 
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 ALGORITHM = "HMAC-SHA256"
 CONTENT_TYPE = "Content-Type"
@@ -38,7 +38,7 @@ class AccessKeySigner:
         self._service = service
         self._now = now
 
-    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+    async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
         """Return the headers with the signature of a request, which include the time and the hash of its body."""
         time = self._now().strftime("%Y%m%dT%H%M%SZ")
         url, digest = URL(outgoing.url), sha256(outgoing.body).hexdigest()

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from yarl import URL
 
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 SAFE = "-_.~"
@@ -40,7 +40,7 @@ class AwsSigner:
         self._service = service
         self._now = now
 
-    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+    async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
         """Return the headers with the signature of a request, which include the time and the hash of its body."""
         time, digest = self._now().strftime("%Y%m%dT%H%M%SZ"), sha256(outgoing.body).hexdigest()
         given = {name.lower(): value for name, value in outgoing.headers.items()}

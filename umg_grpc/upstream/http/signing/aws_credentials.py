@@ -23,7 +23,7 @@ from botocore.loaders import Loader
 from botocore.session import Session
 
 from umg_grpc.upstream.http.signing.aws import AwsSigner
-from umg_grpc.upstream.http.signing.library_connections import CONNECT_SECONDS, READ_SECONDS, Connections
+from umg_grpc.upstream.http.signing.library_connections import CONNECT_SECONDS, READ_SECONDS, LibraryConnections
 from umg_grpc.upstream.http.signing.refreshed_credentials import Credentials
 
 ATTEMPTS = 2
@@ -53,7 +53,7 @@ class AwsCredentials:
     title = "AWS"
 
     def __init__(
-        self, auth: AwsSettings, *, region: str, service: str, session_name: str, connections: Connections
+        self, auth: AwsSettings, *, region: str, service: str, session_name: str, connections: LibraryConnections
     ) -> None:
         """Create a source. `session_name`: name of a role's session, if the config has none; `connections`: settings of
         the connections to issuers of credentials.

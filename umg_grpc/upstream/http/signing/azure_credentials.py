@@ -15,7 +15,7 @@ from azure.identity import (
     WorkloadIdentityCredential,
 )
 
-from umg_grpc.upstream.http.signing.library_connections import CONNECT_SECONDS, READ_SECONDS, Connections
+from umg_grpc.upstream.http.signing.library_connections import CONNECT_SECONDS, READ_SECONDS, LibraryConnections
 from umg_grpc.upstream.http.signing.refreshed_credentials import BearerToken, Credentials
 
 RETRIES = 1
@@ -41,7 +41,7 @@ class AzureCredentials:
 
     title = "Azure"
 
-    def __init__(self, auth: AzureSettings, *, scope: str, connections: Connections) -> None:
+    def __init__(self, auth: AzureSettings, *, scope: str, connections: LibraryConnections) -> None:
         """Create a source. `connections`: settings of the connections to issuers of tokens."""
         self._auth = auth
         self._scope = scope

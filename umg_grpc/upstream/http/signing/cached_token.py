@@ -8,7 +8,7 @@ from typing import NamedTuple
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
 
 RENEWED_SECONDS = 300.0
@@ -46,7 +46,7 @@ class CachedTokenSigner(ABC):
         """Return the authentication header with `token`."""
         return {"Authorization": f"Bearer {token}"}
 
-    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+    async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
         """Return the authentication header for a request, with a new token if the cached one is due for replacement.
         Raise UmgError if there is none; the request was not sent then.
         """

@@ -17,7 +17,7 @@ from google.auth.credentials import CredentialsWithQuotaProject, with_scopes_if_
 from google.auth.transport.requests import Request
 from requests.adapters import HTTPAdapter
 
-from umg_grpc.upstream.http.signing.library_connections import CONNECT_SECONDS, READ_SECONDS, Connections
+from umg_grpc.upstream.http.signing.library_connections import CONNECT_SECONDS, READ_SECONDS, LibraryConnections
 from umg_grpc.upstream.http.signing.refreshed_credentials import BearerToken, Credentials
 
 
@@ -56,7 +56,7 @@ class GoogleCredentials:
 
     title = "Google Cloud"
 
-    def __init__(self, auth: GoogleSettings, connections: Connections) -> None:
+    def __init__(self, auth: GoogleSettings, connections: LibraryConnections) -> None:
         """Create a source. `connections`: settings of the connections to issuers of tokens."""
         self._auth = auth
         self._connections = connections

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import jwt
 
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.wire.dropped_fields_report import untranslatable
 
 VALID_SECONDS, EARLIER_SECONDS = 1800, 5
@@ -28,7 +28,7 @@ class ShortTokenSigner:
         self._now = now
         self._prefix = prefix
 
-    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+    async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
         """Return the authentication header with a new token. Raise UmgError(UNTRANSLATABLE) for a URL at which the
         provider accepts none: another channel may have a key for the model, and this key is not at fault.
         """

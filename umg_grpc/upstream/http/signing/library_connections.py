@@ -9,7 +9,7 @@ CONNECT_SECONDS, READ_SECONDS = 5, 10
 AUTHORITY_FILE = "SSL_CERT_FILE"
 
 
-class Connections(NamedTuple):
+class LibraryConnections(NamedTuple):
     """Proxy and certificate authorities of a channel, which are used for its credentials too."""
 
     proxy: str | None = None

@@ -15,7 +15,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.cached_token import NEW_SECONDS, RENEWED_SECONDS
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.redact import clean
 
@@ -66,7 +66,7 @@ class BearerToken:
         self._own = {"Authorization": f"Bearer {token}"}
         self._further = headers or {}
 
-    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+    async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
         if not self._further:
             return self._own
         given = {name.lower() for name in outgoing.headers}
@@ -112,7 +112,7 @@ class RefreshedSigner:
     def token(self) -> str:
         return "" if self._signer is None else self._signer.token
 
-    async def headers(self, outgoing: Outgoing) -> Mapping[str, str]:
+    async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
         """Return the headers that authenticate a request. Raise UmgError without valid credentials; nothing was sent
         then, so that another channel can be tried.
         """

@@ -18,7 +18,7 @@ from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.upstream.http.signing.cached_token import CachedTokenSigner, Token, seconds_of_use, unavailable
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
-from umg_grpc.upstream.http1.request import Outgoing
+from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
 
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
@@ -101,7 +101,7 @@ class ServiceAccountSigner(CachedTokenSigner):
             "exp": now + ASSERTION_SECONDS,
         }
         assertion = await asyncio.to_thread(jwt.encode, claims, self._account.private_key, "RS256")
-        request = Outgoing(
+        request = OutgoingRequest(
             url=self._account.token_uri,
             headers={"Content-Type": "application/x-www-form-urlencoded"},
             body=urlencode({"grant_type": GRANT, "assertion": assertion}).encode(),

@@ -82,15 +82,15 @@ class LocalEmbeddingCall:
         return await embed(self.engine, self.texts, embedding, seconds, self.total_seconds)
 
 
-class Vector(NamedTuple):
+class EmbeddingVector(NamedTuple):
     """Embedding of one text, and the number of tokens of the text."""
 
     values: bytes
-    """Bytes of `Embedding.values` of the schema."""
+    """Bytes of `EmbeddingComputation.values` of the schema."""
     tokens: int
 
 
-class Embedding:
+class EmbeddingComputation:
     """Computation that turns texts into vectors, which the engine calls. Calls with the same vector length for all
     texts share an instance.
     """
@@ -113,7 +113,7 @@ class Embedding:
         self._transform = transform
         self._count = count
 
-    def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> list[Vector]:
+    def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> list[EmbeddingVector]:
         """Return the vector of each text. `first`: position of the first text in the request. Raise
         UmgError(CONTEXT_TOO_LONG) for a text that is too long.
         """
@@ -128,7 +128,7 @@ class Embedding:
             packed = self._pack(vectors, lengths)
         else:
             packed = self._pack_each(vectors, lengths[first : first + len(texts)])
-        return list(map(Vector, packed, counts))
+        return list(map(EmbeddingVector, packed, counts))
 
     def _check(self, counts: Sequence[int], first: int) -> None:
         for position, tokens in enumerate(counts, first):
@@ -158,7 +158,7 @@ def shared_embedding(
     lengths: Sequence[int],
     transform: "Callable[[Vectors, str, int], Vectors]",
     count: Callable[[str], int] | None = None,
-) -> Embedding:
+) -> EmbeddingComputation:
     """Return the computation for a call with these vector lengths; calls with the same model and one length for all
     texts share an instance.
 
@@ -167,14 +167,14 @@ def shared_embedding(
     """
     if lengths.count(lengths[0]) == len(lengths):
         return _cached_embedding(model, lengths[0], transform, count)
-    return Embedding(model, lengths, transform, count)
+    return EmbeddingComputation(model, lengths, transform, count)
 
 
-_cached_embedding = lru_cache(256)(Embedding)
+_cached_embedding = lru_cache(256)(EmbeddingComputation)
 
 
 async def embed(
-    engine: WordLlamaEngine, texts: Sequence[str], embedding: Embedding, seconds: float, total_seconds: float
+    engine: WordLlamaEngine, texts: Sequence[str], embedding: EmbeddingComputation, seconds: float, total_seconds: float
 ) -> pb.EmbedResponse:
     """Compute the vectors of the texts in the engine, and return the response. `seconds`: time until the caller's
     deadline; `total_seconds`: time limit of the channel. Raise UmgError: CONTEXT_TOO_LONG for a text, and errors
@@ -185,7 +185,7 @@ async def embed(
     return response
 
 
-def _fill(response: pb.EmbedResponse, vectors: Sequence[Vector]) -> None:
+def _fill(response: pb.EmbedResponse, vectors: Sequence[EmbeddingVector]) -> None:
     tokens = 0
     for vector in vectors:
         response.embeddings.add().values = vector.values

@@ -76,12 +76,12 @@ class LocalRerankCall:
         """Compute and return the ranking. `seconds`: time until the caller's deadline. Raise UmgError:
         CONTEXT_TOO_LONG for the query, and errors of the engine.
         """
-        ranking = Ranking(self.request, self.model, self.max_tokens)
+        ranking = RankingComputation(self.request, self.model, self.max_tokens)
         await self.engine.run(self.texts, ranking, ranking.scores.extend, seconds, self.total_seconds)
         return ranking.response()
 
 
-class Ranking:
+class RankingComputation:
     """Computation of the scores of one call's documents, which the engine calls with one part of the documents after
     the other.
     """
