@@ -12,7 +12,7 @@ from http_facade.path_spellings import canonical_path
 from http_facade.routes import Route
 
 
-class Match(NamedTuple):
+class RouteMatch(NamedTuple):
     """Result of a look-up: the route of a request (None for an unknown path or method), its handler, and the values of
     the parameters in its path.
     """
@@ -36,10 +36,10 @@ class PathRouter:
         self._make_handler = make_handler
         self._handlers = dict[int, Handler]()  # by the position of their row
         self._patterns, self._positions = _patterns_of(self._rows)
-        self.exact = dict[tuple[str, str], Match]()
+        self.exact = dict[tuple[str, str], RouteMatch]()
         """Matches of the requests so far whose path has no parameters, by method and path; faster than `find`."""
 
-    async def find(self, request: web.BaseRequest) -> Match:
+    async def find(self, request: web.BaseRequest) -> RouteMatch:
         """Find the route of a request by aiohttp's router, in the canonical spelling of its path if the path itself has
         no route. A match of a path without parameters is also stored in `exact`.
 
@@ -47,14 +47,14 @@ class PathRouter:
         """
         found = await self._resolve(request)
         if found.http_exception:
-            return Match(None, cast("Handler", found.handler), found)
+            return RouteMatch(None, cast("Handler", found.handler), found)
         position = self._positions[found.route]
         route, handler = self._rows[position], self._handlers.get(position)
         if handler is None:
             handler = self._handlers[position] = self._make_handler(route)
         if found:
-            return Match(route, handler, found)
-        match = self.exact[request.method, route.path] = Match(route, handler, {})
+            return RouteMatch(route, handler, found)
+        match = self.exact[request.method, route.path] = RouteMatch(route, handler, {})
         return match
 
     async def _resolve(self, request: web.BaseRequest) -> web.UrlMappingMatchInfo:

@@ -74,7 +74,7 @@ def _compile(pattern: str) -> Expression | str:
     options.max_mem, options.log_errors, options.never_capture = MAX_MEMORY, False, True
     try:
         expression: Expression = re2.compile(_CODE.sub(_with_code_in_braces, pattern), options)
-    except re2.error:
+    except re2.error as error:
         reason = error.args[0]
         return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
     return expression

@@ -15,7 +15,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_sandbox.embedding_channel import SandboxEmbedding
 from umg_sandbox.rerank_channel import SandboxRerank
-from umg_sandbox.simulated_faults import Deadlines, raise_in_unary_call
+from umg_sandbox.simulated_faults import SimulatedDeadlines, raise_in_unary_call
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class SandboxExample:
     """
 
     example: Callable[[Any], Message]
-    deadlines: Deadlines
+    deadlines: SimulatedDeadlines
 
     def is_slow(self, size: int) -> bool:
         return False
@@ -58,4 +58,4 @@ def simulated_operations(
     yield RERANKING, SandboxRerank(engine, first_byte_seconds=first, total_seconds=total)
     for row in UNARY.values():
         if row.example is not None:
-            yield row, SandboxExample(row.example, Deadlines(first, total))
+            yield row, SandboxExample(row.example, SimulatedDeadlines(first, total))

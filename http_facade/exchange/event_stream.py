@@ -15,7 +15,7 @@ from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import SENT_LAST, encode_head
 from http_facade.exchange.settings import Settings
 from umg_grpc.base.errors import UmgError, shutting_down
-from umg_grpc.wire.core.stream_memory_limits import Reservation
+from umg_grpc.wire.core.stream_memory_limits import MemoryReservation
 
 PART_BYTES = 128 << 10
 NOTHING = memoryview(b"")
@@ -33,7 +33,7 @@ class EncodedResponse(Protocol):
         ...
 
     @property
-    def reservation(self) -> Reservation | None:
+    def reservation(self) -> MemoryReservation | None:
         """Memory that is reserved for the answer and released at its end; None if none is reserved."""
         ...
 

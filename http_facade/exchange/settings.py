@@ -7,7 +7,7 @@ from typing import Protocol
 
 from http_facade.exchange.readiness import Readiness
 from umg_grpc.base.errors import UmgError
-from umg_grpc.wire.core.stream_memory_limits import Budget
+from umg_grpc.wire.core.stream_memory_limits import StreamMemory
 
 
 class CallLimiter(Protocol):
@@ -107,7 +107,7 @@ class Settings:
     """Returns the holder of a key that `find_key` has returned; None if it has to be found again."""
     key_fields: Callable[[str], Mapping[str, str]] = lambda _: {}
     """Returns the fields by which a log line names the key of an `authorization`; none for an unknown key."""
-    budget: Budget = field(default_factory=Budget)
+    budget: StreamMemory = field(default_factory=StreamMemory)
     """Memory budget of the streams in flight for the text that their last events repeat."""
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     """Turn to encode a piece of a large answer."""

@@ -8,7 +8,7 @@ import msgspec
 
 from umg_grpc.base.errors import Failure, UmgError, overloaded
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, Budget, Reservation
+from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, MemoryReservation, StreamMemory
 from umg_grpc.wire.text_format import StreamEncoder
 
 
@@ -20,12 +20,12 @@ class EncodedStream(msgspec.Struct, eq=False):
     """
 
     encoder: StreamEncoder
-    budget: Budget
+    budget: StreamMemory
     lock: Lock = msgspec.field(default_factory=Lock)
     """Held by a thread while it encodes the last events."""
     is_cut: bool = False
     """Whether a shutdown has ended the answer."""
-    reservation: Reservation | None = None
+    reservation: MemoryReservation | None = None
     """Memory of the last events, once it is more than is free."""
 
     def reserve(self) -> None:
@@ -35,7 +35,7 @@ class EncodedStream(msgspec.Struct, eq=False):
         Raises UmgError if the text exceeds the memory budget: UPSTREAM_FAILED for the limit of one answer, UNAVAILABLE
         for that of all answers together.
         """
-        self.reservation = self.reservation or Reservation(self.budget)
+        self.reservation = self.reservation or MemoryReservation(self.budget)
         if not self.reservation.hold(self.encoder.retained_bytes):
             raise self._too_large()
 

@@ -1,7 +1,7 @@
 """Client connections: connection limit, timeouts, and error responses that are sent before a handler runs.
 
-A `ServerConnection` is between the event loop and aiohttp's HTTP protocol object: it passes all events on, and observes bytes
-and times. It uses only asyncio's protocol interface, no internals of aiohttp.
+A `ServerConnection` is between the event loop and aiohttp's HTTP protocol object: it passes all events on, and observes
+bytes and times. It uses only asyncio's protocol interface, no internals of aiohttp.
 """
 
 import asyncio

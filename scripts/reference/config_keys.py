@@ -42,12 +42,12 @@ VALUES: Mapping[type[ConfigEntry], type] = {
     channels._ChannelEntry: Channel,
     channels._ModelEntry: ChannelModel,
     channel_quirks.QuirksEntry: Quirks,
-    model_settings._ModelEntry: ModelInfo,
+    model_settings._SettingsEntry: ModelInfo,
 }
 """Class of the value that is made from an entry of the file; its docstrings describe the keys that have none."""
 ELEMENTS: Mapping[tuple[type[ConfigEntry], str], tuple[type[ConfigEntry], ...]] = {
     (file_schema._File, "channels"): (channels._ChannelEntry,),
-    (file_schema._File, "models"): (model_settings._ModelEntry,),
+    (file_schema._File, "models"): (model_settings._SettingsEntry,),
     (file_schema._File, "fallbacks"): (Fallbacks,),
     (file_schema._File, "guards"): (*guards.KINDS.values(),),
 }

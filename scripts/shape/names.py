@@ -1,8 +1,8 @@
-"""Measures of names: files of one base name in two rooms, and constants of one word."""
+"""Measures of names: files of one base name in two rooms, classes of one name, and constants of one word."""
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from scripts.shape.import_graph import ROOT
@@ -11,6 +11,9 @@ from scripts.shape.measure import Measure
 PACKAGES = ("umg_grpc", "http_facade", "umg_sandbox")
 ROWS = ("umg_grpc/wire", "umg_grpc/operations", "umg_grpc/knowledge/families")
 """Folders with a file or folder for each format, operation or family, named by it; each format has its `request.py`."""
+FORMATS = "umg_grpc/wire"
+SHARED_FORMAT_ROOMS = ("core", "errors", "model_lists")
+"""Folder of the formats, whose classes have the names that their documents use, and its folders that are no format."""
 
 
 def measures() -> Iterator[Measure]:
@@ -19,8 +22,10 @@ def measures() -> Iterator[Measure]:
     twice = shared_names(path.relative_to(ROOT) for path in files)
     shared = [f"{name}: {', '.join(map(str, places))}" for name, places in twice.items()]
     yield Measure("base names of two files outside the rows", len(shared), 0, places=shared)
-    texts = [path.read_text(encoding="utf-8") for path in files]
-    yield Measure("constants of one word", sum(map(constants_of_one_word, texts)), bound="only counted")
+    texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in files}
+    repeated = [f"{name}: {', '.join(map(str, places))}" for name, places in shared_classes(texts).items()]
+    yield Measure("class names of two files outside the formats", len(repeated), 0, places=repeated)
+    yield Measure("constants of one word", sum(map(constants_of_one_word, texts.values())), bound="only counted")
 
 
 def shared_names(files: Iterator[Path]) -> dict[str, list[Path]]:
@@ -31,6 +36,26 @@ def shared_names(files: Iterator[Path]) -> dict[str, list[Path]]:
         if not (path.name.startswith("__") or in_rows or "migrations" in path.parts):
             found[path.stem].append(path)
     return {name: places for name, places in sorted(found.items()) if len(places) > 1}
+
+
+def shared_classes(texts: Mapping[Path, str]) -> dict[str, list[Path]]:
+    """Return the class names that several files have, with their paths: public names of files outside the formats, and
+    private names of files of one folder.
+    """
+    found: defaultdict[tuple[str, Path | None], list[Path]] = defaultdict(list)
+    for path, text in texts.items():
+        for node in ast.parse(text).body:
+            if not isinstance(node, ast.ClassDef) or "migrations" in path.parts:
+                continue
+            if node.name.startswith("_"):
+                found[node.name, path.parent].append(path)
+            elif not _is_of_format(path):
+                found[node.name, None].append(path)
+    return {name: places for (name, _), places in sorted(found.items(), key=str) if len(places) > 1}
+
+
+def _is_of_format(path: Path) -> bool:
+    return path.is_relative_to(FORMATS) and path.parent != Path(FORMATS) and path.parts[2] not in SHARED_FORMAT_ROOMS
 
 
 def constants_of_one_word(text: str) -> int:

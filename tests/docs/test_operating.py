@@ -22,7 +22,7 @@ from umg_grpc.config import BearerAuth, Channel, Config, Timeout, built_in, pars
 from umg_grpc.config.channel_quirks import QuirksEntry
 from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.file_schema import _File
-from umg_grpc.config.model_settings import _CapabilitiesEntry, _ModelEntry
+from umg_grpc.config.model_settings import _CapabilitiesEntry, _SettingsEntry
 from umg_grpc.knowledge.families.text import CHAT_FIELDS, FAMILIES, OWNERS, split_suffix
 from umg_grpc.knowledge.quirks import Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
@@ -141,7 +141,7 @@ async def test_the_example_config_is_valid_and_has_the_defaults() -> None:
 
 async def test_every_key_of_a_model_is_in_the_tables() -> None:
     documented = [key for cells in rows(PAGE, "Models") for key in quoted(cells[0])]
-    assert sorted(documented) == sorted([*_ModelEntry.__struct_fields__, *_CapabilitiesEntry.__struct_fields__])
+    assert sorted(documented) == sorted([*_SettingsEntry.__struct_fields__, *_CapabilitiesEntry.__struct_fields__])
     units = {name.removeprefix("BILLABLE_UNIT_").lower() for name, value in pb.BillableUnit.items() if value}
     assert units - set(quoted(section(PAGE, "Models"))) == set()
 

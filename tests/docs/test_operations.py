@@ -25,7 +25,7 @@ from umg_grpc.base import errors, network_places
 from umg_grpc.base.errors import Failure
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
-from umg_grpc.config.model_settings import _ModelEntry
+from umg_grpc.config.model_settings import _SettingsEntry
 from umg_grpc.config.value_parsers import UNITS
 from umg_grpc.config.values import ModelInfo
 from umg_grpc.operations import ROWS
@@ -105,7 +105,7 @@ def read(default: str) -> float | None:
 
 
 def test_the_keys_of_a_model_are_those_of_its_entry() -> None:
-    assert {"hedge", "cache"} <= {field.name for field in fields(_ModelEntry)}
+    assert {"hedge", "cache"} <= {field.name for field in fields(_SettingsEntry)}
 
 
 def test_every_failure_is_in_the_table() -> None:

@@ -81,6 +81,20 @@ def test_a_base_name_of_two_files_is_found_outside_the_rows() -> None:
     }
 
 
+def test_a_class_name_of_two_files_is_found_outside_the_formats_and_a_private_one_in_a_folder() -> None:
+    texts = {
+        "umg_grpc/store/one.py": "class Row: ...\nclass _Part: ...\n",
+        "umg_grpc/store/two.py": "class _Part: ...\n",
+        "http_facade/three.py": "class Row: ...\nclass _Part: ...\nclass Message: ...\n",
+        "umg_grpc/wire/chat/four.py": "class Row: ...\nclass Message: ...\n",
+        "umg_grpc/wire/native/five.py": "class Row: ...\nclass Message: ...\n",
+    }
+    assert names.shared_classes({Path(path): text for path, text in texts.items()}) == {
+        "Row": [Path("umg_grpc/store/one.py"), Path("http_facade/three.py")],
+        "_Part": [Path("umg_grpc/store/one.py"), Path("umg_grpc/store/two.py")],
+    }
+
+
 def test_constants_of_one_word_are_counted() -> None:
     assert names.constants_of_one_word("PATH = 1\nTABLE: int = 2\nTWO_WORDS = 3\nlower = 4\n") == 2
 

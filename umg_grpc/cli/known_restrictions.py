@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from umg_grpc.cli.price_texts import row_text
 from umg_grpc.cli.text_tables import print_line, print_table
-from umg_grpc.knowledge.known_models import Found, find
+from umg_grpc.knowledge.known_models import FoundModel, find
 from umg_grpc.knowledge.member_dialects import dialect_of, dialects_at
 from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
 from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, price_source
@@ -47,7 +47,7 @@ def print_restrictions(target: Target, prices: PriceFile) -> None:
         print_line(f"public price: {stated} ({source}; {as_of})")
 
 
-def _identity(found: Found, vendor: str) -> str:
+def _identity(found: FoundModel, vendor: str) -> str:
     """Return the vendor and the ids by which the facts were found."""
     parts = [vendor or "unknown vendor", f"as {', '.join(found.ids)}"]
     if found.like:
@@ -105,7 +105,7 @@ def _source(sources: list[QuirkSource], name: str, value: object) -> QuirkSource
     return first if name == "rejects" or (first is not None and getattr(first.quirks, name) == value) else None
 
 
-def _other_facts(found: Found) -> list[str]:
+def _other_facts(found: FoundModel) -> list[str]:
     values = ((name, getattr(found.facts, name)) for name in OTHER_FACTS)
     return [f"{name} {_text(value)}" for name, value in values if value is not None]
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from umg_grpc.config.channels import MODEL_ID
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.values import ModelInfo
-from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.families.text import family_of, split_suffix
 
 
 def aliases(
-    document: Document, written: Mapping[str, str], models: Mapping[str, ModelInfo], served: ModelIndex | None
+    document: YamlDocument, written: Mapping[str, str], models: Mapping[str, ModelInfo], served: ModelIndex | None
 ) -> dict[str, str]:
     """Return the model id of each alias in the section `aliases`, and report invalid aliases to the document.
 

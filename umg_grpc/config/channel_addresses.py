@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from umg_grpc.config.value_parsers import url
 from umg_grpc.config.yaml_conversion import any_of
-from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.call_shapes import call_shape
 from umg_grpc.knowledge.presets import Provider
 from umg_grpc.knowledge.vendors import vendor_of
@@ -19,7 +19,7 @@ PART = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 
 
 def preset_address(
-    document: Document, path: Path, preset: Provider, base_url: str | None, account: Mapping[str, str]
+    document: YamlDocument, path: Path, preset: Provider, base_url: str | None, account: Mapping[str, str]
 ) -> str:
     """Return the base URL of the channel at `path` with a preset: the one of the file, or that of the preset for its
     `account`. Report an address that is missing, or stated twice.
@@ -59,7 +59,7 @@ def _pattern(host: str) -> re.Pattern[str]:
     return re.compile(re.sub("<[^>]+>", "[^.]+", re.escape(host)))
 
 
-def _account_address(document: Document, path: Path, preset: Provider, account: Mapping[str, str]) -> str | None:
+def _account_address(document: YamlDocument, path: Path, preset: Provider, account: Mapping[str, str]) -> str | None:
     """Return the base URL of a preset for the `account` of the channel at `path`.
 
     None, with a report, if the account lacks a part of the URL, or has unknown or unusable ones.
@@ -92,7 +92,7 @@ def _is_of_vendor(base_url: str) -> bool:
 
 
 def check_parameters(
-    document: Document, path: Path, base_url: str, protocols: tuple[str, ...], query: Mapping[str, str]
+    document: YamlDocument, path: Path, base_url: str, protocols: tuple[str, ...], query: Mapping[str, str]
 ) -> None:
     """Report parameters that all calls of a vendor's address need and `query` lacks."""
     shapes = (call_shape(protocol, base_url) for protocol in protocols)
@@ -104,7 +104,7 @@ def check_parameters(
             )
 
 
-def base_url_of(document: Document, path: Path, written: str | None, protocols: tuple[str, ...]) -> str:
+def base_url_of(document: YamlDocument, path: Path, written: str | None, protocols: tuple[str, ...]) -> str:
     """Return the base URL without trailing slashes; "" if the channel has none (None). Report an unusable URL.
 
     A URL that already ends in the path of a call is reported, too, since the path would be appended again.
@@ -121,7 +121,7 @@ def base_url_of(document: Document, path: Path, written: str | None, protocols: 
 
 
 def base_urls_of(
-    document: Document, path: Path, written: Mapping[str, str], protocols: tuple[str, ...]
+    document: YamlDocument, path: Path, written: Mapping[str, str], protocols: tuple[str, ...]
 ) -> dict[str, str]:
     """Return the base URLs of protocols as `base_url_of` does. Report those of protocols that the channel lacks."""
     for protocol in written.keys() - set(protocols):

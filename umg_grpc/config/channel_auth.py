@@ -23,7 +23,7 @@ from umg_grpc.config.file_sections import (
     ServiceAccountAuth,
 )
 from umg_grpc.config.value_parsers import PRINTABLE
-from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.cloud_credentials import shown_by, token_scope
 from umg_grpc.knowledge.presets import SERVICE_ACCOUNT_FILE, Provider
 
@@ -94,7 +94,7 @@ def signature_scope(auth: AccessKeyAuth | AwsAuth, base_url: str) -> tuple[str, 
     return (region, service) if region and service else None
 
 
-def check_auth(document: Document, path: Path, auth: Auth, base_url: str) -> None:
+def check_auth(document: YamlDocument, path: Path, auth: Auth, base_url: str) -> None:
     """Report unusable values of the `auth` of the channel at `path` as problems of the document."""
     header = auth.header if isinstance(auth, HeaderAuth | CommandAuth) else None
     if header is not None and (not HEADER_NAME.fullmatch(header) or header.lower() in FRAMING_HEADERS):
@@ -116,7 +116,7 @@ def check_auth(document: Document, path: Path, auth: Auth, base_url: str) -> Non
         _check_azure(document, path, auth, base_url)
 
 
-def _check_azure(document: Document, path: Path, auth: AzureAuth, base_url: str) -> None:
+def _check_azure(document: YamlDocument, path: Path, auth: AzureAuth, base_url: str) -> None:
     """Report missing keys beside those of the `auth` at `path`, and a host whose scope is unknown."""
     for key in ("client_secret", "token_file"):
         if getattr(auth, key) is not None and not (auth.tenant_id and auth.client_id):
@@ -130,7 +130,7 @@ def _check_azure(document: Document, path: Path, auth: AzureAuth, base_url: str)
         document.problem(path, f"{expected} does not show")
 
 
-def api_keys(document: Document, path: Path, api_key: str | list[str] | None, auth: Auth) -> tuple[str, ...]:
+def api_keys(document: YamlDocument, path: Path, api_key: str | list[str] | None, auth: Auth) -> tuple[str, ...]:
     """Return the API keys of the channel at `path`, for which the config has one key, a list of keys, or none (None).
 
     Report missing, superfluous and malformed keys to the document.
@@ -155,7 +155,7 @@ def api_keys(document: Document, path: Path, api_key: str | list[str] | None, au
 
 
 def check_headers(
-    document: Document, path: Path, headers: Mapping[str, str], auth: Auth, format_headers: Collection[str]
+    document: YamlDocument, path: Path, headers: Mapping[str, str], auth: Auth, format_headers: Collection[str]
 ) -> None:
     """Report configured headers that cannot be sent, or that would contain the key.
 
@@ -177,7 +177,7 @@ def check_headers(
             document.problem((*path, name), "expected printable ASCII on one line")
 
 
-def check_query(document: Document, path: Path, query: Mapping[str, str], auth: Auth) -> None:
+def check_query(document: YamlDocument, path: Path, query: Mapping[str, str], auth: Auth) -> None:
     """Report configured query parameters that cannot be sent, or that would contain the key."""
     taken = auth.parameter if isinstance(auth, QueryAuth) else None
     for name, value in query.items():

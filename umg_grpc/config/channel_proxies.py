@@ -5,10 +5,10 @@ from itertools import chain
 
 from umg_grpc.base.proxy_rules import NONE, Proxy, ProxyError, ProxyRules, environment_proxies, is_local
 from umg_grpc.config.values import DIRECT, Channel
-from umg_grpc.config.yaml_document import Document
+from umg_grpc.config.yaml_document import YamlDocument
 
 
-def environment_rules(document: Document, channels: Sequence[Channel]) -> ProxyRules:
+def environment_rules(document: YamlDocument, channels: Sequence[Channel]) -> ProxyRules:
     """Return the proxies that the environment names. Report a variable without the URL of a proxy, if a channel would
     use it.
     """

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from umg_grpc.config.file_sections import ConfigEntry
-from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.client_headers import OWNERS
 from umg_grpc.knowledge.quirks import (
     HASH_CHARACTERS,
@@ -82,7 +82,7 @@ class QuirksEntry(ConfigEntry, frozen=True):
     client_lines: list[str] | None = None
 
 
-def quirks(document: Document, path: Path, written: QuirksEntry) -> Quirks:
+def quirks(document: YamlDocument, path: Path, written: QuirksEntry) -> Quirks:
     """Return the quirks that an operator wrote at a path of the config; problems are added to the document."""
     max_characters = written.max_user_characters or HASH_CHARACTERS
     if (written.min_user_characters or 0) > min(max_characters, HASH_CHARACTERS):

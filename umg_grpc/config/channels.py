@@ -18,7 +18,7 @@ from umg_grpc.config.price_settings import price_region, unpriced
 from umg_grpc.config.value_parsers import family, url
 from umg_grpc.config.values import DIRECT, SIMULATED_PROTOCOL, Channel, ChannelModel
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
-from umg_grpc.config.yaml_document import Document, Path, Value
+from umg_grpc.config.yaml_document import Path, Value, YamlDocument
 from umg_grpc.knowledge.presets import PROVIDERS, Provider
 from umg_grpc.operations import OPERATIONS, ModelOperation
 from umg_grpc.operations.image import IMAGE_GENERATION
@@ -120,7 +120,7 @@ class _ChannelEntry(ConfigEntry, frozen=True):
     """Prices of its models without one: `free`, `refuse`, or as `price` of a model; those of the config if unset."""
 
 
-def channels(document: Document, values: Value, directory: PurePath) -> Iterator[Channel]:
+def channels(document: YamlDocument, values: Value, directory: PurePath) -> Iterator[Channel]:
     """Yield the valid channels in `values`, the content of the section `channels`. Report problems to the document.
 
     `directory`: directory of the config file, from which relative paths are resolved.
@@ -158,7 +158,7 @@ def channels(document: Document, values: Value, directory: PurePath) -> Iterator
 
 
 def _check_keys(
-    document: Document, path: Path, entry: _ChannelEntry, protocols: tuple[str, ...], own: str | None
+    document: YamlDocument, path: Path, entry: _ChannelEntry, protocols: tuple[str, ...], own: str | None
 ) -> None:
     """Report keys of a channel that none of its protocols uses.
 
@@ -178,7 +178,7 @@ def _check_keys(
 
 
 def _discovery(
-    document: Document, path: Path, channel: Channel, wanted: bool | None, *, only: bool, preset: Provider | None
+    document: YamlDocument, path: Path, channel: Channel, wanted: bool | None, *, only: bool, preset: Provider | None
 ) -> Literal["off", "known", "preset", "beside", "only"]:
     """Return which models of the provider's list the channel serves (`Channel.discovery`).
 
@@ -202,7 +202,7 @@ def _discovery(
     return "only" if only else "beside"
 
 
-def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _ChannelEntry | None:
+def _with_preset(document: YamlDocument, path: Path, entry: _ChannelEntry) -> _ChannelEntry | None:
     """Return the channel's entry with unset keys filled in from the preset that its `provider` names.
 
     None, with a report, if the provider is unknown, or if a required key is missing and there is no provider.
@@ -242,7 +242,7 @@ def _with_preset(document: Document, path: Path, entry: _ChannelEntry) -> _Chann
     )
 
 
-def _key_of_environment(document: Document, path: Path, preset: Provider, auth: Auth | None) -> str | None:
+def _key_of_environment(document: YamlDocument, path: Path, preset: Provider, auth: Auth | None) -> str | None:
     """Return the API key from the provider's environment variables.
 
     None if `auth` needs no key or none is set, with a report in the latter case if the provider needs one.
@@ -259,7 +259,7 @@ def _key_of_environment(document: Document, path: Path, preset: Provider, auth: 
     return None
 
 
-def _protocols(document: Document, path: Path, protocols: list[str]) -> tuple[str, ...]:
+def _protocols(document: YamlDocument, path: Path, protocols: list[str]) -> tuple[str, ...]:
     """Return the valid protocols among those listed. Report unknown, repeated and incompatible ones."""
     served = tuple(protocol for protocol in protocols if protocol in served_protocols())
     for position, protocol in enumerate(protocols):
@@ -284,7 +284,7 @@ def _no_protocol(written: str) -> str:
     return f"`{written}` is not a protocol"
 
 
-def _channel_models(document: Document, path: Path, entries: list[str | _ModelEntry]) -> Iterator[ChannelModel]:
+def _channel_models(document: YamlDocument, path: Path, entries: list[str | _ModelEntry]) -> Iterator[ChannelModel]:
     ids: set[str] = set()
     for position, written in enumerate(entries):
         entry = _ModelEntry(id=written) if isinstance(written, str) else written
@@ -304,7 +304,7 @@ def _channel_models(document: Document, path: Path, entries: list[str | _ModelEn
 
 
 def _own_channel(
-    document: Document, path: Path, entry: _ChannelEntry, own: str, models: tuple[ChannelModel, ...]
+    document: YamlDocument, path: Path, entry: _ChannelEntry, own: str, models: tuple[ChannelModel, ...]
 ) -> Channel:
     for key in UPSTREAM_KEYS:
         if getattr(entry, key):
@@ -324,7 +324,7 @@ def _own_channel(
 
 
 def _http_channel(
-    document: Document,
+    document: YamlDocument,
     path: Path,
     entry: _ChannelEntry,
     protocols: tuple[str, ...],
@@ -370,7 +370,7 @@ def _http_channel(
     )
 
 
-def _proxy(document: Document, path: Path, written: str | None) -> str | None:
+def _proxy(document: YamlDocument, path: Path, written: str | None) -> str | None:
     return written if written in {None, DIRECT} else url(document, path, written, user=True)
 
 

@@ -10,14 +10,14 @@ from umg_grpc.config.file_sections import Fallbacks
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.values import ModelInfo
 from umg_grpc.config.yaml_conversion import read_entry
-from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.config.yaml_document import Path, YamlDocument
 
 CAUSES = tuple(field.name for field in fields(Fallbacks))
 """Causes that the section names, in its order."""
 
 
 def fallbacks(
-    document: Document,
+    document: YamlDocument,
     written: Mapping[str, object],
     names: Mapping[str, str],
     models: Mapping[str, ModelInfo],

@@ -13,7 +13,17 @@ from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.network_places import NetworkPlace, parse_place
 from umg_grpc.base.proxy_rules import ProxyRules
 from umg_grpc.config.built_in_config import BUILT_IN
-from umg_grpc.config.file_sections import Breaker, ConfigEntry, Cors, Limits, Log, Overload, Retries, Seconds, Tls
+from umg_grpc.config.file_sections import (
+    Breaker,
+    ConfigEntry,
+    CorsSection,
+    Limits,
+    Log,
+    Overload,
+    Retries,
+    Seconds,
+    Tls,
+)
 from umg_grpc.config.value_parsers import address, body_size, duration, redis_url, scheme, store_size, token, url
 from umg_grpc.config.values import (
     BlobStorage,
@@ -27,7 +37,7 @@ from umg_grpc.config.values import (
     VideoTaskConfig,
 )
 from umg_grpc.config.yaml_conversion import read_entry
-from umg_grpc.config.yaml_document import ConfigError, Document
+from umg_grpc.config.yaml_document import ConfigError, YamlDocument
 
 BUCKET = re.compile(r"(?:s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]{1,62}(?:/[^?#\s]*)?")
 ORIGIN = re.compile(r"\*|https?://[^\s/?#]+")
@@ -93,7 +103,7 @@ class _File(ConfigEntry, frozen=True):
     """Further secrets whose links and signatures are valid, while `secret` is replaced."""
     database: str = "sqlite"
     redis: str | None = None
-    cors: Cors = Cors()
+    cors: CorsSection = CorsSection()
     pages: bool = True
     body_limit: str = "64MiB"
     limits: Limits = Limits()
@@ -131,7 +141,7 @@ def parse(text: str, filename: str, environment: Mapping[str, str]) -> Config:
     Relative paths are relative to the directory of the file. Raises ConfigError with all problems, except problems that
     become visible only after others are solved.
     """
-    document = Document(text, filename, environment)
+    document = YamlDocument(text, filename, environment)
     config = _config(document, PurePath(filename).parent)
     if config is None or document.problems:
         raise ConfigError(document.problems)
@@ -144,7 +154,7 @@ def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> S
 
     Problems in channels, models and aliases are ignored.
     """
-    document = Document(text, filename, environment)
+    document = YamlDocument(text, filename, environment)
     file = read_entry(document, (), document.value, _File)
     if file is None:
         raise ConfigError(document.problems)
@@ -155,7 +165,7 @@ def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> S
     return Storage(database=file.database, redis=redis, secret=file.secret)
 
 
-def _config(document: Document, directory: PurePath) -> Config | None:
+def _config(document: YamlDocument, directory: PurePath) -> Config | None:
     """Return the config, or None if it is invalid. All parts are read even after a problem, so that all problems are
     reported.
     """
@@ -220,7 +230,7 @@ def _config(document: Document, directory: PurePath) -> Config | None:
     )
 
 
-def _check(document: Document, file: _File) -> None:
+def _check(document: YamlDocument, file: _File) -> None:
     """Report the values that are wrong only together, or that no type can describe."""
     for position, origin in enumerate(file.cors.origins):
         if not ORIGIN.fullmatch(origin):
@@ -231,12 +241,12 @@ def _check(document: Document, file: _File) -> None:
     _check_order(document, "breaker", ("rest", breaker.rest), ("max_rest", breaker.max_rest))
 
 
-def _check_database(document: Document, database: str) -> None:
+def _check_database(document: YamlDocument, database: str) -> None:
     if database != "sqlite" and scheme(database) not in {"postgresql", "postgres"}:
         document.problem(("database",), "expected `sqlite` or postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
 
 
-def _check_order(document: Document, part: str, first: tuple[str, float], bound: tuple[str, float]) -> None:
+def _check_order(document: YamlDocument, part: str, first: tuple[str, float], bound: tuple[str, float]) -> None:
     """Report that the setting `first` of a part of the config exceeds the setting `bound`, if it does.
 
     Both are pairs of a key and its value. The message states the default of a setting that is not in the file.
@@ -260,19 +270,19 @@ def _tls(entry: Tls, directory: PurePath) -> Tls:
     )
 
 
-def _discovery(document: Document, entry: _DiscoveryEntry) -> Discovery:
+def _discovery(document: YamlDocument, entry: _DiscoveryEntry) -> Discovery:
     if entry.interval is None:
         return Discovery(wait=entry.wait)
     return Discovery(interval=duration(document, ("discovery", "interval"), entry.interval), wait=entry.wait)
 
 
-def _keys(document: Document, entry: _KeysEntry) -> KeySettings:
+def _keys(document: YamlDocument, entry: _KeysEntry) -> KeySettings:
     if entry.max_stale is None:
         return KeySettings()
     return KeySettings(max_stale=duration(document, ("keys", "max_stale"), entry.max_stale))
 
 
-def _metrics(document: Document, entry: _MetricsEntry) -> MetricsAccess:
+def _metrics(document: YamlDocument, entry: _MetricsEntry) -> MetricsAccess:
     return MetricsAccess(
         address=address(document, ("metrics", "address"), entry.address) if entry.address is not None else None,
         key=token(document, ("metrics", "key"), entry.key) if entry.key is not None else None,
@@ -280,7 +290,7 @@ def _metrics(document: Document, entry: _MetricsEntry) -> MetricsAccess:
     )
 
 
-def _egress(document: Document, entry: _EgressEntry, proxies: ProxyRules) -> EgressRules:
+def _egress(document: YamlDocument, entry: _EgressEntry, proxies: ProxyRules) -> EgressRules:
     """Return the rules for URLs of callers. Of the `proxies` that the environment names, only the places without one
     apply.
     """
@@ -303,7 +313,7 @@ def _egress(document: Document, entry: _EgressEntry, proxies: ProxyRules) -> Egr
     return replace(rules, proxies=proxies.with_proxy(url(document, path, entry.proxy, user=True), ".".join(path)))
 
 
-def _blobs(document: Document, entry: _BlobsEntry) -> BlobStorage:
+def _blobs(document: YamlDocument, entry: _BlobsEntry) -> BlobStorage:
     if entry.url is not None and not BUCKET.fullmatch(entry.url):
         document.problem(("blobs", "url"), "expected s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX")
     endpoint = None
@@ -317,7 +327,7 @@ def _blobs(document: Document, entry: _BlobsEntry) -> BlobStorage:
     )
 
 
-def _tasks(document: Document, entry: _TasksEntry) -> VideoTaskConfig:
+def _tasks(document: YamlDocument, entry: _TasksEntry) -> VideoTaskConfig:
     default = Config.tasks
     return VideoTaskConfig(
         ttl=duration(document, ("tasks", "ttl"), entry.ttl) if entry.ttl is not None else default.ttl,
@@ -331,7 +341,7 @@ def _tasks(document: Document, entry: _TasksEntry) -> VideoTaskConfig:
     )
 
 
-def _usage(document: Document, entry: _UsageEntry, database: str) -> UsageRetention:
+def _usage(document: YamlDocument, entry: _UsageEntry, database: str) -> UsageRetention:
     """Return the retention of usage. Only SQLite, whose file is on the disk of the gateway, has a size limit by
     default.
     """
@@ -351,7 +361,7 @@ def _usage(document: Document, entry: _UsageEntry, database: str) -> UsageRetent
     )
 
 
-def _retention(document: Document, key: str, entry: _RetentionEntry, default: Retention) -> Retention:
+def _retention(document: YamlDocument, key: str, entry: _RetentionEntry, default: Retention) -> Retention:
     return Retention(
         ttl=duration(document, (key, "ttl"), entry.ttl) if entry.ttl is not None else default.ttl,
         max_bytes=(

@@ -12,7 +12,7 @@ class ConfigEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base class of the sections of the config file, which reject unknown keys."""
 
 
-class Cors(ConfigEntry, frozen=True):
+class CorsSection(ConfigEntry, frozen=True):
     """Origins of web pages that may call the gateway from a browser."""
 
     origins: tuple[str, ...] = ()

@@ -10,9 +10,9 @@ import msgspec
 
 from umg_grpc.config.file_sections import ConfigEntry, Seconds
 from umg_grpc.config.value_parsers import url
-from umg_grpc.config.values import Guard
+from umg_grpc.config.values import GuardRow
 from umg_grpc.config.yaml_conversion import any_of, read_entry
-from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.guarded_patterns import PATTERNS, SETS, GuardedPattern
 from umg_grpc.operations import ROWS
 
@@ -28,9 +28,9 @@ OPERATIONS = tuple(dict.fromkeys(row.scope for row in ROWS))
 class Windows(ConfigEntry, frozen=True):
     """Windows in which the text of a streamed response is checked, in characters."""
 
-    window: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = Guard.window
+    window: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = GuardRow.window
     """New characters that are checked together. A stream is checked as a whole by a window that is longer than it."""
-    hold_back: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = Guard.hold_back
+    hold_back: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = GuardRow.hold_back
     """Last characters of a window that the caller does not get before they were checked with the next window, too."""
 
 
@@ -39,9 +39,9 @@ class GuardEntry(ConfigEntry, frozen=True, kw_only=True):
 
     name: str
     """Name in headers, records and metrics: lower-case letters, digits, `-` and `_`."""
-    on: Annotated[tuple[Literal["request", "response"], ...], msgspec.Meta(min_length=1)] = Guard.phases
+    on: Annotated[tuple[Literal["request", "response"], ...], msgspec.Meta(min_length=1)] = GuardRow.phases
     """Parts of a call that it checks."""
-    models: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = Guard.models
+    models: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] = GuardRow.models
     """Ids of the models whose calls it checks, in which `*` matches any characters."""
     operations: tuple[str, ...] = ()
     """Operations that it checks; empty for all."""
@@ -68,9 +68,9 @@ class RemoteGuardEntry(GuardEntry, frozen=True, kw_only=True):
 
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     """Headers, or metadata of gRPC, of each call, for example with a key."""
-    timeout: Seconds = Guard.timeout
+    timeout: Seconds = GuardRow.timeout
     """Most seconds of a check."""
-    on_failure: Literal["open", "closed"] = Guard.on_failure
+    on_failure: Literal["open", "closed"] = GuardRow.on_failure
     """Whether the content passes (`open`) or the call fails (`closed`) if the guard fails or is too slow."""
     content: bool = False
     """Whether it also gets the whole message of a request or response, with its media."""
@@ -98,7 +98,7 @@ KINDS: Mapping[str, type[GuardEntry]] = {
 """Value of the key `kind` -> the other keys of a guard."""
 
 
-def guards(document: Document, written: object) -> Iterator[Guard]:
+def guards(document: YamlDocument, written: object) -> Iterator[GuardRow]:
     """Yield the guards of the section, in their order, and report invalid ones to the document."""
     if not isinstance(written, list):
         return
@@ -123,9 +123,9 @@ def guards(document: Document, written: object) -> Iterator[Guard]:
         yield _guard(document, path, kind, entry)
 
 
-def _guard(document: Document, path: Path, kind: str, entry: GuardEntry) -> Guard:
+def _guard(document: YamlDocument, path: Path, kind: str, entry: GuardEntry) -> GuardRow:
     """Return the guard of an entry, and report its problems to the document."""
-    guard = Guard(
+    guard = GuardRow(
         name=entry.name,
         kind=kind,  # type: ignore[arg-type]  # one of `KINDS`
         phases=entry.on,
@@ -156,7 +156,7 @@ def _guard(document: Document, path: Path, kind: str, entry: GuardEntry) -> Guar
     return guard
 
 
-def _rows(document: Document, path: Path, entry: PatternGuardEntry) -> Iterator[GuardedPattern]:
+def _rows(document: YamlDocument, path: Path, entry: PatternGuardEntry) -> Iterator[GuardedPattern]:
     """Yield the patterns of a guard: those of its sets, its words, and its own ones."""
     if not (entry.sets or entry.words or entry.patterns):
         document.problem(path, "expected `sets`, `words` or `patterns`")
@@ -205,7 +205,7 @@ def _problem_of(pattern: str) -> str | None:
     return "expected a regular expression that matches no empty text" if compiled.search("") is not None else None
 
 
-def _check_headers(document: Document, path: Path, headers: Mapping[str, str]) -> None:
+def _check_headers(document: YamlDocument, path: Path, headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         if not HEADER_NAME.fullmatch(name):
             document.problem((*path, "headers", name), "expected the name of a header")

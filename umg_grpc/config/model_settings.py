@@ -12,7 +12,7 @@ from umg_grpc.config.price_settings import prices, unpriced
 from umg_grpc.config.value_parsers import duration, family, time
 from umg_grpc.config.values import Channel, Config, ModelInfo
 from umg_grpc.config.yaml_conversion import any_of, read_entry
-from umg_grpc.config.yaml_document import Document, Path, Value
+from umg_grpc.config.yaml_document import Path, Value, YamlDocument
 from umg_grpc.operations import SCOPES
 from umg_grpc.tokens.vocabularies import TOKENIZERS
 from umg_grpc.v1 import pb
@@ -72,7 +72,7 @@ class _CapabilitiesEntry(ConfigEntry, frozen=True):
     """Task types of the native format that change its vectors, e.g. `RETRIEVAL_QUERY`."""
 
 
-class _ModelEntry(ConfigEntry, frozen=True):
+class _SettingsEntry(ConfigEntry, frozen=True):
     owned_by: str | None = None
     """Owner in the model lists; the name of its first channel if unset."""
     display_name: str | None = None
@@ -102,14 +102,14 @@ class _ModelEntry(ConfigEntry, frozen=True):
     limits: ModelLimits | None = None
 
 
-def models(document: Document, values: Value, served: ModelIndex | None) -> Iterator[tuple[str, ModelInfo]]:
+def models(document: YamlDocument, values: Value, served: ModelIndex | None) -> Iterator[tuple[str, ModelInfo]]:
     """Yield each model id in the section `models` with its properties. Report problems to the document.
 
     `values`: content of the section; `served`: index of the channels' models, None if a channel is unreadable.
     """
     for model, value in values.items() if isinstance(values, dict) else ():
         path: Path = ("models", model)
-        entry = read_entry(document, path, {} if value is None else value, _ModelEntry)
+        entry = read_entry(document, path, {} if value is None else value, _SettingsEntry)
         found = served.find(model) if served is not None else None
         if served is not None and found is None:
             document.problem(path, "expected the id of a model that some channel serves")
@@ -131,7 +131,7 @@ def models(document: Document, values: Value, served: ModelIndex | None) -> Iter
             )
 
 
-def _public_model(document: Document, path: Path, entry: _ModelEntry, protocols: Collection[str]) -> pb.Model:
+def _public_model(document: YamlDocument, path: Path, entry: _SettingsEntry, protocols: Collection[str]) -> pb.Model:
     """Return the properties that callers see in the model list: prices, capabilities, limits, lifecycle. Report invalid
     values.
 
@@ -151,7 +151,7 @@ def _public_model(document: Document, path: Path, entry: _ModelEntry, protocols:
 
 
 def _operations(
-    document: Document, path: Path, words: list[str] | None, protocols: Collection[str]
+    document: YamlDocument, path: Path, words: list[str] | None, protocols: Collection[str]
 ) -> "Iterator[pb.ModelOperation.ValueType]":
     """Yield the model operations that `words` name (None for none). Report unknown ones and ones that no protocol
     supports.
@@ -168,7 +168,7 @@ def _operations(
             yield from SCOPES[word]
 
 
-def _capabilities(document: Document, path: Path, entry: _CapabilitiesEntry, model: pb.Model) -> None:
+def _capabilities(document: YamlDocument, path: Path, entry: _CapabilitiesEntry, model: pb.Model) -> None:
     model.MergeFrom(pb.Model(input_token_limit=entry.input_tokens, output_token_limit=entry.output_tokens))
     control = _one_of(document, (*path, "reasoning"), entry.reasoning, tuple(_REASONING))
     capabilities = pb.ModelCapabilities(
@@ -200,7 +200,7 @@ def _capabilities(document: Document, path: Path, entry: _CapabilitiesEntry, mod
         document.problem(path, "expected `dimensions`, the length of a vector, beside the other keys")
 
 
-def _one_of(document: Document, path: Path, word: str | None, words: tuple[str, ...]) -> str | None:
+def _one_of(document: YamlDocument, path: Path, word: str | None, words: tuple[str, ...]) -> str | None:
     if word is not None and word not in words:
         document.problem(path, f"expected {any_of(words)}")
     return word

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.config.yaml_conversion import any_of
-from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.prices import MEDIA, PRICED_UNITS, REQUEST, Item, Unit, Variant, variant_of
 from umg_grpc.knowledge.shipped_prices import price_regions
 from umg_grpc.v1 import pb
@@ -25,7 +25,9 @@ NOTHING = pb.Price(unit=REQUEST)
 """Price 0 of a call: a price for every operation."""
 
 
-def unpriced(document: Document, path: Path, written: str | Mapping[str, object] | None) -> tuple[pb.Price, ...] | None:
+def unpriced(
+    document: YamlDocument, path: Path, written: str | Mapping[str, object] | None
+) -> tuple[pb.Price, ...] | None:
     """Return the prices that an `unpriced` in the config states: `free`, `refuse` (then empty), or prices by unit; None
     for an unset one. Report a malformed value.
     """
@@ -40,14 +42,14 @@ def unpriced(document: Document, path: Path, written: str | Mapping[str, object]
     return tuple(prices(document, path, written))
 
 
-def price_region(document: Document, path: Path, written: str | None) -> str:
+def price_region(document: YamlDocument, path: Path, written: str | None) -> str:
     """Return the region that a channel states for its prices; "" for none. Report one that no public price has."""
     if written is not None and written not in price_regions():
         document.problem(path, f"expected {any_of(price_regions())}, which public prices name")
     return written or ""
 
 
-def prices(document: Document, path: Path, written: Mapping[str, object]) -> Iterator[pb.Price]:
+def prices(document: YamlDocument, path: Path, written: Mapping[str, object]) -> Iterator[pb.Price]:
     """Yield the prices in `written`, a mapping from units to prices, in the order of the file. Report each invalid
     price.
     """
@@ -68,7 +70,7 @@ def prices(document: Document, path: Path, written: Mapping[str, object]) -> Ite
             yield pb.Price(unit=unit, micro_credits_per_million=amount)
 
 
-def _amount(document: Document, at: Path, name: str, price: object) -> int | None:
+def _amount(document: YamlDocument, at: Path, name: str, price: object) -> int | None:
     """Convert a price in the config to the micro-credits for a million units; None, with a report, for a malformed
     price.
 
@@ -86,7 +88,7 @@ def _amount(document: Document, at: Path, name: str, price: object) -> int | Non
     return amount
 
 
-def _prices_of_variants(document: Document, path: Path, unit: Unit, price: object) -> Iterator[pb.Price]:
+def _prices_of_variants(document: YamlDocument, path: Path, unit: Unit, price: object) -> Iterator[pb.Price]:
     """Yield the prices of images or videos, whose config is one price, or a mapping from sizes to prices or to mappings
     from qualities.
     """

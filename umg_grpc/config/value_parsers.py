@@ -6,7 +6,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from umg_grpc.base.time_units import SECONDS
 from umg_grpc.config.address import Address
-from umg_grpc.config.yaml_document import Document, Path
+from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
 from umg_grpc.knowledge.families.text import FAMILIES
 from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
@@ -38,14 +38,14 @@ PRINTABLE = re.compile(r"[!-~]+")
 FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
 
-def body_size(document: Document, path: Path, text: str) -> int:
+def body_size(document: YamlDocument, path: Path, text: str) -> int:
     """Parse a body size, for example `64MiB` or a plain number of bytes. Return bytes."""
     if not 1 <= (size := _size(text)) <= LARGEST_BODY:
         document.problem(path, "expected a number of bytes or a size like 64MiB, at most 1023MiB")
     return size
 
 
-def store_size(document: Document, path: Path, text: str) -> int:
+def store_size(document: YamlDocument, path: Path, text: str) -> int:
     """Parse a storage size, for example `1GiB` or a plain number of bytes. Return bytes."""
     if not 1 <= (size := _size(text)) <= LARGEST_STORE:
         document.problem(path, "expected a number of bytes or a size like 1GiB, at most 1024TiB")
@@ -57,7 +57,7 @@ def _size(text: str) -> int:
     return int(match[1]) * UNITS.get(match[2], 0) if match else 0
 
 
-def duration(document: Document, path: Path, text: str) -> int:
+def duration(document: YamlDocument, path: Path, text: str) -> int:
     """Parse a duration, for example `30d`, `12h`, `15m`, `45s` or a plain number of seconds. Return seconds."""
     match = re.fullmatch(r"([0-9]{1,10})\s*([smhd]?)", text)
     seconds = int(match[1]) * SECONDS[match[2]] if match else 0
@@ -66,7 +66,7 @@ def duration(document: Document, path: Path, text: str) -> int:
     return seconds
 
 
-def family(document: Document, path: Path, text: str | None) -> str | None:
+def family(document: YamlDocument, path: Path, text: str | None) -> str | None:
     """Return the name of a model family unchanged; None if it is absent (None).
 
     Report invalid characters, and a known family in another letter case, for example `famo`. Unknown families are
@@ -81,7 +81,7 @@ def family(document: Document, path: Path, text: str | None) -> str | None:
     return text
 
 
-def time(document: Document, path: Path, text: str | None) -> datetime | None:
+def time(document: YamlDocument, path: Path, text: str | None) -> datetime | None:
     """Parse a date, an ISO 8601 time (in UTC without an offset) or Unix seconds. Return the time in UTC.
 
     None if it is absent (None) or invalid; the latter is reported.
@@ -96,7 +96,7 @@ def time(document: Document, path: Path, text: str | None) -> datetime | None:
         return None
 
 
-def url(document: Document, path: Path, text: str, *, user: bool = False) -> str:
+def url(document: YamlDocument, path: Path, text: str, *, user: bool = False) -> str:
     """Return a URL without trailing slashes. Report an invalid one. `user`: whether it may contain credentials."""
     try:
         parts = urlsplit(text)
@@ -112,7 +112,7 @@ def url(document: Document, path: Path, text: str, *, user: bool = False) -> str
     return text.rstrip("/")
 
 
-def address(document: Document, path: Path, text: str) -> Address | None:
+def address(document: YamlDocument, path: Path, text: str) -> Address | None:
     """Parse `HOST:PORT` (an IPv6 host is in brackets). Return None, with a report, if it is invalid."""
     try:
         return Address.parse(text)
@@ -121,7 +121,7 @@ def address(document: Document, path: Path, text: str) -> Address | None:
         return None
 
 
-def token(document: Document, path: Path, text: str) -> str:
+def token(document: YamlDocument, path: Path, text: str) -> str:
     """Return a secret that clients send as `authorization: Bearer SECRET`. Report characters that a header cannot
     contain.
     """
@@ -138,7 +138,7 @@ def scheme(text: str) -> str:
         return ""
 
 
-def redis_url(document: Document, path: Path, text: str) -> str:
+def redis_url(document: YamlDocument, path: Path, text: str) -> str:
     """Return the URL of a Redis server unchanged. Report an invalid URL or query parameter."""
     try:
         parts = urlsplit(text)

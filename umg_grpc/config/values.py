@@ -14,7 +14,7 @@ from umg_grpc.config.address import Address
 from umg_grpc.config.file_sections import (
     Auth,
     Breaker,
-    Cors,
+    CorsSection,
     Fallbacks,
     Limits,
     Log,
@@ -261,7 +261,7 @@ class MetricsAccess:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guard:
+class GuardRow:
     """Guard that checks requests and responses of some calls."""
 
     name: str
@@ -316,7 +316,7 @@ class Config:
     """Additional names of models: name -> public id, or id with a suffix."""
     fallbacks: Mapping[str, Fallbacks] = field(default_factory=lambda: MappingProxyType({}))
     """Models that are called in place of others that fail: public id, or pattern with one `*` -> models by cause."""
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[GuardRow, ...] = ()
     """Guards in the order in which they check a call."""
     public_url: str | None = None
     """URL of the gateway for callers, without a trailing slash; None means the HTTP address."""
@@ -328,7 +328,7 @@ class Config:
     """`sqlite`, or the URL of a PostgreSQL database."""
     redis: str | None = field(default=None, repr=False)
     """URL of a Redis server that replicas share, for limits of requests a minute and for cached responses."""
-    cors: Cors = field(default_factory=Cors)
+    cors: CorsSection = field(default_factory=CorsSection)
     pages: bool = True
     """Whether the HTTP face serves its home page, the API reference and `/openapi.json`."""
     body_limit: int = 64 * 1024 * 1024

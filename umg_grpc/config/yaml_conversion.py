@@ -11,8 +11,8 @@ from typing import TypeVar, get_args, get_origin
 import msgspec
 
 from umg_grpc.config.file_sections import AccessKeyAuth, Auth, ConfigEntry, Log
-from umg_grpc.config.values import Channel, Guard
-from umg_grpc.config.yaml_document import Document, Path, Value
+from umg_grpc.config.values import Channel, GuardRow
+from umg_grpc.config.yaml_document import Path, Value, YamlDocument
 from umg_grpc.knowledge.quirks import SearchWithFunctions
 
 CHOICES = {
@@ -23,9 +23,9 @@ CHOICES = {
     "other_dimensions": ("`any`", "a list of lengths"),
     "prompt_caching": get_args(Channel.__annotations__["prompt_caching"]),
     "search_with_functions": get_args(SearchWithFunctions),
-    "on": get_args(get_args(Guard.__annotations__["phases"])[0]),
-    "action": get_args(Guard.__annotations__["action"]),
-    "on_failure": get_args(Guard.__annotations__["on_failure"]),
+    "on": get_args(get_args(GuardRow.__annotations__["phases"])[0]),
+    "action": get_args(GuardRow.__annotations__["action"]),
+    "on_failure": get_args(GuardRow.__annotations__["on_failure"]),
 }
 
 STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")  # the last is any key of a mapping
@@ -50,7 +50,7 @@ SIMILARITY = 0.75
 Entry = TypeVar("Entry", bound=ConfigEntry)
 
 
-def read_entry(document: Document, path: Path, value: Value, kind: type[Entry]) -> Entry | None:
+def read_entry(document: YamlDocument, path: Path, value: Value, kind: type[Entry]) -> Entry | None:
     """Convert the mapping `value` at `path` to the type `kind`, a section of the config.
 
     None if it has problems, which are reported to the document. A key without a value counts as absent.
@@ -100,7 +100,7 @@ def _unknown_key(key: str, known: Mapping[str, object]) -> str:
     return f"`{key}` is not known here; expected {any_of(tuple(known))}" if known else f"`{key}` is not known here"
 
 
-def _report_mismatch(document: Document, path: Path, value: Value, kind: object, message: str) -> None:
+def _report_mismatch(document: YamlDocument, path: Path, value: Value, kind: object, message: str) -> None:
     """Report a conversion error of msgspec at the path of the wrong value, in the terms of the config file.
 
     `path`, `value`: converted part of the file; `kind`: type that it should have; `message`: text of msgspec's error.

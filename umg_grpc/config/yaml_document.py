@@ -64,7 +64,7 @@ class ConfigError(Exception):
         super().__init__("\n".join(lines))
 
 
-class Document:
+class YamlDocument:
     """Parsed YAML file: its values, their lines, and the problems reported so far."""
 
     def __init__(self, text: str, filename: str, environment: Mapping[str, str]) -> None:

@@ -18,7 +18,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SystemPlace
 from umg_grpc.knowledge.vendors import vendor_of
 
 
-class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Row of the table of quirks: a fact about models of providers, and the conditions under which it applies.
 
     All conditions must match; an unset condition always matches.
@@ -82,7 +82,7 @@ def _beginning(models: str) -> re.Pattern[str]:
     return re.compile(rf"(?:.*[/.])?(?:{models})", re.IGNORECASE)
 
 
-PROVIDER_QUIRKS = tuple(read_rows("dialects", Row))
+PROVIDER_QUIRKS = tuple(read_rows("dialects", DialectRow))
 """For each quirk the first matching row that sets it decides: hosts before models, special ids before general ones."""
 
 
@@ -103,7 +103,7 @@ def known(model: str, family: str, base_url: str, protocol: str, *, certain: boo
     return NO_QUIRKS if found == NO_QUIRKS else found  # by which codecs recognise it
 
 
-def rows_of(model: str, family: str, base_url: str, protocol: str) -> tuple[Row, ...]:
+def rows_of(model: str, family: str, base_url: str, protocol: str) -> tuple[DialectRow, ...]:
     """Return the rows that apply to a provider's model, in the order in which they decide."""
     return tuple(PROVIDER_QUIRKS[number] for number in _numbers_of(model, family, base_url, protocol))
 

@@ -36,7 +36,7 @@ Meaning = Literal[
 """
 
 
-class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FinishReasonRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Row of the table: a word and its meaning."""
 
     word: str
@@ -48,7 +48,7 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 MAX_WORDS = 256  # words of providers that are kept with their meanings
-ROWS = tuple(read_rows("finish_reasons", Row))
+ROWS = tuple(read_rows("finish_reasons", FinishReasonRow))
 MEANINGS: Mapping[str, Meaning] = MappingProxyType({row.word.lower(): row.meaning for row in reversed(ROWS)})
 """Word in lower case -> meaning."""
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_facts import NO_FACTS, Facts, ModelFacts, in_common, known_facts
-from umg_grpc.knowledge.model_ids import IdPattern, Series, Version, all_series, series_of, spellings
+from umg_grpc.knowledge.model_ids import IdPattern, ModelVersion, Series, all_series, series_of, spellings
 from umg_grpc.knowledge.packages import PACKAGES
 from umg_grpc.knowledge.vendors import CLOSED_MAKERS, is_closed
 
@@ -67,7 +67,7 @@ class Applied:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundModel:
     """Facts about one model at one vendor, with the rows that they are from."""
 
     facts: ModelFacts
@@ -79,7 +79,7 @@ class Found:
 
 
 @lru_cache(FOUND_MODELS)
-def find(model: str, vendor: str) -> Found:
+def find(model: str, vendor: str) -> FoundModel:
     """Return the facts about a provider's model. `vendor`: result of `vendor_of` for the channel, "" if unknown."""
     ids = spellings(model)
     series = series_of(ids[-1])
@@ -112,7 +112,7 @@ def _applied(row: HandRow, speaks: bool) -> Applied:
     return Applied("hand", row.source, row.as_of, facts, sure)
 
 
-def _merged(rows: Sequence[Applied], ids: tuple[str, ...], like: tuple[str, ...] = ()) -> Found:
+def _merged(rows: Sequence[Applied], ids: tuple[str, ...], like: tuple[str, ...] = ()) -> FoundModel:
     """Return the facts of rows, of which the first with a fact decides."""
     found: dict[str, object] = {}
     sure: set[str] = set()
@@ -126,7 +126,7 @@ def _merged(rows: Sequence[Applied], ids: tuple[str, ...], like: tuple[str, ...]
         sure |= certain
         applied.append(replace(row, facts=new, sure=certain))
     facts = structs.replace(NO_FACTS, **found, sure=frozenset(sure)) if found else NO_FACTS
-    return Found(facts, tuple(applied), ids, like)
+    return FoundModel(facts, tuple(applied), ids, like)
 
 
 def _is_known(series: Series, ids: Sequence[str], vendor: str) -> bool:
@@ -153,7 +153,7 @@ def _alike(series: Series, model: str) -> tuple[str, ...]:
     known = {each: other for each, other in known_models(series.name).items() if each != model}
     if version is None or series.like:
         return series.like
-    newest = max(known.values(), default=Version(0))
+    newest = max(known.values(), default=ModelVersion(0))
     if version > newest and series.generation == "major":
         return tuple(each for each, other in known.items() if other.major == newest.major)
     nearest = max((other for other in known.values() if other <= version), default=None)
@@ -168,7 +168,7 @@ def _inherited(like: Sequence[str], vendor: str) -> Applied:
 
 
 @cache
-def known_models(series: str) -> Mapping[str, Version]:
+def known_models(series: str) -> Mapping[str, ModelVersion]:
     """Return the known models of a series, without dates, with their versions."""
     row = next(each for each in all_series() if each.name == series)
     models = (spellings(model)[-1] for vendor, model in _generated_rows() if vendor == row.vendors[0])

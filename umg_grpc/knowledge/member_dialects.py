@@ -13,7 +13,7 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 
 
-class TaskMember(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PurposeMember(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Member of a vendor's body that states the purpose of the vectors."""
 
     name: str
@@ -39,7 +39,7 @@ class MemberDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Top-level member that the vendor refuses -> the texts that it refuses; empty for any value."""
     only_dimensions: int = 0
     """Length of all vectors of a model that refuses any statement of a length; 0 for other models."""
-    task: TaskMember | None = None
+    task: PurposeMember | None = None
     source: str
     """Document or report of the facts."""
     as_of: str

@@ -64,7 +64,7 @@ class Spelling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         return self._compiled.sub(self.becomes, model)
 
 
-class Version(NamedTuple):
+class ModelVersion(NamedTuple):
     """Version of a model within its series."""
 
     major: int
@@ -92,13 +92,13 @@ class Series(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
     def _ids(self) -> IdPattern:
         return IdPattern(self.pattern)
 
-    def version(self, model: str) -> Version | None:
+    def version(self, model: str) -> ModelVersion | None:
         """Return the version of a model; None if it is not of the series."""
         found = self._ids.match(model)
         if found is None:
             return None
         parts = found.groupdict()
-        return Version(int(parts.get("major") or 0), int(parts.get("minor") or 0))
+        return ModelVersion(int(parts.get("major") or 0), int(parts.get("minor") or 0))
 
 
 @lru_cache(1024)

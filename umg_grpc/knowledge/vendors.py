@@ -94,30 +94,30 @@ def is_closed(model: str, maker: str) -> bool:
     return maker in CLOSED_MAKERS and not model.startswith(OPEN_WEIGHTS)
 
 
-class Address(NamedTuple):
+class ApiPath(NamedTuple):
     """Beginning of the path of a vendor's API."""
 
     path: str
     vendor: str
 
 
-def _path_length(address: Address) -> int:
+def _path_length(address: ApiPath) -> int:
     return len(address.path)
 
 
 @cache
-def _addresses() -> tuple[Mapping[str, Sequence[Address]], Sequence[tuple[re.Pattern[str], Address]]]:
+def _addresses() -> tuple[Mapping[str, Sequence[ApiPath]], Sequence[tuple[re.Pattern[str], ApiPath]]]:
     """Return the known addresses, those of presets first: by host, and by the pattern of a host with parts in `<>`."""
-    fixed: dict[str, list[Address]] = {}
+    fixed: dict[str, list[ApiPath]] = {}
     patterns = []
     presets = ((urlsplit(row.base_url), row.vendor or row.name) for row in PROVIDERS.values())
     rows = [(url.hostname or "", url.path.partition("<")[0], name) for url, name in presets]
     rows += [(row.host, row.path, row.vendor) for row in read_rows("vendor_hosts", OtherHost)]
     for host, path, vendor in rows:
         if "<" in host:
-            patterns.append((_pattern(host), Address(path, vendor)))
+            patterns.append((_pattern(host), ApiPath(path, vendor)))
         elif host not in LOCAL_HOSTS:
-            fixed.setdefault(host, []).append(Address(path, vendor))
+            fixed.setdefault(host, []).append(ApiPath(path, vendor))
     return fixed, patterns
 
 

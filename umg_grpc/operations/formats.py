@@ -10,13 +10,13 @@ from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import IMAGE_FORMATS
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
-from umg_grpc.wire.text_format import TextFace, TextUpstream
+from umg_grpc.wire.text_format import TextFace, TextProviderFormat
 from umg_grpc.wire.unary_format import UnaryFace, UnaryProviderFormat
 from umg_grpc.wire.video import VIDEO_FACES
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 
 AnyFormat: TypeAlias = TextFace | UnaryFace[Any, Any] | ImageFormat | EntryFormat
-AnyUpstream: TypeAlias = TextUpstream | UnaryProviderFormat[Any, Any] | ImageProtocol
+AnyUpstream: TypeAlias = TextProviderFormat | UnaryProviderFormat[Any, Any] | ImageProtocol
 FormatT = TypeVar("FormatT")
 
 FACES: tuple[Mapping[str, AnyFormat], ...] = (

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from umg_grpc.operations import ROWS
 from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER
-from umg_grpc.wire.provider_model_lists import ModelList
+from umg_grpc.wire.provider_model_lists import ProviderModelList
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 
 
@@ -41,7 +41,7 @@ def protocol_by_other_name(written: str) -> str | None:
     return next((name for name, row in provider_protocols().items() if written.lower() in row.other_names), None)
 
 
-def model_list(protocols: Sequence[str]) -> ModelList | None:
+def model_list(protocols: Sequence[str]) -> ProviderModelList | None:
     """Return the model list of the first protocol that has one; None if none has."""
     found = (protocol_named(protocol) for protocol in protocols)
     return next((row.model_list for row in found if row is not None and row.model_list is not None), None)

@@ -44,7 +44,7 @@ from umg_grpc.store.redis_client import Redis
 from umg_grpc.store.redis_presence import Presence
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
-from umg_grpc.wire.core.stream_memory_limits import MAX_RETAINED_BYTES, Budget
+from umg_grpc.wire.core.stream_memory_limits import MAX_RETAINED_BYTES, StreamMemory
 
 DATABASE, REDIS = "database", "redis"
 """Names of the services outside of the process whose availability is checked."""
@@ -148,7 +148,7 @@ async def open_memory(config: Config, store: Store, data: Path, stack: AsyncExit
         threads = started(Threads(store, bounds=bounds, max_bytes=config.body_limit), stack)
     reasoning_config = config.reasoning
     # an answer larger than the storage limit is not aggregated at all
-    budget = Budget(min(MAX_RETAINED_BYTES, storage.max_bytes // 2) if storage.enabled else MAX_RETAINED_BYTES)
+    budget = StreamMemory(min(MAX_RETAINED_BYTES, storage.max_bytes // 2) if storage.enabled else MAX_RETAINED_BYTES)
     if not reasoning_config.enabled:
         return ConversationStores(conversations, threads, budget=budget, seals=seals)
     reasoning = ReasoningStore(

@@ -23,7 +23,7 @@ from umg_grpc.store.repeated_work import Background
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.provider_model_list import fetch_models
 from umg_grpc.v1 import pb
-from umg_grpc.wire.provider_model_lists import ModelList
+from umg_grpc.wire.provider_model_lists import ProviderModelList
 
 FETCH_SECONDS = 30.0
 """Time limit for reading the list of one provider."""
@@ -184,7 +184,7 @@ class ModelDiscovery:
         """Read the lists of channels at the same time, that of an account once. Each list is used as soon as it is
         read.
         """
-        accounts: dict[str, list[tuple[_ChannelList, ModelList]]] = {}
+        accounts: dict[str, list[tuple[_ChannelList, ProviderModelList]]] = {}
         for each in lists:
             if (listing := model_list(each.channel.listing_protocols)) is not None:
                 accounts.setdefault(list_source(each.channel, listing), []).append((each, listing))
@@ -195,7 +195,7 @@ class ModelDiscovery:
             dues = [each.due for each in self._lists.values()]
             self._refreshes.every = max(min(dues) - now, LEAST_PAUSE_SECONDS) if dues else None
 
-    async def _refresh(self, source: str, account: Sequence[tuple[_ChannelList, ModelList]]) -> None:
+    async def _refresh(self, source: str, account: Sequence[tuple[_ChannelList, ProviderModelList]]) -> None:
         """Read the model list of an account for its channels, unless another process of the machine has just done so.
         Keep the last list if the read fails or returns no model.
         """

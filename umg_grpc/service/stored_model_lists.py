@@ -14,7 +14,7 @@ from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.service.failure_advice import advice
 from umg_grpc.store.model_list_files import ModelListFiles
 from umg_grpc.v1 import pb
-from umg_grpc.wire.provider_model_lists import ModelList
+from umg_grpc.wire.provider_model_lists import ProviderModelList
 
 
 def stored_router(config: Config, data: Path) -> Router:
@@ -28,7 +28,7 @@ def stored_router(config: Config, data: Path) -> Router:
     return Router(with_discovered(config, found), time.time)
 
 
-def list_source(channel: Channel, listing: ModelList) -> str:
+def list_source(channel: Channel, listing: ProviderModelList) -> str:
     """Return a text that identifies the list of an account in one shape, with its keys: only a hash of it may be
     stored.
     """

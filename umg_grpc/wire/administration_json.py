@@ -38,7 +38,7 @@ Amount: TypeAlias = Annotated[int, Meta(ge=0, le=INT64_MAX)]
 """Micro-credits: 2,147 credits are already as many of them as an int32 has."""
 
 
-class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
+class KeySettingsJson(Struct, kw_only=True, forbid_unknown_fields=True):
     """Settings of a key in a request body: the fields of `umg.v1.KeySettings`. UNSET is an absent field, None an
     explicit null.
     """
@@ -62,7 +62,7 @@ class Settings(Struct, kw_only=True, forbid_unknown_fields=True):
 class SettingsBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """Body of the request that creates or changes a key."""
 
-    settings: Settings
+    settings: KeySettingsJson
 
 
 class RotateBody(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -114,7 +114,7 @@ def encode_rotate(request: pb.RotateKeyRequest) -> JsonObject:
     return {} if seconds is None else {"overlap_seconds": seconds}
 
 
-def _given(settings: Settings) -> dict[str, object]:
+def _given(settings: KeySettingsJson) -> dict[str, object]:
     """Return the settings that are present in a body by name, including the ones that are null."""
     fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
     return {name: value for name, value in fields.items() if value is not UNSET}

@@ -104,7 +104,7 @@ BODIES: Mapping[str, Callable[[list[str], JsonObject, str], JsonObject]] = {
 # --- provider -> canonical
 
 
-class ProviderResponse(Struct, rename={"tokens": "inputTextTokenCount"}):
+class BedrockResponse(Struct, rename={"tokens": "inputTextTokenCount"}):
     """Body of a response: one vector (Titan), or several in one of three forms (Cohere, Nova)."""
 
     embedding: Raw = ABSENT
@@ -124,7 +124,7 @@ class Typed(Struct):
     embedding: Raw
 
 
-_RESPONSE = msgspec.json.Decoder(ProviderResponse)
+_RESPONSE = msgspec.json.Decoder(BedrockResponse)
 _BY_TYPE = msgspec.json.Decoder(ByType)
 _LIST = msgspec.json.Decoder(list[Raw])
 _TYPED = msgspec.json.Decoder(Typed)
@@ -147,7 +147,7 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
     return response
 
 
-def _vectors(answer: ProviderResponse) -> list[Raw] | None:
+def _vectors(answer: BedrockResponse) -> list[Raw] | None:
     if answer.embedding:
         return [answer.embedding]
     if not answer.embeddings:

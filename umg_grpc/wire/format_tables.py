@@ -6,7 +6,7 @@ from pkgutil import resolve_name
 
 from umg_grpc.wire.core.rate_limit_headers import RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
-from umg_grpc.wire.text_format import TextFace, TextFormat, TextUpstream
+from umg_grpc.wire.text_format import TextFace, TextFormat, TextProviderFormat
 
 FACES_ALONE: tuple[str, ...] = (
     "umg_grpc.wire.ollama:OLLAMA_CHAT",
@@ -14,7 +14,7 @@ FACES_ALONE: tuple[str, ...] = (
     "umg_grpc.wire.cohere:COHERE",
 )
 """Locations of the formats that callers alone have, as `module:name`."""
-TEXT_UPSTREAMS: dict[str, TextUpstream] = {name: resolve_name(row.codec) for name, row in TEXT_PROTOCOLS.items()}
+TEXT_UPSTREAMS: dict[str, TextProviderFormat] = {name: resolve_name(row.codec) for name, row in TEXT_PROTOCOLS.items()}
 """Formats of providers by name."""
 FORMATS: dict[str, TextFormat] = {
     name: codec for name, codec in TEXT_UPSTREAMS.items() if isinstance(codec, TextFormat)

@@ -17,7 +17,7 @@ PAGE_SIZE = 1000
 
 
 @dataclass(frozen=True)
-class Page:
+class ModelListPage:
     """Page of a provider's model list."""
 
     models: list[pb.Model]
@@ -27,12 +27,12 @@ class Page:
 
 
 @dataclass(frozen=True)
-class ModelList:
+class ProviderModelList:
     """Description of a provider's model list: the request that reads a page, and the function that decodes the page."""
 
     path: str
     """Path below the base URL of a channel."""
-    decode: Callable[[bytes, ListedOperations], Page]
+    decode: Callable[[bytes, ListedOperations], ModelListPage]
     """Function that decodes the body of a page. Raises ValueError for a body that is no model list."""
     key_header: str = DEFAULT_KEY_HEADER
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -41,7 +41,7 @@ class ModelList:
     """Query of the first page; "" for none."""
 
 
-def decode_openai(body: bytes, listed: ListedOperations) -> Page:
+def decode_openai(body: bytes, listed: ListedOperations) -> ModelListPage:
     """Decode a model list of OpenAI's shape: an object with `data`, or the bare array that some providers send. Raise
     ValueError for any other body.
     """
@@ -54,10 +54,10 @@ def decode_openai(body: bytes, listed: ListedOperations) -> Page:
             model.create_time.FromSeconds(created)
         if add_facts(model, row, listed):
             models.append(model)
-    return Page(models, "")
+    return ModelListPage(models, "")
 
 
-def decode_anthropic(body: bytes, listed: ListedOperations) -> Page:
+def decode_anthropic(body: bytes, listed: ListedOperations) -> ModelListPage:
     """Decode a page of a model list of the messages format's vendor. Raise ValueError for a body that is no model
     list.
     """
@@ -71,10 +71,10 @@ def decode_anthropic(body: bytes, listed: ListedOperations) -> Page:
             models.append(model)
     last = decoded.get("last_id")
     more = decoded.get("has_more") is True and isinstance(last, str)
-    return Page(models, f"?{urlencode({'limit': PAGE_SIZE, 'after_id': last})}" if more else "")
+    return ModelListPage(models, f"?{urlencode({'limit': PAGE_SIZE, 'after_id': last})}" if more else "")
 
 
-def decode_gemini(body: bytes, listed: ListedOperations) -> Page:
+def decode_gemini(body: bytes, listed: ListedOperations) -> ModelListPage:
     """Decode a page of a model list of the native format's vendor, and remove `models/` from the ids. Raise
     ValueError for a body that is no model list.
     """
@@ -86,7 +86,7 @@ def decode_gemini(body: bytes, listed: ListedOperations) -> Page:
             models.append(model)
     token = decoded.get("nextPageToken")
     more = isinstance(token, str) and token
-    return Page(models, f"?{urlencode({'pageSize': PAGE_SIZE, 'pageToken': token})}" if more else "")
+    return ModelListPage(models, f"?{urlencode({'pageSize': PAGE_SIZE, 'pageToken': token})}" if more else "")
 
 
 def _rows(rows: object, name: str) -> Iterator[tuple[Fields, str]]:
@@ -113,14 +113,14 @@ def _is_timestamp(text: str) -> bool:
     return True
 
 
-OPENAI_LIST = ModelList("/models", decode_openai)
-ANTHROPIC_LIST = ModelList(
+OPENAI_LIST = ProviderModelList("/models", decode_openai)
+ANTHROPIC_LIST = ProviderModelList(
     "/models",
     decode_anthropic,
     MESSAGES_KEY_HEADER,
     MappingProxyType({"anthropic-version": "2023-06-01"}),
     f"?{urlencode({'limit': PAGE_SIZE})}",
 )
-GEMINI_LIST = ModelList(
+GEMINI_LIST = ProviderModelList(
     "/models", decode_gemini, NATIVE_KEY_HEADER, first_query=f"?{urlencode({'pageSize': PAGE_SIZE})}"
 )

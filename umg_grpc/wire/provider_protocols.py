@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER, MESSAGES_KEY_HEADER, NATIVE_KEY_HEADER
-from umg_grpc.wire.provider_model_lists import ANTHROPIC_LIST, GEMINI_LIST, OPENAI_LIST, ModelList
+from umg_grpc.wire.provider_model_lists import ANTHROPIC_LIST, GEMINI_LIST, OPENAI_LIST, ProviderModelList
 
 MODEL_PATH = re.compile(r"/models(?:/[^/]+)?$")
 """End of a URL of a call that names its model in the path."""
@@ -24,7 +24,7 @@ class ProviderProtocol:
     """Header that carries a provider's key."""
     call_path: re.Pattern[str] | None = None
     """End of the URL of a call, which operators write by mistake into a `base_url`; None for an unknown one."""
-    model_list: ModelList | None = None
+    model_list: ProviderModelList | None = None
     """Model list of its providers; None for providers without a list."""
     has_input_limit: bool = False
     """Whether its providers limit the inputs of one request, so that a channel may set `max_inputs`."""
@@ -37,7 +37,7 @@ class TextProtocol(ProviderProtocol):
     """Properties of a text format of providers that a config needs."""
 
     codec: str
-    """Location of the `TextUpstream` as `module:name`, for `pkgutil.resolve_name`."""
+    """Location of the `TextProviderFormat` as `module:name`, for `pkgutil.resolve_name`."""
     has_cache_marks: bool = False
     """Whether requests of the format mark the parts that a provider should cache (`cache_control`)."""
     stores_prompts: bool = False

@@ -12,14 +12,14 @@ from umg_grpc.knowledge.call_shapes import CallShape, call_shape
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import TextUpstream, UpstreamRequest
+from umg_grpc.wire.text_format import TextProviderFormat, UpstreamRequest
 from umg_grpc.wire.unary_format import UnaryProviderFormat
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 
 
-def text_format_at(base_url: str, text_format: TextUpstream) -> TextUpstream:
+def text_format_at(base_url: str, text_format: TextProviderFormat) -> TextProviderFormat:
     """Return a text format with the calls that the provider at `base_url` accepts."""
     shape, encode = call_shape(text_format.name, base_url), text_format.encode_request
     if shape is None:

@@ -80,7 +80,7 @@ class BodyDecoder(Protocol[Decoded_co]):
         ...
 
 
-class RequestEncoder(Protocol):
+class ProviderRequestEncoder(Protocol):
     """Function that encodes a canonical text request as an HTTP request to a provider."""
 
     def __call__(
@@ -232,11 +232,11 @@ class TextFace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextUpstream:
+class TextProviderFormat:
     """Text format of providers, as the functions that encode requests to them and decode their responses."""
 
     name: str
-    encode_request: RequestEncoder
+    encode_request: ProviderRequestEncoder
     """(request, the provider's model id, whether to stream, values that the model rejects, facts about the caller's
     body) -> HTTP request.
     """
@@ -269,7 +269,7 @@ class TextUpstream:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextFormat(TextFace, TextUpstream):
+class TextFormat(TextFace, TextProviderFormat):
     """Text format of callers and of providers: a body passes unchanged from one to the other."""
 
     passthrough_decoder: Callable[[pb.GenerateRequest], StreamDecoder]

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.member_dialects import MemberDialect, TaskMember
+from umg_grpc.knowledge.member_dialects import MemberDialect, PurposeMember
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.text_format import UpstreamRequest
@@ -47,7 +47,7 @@ def _is_left_out(name: str, value: Raw, dialect: MemberDialect) -> bool:
     return refused is not None and (not refused or msgspec.json.decode(value) in refused)
 
 
-def _add_task(fitted: dict[str, Raw], request: pb.EmbedRequest, task: TaskMember, report: Report) -> None:
+def _add_task(fitted: dict[str, Raw], request: pb.EmbedRequest, task: PurposeMember, report: Report) -> None:
     """Add the purpose of the vectors, if all inputs have the same and the vendor has a value for it."""
     kinds = {item.task_type or request.task_type for item in request.inputs}
     value = task.values.get(kinds.pop()) if len(kinds) == 1 else None

@@ -89,7 +89,7 @@ class Statistics(Struct):
     token_count: Count = None
 
 
-class Vector(Struct):
+class VertexVector(Struct):
     """Vector of one text."""
 
     values: Raw
@@ -99,7 +99,7 @@ class Vector(Struct):
 class Prediction(Struct):
     """Element of the answer of `:predict`."""
 
-    embeddings: Vector
+    embeddings: VertexVector
 
 
 class Usage(Struct, rename="camel"):
@@ -108,16 +108,16 @@ class Usage(Struct, rename="camel"):
     prompt_token_count: Count = None
 
 
-class ProviderResponse(Struct, rename="camel"):
+class VertexResponse(Struct, rename="camel"):
     """Body of a response of either method."""
 
     predictions: list[Prediction] | None = None
-    embedding: Vector | None = None
+    embedding: VertexVector | None = None
     usage_metadata: Usage | None = None
     error: Raw = ABSENT
 
 
-_RESPONSE = msgspec.json.Decoder(ProviderResponse)
+_RESPONSE = msgspec.json.Decoder(VertexResponse)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from umg_grpc.knowledge.dialects import PROVIDER_QUIRKS, Row, known
+from umg_grpc.knowledge.dialects import PROVIDER_QUIRKS, DialectRow, known
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 
 UNKNOWN_ELSEWHERE = frozenset(
@@ -157,7 +157,7 @@ def test_a_model_of_a_provider_has_its_quirks(case: Case) -> None:
 
 
 @pytest.mark.parametrize("row", PROVIDER_QUIRKS, ids=lambda row: f"{row.models}@{row.hosts}/{','.join(row.protocols)}")
-def test_every_row_has_a_quirk_and_its_source(row: Row) -> None:
+def test_every_row_has_a_quirk_and_its_source(row: DialectRow) -> None:
     assert row.quirks != NO_QUIRKS
     assert len(row.source) > 20
 

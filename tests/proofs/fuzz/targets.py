@@ -24,7 +24,7 @@ from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.moderations import MODERATIONS
 from umg_grpc.wire.rerank import RERANK_FORMATS
-from umg_grpc.wire.text_format import StreamDecoder, StreamEncoder, TextFace, TextFormat, TextUpstream
+from umg_grpc.wire.text_format import StreamDecoder, StreamEncoder, TextFace, TextFormat, TextProviderFormat
 from umg_grpc.wire.unary_format import ClientShape, Request, Response, UnaryFormat
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -98,7 +98,7 @@ def check_request(codec: TextFace, body: bytes) -> None:
         msgspec.json.decode(sent.body)
 
 
-def check_answer(codec: TextUpstream, body: bytes) -> None:
+def check_answer(codec: TextProviderFormat, body: bytes) -> None:
     """Check that an answer is refused by UmgError, or can be encoded for callers of each format, unstreamed and
     streamed.
     """
@@ -119,7 +119,7 @@ def check_answer(codec: TextUpstream, body: bytes) -> None:
         check_written_for_callers(face, answer)
 
 
-def check_stream(codec: TextUpstream, body: bytes) -> None:
+def check_stream(codec: TextProviderFormat, body: bytes) -> None:
     """Check that a stream ends, with an error or not, however it is cut, and that each format can encode its events."""
     step = 1 + len(body) % 97
     if isinstance(codec, TextFormat):
@@ -133,7 +133,7 @@ def check_stream(codec: TextUpstream, body: bytes) -> None:
             _written(target.stream_encoder(REQUEST), messages, whole=False)
 
 
-def check_frames(codec: TextUpstream, body: bytes) -> None:
+def check_frames(codec: TextProviderFormat, body: bytes) -> None:
     """Check the stream of AWS frames whose events a JSON body lists; bytes that list none are the stream itself."""
     try:
         frames = frames_of(body)

@@ -12,7 +12,7 @@ from tests.proofs.linear.work import MODEL, accepting, nothing
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_UPSTREAMS
-from umg_grpc.wire.text_format import TextFormat, TextUpstream
+from umg_grpc.wire.text_format import TextFormat, TextProviderFormat
 
 Operation = Callable[[TextFormat, RequestGrowth, int], Work]
 
@@ -27,14 +27,14 @@ def _body(codec: TextFormat, growth: RequestGrowth, size: int) -> bytes:
     return codec.encode_request(_request(growth, size), MODEL, False).body
 
 
-def _encoding(codec: TextUpstream, request: pb.GenerateRequest) -> Work:
+def _encoding(codec: TextProviderFormat, request: pb.GenerateRequest) -> Work:
     def call() -> None:
         codec.encode_request(request, MODEL, False).report.header()
 
     return accepting(call)
 
 
-def encoding(codec: TextUpstream, growth: RequestGrowth, size: int) -> Work:
+def encoding(codec: TextProviderFormat, growth: RequestGrowth, size: int) -> Work:
     return _encoding(codec, _request(growth, size))
 
 
@@ -66,7 +66,7 @@ def passing(codec: TextFormat, growth: RequestGrowth, size: int) -> Work:
 
 @dataclass(frozen=True)
 class Case:
-    codec: TextUpstream
+    codec: TextProviderFormat
     growth: RequestGrowth
 
     @property

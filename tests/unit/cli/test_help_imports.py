@@ -12,7 +12,7 @@ import pytest
 from typer.main import get_command
 
 from tests.support.gateways import SANDBOX
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.cli.commands import app
 from umg_grpc.store import open_store
 
@@ -208,5 +208,5 @@ def _paths(command: object, path: tuple[str, ...] = ()) -> Iterator[str]:
 
 async def create_database(data: Path) -> None:
     store = await open_store("sqlite", data)
-    await Keys(store).create("app")
+    await ApiKeys(store).create("app")
     await store.aclose()

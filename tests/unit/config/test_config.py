@@ -18,7 +18,7 @@ from umg_grpc.config import (
     CommandAuth,
     Config,
     ConfigError,
-    Cors,
+    CorsSection,
     HeaderAuth,
     Limits,
     Log,
@@ -117,7 +117,7 @@ def test_the_whole_contract_is_read(whole: Config) -> None:
     assert whole.public_url == "https://gateway.example"
     assert whole.secret == "0123456789abcdef"
     assert whole.database == "postgresql://umg:pass-word@db.example/umg"
-    assert whole.cors == Cors(origins=("https://app.example", "*"))
+    assert whole.cors == CorsSection(origins=("https://app.example", "*"))
     assert not whole.pages
     assert (whole.body_limit, whole.drain) == (8 * 1024 * 1024, 5.5)
     assert whole.limits == Limits(embedding_inputs=96, rerank_documents=1000)

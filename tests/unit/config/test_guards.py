@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.config import ConfigError, parse
-from umg_grpc.config.values import Guard
+from umg_grpc.config.values import GuardRow
 from umg_grpc.knowledge.guarded_patterns import PATTERNS
 
 CHANNEL = "channels: [{name: a, protocols: [sandbox], models: [m]}]\nguards:\n"
 
 
-def guards(row: str) -> tuple[Guard, ...]:
+def guards(row: str) -> tuple[GuardRow, ...]:
     return parse(f"{CHANNEL}- {row}\n", "umg.yaml", {"TOKEN": "t"}).guards
 
 

@@ -18,7 +18,7 @@ from tests.support.gateways import KEY, Running, running
 from tests.support.guards import GuardServers, guard_servers
 from tests.support.serving import serving
 from tests.support.video_calls import eventually
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.config import parse
 from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.v1 import pb, rpc
@@ -308,7 +308,7 @@ async def test_decisions_and_annotations_are_in_the_record_and_the_log(
 async def test_guards_are_for_the_keys_of_their_patterns(tmp_path: Path) -> None:
     guards = "  - {name: s, kind: patterns, sets: [secrets], keys: ['team-*'], on: [request]}\n"
     async with gateway(tmp_path, responding("ok"), guards) as here:
-        _, secret = await Keys(here.running.service.store).create("team-a")
+        _, secret = await ApiKeys(here.running.service.store).create("team-a")
         for key, sent in ((KEY, SECRET), (secret, MASKED)):
             await here.post(
                 "/v1/chat/completions",

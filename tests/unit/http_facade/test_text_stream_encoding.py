@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from http_facade.exchange.text_stream_encoding import EncodedStream
 from umg_grpc.base.errors import UmgError, shutting_down
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, Budget
+from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, StreamMemory
 
 
 class SlowEncoder:
@@ -40,7 +40,7 @@ class SlowEncoder:
 
 async def test_a_drain_waits_for_the_thread_that_uses_the_encoder_and_nothing_is_made_after_it() -> None:
     encoder = SlowEncoder()
-    encoded = EncodedStream(encoder, Budget())
+    encoded = EncodedStream(encoder, StreamMemory())
 
     sent = list[bytes]()
 

@@ -4,7 +4,7 @@ import pytest
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.known_models import HandRow
-from umg_grpc.knowledge.model_ids import IdPattern, Version, all_series, series_of, spellings
+from umg_grpc.knowledge.model_ids import IdPattern, ModelVersion, all_series, series_of, spellings
 
 SPELLINGS = [
     ("gpt-5.5", ("gpt-5.5",)),
@@ -41,30 +41,30 @@ def test_an_id_is_looked_up_in_the_spelling_of_its_maker(model: str, expected: t
 
 
 SERIES = [
-    ("gpt-6.3-x", "gpt", Version(6, 3)),
-    ("gpt-4o-mini", "gpt", Version(4)),
-    ("gpt-5.5-pro", "gpt-pro", Version(5, 5)),
-    ("gpt-5.3-codex-spark", "gpt-codex", Version(5, 3)),
-    ("gpt-daybreak-blue", "gpt-unversioned", Version(0)),
-    ("o3-mini", "openai-o", Version(3)),
-    ("claude-opus-5-7", "claude-opus", Version(5, 7)),
-    ("claude-opus-4-7-thinking", "claude-opus", Version(4, 7)),
-    ("claude-fable-6", "claude-fable", Version(6)),
-    ("claude-saga-1", "claude-other", Version(1)),
-    ("gemini-3.9-flash", "gemini-flash", Version(3, 9)),
-    ("gemini-3.9-flash-lite", "gemini-flash-lite", Version(3, 9)),
-    ("gemini-4-argon", "gemini", Version(4)),
-    ("grok-4.8", "grok", Version(4, 8)),
-    ("kimi-k3.1-pro", "kimi", Version(3, 1)),
-    ("glm-5.4-flash", "glm", Version(5, 4)),
-    ("minimax-m3", "minimax-m", Version(3)),
-    ("qwen3.9-max", "qwen", Version(3, 9)),
-    ("doubao-seed-2-2-pro", "doubao-seed", Version(2, 2)),
+    ("gpt-6.3-x", "gpt", ModelVersion(6, 3)),
+    ("gpt-4o-mini", "gpt", ModelVersion(4)),
+    ("gpt-5.5-pro", "gpt-pro", ModelVersion(5, 5)),
+    ("gpt-5.3-codex-spark", "gpt-codex", ModelVersion(5, 3)),
+    ("gpt-daybreak-blue", "gpt-unversioned", ModelVersion(0)),
+    ("o3-mini", "openai-o", ModelVersion(3)),
+    ("claude-opus-5-7", "claude-opus", ModelVersion(5, 7)),
+    ("claude-opus-4-7-thinking", "claude-opus", ModelVersion(4, 7)),
+    ("claude-fable-6", "claude-fable", ModelVersion(6)),
+    ("claude-saga-1", "claude-other", ModelVersion(1)),
+    ("gemini-3.9-flash", "gemini-flash", ModelVersion(3, 9)),
+    ("gemini-3.9-flash-lite", "gemini-flash-lite", ModelVersion(3, 9)),
+    ("gemini-4-argon", "gemini", ModelVersion(4)),
+    ("grok-4.8", "grok", ModelVersion(4, 8)),
+    ("kimi-k3.1-pro", "kimi", ModelVersion(3, 1)),
+    ("glm-5.4-flash", "glm", ModelVersion(5, 4)),
+    ("minimax-m3", "minimax-m", ModelVersion(3)),
+    ("qwen3.9-max", "qwen", ModelVersion(3, 9)),
+    ("doubao-seed-2-2-pro", "doubao-seed", ModelVersion(2, 2)),
 ]
 
 
 @pytest.mark.parametrize(("model", "series", "version"), SERIES, ids=[model for model, _, _ in SERIES])
-def test_an_id_has_its_series_and_version(model: str, series: str, version: Version) -> None:
+def test_an_id_has_its_series_and_version(model: str, series: str, version: ModelVersion) -> None:
     found = series_of(model)
     assert found is not None
     assert (found.name, found.version(model)) == (series, version)

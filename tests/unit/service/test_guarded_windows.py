@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from umg_grpc.access.caller import Caller
-from umg_grpc.config.values import Guard as GuardRow
+from umg_grpc.config.values import GuardRow
 from umg_grpc.knowledge.guarded_patterns import PATTERNS
 from umg_grpc.service.guardrails.guard_driver import GuardRun
 from umg_grpc.service.guardrails.guard_interface import Guard

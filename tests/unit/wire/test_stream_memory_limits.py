@@ -2,13 +2,13 @@
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
-from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, Budget, Reservation
+from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, MemoryReservation, StreamMemory
 from umg_grpc.wire.core.text_buffers import JOINED_PIECES, Pieces
 
 
 def test_the_aggregate_of_one_answer_and_of_all_answers_is_bounded() -> None:
-    budget = Budget(per_response=FREE_BYTES + 10, total=15)
-    one, other = Reservation(budget), Reservation(budget)
+    budget = StreamMemory(per_response=FREE_BYTES + 10, total=15)
+    one, other = MemoryReservation(budget), MemoryReservation(budget)
     assert one.hold(FREE_BYTES)
     assert budget.reserved == 0
     assert one.hold(FREE_BYTES + 10)

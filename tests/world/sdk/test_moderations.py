@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tests.support.gateways import Running, running
 from tests.support.serving import serving
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.v1 import pb, rpc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -155,7 +155,7 @@ async def test_the_grpc_face_judges_too(gateway: Running) -> None:
 
 
 async def test_free_models_serve_keys_with_a_budget_and_tokens_are_charged(gateway: Running) -> None:
-    key, secret = await Keys(gateway.service.store).create("budget", budget_micro_credits=1_000_000)
+    key, secret = await ApiKeys(gateway.service.store).create("budget", budget_micro_credits=1_000_000)
     async with client_of(gateway, secret) as client:
         await client.moderations.create(input="a")
         response = await client.moderations.create(input=["a"], model="mistral-moderation-2603")

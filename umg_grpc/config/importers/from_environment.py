@@ -26,7 +26,7 @@ OLLAMA_PORT = 11434
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundProvider:
     """Provider whose API key or address is in an environment variable, and the name of the variable."""
 
     name: str
@@ -36,22 +36,22 @@ class Found:
     """Address that is made from the environment; None for that of the preset."""
 
 
-def found_providers(environment: Mapping[str, str], clouds: Collection[str] = ()) -> list[Found]:
+def found_providers(environment: Mapping[str, str], clouds: Collection[str] = ()) -> list[FoundProvider]:
     """Return the providers that the environment variables suffice for, in the order of the presets. `clouds`: kinds of
     `auth` whose libraries are installed, so that they can find credentials.
     """
-    found = list[Found]()
+    found = list[FoundProvider]()
     for name, preset in PROVIDERS.items():
         variable = _variable(name, preset, environment, clouds)
         if variable is None:
             continue
         base_url = _base_url(name, environment)
         if preset.is_complete or base_url is not None:
-            found.append(Found(name, variable, base_url))
+            found.append(FoundProvider(name, variable, base_url))
     return found
 
 
-def unused_providers(config: Config, environment: Mapping[str, str]) -> list[Found]:
+def unused_providers(config: Config, environment: Mapping[str, str]) -> list[FoundProvider]:
     """Return the providers in the environment, if no channel of the config calls a provider on the network; otherwise
     none.
 
@@ -137,7 +137,7 @@ ADDRESS_VARIABLES: Mapping[str, str] = MappingProxyType({"ollama": "OLLAMA_HOST"
 """Provider without a key -> variable whose presence shows that it is used."""
 
 
-def _channel(found: Found) -> str:
+def _channel(found: FoundProvider) -> str:
     preset = PROVIDERS[found.name]
     models = ", ".join(model.id for model in preset.models)
     lines = [f"  # {preset.title}: {models}", f"  - provider: {found.name}  # {found.variable}"]

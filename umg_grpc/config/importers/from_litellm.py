@@ -11,7 +11,7 @@ from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, n
 from umg_grpc.config.importers.litellm.channel_names import name_channels
 from umg_grpc.config.importers.litellm.deployments import Models
 from umg_grpc.config.importers.litellm.gateway_settings import SECTIONS, add_settings, call_timeout
-from umg_grpc.config.importers.litellm.unconverted import Unconverted
+from umg_grpc.config.importers.litellm.unconverted import UnconvertedSettings
 from umg_grpc.config.importers.source_config import SourceMapping, check_values
 from umg_grpc.config.yaml_document import LOADER
 
@@ -26,7 +26,7 @@ def from_litellm(text: str) -> ImportedConfig:
     config = SourceMapping(_decoded(text))
     if not isinstance(config.peek("model_list"), list):
         raise ValueError("expected a config of LiteLLM, with a list under `model_list`")
-    made, unconverted = ImportedConfig("LiteLLM"), Unconverted()
+    made, unconverted = ImportedConfig("LiteLLM"), UnconvertedSettings()
     sections = {name: config.child(name) for name in SECTIONS}
     timeout, place, key = call_timeout(sections["litellm_settings"], sections["router_settings"])
     named = config.children("credential_list")

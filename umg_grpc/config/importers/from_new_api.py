@@ -3,14 +3,14 @@
 from umg_grpc.config.importers.checked_config import checked
 from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.new_api.channel_rows import add_channel, weighted_priorities
-from umg_grpc.config.importers.new_api.source_rows import Unconverted, source_rows
+from umg_grpc.config.importers.new_api.source_rows import UnconvertedProperties, source_rows
 
 
 def from_new_api(text: str) -> ImportedConfig:
     """Convert the JSON list of channels, or the API response that contains it. Raise ValueError for any other text, and
     for channels of which no enabled one can be converted.
     """
-    made, unconverted = ImportedConfig("new-api"), Unconverted()
+    made, unconverted = ImportedConfig("new-api"), UnconvertedProperties()
     rows = source_rows(text, unconverted)
     weighted = weighted_priorities(rows)
     for row in rows:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from umg_grpc.config.values import Guard as GuardRow
+from umg_grpc.config.values import GuardRow
 from umg_grpc.v1 import pb
 
 ALLOWED = pb.CheckResponse(allow=pb.GuardAllow())

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from umg_grpc.config.values import Guard as GuardRow
+from umg_grpc.config.values import GuardRow
 from umg_grpc.service.guardrails.guard_interface import ALLOWED, Guard
 from umg_grpc.service.guardrails.pattern_matching import Match, PatternSearch
 from umg_grpc.v1 import pb

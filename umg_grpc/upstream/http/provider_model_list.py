@@ -13,7 +13,7 @@ from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
-from umg_grpc.wire.provider_model_lists import ModelList
+from umg_grpc.wire.provider_model_lists import ProviderModelList
 from umg_grpc.wire.text_format import UpstreamRequest
 
 MAX_PAGES = 50
@@ -23,7 +23,7 @@ MAX_BYTES = 32 * 2**20
 OK = 200
 
 
-async def fetch_models(channel: HttpChannel, listing: ModelList, seconds: float) -> list[pb.Model]:
+async def fetch_models(channel: HttpChannel, listing: ProviderModelList, seconds: float) -> list[pb.Model]:
     """Return the models in the provider's list, at most MAX_MODELS. `listing`: how to request and decode the list;
     `seconds`: time for all pages. Raise UmgError with facts for operators.
 

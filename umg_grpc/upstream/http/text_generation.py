@@ -28,7 +28,7 @@ from umg_grpc.wire.errors.refusal_reading import PATH_STATUSES, REFUSAL_STATUSES
 from umg_grpc.wire.errors.secret_masking import body_without_secrets
 from umg_grpc.wire.protocol_choice import refusal_of
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import BIG_BYTES, StreamDecoder, TextFormat, TextUpstream, UpstreamRequest
+from umg_grpc.wire.text_format import BIG_BYTES, StreamDecoder, TextFormat, TextProviderFormat, UpstreamRequest
 
 SMALL_BYTES = 1 << 10
 """Size in bytes up to which a read of a stream is translated at once, without the limit of bytes per iteration of the
@@ -47,7 +47,7 @@ class HttpText:
     def __init__(
         self,
         channel: HttpChannel,
-        formats: Sequence[TextUpstream],
+        formats: Sequence[TextProviderFormat],
         *,
         elsewhere: Mapping[str, HttpChannel] = NOWHERE,
         check: Callable[[pb.GenerateRequest], None] | None = None,
@@ -103,17 +103,17 @@ class HttpText:
 
     def _encoded(
         self, request: pb.GenerateRequest, model: str, notes: RequestNotes, stream: bool, quirks: ChannelQuirks
-    ) -> tuple[TextUpstream, UpstreamRequest]:
+    ) -> tuple[TextProviderFormat, UpstreamRequest]:
         """Return the format in which the request is sent, and the request encoded in it. Raise UmgError if none of the
         channel's formats can express the request.
         """
         source_format = request.source.format
         first, *others = self._orders.get(source_format, self._preferred)
 
-        def refused(each: TextUpstream) -> str:
+        def refused(each: TextProviderFormat) -> str:
             return refusal_of(request, quirks.by_protocol.get(each.name, NO_QUIRKS), each.name)
 
-        def encode(each: TextUpstream) -> UpstreamRequest:
+        def encode(each: TextProviderFormat) -> UpstreamRequest:
             return each.encode_request(request, model, stream, quirks.of(each.name, source_format), notes)
 
         reason = refused(first) if others else ""
@@ -151,7 +151,7 @@ def _cost(encoded: UpstreamRequest) -> tuple[int, int]:
 class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
     """Text generation call that is encoded for one channel and ready to be sent."""
 
-    format: TextUpstream
+    format: TextProviderFormat
 
     @property
     def body(self) -> bytes:

@@ -63,7 +63,7 @@ class _Decoder:
                         yield piece
                 if self._inflater.eof:
                     self._is_open, data = False, self._inflater.unused_data
-        except zlib.error:
+        except zlib.error as error:
             raise broken(f"the body cannot be inflated: {error}") from None
 
     def close(self) -> None:

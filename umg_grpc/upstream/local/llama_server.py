@@ -1,8 +1,8 @@
 """Child process that runs llama.cpp's HTTP server for one model, on a free port of the loopback interface.
 
-Run as `python -m umg_grpc.upstream.local.llama_server`. Reads its `ProcessSettings` as one line of JSON from stdin (so that
-`ps` does not show the key), writes a `ReadyLine` line to stdout when the server is ready, and exits when stdin ends: the
-kernel closes that pipe when the gateway ends in any way. Standard error is llama.cpp's log.
+Run as `python -m umg_grpc.upstream.local.llama_server`. Reads its `ProcessSettings` as one line of JSON from stdin (so
+that `ps` does not show the key), writes a `ReadyLine` to stdout when the server is ready, and exits when stdin ends:
+the kernel closes that pipe when the gateway ends in any way. Standard error is llama.cpp's log.
 """
 
 import ctypes

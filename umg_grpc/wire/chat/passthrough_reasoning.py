@@ -55,13 +55,13 @@ def _completed(raw: Raw, message: pb.Message, quirks: Quirks) -> Raw:
     return Raw(msgspec.json.encode({**members, **missing})) if missing else raw
 
 
-class _Call(msgspec.Struct):
+class _PassedCall(msgspec.Struct):
     id: str = ""
 
 
 def _completed_call(raw: Raw, parts: Mapping[str, pb.Part]) -> JsonObject:
     """Return a tool call of the body with the state of its part. `parts`: by the id of the call."""
-    part, added = parts.get(parse(_Call, raw).id, pb.Part()), JsonObject()
+    part, added = parts.get(parse(_PassedCall, raw).id, pb.Part()), JsonObject()
     put(from_canonical(part.state), added, "call")
     if is_signed(part):
         added["extra_content"] = encode_signature(part.state)

@@ -55,7 +55,7 @@ class ChunkChoice(Struct):
     usage: msgspec.Raw = ABSENT
 
 
-class _Call:
+class _OpenCall:
     """State of a tool call that is being received: its id, its name as far as it is known, its part once the name is
     complete, and input that is not emitted yet.
     """
@@ -84,9 +84,9 @@ class StreamCandidate(PartEmitter):
         self._text: int | None = None  # last text part
         self._text_offset = 0  # offset of that part in the content, in characters
         self._length = 0
-        self._calls: dict[int, _Call] = {}  # by the provider's index
-        self._last_call: _Call | None = None
-        self._all_calls: list[_Call] = []
+        self._calls: dict[int, _OpenCall] = {}  # by the provider's index
+        self._last_call: _OpenCall | None = None
+        self._all_calls: list[_OpenCall] = []
         self._audio: int | None = None  # part of the audio
         self._audio_id = ""
         self._cached_names: ToolNames | None = None  # created with the first call
@@ -248,7 +248,7 @@ class StreamCandidate(PartEmitter):
         call_id = provider_id(piece)
         known = self._last_call if piece.index is None else self._calls.get(piece.index)
         if known is None or (call_id and known.call_id and call_id != known.call_id):
-            known = _Call(call_id)
+            known = _OpenCall(call_id)
             self._all_calls.append(known)
         if self._last_call is not None and self._last_call is not known:
             yield from self._start_named(self._last_call)
@@ -280,12 +280,12 @@ class StreamCandidate(PartEmitter):
         """Yield the events of one piece of the older `function_call`: the only call of the message, without an id."""
         yield from self._append_call(ProviderCall(index=0, function=piece))
 
-    def _start_named(self, call: _Call) -> Iterator[pb.GenerateEvent]:
+    def _start_named(self, call: _OpenCall) -> Iterator[pb.GenerateEvent]:
         """Yield the event that starts the part of a call whose name is followed by no input, if it is not started."""
         if call.part is None and call.name:
             yield from self._start_call(call, custom=False)
 
-    def _start_call(self, call: _Call, *, custom: bool) -> Iterator[pb.GenerateEvent]:
+    def _start_call(self, call: _OpenCall, *, custom: bool) -> Iterator[pb.GenerateEvent]:
         """Yield the event that starts the part of a tool call, and the input received before its name. `custom`:
         whether the call is of a custom tool, which takes free text.
         """
@@ -311,7 +311,7 @@ class StreamCandidate(PartEmitter):
             self._cached_names = tool_names(self._request)
         return self._cached_names
 
-    def _append_arguments(self, call: _Call, text: str) -> Iterator[pb.GenerateEvent]:
+    def _append_arguments(self, call: _OpenCall, text: str) -> Iterator[pb.GenerateEvent]:
         if call.part is None or call.wrapped:
             self._inputs.append(call.waiting, text)
         elif text:

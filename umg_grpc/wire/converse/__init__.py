@@ -8,9 +8,9 @@ from umg_grpc.wire.converse.errors import decode_error
 from umg_grpc.wire.converse.request import encode_request
 from umg_grpc.wire.converse.response import decode_response
 from umg_grpc.wire.converse.stream_decoder import TranslatingDecoder
-from umg_grpc.wire.text_format import TextUpstream
+from umg_grpc.wire.text_format import TextProviderFormat
 
-CONVERSE = TextUpstream(
+CONVERSE = TextProviderFormat(
     name="converse",
     encode_request=encode_request,
     decode_response=decode_response,

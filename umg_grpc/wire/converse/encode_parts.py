@@ -12,7 +12,7 @@ from umg_grpc.wire.converse.provider_tool_names import ILLEGAL_IN_IDS, MAX_ID_CH
 from umg_grpc.wire.core.added_turns import NO_RESULT
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.part_encoder import PartEncoder
-from umg_grpc.wire.core.provider_call_ids import CallIds
+from umg_grpc.wire.core.provider_call_ids import ProviderCallIds
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits, untranslatable
 
@@ -32,7 +32,7 @@ class ConversePartEncoder(PartEncoder[Block]):
 
     def __init__(self, names: ToolNames, model: BedrockModel, report: Report, *, media_in_results: bool) -> None:
         """Create the encoder. `media_in_results`: whether the model accepts media in the results of tools."""
-        super().__init__(names, CallIds(ILLEGAL_IN_IDS, MAX_ID_CHARACTERS), report)
+        super().__init__(names, ProviderCallIds(ILLEGAL_IN_IDS, MAX_ID_CHARACTERS), report)
         self._model = model
         self._media_in_results = media_in_results
         self._files = MediaEncoder(report)

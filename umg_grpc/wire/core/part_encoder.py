@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Generic, TypeVar, assert_never
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.provider_call_ids import CallIds
+from umg_grpc.wire.core.provider_call_ids import ProviderCallIds
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS, call_arguments
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report, unknown_part, untranslatable
@@ -22,7 +22,7 @@ class PartEncoder(ABC, Generic[BlockT]):
     state_formats: ClassVar[frozenset[str]]
     """Formats of the reasoning states that providers take back."""
 
-    def __init__(self, names: ToolNames, ids: CallIds, report: Report) -> None:
+    def __init__(self, names: ToolNames, ids: ProviderCallIds, report: Report) -> None:
         self._names = names
         self._ids = ids
         self._report = report

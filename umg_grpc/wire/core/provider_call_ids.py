@@ -10,7 +10,7 @@ from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 DIGEST_CHARACTERS = 16
 
 
-class CallIds:
+class ProviderCallIds:
     """Mapping from the ids of the tool calls of one conversation to ids that the provider accepts; a call and its
     result get the same id, different calls different ids, also where the caller has one id for several calls.
     """

@@ -121,7 +121,7 @@ class _Text:
         self.tokens = _Tokens()
 
 
-class _Candidate:
+class _OpenCandidate:
     """State of one candidate of a stream, with the parts that are open."""
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class StopCutter:
         self._sequences = sequences
         self._longest = max(map(len, sequences))
         self._expected = max(1, candidate_count)
-        self._candidates: dict[int, _Candidate] = {}
+        self._candidates: dict[int, _OpenCandidate] = {}
         self._usage: pb.Usage | None = None
         self._is_complete = False  # whether the provider's response ended within the last read
         self.stopped = False
@@ -165,7 +165,7 @@ class StopCutter:
                 self._usage = event.usage
             yield event
             return
-        candidate = self._candidates.setdefault(event.candidate_index, _Candidate())
+        candidate = self._candidates.setdefault(event.candidate_index, _OpenCandidate())
         if candidate.ended:
             return
         if candidate.stop is not None:
@@ -191,7 +191,7 @@ class StopCutter:
             candidate.ended = True
         yield event
 
-    def _text_delta(self, candidate: _Candidate, event: pb.GenerateEvent) -> Iterator[pb.GenerateEvent]:
+    def _text_delta(self, candidate: _OpenCandidate, event: pb.GenerateEvent) -> Iterator[pb.GenerateEvent]:
         text = candidate.texts.setdefault(event.part_index, _Text())
         received = text.held + event.text_delta
         found = _find(received, self._sequences)
@@ -213,7 +213,7 @@ class StopCutter:
                 return len(end)
         return 0
 
-    def _end(self, candidate: _Candidate, index: int, sequence: str) -> Iterator[pb.GenerateEvent]:
+    def _end(self, candidate: _OpenCandidate, index: int, sequence: str) -> Iterator[pb.GenerateEvent]:
         """Yield the end of a candidate at a stop sequence. A usage before it is marked as estimated: the provider goes
         on until the connection is closed.
         """
@@ -237,7 +237,7 @@ def _logprobs(candidate: int, part: int, text: _Text) -> Iterator[pb.GenerateEve
         yield pb.GenerateEvent(candidate_index=candidate, part_index=part, logprobs=delta)
 
 
-def _rest(candidate: _Candidate, index: int, part: int) -> Iterator[pb.GenerateEvent]:
+def _rest(candidate: _OpenCandidate, index: int, part: int) -> Iterator[pb.GenerateEvent]:
     """Yield the text and the log probabilities of a part that are held back, at its end."""
     if (text := candidate.texts.pop(part, None)) is None:
         return

@@ -9,7 +9,7 @@ from typing import assert_never
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.text_buffers import Pieces
-from umg_grpc.wire.text_format import TextUpstream
+from umg_grpc.wire.text_format import TextProviderFormat
 
 ENVELOPE_EVENTS = frozenset({"started", "usage", "finished"})
 """Events that are aggregated even after the size limit is reached."""
@@ -63,7 +63,7 @@ class StreamAggregator(ResponseAggregator):
     def __init__(self, max_bytes: int | None = None) -> None:
         self._max_bytes = max_bytes
         self._response = pb.GenerateResponse()
-        self._candidates: dict[int, _Candidate] = {}
+        self._candidates: dict[int, _CollectedCandidate] = {}
 
     def limit(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -125,10 +125,10 @@ class StreamAggregator(ResponseAggregator):
             case unhandled:
                 assert_never(unhandled)
 
-    def _candidate(self, index: int) -> "_Candidate":
+    def _candidate(self, index: int) -> "_CollectedCandidate":
         candidate = self._candidates.get(index)
         if candidate is None:
-            candidate = self._candidates[index] = _Candidate()
+            candidate = self._candidates[index] = _CollectedCandidate()
         return candidate
 
 
@@ -140,7 +140,9 @@ class FrameAggregator(ResponseAggregator):
     _frames_size = _events_size = 0
     _usage = b""  # the last usage event; some providers send one with each read
 
-    def __init__(self, text_format: TextUpstream, request: pb.GenerateRequest, max_bytes: int | None = None) -> None:
+    def __init__(
+        self, text_format: TextProviderFormat, request: pb.GenerateRequest, max_bytes: int | None = None
+    ) -> None:
         self._format = text_format
         self._request = request
         self._max_bytes = max_bytes
@@ -197,7 +199,7 @@ class FrameAggregator(ResponseAggregator):
 
 
 def frames_to_events(
-    text_format: TextUpstream, request: pb.GenerateRequest, frames: bytes
+    text_format: TextProviderFormat, request: pb.GenerateRequest, frames: bytes
 ) -> Iterator[pb.StreamGenerateResponse]:
     """Yield messages with the canonical events that a provider's frames contain, up to the first frame that cannot be
     decoded or to the end of the stream. `text_format`: format of the frames.
@@ -210,7 +212,7 @@ def frames_to_events(
             yield message
 
 
-def gather_events(text_format: TextUpstream, request: pb.GenerateRequest, body: bytes) -> pb.GenerateResponse:
+def gather_events(text_format: TextProviderFormat, request: pb.GenerateRequest, body: bytes) -> pb.GenerateResponse:
     """Return the complete response in the events of a stream, `body`, of a provider that was requested to send none.
     `text_format`: format of the events. Raise UmgError for a stream that is incomplete or has an error.
     """
@@ -223,7 +225,7 @@ def gather_events(text_format: TextUpstream, request: pb.GenerateRequest, body: 
 
 
 def read_whole_response(
-    text_format: TextUpstream, request: pb.GenerateRequest, response: pb.GenerateResponse
+    text_format: TextProviderFormat, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> pb.GenerateResponse:
     """Return a complete response: a passed-through response, which has only the fields that the service needs, is
     decoded from the provider's body; any other is returned unchanged. `text_format`: format of the body.
@@ -260,7 +262,7 @@ def _apply_start(response: pb.GenerateResponse, started: pb.GenerationStarted) -
         response.stored = started.stored
 
 
-class _Candidate:
+class _CollectedCandidate:
     """Candidate (one of several alternative responses) of a response that is being collected."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ MAX_TOTAL_BYTES = 128 << 20
 """Maximum of bytes of all responses together, beyond the `FREE_BYTES` of each."""
 
 
-class Budget:
+class StreamMemory:
     """Limit of the memory, in bytes, that the responses in flight keep until their end: for each response
     (`per_response`), and for all responses of the process together (`total`).
     """
@@ -35,12 +35,12 @@ class Budget:
         self._reserved -= size
 
 
-class Reservation:
+class MemoryReservation:
     """Memory, in bytes, that one response has reserved in a budget; it has to be released at the end of the
     response.
     """
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: StreamMemory) -> None:
         self._budget = budget
         self._held = 0
 

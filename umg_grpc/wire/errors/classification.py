@@ -117,7 +117,7 @@ Pattern = str | re.Pattern[str]
 
 
 @dataclass(frozen=True)
-class Row:
+class ClassificationRow:
     """Row of the table for the classification of errors: conditions for the status and the words of a provider's
     error, and the reason and consequence (`failure`) of an error that satisfies all of them. A pattern that is a text
     ignores case.
@@ -151,10 +151,10 @@ class Row:
         return self.own_words is None or has(self.own_words, f"{error.codes} {error.own_words}")
 
 
-Table = tuple[Row, ...]
+Table = tuple[ClassificationRow, ...]
 
 
-def row_of(table: Iterable[Row], status: int, error: ProviderError, waits: bool) -> Row:
+def row_of(table: Iterable[ClassificationRow], status: int, error: ProviderError, waits: bool) -> ClassificationRow:
     """Return the first row of `table` that an error with an HTTP status satisfies; the last row of a table must match
     every error. `waits`: whether the provider states the time to wait before another attempt.
     """
@@ -210,8 +210,8 @@ def table_for(protocol: str = "") -> Table:
     return tuple(_row(row) for row in error_rows() if not row.protocols or protocol in row.protocols)
 
 
-def _row(row: ErrorRow) -> Row:
-    return Row(
+def _row(row: ErrorRow) -> ClassificationRow:
+    return ClassificationRow(
         frozenset(row.statuses),
         pb.ErrorReason.Value(f"ERROR_REASON_{row.reason}"),
         row.failure,

@@ -52,7 +52,7 @@ class Evidence(NamedTuple):
     """Whether the response has an error body that is not JSON, for example HTML."""
 
 
-class Row(NamedTuple):
+class FailureKindRow(NamedTuple):
     """Row of the table of failure kinds. A failure that satisfies all conditions that are set has the kind; an empty
     condition is not checked.
     """
@@ -77,31 +77,31 @@ class Row(NamedTuple):
 
 KINDS = (
     # no connection
-    Row(FailureKind.PROXY, {UNREACHABLE}, fault=PROXY),
-    Row(FailureKind.DNS, {UNREACHABLE}, fault=DNS),
-    Row(FailureKind.CERTIFICATE, {UNREACHABLE}, fault=TLS),
-    Row(FailureKind.UNREACHABLE, {UNREACHABLE, UNAVAILABLE}),
-    Row(FailureKind.SLOW, {TIMEOUT}),
+    FailureKindRow(FailureKind.PROXY, {UNREACHABLE}, fault=PROXY),
+    FailureKindRow(FailureKind.DNS, {UNREACHABLE}, fault=DNS),
+    FailureKindRow(FailureKind.CERTIFICATE, {UNREACHABLE}, fault=TLS),
+    FailureKindRow(FailureKind.UNREACHABLE, {UNREACHABLE, UNAVAILABLE}),
+    FailureKindRow(FailureKind.SLOW, {TIMEOUT}),
     # an error of the account, of the address or of the model
-    Row(FailureKind.PROXY, {FAILED}, {407}),
-    Row(FailureKind.UNPAID, {UNPAID, QUOTA}),
-    Row(FailureKind.UNPAID, {FAILED, LIMITED}, {402}),
-    Row(FailureKind.UNPAID, {FAILED, LIMITED}, {*ACCOUNT_STATUSES, 429}, words=NO_CREDIT),
-    Row(FailureKind.RATE_LIMIT, {LIMITED}),
-    Row(FailureKind.WRONG_MODEL, {FAILED}, {400, 404}, words=NO_MODEL),
-    Row(FailureKind.WRONG_ADDRESS, {FAILED}, {404}, words=NO_URL),
-    Row(FailureKind.WRONG_MODEL, {FAILED}, {404, 410}, words=ANY_MODEL),
-    Row(FailureKind.UNREADABLE, {FAILED}, {403}, page=True),  # a firewall
-    Row(FailureKind.WRONG_KEY, {FAILED}, ACCOUNT_STATUSES),
-    Row(FailureKind.WRONG_ADDRESS, {FAILED}, {*range(300, 400), *NOT_FOUND_STATUSES}),
+    FailureKindRow(FailureKind.PROXY, {FAILED}, {407}),
+    FailureKindRow(FailureKind.UNPAID, {UNPAID, QUOTA}),
+    FailureKindRow(FailureKind.UNPAID, {FAILED, LIMITED}, {402}),
+    FailureKindRow(FailureKind.UNPAID, {FAILED, LIMITED}, {*ACCOUNT_STATUSES, 429}, words=NO_CREDIT),
+    FailureKindRow(FailureKind.RATE_LIMIT, {LIMITED}),
+    FailureKindRow(FailureKind.WRONG_MODEL, {FAILED}, {400, 404}, words=NO_MODEL),
+    FailureKindRow(FailureKind.WRONG_ADDRESS, {FAILED}, {404}, words=NO_URL),
+    FailureKindRow(FailureKind.WRONG_MODEL, {FAILED}, {404, 410}, words=ANY_MODEL),
+    FailureKindRow(FailureKind.UNREADABLE, {FAILED}, {403}, page=True),  # a firewall
+    FailureKindRow(FailureKind.WRONG_KEY, {FAILED}, ACCOUNT_STATUSES),
+    FailureKindRow(FailureKind.WRONG_ADDRESS, {FAILED}, {*range(300, 400), *NOT_FOUND_STATUSES}),
     # a failure of the provider
-    Row(FailureKind.SERVER_ERROR, {OVERLOADED}),
-    Row(FailureKind.SERVER_ERROR, {FAILED}, SERVER_STATUSES),
-    Row(FailureKind.REQUEST, {FAILED}, range(400, 500)),
-    Row(FailureKind.UNREADABLE, {CUT}, page=True),
-    Row(FailureKind.BROKEN, {CUT}),
-    Row(FailureKind.UNREADABLE, {FAILED}),
-    Row(FailureKind.REQUEST),
+    FailureKindRow(FailureKind.SERVER_ERROR, {OVERLOADED}),
+    FailureKindRow(FailureKind.SERVER_ERROR, {FAILED}, SERVER_STATUSES),
+    FailureKindRow(FailureKind.REQUEST, {FAILED}, range(400, 500)),
+    FailureKindRow(FailureKind.UNREADABLE, {CUT}, page=True),
+    FailureKindRow(FailureKind.BROKEN, {CUT}),
+    FailureKindRow(FailureKind.UNREADABLE, {FAILED}),
+    FailureKindRow(FailureKind.REQUEST),
 )
 
 

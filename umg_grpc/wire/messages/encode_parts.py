@@ -3,7 +3,7 @@
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.part_encoder import PartEncoder
-from umg_grpc.wire.core.provider_call_ids import CallIds
+from umg_grpc.wire.core.provider_call_ids import ProviderCallIds
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report, foreign, untranslatable
 from umg_grpc.wire.messages.cache_control import encode_cache
@@ -20,7 +20,7 @@ class MessagesPartEncoder(PartEncoder[object]):
     state_formats = frozenset({"messages"})
 
     def __init__(self, request: pb.GenerateRequest, names: ToolNames, report: Report) -> None:
-        super().__init__(names, CallIds(ILLEGAL), report)
+        super().__init__(names, ProviderCallIds(ILLEGAL), report)
         self._request = request
         self._server_call_ids: set[str] = set()  # ids of the provider's own calls that were encoded
 

@@ -12,7 +12,7 @@ from umg_grpc.wire.core.repeated_indexes import BlockIndexes
 START, DELTA, END = b"content_block_start", b"content_block_delta", b"content_block_stop"
 
 
-class _Block(Struct):
+class _PassedBlock(Struct):
     type: str | None = None
 
 
@@ -20,11 +20,11 @@ class _Event(Struct):
     """Event of a content block, with the members that the repair needs."""
 
     index: int | None = None
-    content_block: _Block | None = None
+    content_block: _PassedBlock | None = None
 
 
 class _Body(Struct):
-    content: list[_Block] | None = None
+    content: list[_PassedBlock] | None = None
 
 
 _EVENT = msgspec.json.Decoder(_Event)
@@ -63,7 +63,7 @@ class PassedBlocks:
             self._open.pop(own, None)
             own = self._indexes.start(index)
             self._open[own], self.is_wrong = None, self._indexes.is_wrong
-            self.calls = self.calls or (decoded.content_block or _Block()).type == "tool_use"
+            self.calls = self.calls or (decoded.content_block or _PassedBlock()).type == "tool_use"
         elif event.name == END:
             self._open.pop(own, None)
         if own == index:

@@ -56,7 +56,7 @@ _GATEWAY_PREFIXES = (b'"' + PREFIX.encode(), b'"' + OUR_CALL.encode())
 _NO_INDEX = re.compile(rb'"encrypted_index"\s*:\s*""')
 
 
-class _Block(Struct):
+class _GatewayBlock(Struct):
     """Members of a content block by which blocks that the gateway made (wrapped states, searches) are recognised."""
 
     type: str | None = None
@@ -214,14 +214,14 @@ def _has_gateway_blocks(text: bytes) -> bool:
 
 def _begins_with_reasoning(blocks: list[Raw]) -> bool:
     """Return whether the first of a message's blocks is reasoning; False without blocks."""
-    return bool(blocks) and parse(_Block, blocks[0], "messages").type in {"thinking", "redacted_thinking"}
+    return bool(blocks) and parse(_GatewayBlock, blocks[0], "messages").type in {"thinking", "redacted_thinking"}
 
 
 def _provider_block(block: Raw, report: Report) -> Raw | None:
     """Return a block as its provider made it, without the gateway's wrapping and citations; None for a block that only
     the gateway makes, which is reported: providers reject it.
     """
-    decoded = parse(_Block, block, "messages")
+    decoded = parse(_GatewayBlock, block, "messages")
     match decoded.type:
         case "thinking" if decoded.signature is not None and decoded.signature.startswith(PREFIX):
             return _unwrapped(block, "signature", decoded.signature, report)

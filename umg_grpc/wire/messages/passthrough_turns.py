@@ -12,14 +12,14 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages.encode_messages import BLANK_REASONING, REASONING
 
 
-class _Block(Struct):
+class _TurnBlock(Struct):
     type: str = ""
     text: str = ""
 
 
 class _Turn(Struct):
     role: str = ""
-    content: str | list[_Block] | None = None
+    content: str | list[_TurnBlock] | None = None
 
     @property
     def text(self) -> str:

@@ -110,7 +110,7 @@ def stated_usage(usage: ProviderUsage) -> pb.Usage | None:
     return usage_event(usage).usage if usage.is_stated else None
 
 
-class _Block:
+class _OpenBlock:
     """State of a content block of which only the first events have been received."""
 
     def __init__(self, part: int, kind: str | None) -> None:
@@ -135,7 +135,7 @@ class TranslatingDecoder(EventDecoder):
         self._names: ToolNames | None = None
         self._inputs = ToolInputs()
         self._parts = 0
-        self._blocks: dict[int, _Block] = {}  # open blocks, by the provider's index
+        self._blocks: dict[int, _OpenBlock] = {}  # open blocks, by the provider's index
         self._called = False
         self._usage = ProviderUsage()
         self._ending: Ending | None = None
@@ -226,7 +226,7 @@ class TranslatingDecoder(EventDecoder):
             yield from self._block_ended(open_block)
         started = _STARTED_BLOCK.decode(raw)
         part = _decode_block(raw)
-        block = self._blocks[index] = _Block(self._parts, part.WhichOneof("kind"))
+        block = self._blocks[index] = _OpenBlock(self._parts, part.WhichOneof("kind"))
         self._parts += 1
         initial_text = (started.text or started.thinking or "") if block.kind in {"text", "reasoning"} else ""
         if block.kind == "text":
@@ -242,7 +242,7 @@ class TranslatingDecoder(EventDecoder):
         if initial_text:
             yield from self._text_events(block, initial_text)
 
-    def _call_started(self, block: _Block, part: pb.Part) -> None:
+    def _call_started(self, block: _OpenBlock, part: pb.Part) -> None:
         self._called = True
         if self._names is None:
             self._names = tool_names(self._request)
@@ -272,13 +272,13 @@ class TranslatingDecoder(EventDecoder):
             kept = pb.OpaquePart(format="messages", type=delta.type or "", json=data.decode())
             yield pb.GenerateEvent(part_index=block.part, opaque=kept)
 
-    def _text_events(self, block: _Block, text: str) -> Iterator[pb.GenerateEvent]:
+    def _text_events(self, block: _OpenBlock, text: str) -> Iterator[pb.GenerateEvent]:
         if self._has_halves:
             text = block.joiner.join(text)
         if text:
             yield from self._delta_events(block, text)
 
-    def _delta_events(self, block: _Block, text: str) -> Iterator[pb.GenerateEvent]:
+    def _delta_events(self, block: _OpenBlock, text: str) -> Iterator[pb.GenerateEvent]:
         match block.kind:
             case "text":
                 yield pb.GenerateEvent(part_index=block.part, text_delta=text)
@@ -292,7 +292,7 @@ class TranslatingDecoder(EventDecoder):
             case _:  # block of a type that only this format has
                 pass
 
-    def _block_ended(self, block: _Block) -> Iterator[pb.GenerateEvent]:
+    def _block_ended(self, block: _OpenBlock) -> Iterator[pb.GenerateEvent]:
         if rest := block.joiner.rest():
             yield from self._delta_events(block, rest)
         arguments = self._inputs.take(block.pieces) or block.input or "{}"

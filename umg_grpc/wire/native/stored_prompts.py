@@ -39,7 +39,7 @@ class _Content(Struct):
     parts: list[Raw] = []
 
 
-class _Text(Struct):
+class _PromptText(Struct):
     text: Raw = ABSENT
 
 
@@ -143,4 +143,4 @@ class DividedPrompt:
 
 
 def _is_text(part: Raw) -> bool:
-    return is_present(msgspec.json.decode(part, type=_Text).text)
+    return is_present(msgspec.json.decode(part, type=_PromptText).text)

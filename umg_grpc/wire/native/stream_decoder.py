@@ -81,7 +81,7 @@ def chunk_error(head: Head) -> UmgError | None:
     return None
 
 
-class _Candidate(PartEmitter):
+class _CandidateDecoder(PartEmitter):
     """Decoder of the chunks of one candidate (one of several alternative responses).
 
     If citations are expected, texts stay open until the end of the response, since citations come last; otherwise until
@@ -213,7 +213,7 @@ class TranslatingDecoder(EventDecoder):
         super().__init__(request)
         self._names = tool_names(request)
         self._cited = request.HasField("search") or any(tool.HasField("web_search") for tool in request.tools)
-        self._candidates: dict[int, _Candidate] = {}
+        self._candidates: dict[int, _CandidateDecoder] = {}
         self._usage: UsageMetadata | None = None
         self._emitted_usage: UsageMetadata | None = None  # the usage emitted last
         self._feedback: PromptFeedback | None = None
@@ -268,11 +268,11 @@ class TranslatingDecoder(EventDecoder):
             self._feedback = chunk.prompt_feedback
         self._usage = chunk.usage_metadata or self._usage
 
-    def _candidate(self, provider_candidate: ProviderCandidate, position: int) -> _Candidate:
+    def _candidate(self, provider_candidate: ProviderCandidate, position: int) -> _CandidateDecoder:
         index = position if provider_candidate.index is None else provider_candidate.index
         candidate = self._candidates.get(index)
         if candidate is None:
-            candidate = self._candidates[index] = _Candidate(
+            candidate = self._candidates[index] = _CandidateDecoder(
                 index, self._names, has_halves=self._has_halves, cited=self._cited
             )
         candidate.has_halves = self._has_halves

@@ -33,7 +33,7 @@ CITATION_BYTES = 512  # memory of a citation beside its content
 NOTHING: JsonObject = {"text": ""}  # empty part of a line without content: callers expect parts
 
 
-class _Text:
+class _SentText:
     """State of a text part that is being sent: its beginning and its citations, which are sent at the end, and the
     number of bytes of text before it in the candidate.
     """
@@ -44,13 +44,13 @@ class _Text:
         self.citations: list[pb.Citation] = []
 
 
-class _Candidate:
+class _SentCandidate:
     """State of one candidate (one of several alternative responses) that is being sent: its texts with citations, the
     reasoning sent, and the parts that are kept until they are complete.
     """
 
     def __init__(self) -> None:
-        self.texts: dict[int, _Text] = {}  # by part
+        self.texts: dict[int, _SentText] = {}  # by part
         self.thoughts: dict[int, tuple[int, bool]] = {}  # part -> (index written last, whether of a summary)
         self.held: dict[int, HeldPart] = {}
         self.queries: list[str] = []
@@ -68,7 +68,7 @@ class StreamEncoder:
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         self.retained_bytes = 0
-        self._candidates: dict[int, _Candidate] = {}
+        self._candidates: dict[int, _SentCandidate] = {}
         self._usage = pb.Usage()
         self._head: JsonObject = {"modelVersion": request.model}
         self._tail = b""
@@ -118,9 +118,9 @@ class StreamEncoder:
         rest = escaped(_encode({"usageMetadata": encode_usage(self._usage), **self._head}))
         self._tail = b'}],"role":"model"},"index":%d,"safetyRatings":[]}],' + rest[1:].replace(b"%", b"%%")
 
-    def _candidate(self, index: int) -> _Candidate:
+    def _candidate(self, index: int) -> _SentCandidate:
         if index not in self._candidates:
-            self._candidates[index] = _Candidate()
+            self._candidates[index] = _SentCandidate()
         return self._candidates[index]
 
     def _lines(self, event: pb.GenerateEvent) -> Iterator[bytes]:  # noqa: PLR0912 - one case a kind
@@ -173,10 +173,10 @@ class StreamEncoder:
             self._head["responseId"] = started.response_id
         self._update_tail()
 
-    def _text(self, index: int, part: int) -> _Text:
+    def _text(self, index: int, part: int) -> _SentText:
         candidate = self._candidate(index)
         if part not in candidate.texts:
-            candidate.texts[part] = _Text(candidate.size)
+            candidate.texts[part] = _SentText(candidate.size)
         return candidate.texts[part]
 
     def _part(self, index: int, part: int, started: pb.Part) -> Iterator[bytes]:
@@ -289,7 +289,7 @@ class StreamEncoder:
             line += escaped(_encode(more))[1:-1] + b","
         return sse.frame(line + b'"content":{"parts":[' + encoded[:-1] + self._tail % index)
 
-    def _last(self, index: int, candidate: _Candidate) -> bytes:
+    def _last(self, index: int, candidate: _SentCandidate) -> bytes:
         finished = candidate.finished or pb.CandidateFinished(finish_reason=pb.FINISH_REASON_STOP)
         reason = finish_name(finished.finish_reason, finished.provider_reason)
         if finished.block_reason:

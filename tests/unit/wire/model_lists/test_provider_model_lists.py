@@ -14,7 +14,7 @@ from umg_grpc.wire.provider_model_lists import (
     ANTHROPIC_LIST,
     GEMINI_LIST,
     OPENAI_LIST,
-    ModelList,
+    ProviderModelList,
     decode_anthropic,
     decode_gemini,
     decode_openai,
@@ -383,7 +383,7 @@ def test_a_bare_array_is_a_list_and_rows_without_an_id_are_left_out() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"data": {}}', b"<html>", b"null", b'"a"'])
 @pytest.mark.parametrize("listing", [OPENAI_LIST, ANTHROPIC_LIST, GEMINI_LIST], ids=["chat", "messages", "native"])
-def test_a_body_that_is_no_list_is_an_error(listing: ModelList, body: bytes) -> None:
+def test_a_body_that_is_no_list_is_an_error(listing: ProviderModelList, body: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  each library has its own message
         listing.decode(body, LISTED_OPERATIONS)
 

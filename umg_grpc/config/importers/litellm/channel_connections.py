@@ -21,7 +21,7 @@ ANY_OPERATION = ("generate", "embed")
 
 
 @dataclass(frozen=True)
-class Connection:
+class DeploymentConnection:
     """Keys of a channel for a model, besides the properties of the deployment."""
 
     label: str
@@ -38,7 +38,7 @@ class Connection:
     """Reason why a pattern of models does not cover all of the provider's models; "" if it does."""
 
 
-def connections(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
+def connections(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
     """Return the connections of a deployment with the parameters `params` to its provider, unless that is a cloud, or
     the reason (a text) why there are none.
 
@@ -61,11 +61,13 @@ def _without_query(base: str) -> tuple[str, dict[str, str]]:
     return (address.rstrip("/"), parameters) if parameters else (base, {})
 
 
-def _of_pattern(model: SourceModel, preset: Provider, public: str, params: SourceMapping) -> Iterator[Connection]:
+def _of_pattern(
+    model: SourceModel, preset: Provider, public: str, params: SourceMapping
+) -> Iterator[DeploymentConnection]:
     """Yield a connection to another preset of a provider for each pattern of the preset that a pattern covers."""
     for pattern, shown in served_ids(preset, model.model, public):
         keys = with_credentials({"provider": preset.name}, model.provider, preset, params)
-        yield Connection(preset.name, keys, pattern, shown)
+        yield DeploymentConnection(preset.name, keys, pattern, shown)
 
 
 def served_ids(preset: Provider, model: str, public: str) -> list[tuple[str, str]]:
@@ -83,7 +85,7 @@ def _renamed(public: str, model: str, pattern: str) -> str:
     return public.replace("*", pattern.removeprefix(head).removesuffix(tail))
 
 
-def _connection(model: SourceModel, base: str, params: SourceMapping) -> Connection | str:
+def _connection(model: SourceModel, base: str, params: SourceMapping) -> DeploymentConnection | str:
     """Return the connection of a deployment at its configured address, "" for none, to the preset or compatible server
     for its operation, or the reason (a text) why there is none.
     """
@@ -169,7 +171,7 @@ def without_call(base: str, protocol: str) -> str:
 
 def _of_preset(
     model: SourceModel, row: SourceProvider, preset: Provider, base: str, params: SourceMapping
-) -> Connection | str:
+) -> DeploymentConnection | str:
     keys: dict[str, object] = {"provider": preset.name}
     if model.protocol and model.protocol != preset.protocols[0]:
         if model.protocol not in preset.protocols:
@@ -192,10 +194,14 @@ def _of_preset(
                 return f"`api_base` is missing: the address {preset.base_url} depends on the account"
             filled = f"${{{row.base_variables[0]}}}"
         keys["base_url"] = filled
-    return Connection(preset.name, with_credentials(keys, row, preset, params), model.model, role=model.protocol)
+    return DeploymentConnection(
+        preset.name, with_credentials(keys, row, preset, params), model.model, role=model.protocol
+    )
 
 
-def _compatible(model: SourceModel, row: SourceProvider, base: str, params: SourceMapping) -> Connection | str:
+def _compatible(
+    model: SourceModel, row: SourceProvider, base: str, params: SourceMapping
+) -> DeploymentConnection | str:
     """Return the connection to a server that has formats of OpenAI or others, and that no preset describes."""
     protocols = named_protocols(row.compatible or row.protocols, model.operation)
     if model.protocol:
@@ -211,7 +217,7 @@ def _compatible(model: SourceModel, row: SourceProvider, base: str, params: Sour
     host = urlsplit(address).hostname or ""
     label = host if row.name in {COMPATIBLE, "openai"} and "$" not in address and host else row.name
     role = model.protocol or ("" if model.operation in {"generate", ""} else PHRASES[model.operation])
-    return Connection(label, with_credentials(keys, row, None, params), model.model, role=role)
+    return DeploymentConnection(label, with_credentials(keys, row, None, params), model.model, role=role)
 
 
 def _version(preset: Provider) -> str:

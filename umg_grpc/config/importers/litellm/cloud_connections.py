@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from umg_grpc.config.importers.bedrock_arns import IMPORTED, BedrockResource, bedrock_resource
 from umg_grpc.config.importers.litellm.channel_connections import (
-    Connection,
+    DeploymentConnection,
     base_of,
     named_protocols,
     preset_for,
@@ -58,7 +58,7 @@ ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 """Scope of LiteLLM's tokens for all hosts."""
 
 
-def cloud_connections(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
+def cloud_connections(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
     """Return the connections of a deployment to a cloud, or the reason (a text) why there are none.
 
     `public`: its public id. A pattern of models may need a channel for each maker of models.
@@ -66,7 +66,7 @@ def cloud_connections(model: SourceModel, public: str, params: SourceMapping) ->
     return CLOUDS[model.provider.cloud](model, public, params)
 
 
-def _azure(model: SourceModel, _: str, params: SourceMapping) -> list[Connection] | str:
+def _azure(model: SourceModel, _: str, params: SourceMapping) -> list[DeploymentConnection] | str:
     preset = preset_for(model.provider, model.operation)
     if preset is None:
         return f"`azure` serves no {PHRASES[model.operation]} here"
@@ -78,10 +78,10 @@ def _azure(model: SourceModel, _: str, params: SourceMapping) -> list[Connection
     if model.protocol and model.protocol != preset.protocols[0]:
         keys["protocols"] = [model.protocol]
     keys, comments = _with_azure_key(keys, model, preset, params)
-    return [Connection("azure", keys, upstream, comments=comments, role=_first_label(base))]
+    return [DeploymentConnection("azure", keys, upstream, comments=comments, role=_first_label(base))]
 
 
-def _azure_ai(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
+def _azure_ai(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
     """Return the connections to Foundry: Claude in its own format, and all other models in that of OpenAI."""
     if not model.model:
         return "`azure_ai/` names no model"
@@ -98,7 +98,9 @@ def _azure_ai(model: SourceModel, public: str, params: SourceMapping) -> list[Co
     return [replace(of_claude, model="claude*", public=public.replace("*", "claude*")), *others]
 
 
-def _foundry(model: SourceModel, base: str, params: SourceMapping, *, is_claude: bool) -> list[Connection] | str:
+def _foundry(
+    model: SourceModel, base: str, params: SourceMapping, *, is_claude: bool
+) -> list[DeploymentConnection] | str:
     parts = urlsplit(base)
     plain = base.partition("?")[0].rstrip("/")
     is_foundry = (parts.hostname or "").endswith(FOUNDRY_HOSTS) or "$" in base or not base
@@ -121,7 +123,11 @@ def _foundry(model: SourceModel, base: str, params: SourceMapping, *, is_claude:
     if "auth" not in keys and (is_claude or is_foundry or (parts.hostname or "").endswith(AZURE_HEADER_HOSTS)):
         keys["auth"] = API_KEY_HEADER
     role = _first_label(base)
-    return [Connection("azure-anthropic" if is_claude else "azure-ai", keys, model.model, comments=comments, role=role)]
+    return [
+        DeploymentConnection(
+            "azure-anthropic" if is_claude else "azure-ai", keys, model.model, comments=comments, role=role
+        )
+    ]
 
 
 def _with_azure_key(
@@ -163,7 +169,7 @@ def _without_deployment(base: str) -> tuple[str, str]:
     return (match[1], match[2]) if match is not None else (base, "")
 
 
-def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
+def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
     if not model.model:
         return "`bedrock/` names no model"
     named = "" if "*" in model.model else rewritten(model.provider, params.text("model_id"))[0]
@@ -190,7 +196,9 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Con
         comments = () if "api_key" in keys or "auth" in keys else (AWS_KEY_COMMENT,)
         role = "" if "$" in url else region
         found += [
-            Connection(preset.name, keys, upstream, shown, comments, role, "" if "*" not in model.model else CONVERSE)
+            DeploymentConnection(
+                preset.name, keys, upstream, shown, comments, role, "" if "*" not in model.model else CONVERSE
+            )
             for upstream, shown in ([(resource.model, "")] if is_exact else served_ids(preset, resource.model, public))
         ]
         if found and "*" not in model.model:
@@ -241,18 +249,20 @@ def _aws_auth(params: SourceMapping) -> dict[str, object] | None:
     return {"kind": "aws"} | auth if auth else None
 
 
-def _mantle(model: SourceModel, _: str, params: SourceMapping) -> list[Connection] | str:
+def _mantle(model: SourceModel, _: str, params: SourceMapping) -> list[DeploymentConnection] | str:
     if not model.model or model.operation not in {"generate", ""}:
         return "`bedrock_mantle` serves only texts"
     region = params.text("aws_region_name") or model.region or "${AWS_REGION}"
     base = base_of(params) or f"https://bedrock-mantle.{region}.api.aws/v1"
     keys: dict[str, object] = {"protocols": [model.protocol or "chat"], "base_url": base}
     return [
-        Connection("bedrock-mantle", with_credentials(keys, model.provider, None, params), model.model, role=region)
+        DeploymentConnection(
+            "bedrock-mantle", with_credentials(keys, model.provider, None, params), model.model, role=region
+        )
     ]
 
 
-def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Connection] | str:
+def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
     if ENDPOINT.fullmatch(model.model):
         return VERTEX_ENDPOINTS
     operation = model.operation
@@ -280,7 +290,7 @@ def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Conn
     for preset, upstream, shown in ids:
         address = preset.address(region, project=project)
         keys: dict[str, object] = {"provider": preset.name, "base_url": address, **further}
-        found.append(Connection(preset.name, keys, upstream, shown, comments, region, left))
+        found.append(DeploymentConnection(preset.name, keys, upstream, shown, comments, region, left))
     return found
 
 
@@ -295,6 +305,6 @@ def _first_label(base: str) -> str:
     return (urlsplit(base).hostname or "").partition(".")[0] if "$" not in base else ""
 
 
-CLOUDS: Mapping[str, Callable[[SourceModel, str, SourceMapping], list[Connection] | str]] = MappingProxyType(
+CLOUDS: Mapping[str, Callable[[SourceModel, str, SourceMapping], list[DeploymentConnection] | str]] = MappingProxyType(
     {"azure": _azure, "azure_ai": _azure_ai, "bedrock": _bedrock, "bedrock_mantle": _mantle, "vertex": _vertex}
 )

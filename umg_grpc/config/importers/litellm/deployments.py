@@ -6,11 +6,11 @@ from decimal import Decimal
 from urllib.parse import urlsplit
 
 from umg_grpc.config.importers.imported_config import ImportedConfig, compact, model_entry
-from umg_grpc.config.importers.litellm.channel_connections import Connection, connections
+from umg_grpc.config.importers.litellm.channel_connections import DeploymentConnection, connections
 from umg_grpc.config.importers.litellm.channel_names import Label
 from umg_grpc.config.importers.litellm.cloud_connections import cloud_connections
 from umg_grpc.config.importers.litellm.model_providers import protocols_of, source_model
-from umg_grpc.config.importers.litellm.unconverted import Unconverted
+from umg_grpc.config.importers.litellm.unconverted import UnconvertedSettings
 from umg_grpc.config.importers.source_config import SourceMapping
 from umg_grpc.knowledge.model_operations import known_operations
 from umg_grpc.knowledge.packages import PACKAGES
@@ -61,7 +61,7 @@ class Models:
     """Models of a converted config while it is built."""
 
     made: ImportedConfig
-    unconverted: Unconverted
+    unconverted: UnconvertedSettings
     credentials: Mapping[str, Mapping[str, object]]
     """Named credentials that deployments refer to."""
     timeout: float | None
@@ -138,7 +138,7 @@ class Models:
             params = SourceMapping({"model": entry.peek("model_name")})
         return Deployment(str(entry.peek("model_name")), entry, params, info)
 
-    def _connections(self, deployment: Deployment, written: str, provider: str) -> list[Connection] | str:
+    def _connections(self, deployment: Deployment, written: str, provider: str) -> list[DeploymentConnection] | str:
         params, info = deployment.params, deployment.info
         if not written:
             return "`litellm_params.model` is missing"
@@ -177,7 +177,7 @@ class Models:
                 details[name] = round(value * self.weight_scale) if name == "weight" else int(value)
         return details
 
-    def _serve(self, found: Connection, details: Mapping[str, object], public: str) -> None:
+    def _serve(self, found: DeploymentConnection, details: Mapping[str, object], public: str) -> None:
         """Add a model to the channel of its connection, which is made if there is none."""
         keys = {**found.keys, **details}
         same = [channel for channel in self.made.channels if channel.keys == keys]
@@ -224,7 +224,7 @@ class Models:
                 info[name] = {**before, **found}
 
 
-def _is_shown(operation: str, public: str, found: Connection) -> bool:
+def _is_shown(operation: str, public: str, found: DeploymentConnection) -> bool:
     """Return whether a model has the operations of a scope by its ids or channel, or as the usual ones."""
     if operation in {"", USUAL_OPERATION}:
         return True

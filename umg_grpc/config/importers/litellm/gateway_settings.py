@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from umg_grpc.config.importers.imported_config import ImportedConfig, compact, mapping
 from umg_grpc.config.importers.litellm.fallback_lists import add_fallbacks
-from umg_grpc.config.importers.litellm.unconverted import Unconverted
+from umg_grpc.config.importers.litellm.unconverted import UnconvertedSettings
 from umg_grpc.config.importers.source_config import SourceMapping
 
 SECTIONS = ("litellm_settings", "router_settings", "general_settings")
@@ -18,7 +18,7 @@ def call_timeout(settings: SourceMapping, router: SourceMapping) -> tuple[float 
     return settings.peek_number("request_timeout"), settings, "request_timeout"
 
 
-def add_settings(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: Unconverted) -> None:
+def add_settings(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: UnconvertedSettings) -> None:
     """Add the settings with a counterpart to the converted config, and list all others.
 
     `sections`: LiteLLM's sections `SECTIONS` by name.
@@ -53,7 +53,7 @@ def _first_number(key: str, *places: SourceMapping) -> float | None:
     return next((found for place in places if (found := place.number(key)) is not None), None)
 
 
-def _add_redis(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: Unconverted) -> None:
+def _add_redis(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: UnconvertedSettings) -> None:
     """Add the first server of Redis that a section names: by a URL, or by host, port and password."""
     settings, router, general = (sections[name] for name in SECTIONS)
     cache = settings.child("cache_params") if _is_redis(settings.peek("cache_params")) else SourceMapping({})

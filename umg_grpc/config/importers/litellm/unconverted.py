@@ -9,7 +9,7 @@ PLACES = {"entry": "model_list"}
 """Place of a setting -> its name in the list, if another one."""
 
 
-class Unconverted:
+class UnconvertedSettings:
     """Settings without a counterpart, while a config is converted: one line for equal settings of several models."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig, literal, mapping
 from umg_grpc.config.importers.new_api.channel_types import operations_of
-from umg_grpc.config.importers.new_api.row_connections import Connection, Source, connection, source_of
+from umg_grpc.config.importers.new_api.row_connections import RowConnection, Source, connection, source_of
 from umg_grpc.config.importers.new_api.source_rows import INVALID, SourceRow, is_set, json_of, texts
 from umg_grpc.config.importers.unconverted_settings import reason_of
 from umg_grpc.knowledge.presets import Provider
@@ -145,7 +145,7 @@ def _headers(source: Source) -> dict[str, str]:
     return headers
 
 
-def _credentials(source: Source, found: Connection) -> dict[str, object]:
+def _credentials(source: Source, found: RowConnection) -> dict[str, object]:
     """Return the key of a channel with the way of sending it, and the headers that belong to it."""
     keys = source.keys
     credentials: dict[str, object] = {}
@@ -174,7 +174,7 @@ def _variable(source: Source) -> str:
     return f"{word if word[0].isalpha() else f'CHANNEL_{word}'}_API_KEY"
 
 
-def _comments(source: Source, found: Connection) -> Iterable[str]:
+def _comments(source: Source, found: RowConnection) -> Iterable[str]:
     comments = list[str]()
     if source.type.comment and source.address in {"", source.type.base_url}:
         comments.append(source.type.comment)

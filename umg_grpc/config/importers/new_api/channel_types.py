@@ -65,7 +65,7 @@ class ModelRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     as_of: str
 
 
-class BedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RenamedBedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Id of a model at Amazon Bedrock for an id of its maker, as new-api replaces it."""
 
     model: str
@@ -106,9 +106,9 @@ CONTINENTS: Mapping[str, str] = MappingProxyType({"us": "us", "eu": "eu", "ap": 
 
 
 @cache
-def bedrock_models() -> tuple[BedrockModel, ...]:
+def bedrock_models() -> tuple[RenamedBedrockModel, ...]:
     """Return the rows about models at Amazon Bedrock; the last one is about newer ones."""
-    return tuple(read_rows("new_api_bedrock", BedrockModel))
+    return tuple(read_rows("new_api_bedrock", RenamedBedrockModel))
 
 
 def bedrock_id(model: str, continent: str) -> str:

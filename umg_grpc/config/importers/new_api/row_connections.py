@@ -35,7 +35,7 @@ DOTLESS_UNTIL = 1_746_835_200
 
 
 @dataclass(frozen=True)
-class Connection:
+class RowConnection:
     """Keys of a channel for a model, besides the properties of the whole channel of new-api."""
 
     label: str
@@ -78,7 +78,7 @@ def source_of(row: SourceRow, known: ChannelType) -> Source:
     return Source(row, known, provider_keys(row, known.kind), address, other, created)
 
 
-def connection(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+def connection(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
     """Return the connection of a channel for a model, by its id at the provider, or the reason (a text) why there is
     none.
     """
@@ -95,7 +95,7 @@ def connection(source: Source, model: str, operations: Iterable[ModelOperation])
             return _plain(source, model, operations)
 
 
-def _plain(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+def _plain(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
     known, address = source.type, source.address
     if address in known.plans:
         return _compatible(source, known.plans[address], model, operations)
@@ -115,11 +115,11 @@ def _plain(source: Source, model: str, operations: Iterable[ModelOperation]) -> 
     return _compatible(source, addresses, model, operations)
 
 
-def _at_preset(source: Source, preset: Provider, model: str) -> Connection:
+def _at_preset(source: Source, preset: Provider, model: str) -> RowConnection:
     keys: dict[str, object] = {"provider": preset.name}
     if not preset.is_complete:
         keys["base_url"] = _of_account(source, preset.base_url)
-    return Connection(preset.name, keys, model, _family((preset,), model), preset)
+    return RowConnection(preset.name, keys, model, _family((preset,), model), preset)
 
 
 def _of_account(source: Source, url: str) -> str:
@@ -129,7 +129,7 @@ def _of_account(source: Source, url: str) -> str:
 
 def _compatible(
     source: Source, addresses: Mapping[str, str], model: str, operations: Iterable[ModelOperation]
-) -> Connection | str:
+) -> RowConnection | str:
     """Return the connection to addresses, by protocol, that no preset has."""
     presets = tuple(PROVIDERS.values())
     protocols = _serves(addresses, presets, model, operations)
@@ -142,12 +142,12 @@ def _compatible(
     known = [PROVIDERS[name] for name in source.type.presets if name in PROVIDERS]
     if auth := source.type.auth or next((each.auth for each in known if each.auth), None):
         keys["auth"] = dict(auth)
-    return Connection(
+    return RowConnection(
         protocols[0], keys, model, _family([each for each in presets if protocols[0] in each.protocols], model)
     )
 
 
-def _azure(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+def _azure(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
     if not source.address:
         return "`base_url` is missing: the address of a resource at Azure"
     preset = PROVIDERS["azure"]
@@ -155,10 +155,10 @@ def _azure(source: Source, model: str, operations: Iterable[ModelOperation]) -> 
         return _unserved(source.type.name, preset.protocols, operations)
     deployment = model.replace(".", "") if 0 < source.created < DOTLESS_UNTIL else model
     keys: dict[str, object] = {"provider": preset.name, "base_url": f"{source.address}/openai/v1"}
-    return Connection(preset.name, keys, deployment, preset=preset)
+    return RowConnection(preset.name, keys, deployment, preset=preset)
 
 
-def _custom(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+def _custom(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
     """Return the connection to an address that new-api calls as it is, with the path of a call."""
     if not source.address:
         return "`base_url` is missing: the address of each call"
@@ -171,7 +171,7 @@ def _custom(source: Source, model: str, operations: Iterable[ModelOperation]) ->
     return _compatible(source, addresses, model, operations)
 
 
-def _bedrock(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+def _bedrock(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
     region = source.keys.region
     resource = bedrock_resource(bedrock_id(model, region.partition("-")[0]))
     if resource.kind == IMPORTED:
@@ -183,11 +183,11 @@ def _bedrock(source: Source, model: str, operations: Iterable[ModelOperation]) -
                 "provider": preset.name,
                 "base_url": preset.address(literal(region) or resource.region or "${AWS_REGION}"),
             }
-            return Connection(preset.name, keys, resource.model, preset=preset)
+            return RowConnection(preset.name, keys, resource.model, preset=preset)
     return PROFILE if resource.is_nameless else unserved_at_bedrock(resource.model)
 
 
-def _vertex(source: Source, model: str, operations: Iterable[ModelOperation]) -> Connection | str:
+def _vertex(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
     presets = [PROVIDERS[name] for name in source.type.presets]
     named = vertex_id(model)
     preset = next((each for each in presets if each.has_model(named)), None)
@@ -210,7 +210,9 @@ def _vertex(source: Source, model: str, operations: Iterable[ModelOperation]) ->
     if source.address:
         address = source.address + address.partition("/v1")[2]
     label = location if preset is presets[0] else f"{preset.name.removeprefix('vertex-')}-{location}"
-    return Connection(label, {"provider": preset.name, "base_url": address}, named, _family((preset,), named), preset)
+    return RowConnection(
+        label, {"provider": preset.name, "base_url": address}, named, _family((preset,), named), preset
+    )
 
 
 def _serves(

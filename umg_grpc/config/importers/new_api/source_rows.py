@@ -15,7 +15,7 @@ JSON_COLUMNS = ("setting", "settings", "channel_info")
 """Columns with settings of their own, as JSON or as JSON in a text."""
 
 
-class Unconverted:
+class UnconvertedProperties:
     """Properties and models without a counterpart: one line for equal ones of several channels, or of one channel."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class SourceRow:
     name: str
     known_type: ChannelType | None
     """Row about the type; None for a type that new-api does not have."""
-    unconverted: Unconverted
+    unconverted: UnconvertedProperties
     settings: dict[str, SourceMapping] = field(default_factory=dict)
     """Settings by their column."""
 
@@ -84,7 +84,7 @@ class SourceRow:
                     self.lose(".".join(filter(None, (place, key))), reason)
 
 
-def source_rows(text: str, unconverted: Unconverted) -> list[SourceRow]:
+def source_rows(text: str, unconverted: UnconvertedProperties) -> list[SourceRow]:
     """Return the channels in a JSON list, or in the response of the API that contains it. Raise ValueError for any
     other text.
     """
@@ -124,7 +124,7 @@ def json_of(value: object) -> object:
         return INVALID
 
 
-def _named(rows: Iterable[Mapping[str, object]], unconverted: Unconverted) -> Iterator[SourceRow]:
+def _named(rows: Iterable[Mapping[str, object]], unconverted: UnconvertedProperties) -> Iterator[SourceRow]:
     """Yield the channels, each with a name that no other one has."""
     taken: set[str] = set()
     for columns in rows:

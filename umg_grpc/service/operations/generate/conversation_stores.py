@@ -13,7 +13,7 @@ from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Conversations
 from umg_grpc.upstream.event_loop_budget import RoundBudget
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.stream_memory_limits import Budget
+from umg_grpc.wire.core.stream_memory_limits import StreamMemory
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class ConversationStores:
     conversations: Conversations | None = None
     threads: Threads | None = None
     reasoning: ReasoningStore | None = None
-    budget: Budget = field(default_factory=Budget)
+    budget: StreamMemory = field(default_factory=StreamMemory)
     """Limit of the memory for streamed responses in flight, which are collected to be stored at their end."""
     seals: SummarySeals = field(default_factory=lambda: SummarySeals(secrets.token_urlsafe()))
     """Seals of summaries, by default those of this process alone."""

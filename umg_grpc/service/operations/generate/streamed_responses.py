@@ -20,7 +20,7 @@ from umg_grpc.wire import FORMATS
 from umg_grpc.wire.core.finish_reasons import unknown_word
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.stream_aggregator import FrameAggregator, ResponseAggregator, StreamAggregator
-from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, Reservation
+from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, MemoryReservation
 
 ESTIMATED_BYTES = 128 * 2**10  # of the frames or events of a stream that are kept only to estimate its usage
 SAMPLE_BYTES, SAMPLE_CHARACTERS = 16 * 2**10, 2048
@@ -48,7 +48,7 @@ class StreamedText(msgspec.Struct, eq=False):
     _attempts: FailoverLoop[GenerationAttempt]
     _memory: ConversationStores
     _unfinished: int  # number of candidates that have not ended
-    _reservation: Reservation | None = None  # memory of a large response that is kept
+    _reservation: MemoryReservation | None = None  # memory of a large response that is kept
     _aggregator: ResponseAggregator | None = None  # set by the first message
     _is_ended: bool = False  # whether the provider's stream has ended completely
     _call_ids: NewCallIds | None = None  # set by the first call
@@ -157,7 +157,7 @@ class StreamedText(msgspec.Struct, eq=False):
         """Reserve memory for a large response that is being collected. A response that is too large, alone or together
         with others in flight, will not be stored.
         """
-        self._reservation = self._reservation or Reservation(self._memory.budget)
+        self._reservation = self._reservation or MemoryReservation(self._memory.budget)
         if self._reservation.hold(aggregator.retained_bytes):
             return
         self._completion.stop_storing()

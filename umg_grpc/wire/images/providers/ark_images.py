@@ -18,7 +18,7 @@ from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
-from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, LIMITED, Row, Table
+from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, LIMITED, ClassificationRow, Table
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol import GENERATIONS
@@ -151,9 +151,9 @@ def takes_urls(request: pb.GenerateImageRequest) -> bool:
 
 MODERATED = re.compile(r"SensitiveContentDetected|PolicyViolation|RiskDetection", re.IGNORECASE)
 TABLE: Table = (
-    Row({400, 403, 422}, BLOCKED, Failure.CALLER, codes=MODERATED),
+    ClassificationRow({400, 403, 422}, BLOCKED, Failure.CALLER, codes=MODERATED),
     # a limit that the operator set for the account, not one per minute
-    Row({429}, LIMITED, Failure.DOWN, codes=re.compile("SetLimitExceeded")),
+    ClassificationRow({429}, LIMITED, Failure.DOWN, codes=re.compile("SetLimitExceeded")),
     *DEFAULT,
 )
 

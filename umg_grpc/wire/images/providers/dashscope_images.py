@@ -19,7 +19,7 @@ from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
-from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, FAILED, ProviderError, Row, Table
+from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, FAILED, ClassificationRow, ProviderError, Table
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, from_provider, is_ok, unreadable
 from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageTasks
 from umg_grpc.wire.images.providers.request_encoding import (
@@ -157,9 +157,9 @@ MODERATED = re.compile(r"DataInspection|IPInfringement", re.IGNORECASE)
 ACCOUNT = re.compile(r"Arrearage|AccessDenied|FreeTierOnly|InvalidApiKey")
 NO_MODEL = re.compile(r"ModelNotFound|Model\.AccessDenied|Model\.NotFound")
 TABLE: Table = (
-    Row({400, 403, 422}, BLOCKED, Failure.CALLER, codes=MODERATED),
-    Row({400, 403, 404}, FAILED, Failure.DOWN, codes=ACCOUNT),
-    Row({400, 403, 404}, FAILED, Failure.DOWN, codes=NO_MODEL),
+    ClassificationRow({400, 403, 422}, BLOCKED, Failure.CALLER, codes=MODERATED),
+    ClassificationRow({400, 403, 404}, FAILED, Failure.DOWN, codes=ACCOUNT),
+    ClassificationRow({400, 403, 404}, FAILED, Failure.DOWN, codes=NO_MODEL),
     *DEFAULT,
 )
 STATUSES = (

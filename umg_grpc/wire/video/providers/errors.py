@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.classification import DEFAULT, ProviderError, Row, Table
+from umg_grpc.wire.errors.classification import DEFAULT, ClassificationRow, ProviderError, Table
 from umg_grpc.wire.errors.provider_errors import from_provider
 from umg_grpc.wire.errors.redact import clean
 
@@ -46,11 +46,13 @@ def _hide(match: re.Match[str]) -> str:
     return "[model]" if match["model"] or match["id"] else "[provider]"
 
 
-def rows(reason: "pb.ErrorReason.ValueType", failure: Failure, *codes: str) -> Row:
+def rows(reason: "pb.ErrorReason.ValueType", failure: Failure, *codes: str) -> ClassificationRow:
     """Return a row for the classification of errors: errors with one of `codes`, and any HTTP status, have this
     reason and consequence (`failure`).
     """
-    return Row((), reason, failure, codes=re.compile(rf"(?<![\w.])(?:{'|'.join(codes)})(?![\w])", re.IGNORECASE))
+    return ClassificationRow(
+        (), reason, failure, codes=re.compile(rf"(?<![\w.])(?:{'|'.join(codes)})(?![\w])", re.IGNORECASE)
+    )
 
 
 def refused(status: int, headers: Mapping[str, str], error: ProviderError, table: Table = ()) -> UmgError:
