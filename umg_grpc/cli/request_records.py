@@ -123,6 +123,8 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     yield "agent", record.agent or "unknown"
     yield "operation", OPERATIONS.get(record.operation, "none")
     yield "model", record.model
+    if record.task_id:
+        yield "task", record.task_id
     if record.requested_model:
         yield "fallback of", f"{record.requested_model} ({record.fallback_cause})"
     if record.guard_decisions:

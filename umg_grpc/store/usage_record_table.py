@@ -92,6 +92,8 @@ class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Decisions of the guards, like `request:secrets=masked`."""
     guard_notes: dict[str, str] = {}
     """Annotations of the guards."""
+    task_id: str = ""
+    """Id of the task that the call submitted; "" for any other call."""
 
 
 class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):

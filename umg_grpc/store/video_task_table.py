@@ -390,6 +390,7 @@ def _details(task: MediaTask) -> CallDetails:
         details = CallDetails(attempts=[], message="", first_output_micros=None, dropped=[])
     else:
         details = decode_details(task.details)
+    details.task_id = task.task_id
     if task.state != SUCCEEDED:
         failure = pb.VideoTaskError.FromString(task.error or b"")
         details.message = storable(f"{failure.code}: {failure.message}")

@@ -118,6 +118,7 @@ async def test_the_record_names_the_requested_model_the_cause_and_all_attempts(p
     assert (answered.channel, answered.model, answered.reason) == ("second", "clips-2", "")
     assert 0 < failed.start_micros < answered.start_micros < record.duration_micros
     assert code == 0, message
+    assert re.search(rf"^task +{task.task_id}$", shown, re.MULTILINE)
     assert "fallback of        clips-1 (unavailable)" in shown
     lines = [line.split()[:2] for line in shown.partition("attempts:")[2].splitlines()]
     assert lines[-2:] == [["first", "clips-1"], ["second", "clips-2"]]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import grpc
 import ollama
 import pytest
 import pytest_asyncio
@@ -15,6 +16,8 @@ from tests.support.gateways import KEY, Running
 from tests.support.images import PNG
 from tests.support.providers.scenarios import CITY, CITY_SCHEMA, TEXT, THOUGHT
 from tests.world.sdk.ollama_gateway import MODEL, SIMULATED, VECTORS, ollama_gateway
+from umg_grpc.base.grpc_status import from_rpc
+from umg_grpc.v1 import pb, rpc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -195,3 +198,12 @@ async def test_the_variable_of_the_client_has_the_key(
 ) -> None:
     monkeypatch.setenv("OLLAMA_API_KEY", gateway.key)
     assert (await client.call(gateway, "list", key="")).models
+
+
+async def test_a_body_without_texts_is_refused_over_grpc(gateway: Running) -> None:
+    source = pb.SourceDocument(format="ollama_embed", body=b'{"model":"%s","input":[]}' % VECTORS.encode())
+    async with grpc.aio.insecure_channel(gateway.grpc) as channel:
+        stub = rpc.EmbeddingServiceStub(channel)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await stub.Embed(pb.EmbedRequest(source=source), metadata=(("authorization", f"Bearer {KEY}"),))
+    assert from_rpc(refused.value).name == "MISSING_FIELD"

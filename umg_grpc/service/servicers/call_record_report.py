@@ -110,6 +110,7 @@ def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
         agent=record.agent,
         requested_model=details.requested_model or None,
         fallback_cause=details.fallback_cause or None,
+        task_id=details.task_id or None,
         guard_decisions=details.guards,
         guard_annotations=details.guard_notes if is_admin else {},
     )

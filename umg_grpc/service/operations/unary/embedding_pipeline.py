@@ -14,7 +14,7 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.tokens.vocabulary_cache import is_loaded
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json import invalid, missing
 from umg_grpc.wire.dropped_fields_report import untranslatable
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
 
@@ -37,6 +37,8 @@ class EmbeddingPipeline(UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse]):
     def _check_inputs(self, admitted: UnaryCall[pb.EmbedRequest]) -> None:
         """Check the number of inputs and the length of their vectors. Raise UmgError."""
         request, model = admitted.request, admitted.model
+        if not request.inputs:  # a body of Ollama without a text, which the HTTP face answers itself
+            raise missing("inputs")
         if len(request.inputs) > self._max_inputs:
             problem = f"{len(request.inputs)} are more than the {self._max_inputs} that one call may have; send fewer"
             raise invalid("inputs", problem)
