@@ -22,6 +22,7 @@ from tests.support.gateways import running
 from tests.support.serving import serving
 from umg_grpc.config import parse
 from umg_grpc.config.guards import KINDS
+from umg_grpc.knowledge.guarded_patterns import PATTERNS, SETS
 from umg_grpc.service.guardrails.guard_driver import DECISIONS
 from umg_grpc.v1 import pb
 
@@ -66,6 +67,11 @@ def test_every_config_of_the_page_is_valid(config: str) -> None:
 def test_the_tables_have_every_kind_and_decision() -> None:
     assert [quoted(cells[0])[0] for cells in rows(PAGE, "Kinds")][: len(KINDS)] == list(KINDS)
     assert sorted(quoted(cells[0])[0] for cells in rows(PAGE, "Decisions")) == sorted(DECISIONS)
+
+
+def test_the_table_of_sets_has_every_pattern() -> None:
+    found = {quoted(cells[0])[0]: quoted(cells[1]) for cells in rows(PAGE, "Sets of patterns")}
+    assert found == {name: [*dict.fromkeys(row.name for row in PATTERNS if row.set == name)] for name in SETS}
 
 
 def test_the_examples_of_a_webhook_are_the_messages_of_the_schema() -> None:

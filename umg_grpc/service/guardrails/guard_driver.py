@@ -104,8 +104,11 @@ class GuardRun(msgspec.Struct, eq=False):
         """
         began, seconds = time.perf_counter(), min(guard.row.timeout, self.call.seconds_left())
         try:
-            async with asyncio.timeout(seconds):
+            if guard.is_local:
                 response = await guard.check(request)
+            else:
+                async with asyncio.timeout(seconds):
+                    response = await guard.check(request)
             if (made := response.WhichOneof("decision")) is None:
                 raise GuardFailedError("the response has no decision")
         except TimeoutError:
@@ -140,15 +143,16 @@ class GuardRun(msgspec.Struct, eq=False):
         is a failure of the guard.
         """
         texts = {each.path: each.text for each in replace.texts}
-        changed = {path.partition(".")[0].partition("[")[0] for path in texts}
+        changed = frozenset[str]()
         try:
             if replace.HasField("content"):
-                changed |= _replace_content(message, replace.content)
+                changed = _replace_content(message, replace.content)
                 found = [*texts_of(message)]
             replace_texts(found, texts)
         except ValueError as error:
             self._fail(guard, str(error), time.perf_counter())
-        return frozenset(changed)
+            return changed
+        return changed | {path.partition(".")[0].partition("[")[0] for path in texts}
 
     def _fail(self, guard: Guard, cause: str, began: float) -> pb.CheckResponse:
         """Record a failure of a guard. Return that it allows the content if it is open then, else raise UmgError."""

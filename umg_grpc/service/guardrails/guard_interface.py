@@ -16,6 +16,9 @@ class GuardFailedError(Exception):
 class Guard(ABC):
     """Guard of the config."""
 
+    is_local = False
+    """Whether it decides in this process, so that it needs no time limit."""
+
     def __init__(self, row: GuardRow) -> None:
         self.row = row
 

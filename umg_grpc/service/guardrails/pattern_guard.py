@@ -15,6 +15,8 @@ SLOW_CHARACTERS = 2**17
 class PatternGuard(Guard):
     """Guard by regular expressions, which masks matches or refuses texts with them."""
 
+    is_local = True
+
     def __init__(self, row: GuardRow) -> None:
         super().__init__(row)
         self._search = PatternSearch(row.patterns)

@@ -10,15 +10,12 @@ from msgspec.structs import replace
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families import text as text_families
-from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.routing import ANY, GENERATE, Resolved, RoutePreferences
 from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.caching.stored_prompts import StoredPrompts
 from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import SEALED_BYTES, Continued
-from umg_grpc.service.guardrails.guard_driver import REPLACED_FIELDS, Checked, GuardRun
-from umg_grpc.service.guardrails.guarded_text_stream import GuardedTextStream
-from umg_grpc.service.guardrails.refused_texts import refused_response
+from umg_grpc.service.guardrails.guard_driver import Checked, GuardRun
 from umg_grpc.service.operations.generate.compacted_streams import CompactedStream
 from umg_grpc.service.operations.generate.compaction import Summary, opened, sealed_messages
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
@@ -27,8 +24,9 @@ from umg_grpc.service.operations.generate.inline_compaction import InlineCompact
 from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
 from umg_grpc.service.operations.generate.refused_content import RefusalCheck, is_refusal, refused_content
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
-from umg_grpc.service.operations.generate.streamed_responses import StreamedText, estimate_seen
+from umg_grpc.service.operations.generate.streamed_responses import StreamedText
 from umg_grpc.service.operations.generate.streamed_summaries import StreamedSummary
+from umg_grpc.service.operations.generate.text_guards import guard_response, guarded_stream, take_request
 from umg_grpc.service.operations.generate.text_request_encoder import (
     NO_ORIGIN,
     GenerationAttempt,
@@ -279,33 +277,12 @@ class GenerationPipeline(
     # --- guards
 
     def _take_request(self, admitted: GenerationCall, checked: Checked[pb.GenerateRequest]) -> None:
-        request, notes = checked.message, admitted.notes.with_edited(*sorted(checked.changed))
-        if checked.changed - {*REPLACED_FIELDS}:  # no format encodes the others anew in a caller's body
-            request.ClearField("source")
-        elif request.HasField("thread") and (codec := FORMATS.get(request.source.format)) is not None:
-            # the thread is stored with the body of its first call
-            request.source.body = codec.encode_request(request, request.model, admitted.stream, NO_QUIRKS, notes).body
-        admitted.request, admitted.notes, admitted.sealed_messages = request, notes, ()
+        take_request(admitted, checked)
 
     async def _guard_response(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse, run: GuardRun
     ) -> None:
-        completion = ResponseCompletion(admitted, attempt, self._memory)
-        completion.begin(passthrough=response.HasField("source"))
-        whole = await completion.read(response)
-        try:
-            checked = await run.check(whole)
-        except UmgError as error:
-            if error.reason != pb.ERROR_REASON_GUARD_REFUSED:
-                raise
-            checked = Checked(refused_response(whole, error), frozenset({"candidates"}))
-        if checked.changed:
-            response.CopyFrom(checked.message)
-            response.ClearField("source")
-            response.ClearField("dropped_fields")
-            admitted.settle = completion.store_whole
-            if (waiting := completion.complete_whole(response)) is not None:
-                await waiting
+        await guard_response(admitted, ResponseCompletion(admitted, attempt, self._memory), response, run)
 
     def _charge_refused(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
@@ -337,8 +314,7 @@ class GenerationPipeline(
             return streamed
         run = GuardRun(guards, admitted.call, admitted.model.id, "response")
         completion = ResponseCompletion(admitted, attempts.attempt, self._memory)
-        candidates = max(1, admitted.request.candidate_count)
-        return GuardedTextStream(streamed, run, candidates, partial(estimate_seen, completion))
+        return guarded_stream(streamed, admitted, completion, run)
 
     def _unguarded(
         self, admitted: GenerationCall, attempts: FailoverLoop[GenerationAttempt]

@@ -1,0 +1,60 @@
+"""Guards of texts: takes the request and the response as the guards have changed them."""
+
+from functools import partial
+
+from umg_grpc.base.errors import UmgError
+from umg_grpc.knowledge.quirks import NO_QUIRKS
+from umg_grpc.service.guardrails.guard_driver import REPLACED_FIELDS, Checked, GuardRun
+from umg_grpc.service.guardrails.guarded_text_stream import GuardedTextStream
+from umg_grpc.service.guardrails.refused_texts import refused_response
+from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
+from umg_grpc.service.operations.generate.streamed_responses import estimate_seen
+from umg_grpc.service.operations.generate.text_request_encoder import GenerationCall
+from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse
+from umg_grpc.v1 import pb
+from umg_grpc.wire import FORMATS
+
+
+def take_request(admitted: GenerationCall, checked: Checked[pb.GenerateRequest]) -> None:
+    """Take the request as the guards have changed it. The changed fields are encoded again in the caller's body."""
+    request, notes = checked.message, admitted.notes.with_edited(*sorted(checked.changed))
+    if checked.changed - {*REPLACED_FIELDS}:  # no format encodes the others anew in a caller's body
+        request.ClearField("source")
+    elif request.HasField("thread") and (codec := FORMATS.get(request.source.format)) is not None:
+        # the thread is stored with the body of its first call
+        request.source.body = codec.encode_request(request, request.model, admitted.stream, NO_QUIRKS, notes).body
+    admitted.request, admitted.notes, admitted.sealed_messages = request, notes, ()
+
+
+async def guard_response(
+    admitted: GenerationCall, completion: ResponseCompletion, response: pb.GenerateResponse, run: GuardRun
+) -> None:
+    """Check a completed response, which a provider's own body may be, and complete it again if a guard has changed or
+    refused it. `completion`: that of the attempt, which has not begun.
+    """
+    completion.begin(passthrough=response.HasField("source"))
+    whole = await completion.read(response)
+    try:
+        checked = await run.check(whole)
+    except UmgError as error:
+        if error.reason != pb.ERROR_REASON_GUARD_REFUSED:
+            raise
+        checked = Checked(refused_response(whole, error), frozenset({"candidates"}))
+    if checked.changed:
+        response.CopyFrom(checked.message)
+        response.ClearField("source")
+        response.ClearField("dropped_fields")
+        admitted.settle = completion.store_whole
+        if (waiting := completion.complete_whole(response)) is not None:
+            await waiting
+
+
+def guarded_stream(
+    streamed: StreamedResponse[pb.StreamGenerateResponse],
+    admitted: GenerationCall,
+    completion: ResponseCompletion,
+    run: GuardRun,
+) -> GuardedTextStream:
+    """Return a streamed response with its guards around it."""
+    candidates = max(1, admitted.request.candidate_count)
+    return GuardedTextStream(streamed, run, candidates, partial(estimate_seen, completion))
