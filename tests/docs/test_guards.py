@@ -18,7 +18,7 @@ from aiohttp import web
 from google.protobuf import json_format
 
 from tests.docs.tables import DOCS, quoted, rows, section
-from tests.support.gateways import running
+from tests.support.gateways import KEY, running
 from tests.support.serving import serving
 from umg_grpc.config import parse
 from umg_grpc.config.guards import KINDS
@@ -30,6 +30,7 @@ PAGE = (DOCS / "guards.md").read_text(encoding="utf-8")
 SECTION = section(PAGE, "Recipes")
 RECIPES = re.findall(r"```yaml\n(.*?)```\n\n```\nx-umg-guards: (.*?)\n```", SECTION, re.DOTALL)
 TITLES = re.findall(r"^\*\*(.+?)\.\*\*", SECTION, re.MULTILINE)
+FLAGGED = "a text of [[flag:violence]]"
 CHANNEL = "channels:\n  - {name: simulated, protocols: [sandbox], models: [m], pace: 0}\n"
 PROMPT = f"AKIA{'IOSFODNN7EXAMPLE'} and E-123456 of Project Falcon"
 CONFIGS = re.findall(r"```yaml\n(guards:.*?)```", PAGE, re.DOTALL)
@@ -88,11 +89,11 @@ def test_the_programs_of_the_page_are_valid() -> None:
 
 @asynccontextmanager
 async def moderations() -> AsyncGenerator[str, None]:
-    """Serve the moderation of texts in the shape of the vendor, which flags one word."""
+    """Serve the moderation of texts in the shape of the vendor."""
 
     async def respond(request: web.Request) -> web.Response:
         body = await request.json()
-        flagged = ["harm" in text for text in body["input"]]
+        flagged = [FLAGGED in text for text in body["input"]]
         results = [
             {
                 "flagged": flag,
@@ -116,22 +117,32 @@ def free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-async def test_the_guard_by_a_moderation_model_refuses_flagged_texts(tmp_path: Path) -> None:
-    program, port = tmp_path / "moderation_guard.py", free_port()
+@asynccontextmanager
+async def guard_program(tmp_path: Path, port: int, url: str, key: str) -> AsyncGenerator[None, None]:
+    """Run the guard of the page, which calls a moderation model at a URL."""
+    program = tmp_path / "moderation_guard.py"
     program.write_text(MODERATION, encoding="utf-8")
-    config = f"guards:\n  - {{name: moderation, kind: grpc, target: '127.0.0.1:{port}', timeout: 30}}\n"
-    async with moderations() as url:
-        environment = {**os.environ, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "k"}
-        process = subprocess.Popen([sys.executable, str(program), str(port)], env=environment)  # noqa: ASYNC220
-        try:
-            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-                await channel.channel_ready()
-            async with running(CHANNEL + config, tmp_path / "data") as gateway:
-                passed = await call(gateway.url, gateway.headers, "a kind text")
-                refused = await call(gateway.url, gateway.headers, "a text of harm")
-        finally:
-            process.terminate()
-            process.wait()
+    environment = {**os.environ, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": key}
+    process = subprocess.Popen([sys.executable, str(program), str(port)], env=environment)  # noqa: ASYNC220
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            await channel.channel_ready()
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.mark.parametrize("is_own", [False, True], ids=["of the vendor", "of the gateway itself"])
+async def test_the_guard_by_a_moderation_model_refuses_flagged_texts(is_own: bool, tmp_path: Path) -> None:
+    port = free_port()
+    row = f"name: moderation, kind: grpc, target: '127.0.0.1:{port}', operations: [generate], timeout: 30"
+    models = CHANNEL.replace("[m]", "[m, omni-moderation-latest]")
+    async with running(f"{models}guards:\n  - {{{row}}}\n", tmp_path / "data") as gateway, moderations() as vendor:
+        url = f"{gateway.url}/v1" if is_own else vendor
+        async with guard_program(tmp_path, port, url, KEY):
+            passed = await call(gateway.url, gateway.headers, "a kind text")
+            refused = await call(gateway.url, gateway.headers, FLAGGED)
     assert (passed[0], passed[1].partition(",")[0]) == (200, "request:moderation=allow")
     assert (refused[0], refused[1]) == (400, "request:moderation=refused")
     assert json.dumps(refused[2]).count("flagged content") == 1

@@ -220,6 +220,8 @@ type GuardedContent struct {
 	//	*GuardedContent_ImageRequest
 	//	*GuardedContent_ImageResponse
 	//	*GuardedContent_VideoRequest
+	//	*GuardedContent_ModerationRequest
+	//	*GuardedContent_ModerationResponse
 	Message       isGuardedContent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -334,6 +336,24 @@ func (x *GuardedContent) GetVideoRequest() *CreateVideoTaskRequest {
 	return nil
 }
 
+func (x *GuardedContent) GetModerationRequest() *ModerateRequest {
+	if x != nil {
+		if x, ok := x.Message.(*GuardedContent_ModerationRequest); ok {
+			return x.ModerationRequest
+		}
+	}
+	return nil
+}
+
+func (x *GuardedContent) GetModerationResponse() *ModerateResponse {
+	if x != nil {
+		if x, ok := x.Message.(*GuardedContent_ModerationResponse); ok {
+			return x.ModerationResponse
+		}
+	}
+	return nil
+}
+
 type isGuardedContent_Message interface {
 	isGuardedContent_Message()
 }
@@ -378,6 +398,16 @@ type GuardedContent_VideoRequest struct {
 	VideoRequest *CreateVideoTaskRequest `protobuf:"bytes,8,opt,name=video_request,json=videoRequest,proto3,oneof"`
 }
 
+type GuardedContent_ModerationRequest struct {
+	// A request to moderate texts and images.
+	ModerationRequest *ModerateRequest `protobuf:"bytes,9,opt,name=moderation_request,json=moderationRequest,proto3,oneof"`
+}
+
+type GuardedContent_ModerationResponse struct {
+	// The moderation.
+	ModerationResponse *ModerateResponse `protobuf:"bytes,10,opt,name=moderation_response,json=moderationResponse,proto3,oneof"`
+}
+
 func (*GuardedContent_GenerateRequest) isGuardedContent_Message() {}
 
 func (*GuardedContent_GenerateResponse) isGuardedContent_Message() {}
@@ -393,6 +423,10 @@ func (*GuardedContent_ImageRequest) isGuardedContent_Message() {}
 func (*GuardedContent_ImageResponse) isGuardedContent_Message() {}
 
 func (*GuardedContent_VideoRequest) isGuardedContent_Message() {}
+
+func (*GuardedContent_ModerationRequest) isGuardedContent_Message() {}
+
+func (*GuardedContent_ModerationResponse) isGuardedContent_Message() {}
 
 // The guard lets the content pass as it is.
 type GuardAllow struct {
@@ -602,7 +636,7 @@ var File_umg_v1_guard_proto protoreflect.FileDescriptor
 
 const file_umg_v1_guard_proto_rawDesc = "" +
 	"\n" +
-	"\x12umg/v1/guard.proto\x12\x06umg.v1\x1a\x14umg/v1/content.proto\x1a\x1eumg/v1/embedding_service.proto\x1a\x17umg/v1/generation.proto\x1a\x1aumg/v1/image_service.proto\x1a\x1bumg/v1/rerank_service.proto\x1a\x1aumg/v1/video_service.proto\"p\n" +
+	"\x12umg/v1/guard.proto\x12\x06umg.v1\x1a\x14umg/v1/content.proto\x1a\x1eumg/v1/embedding_service.proto\x1a\x17umg/v1/generation.proto\x1a\x1aumg/v1/image_service.proto\x1a\x1fumg/v1/moderation_service.proto\x1a\x1bumg/v1/rerank_service.proto\x1a\x1aumg/v1/video_service.proto\"p\n" +
 	"\vGuardedText\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12 \n" +
@@ -610,7 +644,7 @@ const file_umg_v1_guard_proto_rawDesc = "" +
 	"\ais_json\x18\x04 \x01(\bR\x06isJson\"@\n" +
 	"\vGuardWindow\x12\x18\n" +
 	"\acontext\x18\x01 \x01(\tR\acontext\x12\x17\n" +
-	"\ais_last\x18\x02 \x01(\bR\x06isLast\"\xbe\x04\n" +
+	"\ais_last\x18\x02 \x01(\bR\x06isLast\"\xd5\x05\n" +
 	"\x0eGuardedContent\x12D\n" +
 	"\x10generate_request\x18\x01 \x01(\v2\x17.umg.v1.GenerateRequestH\x00R\x0fgenerateRequest\x12G\n" +
 	"\x11generate_response\x18\x02 \x01(\v2\x18.umg.v1.GenerateResponseH\x00R\x10generateResponse\x12;\n" +
@@ -619,7 +653,10 @@ const file_umg_v1_guard_proto_rawDesc = "" +
 	"\x0frerank_response\x18\x05 \x01(\v2\x16.umg.v1.RerankResponseH\x00R\x0ererankResponse\x12C\n" +
 	"\rimage_request\x18\x06 \x01(\v2\x1c.umg.v1.GenerateImageRequestH\x00R\fimageRequest\x12F\n" +
 	"\x0eimage_response\x18\a \x01(\v2\x1d.umg.v1.GenerateImageResponseH\x00R\rimageResponse\x12E\n" +
-	"\rvideo_request\x18\b \x01(\v2\x1e.umg.v1.CreateVideoTaskRequestH\x00R\fvideoRequestB\t\n" +
+	"\rvideo_request\x18\b \x01(\v2\x1e.umg.v1.CreateVideoTaskRequestH\x00R\fvideoRequest\x12H\n" +
+	"\x12moderation_request\x18\t \x01(\v2\x17.umg.v1.ModerateRequestH\x00R\x11moderationRequest\x12K\n" +
+	"\x13moderation_response\x18\n" +
+	" \x01(\v2\x18.umg.v1.ModerateResponseH\x00R\x12moderationResponseB\t\n" +
 	"\amessage\"\f\n" +
 	"\n" +
 	"GuardAllow\"A\n" +
@@ -672,6 +709,8 @@ var file_umg_v1_guard_proto_goTypes = []any{
 	(*GenerateImageRequest)(nil),   // 14: umg.v1.GenerateImageRequest
 	(*GenerateImageResponse)(nil),  // 15: umg.v1.GenerateImageResponse
 	(*CreateVideoTaskRequest)(nil), // 16: umg.v1.CreateVideoTaskRequest
+	(*ModerateRequest)(nil),        // 17: umg.v1.ModerateRequest
+	(*ModerateResponse)(nil),       // 18: umg.v1.ModerateResponse
 }
 var file_umg_v1_guard_proto_depIdxs = []int32{
 	8,  // 0: umg.v1.GuardedText.role:type_name -> umg.v1.Role
@@ -683,13 +722,15 @@ var file_umg_v1_guard_proto_depIdxs = []int32{
 	14, // 6: umg.v1.GuardedContent.image_request:type_name -> umg.v1.GenerateImageRequest
 	15, // 7: umg.v1.GuardedContent.image_response:type_name -> umg.v1.GenerateImageResponse
 	16, // 8: umg.v1.GuardedContent.video_request:type_name -> umg.v1.CreateVideoTaskRequest
-	6,  // 9: umg.v1.GuardReplace.texts:type_name -> umg.v1.TextReplacement
-	3,  // 10: umg.v1.GuardReplace.content:type_name -> umg.v1.GuardedContent
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	17, // 9: umg.v1.GuardedContent.moderation_request:type_name -> umg.v1.ModerateRequest
+	18, // 10: umg.v1.GuardedContent.moderation_response:type_name -> umg.v1.ModerateResponse
+	6,  // 11: umg.v1.GuardReplace.texts:type_name -> umg.v1.TextReplacement
+	3,  // 12: umg.v1.GuardReplace.content:type_name -> umg.v1.GuardedContent
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_guard_proto_init() }
@@ -701,6 +742,7 @@ func file_umg_v1_guard_proto_init() {
 	file_umg_v1_embedding_service_proto_init()
 	file_umg_v1_generation_proto_init()
 	file_umg_v1_image_service_proto_init()
+	file_umg_v1_moderation_service_proto_init()
 	file_umg_v1_rerank_service_proto_init()
 	file_umg_v1_video_service_proto_init()
 	file_umg_v1_guard_proto_msgTypes[2].OneofWrappers = []any{
@@ -712,6 +754,8 @@ func file_umg_v1_guard_proto_init() {
 		(*GuardedContent_ImageRequest)(nil),
 		(*GuardedContent_ImageResponse)(nil),
 		(*GuardedContent_VideoRequest)(nil),
+		(*GuardedContent_ModerationRequest)(nil),
+		(*GuardedContent_ModerationResponse)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
