@@ -84,20 +84,20 @@ class Dispatcher:
             try:
                 check_headers(exchange)
                 is_special = connection.is_over_limit or self._cors.enabled or hdrs.EXPECT in request.headers
-                answer = (self._begin_special(exchange, route) if is_special else None) or await handle(exchange)
+                response = (self._begin_special(exchange, route) if is_special else None) or await handle(exchange)
             except Exception as failure:
                 if exchange.is_begun:
                     raise
                 reported = await self._key_failure(failure, exchange, route) or failure
-                answer = _make_error_response(reported, exchange, route)
+                response = _make_error_response(reported, exchange, route)
                 failure.__traceback__ = None  # its frames hold the request, and that of an unknown path also the error
-            status = answer.status
-            if isinstance(answer, WholeResponse):
-                answer = await answer.send(exchange)
-            elif not isinstance(answer, SentResponse):
-                await _send(exchange, answer)
+            status = response.status
+            if isinstance(response, WholeResponse):
+                response = await response.send(exchange)
+            elif not isinstance(response, SentResponse):
+                await _send(exchange, response)
             connection.unanswered -= 1  # the next bytes may begin a request
-            return answer
+            return response
         except Exception:
             request[EXCHANGE] = exchange  # for the protocol, which answers in place of the handler
             raise
@@ -180,16 +180,16 @@ class Dispatcher:
             transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-async def _send(exchange: HttpExchange, answer: web.StreamResponse) -> None:
+async def _send(exchange: HttpExchange, response: web.StreamResponse) -> None:
     """Send the rest of a response, and wait until the client has read nearly all of it or is disconnected.
 
     The call keeps its slot of the load shedder until then, which limits the number of unread responses in memory.
     """
     transport = exchange.request.transport
     if transport is not None and not transport.is_closing():
-        if not answer.prepared:
-            await begin_response(exchange, answer)
-        await answer.write_eof()
+        if not response.prepared:
+            await begin_response(exchange, response)
+        await response.write_eof()
 
 
 def _make_error_response(failure: Exception, exchange: HttpExchange, route: Route | None) -> web.Response:

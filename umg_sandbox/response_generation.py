@@ -181,12 +181,12 @@ class _Candidate:
             self._parts.extend(search_parts(request, self.prompt, pages))
             self._usage.web_search_requests += 1
         only_images = list(request.output_modalities) == ["image"]
-        answer = _Text() if only_images else self._text(pages)
-        text, sequence = cut_at_stop(answer.text, request.stop_sequences)
+        response = _Text() if only_images else self._text(pages)
+        text, sequence = cut_at_stop(response.text, request.stop_sequences)
         fits = truncate(text, self._left, self.count)
         self._spend(self.count(fits))
         if fits:
-            self._parts.append(self._text_part(fits, answer.citations))
+            self._parts.append(self._text_part(fits, response.citations))
         self._candidate.finish_reason = pb.FINISH_REASON_STOP
         if fits != text:
             self._candidate.finish_reason = pb.FINISH_REASON_LENGTH
@@ -267,44 +267,44 @@ class _Candidate:
         return made
 
     def _prose(self, pages: list[ResultPage]) -> _Text:
-        prompt, answer = self.prompt, _Text()
-        answer.append(f"This is a simulated answer: the sandbox plays {self.model}, and no model was asked.")
+        prompt, response = self.prompt, _Text()
+        response.append(f"This is a simulated answer: the sandbox plays {self.model}, and no model was asked.")
         if (self.request.candidate_count or 1) > 1:
-            answer.append(f"It is answer {self.index + 1} of {self.request.candidate_count}.")
+            response.append(f"It is answer {self.index + 1} of {self.request.candidate_count}.")
         for result in prompt.results:
             tool = f"The tool {result.name}" if result.name else "The tool"
-            answer.append(f"{tool} gave: {_cut(result.text, RESULT)}", between="\n")
+            response.append(f"{tool} gave: {_cut(result.text, RESULT)}", between="\n")
         if prompt.question and not prompt.results:
-            answer.append(f"You said: {_cut(prompt.question, QUOTED)}", between="\n")
+            response.append(f"You said: {_cut(prompt.question, QUOTED)}", between="\n")
         if prompt.system:
-            answer.append(f"My instructions begin: {first_words(prompt.system)}", between="\n")
+            response.append(f"My instructions begin: {first_words(prompt.system)}", between="\n")
         if prompt.turns > 1:
-            answer.append(f"This is turn {prompt.turns}; you began with: {first_words(prompt.opening)}", between="\n")
-        self._describe(answer)
+            response.append(f"This is turn {prompt.turns}; you began with: {first_words(prompt.opening)}", between="\n")
+        self._describe(response)
         if pages:
-            answer.append("The simulated search found this.", between="\n")
+            response.append("The simulated search found this.", between="\n")
         for page in pages:
-            answer.append(page.sentence, page)
+            response.append(page.sentence, page)
         topics = ", ".join(self._words.topics(3))
         begin = digest(prompt.question, str(self.index))[0]
         fillers = [FILLERS[(begin + step) % len(FILLERS)].format(topics=topics) for step in range(2)]
-        answer.append(" ".join(fillers), between="\n")
-        return answer
+        response.append(" ".join(fillers), between="\n")
+        return response
 
-    def _describe(self, answer: _Text) -> None:
+    def _describe(self, response: _Text) -> None:
         """Append a sentence about each image, document or other medium of the prompt to the answer."""
         documents = 0
         for name, description in islice(numbered(self.prompt.media_descriptions), SEEN):
-            answer.append(f"{name}: {description.words}.", between="\n")
+            response.append(f"{name}: {description.words}.", between="\n")
             if description.text is not None:
-                answer.append(f"It begins: {first_words(description.text)}")
+                response.append(f"It begins: {first_words(description.text)}")
                 if description.citable and description.text:
-                    end = len(answer.text)
+                    end = len(response.text)
                     start = end - len(first_words(description.text))
-                    answer.citations.append(_of_document(description.text, description.blocks, documents, start, end))
+                    response.citations.append(_of_document(description.text, description.blocks, documents, start, end))
             documents += description.kind == pb.MEDIA_KIND_DOCUMENT
         if (more := len(self.prompt.media_descriptions) - SEEN) > 0:
-            answer.append(f"There are {more} more files.", between="\n")
+            response.append(f"There are {more} more files.", between="\n")
 
 
 def _of_document(text: str, blocks: int, index: int, start: int, end: int) -> pb.Citation:

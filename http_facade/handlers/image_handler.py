@@ -73,10 +73,12 @@ class GenerateImage:
         files = EncodedFiles(secrets.token_bytes(NONCE_BYTES))
         try:
             notes = replace(request.notes, files=files)
-            answer, headers = await call_unary(self._stub.GenerateImage, request.canonical, exchange, self._face, notes)
+            response, headers = await call_unary(
+                self._stub.GenerateImage, request.canonical, exchange, self._face, notes
+            )
             if self._codec.shape is None:
                 headers[hdrs.VARY] = VARY
-            pieces = self._codec.encode_pieces(answer, request.canonical, request.shape, files)
+            pieces = self._codec.encode_pieces(response, request.canonical, request.shape, files)
             return await response_in_pieces(exchange, headers, pieces, self._settings.turns)
         finally:
             files.clear()

@@ -118,8 +118,8 @@ class Generate:
         codec = self._codec if self._codec.timed is None else self._codec.timed(exchange.elapsed_nanoseconds)
         if stream if self._path_streams is None else self._path_streams:
             return await self._stream(exchange, codec, canonical, notes)
-        answer, headers = await call_unary(self._stub.Generate, canonical, exchange, self._face, notes)
-        return WholeResponse(headers, codec.encode_response(answer, canonical))
+        response, headers = await call_unary(self._stub.Generate, canonical, exchange, self._face, notes)
+        return WholeResponse(headers, codec.encode_response(response, canonical))
 
     async def _answer_empty(
         self, exchange: HttpExchange, canonical: pb.GenerateRequest, encode: Callable[[pb.GenerateRequest, str], bytes]
@@ -193,8 +193,8 @@ class CompactConversation:
         if decode is None:
             raise ValueError(f"{self._face} has no call that compacts a conversation")
         canonical, notes = await self._bodies.read(exchange, decode)
-        answer, headers = await call_unary(self._stub.Generate, canonical, exchange, self._face, notes)
-        return WholeResponse(headers, self._codec.encode_response(answer, canonical))
+        response, headers = await call_unary(self._stub.Generate, canonical, exchange, self._face, notes)
+        return WholeResponse(headers, self._codec.encode_response(response, canonical))
 
 
 class CountTokens:

@@ -110,10 +110,10 @@ class ConnectHandler:
         connect_protocol.check_version(sent)
         timeout = _timeout(exchange, connect_protocol.TIMEOUT_HEADER, connect_protocol.timeout_seconds)
         call = self._call(exchange, method, await method.parse(body, in_json=in_json), timeout)
-        answer = await call
+        response = await call
         headers = self._metadata.headers(await call.initial_metadata())
         trailers = self._metadata.trailers(await call.trailing_metadata())
-        encoded = await method.encode(answer, in_json=in_json)
+        encoded = await method.encode(response, in_json=in_json)
         return web.Response(headers=_with_trailers(headers, trailers, kind), body=encoded)
 
     def _unary_failed(self, exchange: HttpExchange, failure: Exception) -> web.Response:
@@ -164,14 +164,14 @@ class ConnectHandler:
         request = await method.parse(message, in_json=protocol.in_json)
         timeout = _timeout(exchange, protocol.timeout_header, protocol.timeout_seconds)
         call = self._call(exchange, method, request, timeout)
-        async with _answers(method, call) as answers:
+        async with _answers(method, call) as responses:
             if method.is_stream:
                 convert = self._metadata.headers
                 await expect_early_metadata(call, lambda initial: events.begin_now(CIMultiDict(convert(initial))))
-            async for answer in answers:
+            async for response in responses:
                 if not exchange.is_begun:
                     await self._begin(events, call)
-                await events.write_large(envelope(await method.encode(answer, in_json=protocol.in_json)))
+                await events.write_large(envelope(await method.encode(response, in_json=protocol.in_json)))
             if not exchange.is_begun:
                 await self._begin(events, call)
             return self._metadata.trailers(await call.trailing_metadata())

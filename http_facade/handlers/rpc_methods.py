@@ -54,16 +54,16 @@ class RpcMethod:
         name = self.request.DESCRIPTOR.full_name
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not the JSON of a {name}: {why}")
 
-    async def encode(self, answer: Message | bytes, *, in_json: bool) -> bytes:
+    async def encode(self, response: Message | bytes, *, in_json: bool) -> bytes:
         """Encode an answer, a message or its protobuf bytes, as JSON or protobuf. Large answers are encoded in a
         thread.
         """
-        if isinstance(answer, bytes):
+        if isinstance(response, bytes):
             if not in_json:
-                return answer
-            answer = self.response.FromString(answer)
+                return response
+            response = self.response.FromString(response)
         encode: Callable[[Message], bytes] = _to_json if in_json else _to_bytes
-        return await run_large(lambda: encode(answer), answer.ByteSize())
+        return await run_large(lambda: encode(response), response.ByteSize())
 
 
 def methods_of(service: str, channel: grpc.aio.Channel) -> Mapping[str, RpcMethod]:

@@ -64,16 +64,16 @@ class UnaryHandler(Generic[Request, Response]):
         if codec.timed is not None:
             codec = codec.timed(exchange.elapsed_nanoseconds)
         shape = client_shape(exchange.request.headers)
-        answer, headers = await call_unary(self._method, canonical, exchange, self._face, notes)
+        response, headers = await call_unary(self._method, canonical, exchange, self._face, notes)
         if codec.content_type is not None:
-            headers[hdrs.CONTENT_TYPE] = codec.content_type(answer)
+            headers[hdrs.CONTENT_TYPE] = codec.content_type(response)
         if codec.encode_pieces is not None:
-            pieces = codec.encode_pieces(answer, canonical, shape)
+            pieces = codec.encode_pieces(response, canonical, shape)
             return await response_in_pieces(exchange, headers, pieces, self._settings.turns)
-        if answer.ByteSize() < BIG_BYTES:
-            body = codec.encode_response(answer, canonical, shape)
+        if response.ByteSize() < BIG_BYTES:
+            body = codec.encode_response(response, canonical, shape)
         else:
-            body = await asyncio.to_thread(codec.encode_response, answer, canonical, shape)
+            body = await asyncio.to_thread(codec.encode_response, response, canonical, shape)
         return WholeResponse(headers, body)
 
 

@@ -163,12 +163,12 @@ class VideoHandlers:
             pairs.append((RETRY_COUNT, count))
         call = method(request, metadata=pairs)
         try:
-            answer = await call
+            response = await call
         except grpc.aio.AioRpcError as failure:
             exchange.may_retry = from_rpc(failure).reason not in UNKNOWN_OUTCOMES
             raise
         headers = {hdrs.CONTENT_TYPE: JSON, **await initial_headers(call)}
-        return web.Response(headers=headers, body=self._codec.encode_created(answer.task, exchange.request_id))
+        return web.Response(headers=headers, body=self._codec.encode_created(response.task, exchange.request_id))
 
 
 def _idempotency_key(exchange: HttpExchange) -> str | None:

@@ -111,8 +111,8 @@ class Responses:
                 content[_stream_type(route)] = self._events(types.event)
             return content
         if (method := METHODS.get(route.shape)) is not None:
-            answer = Default().FindMethodByName(f"umg.v1.AdminService.{method.name}").output_type
-            return {JSON: {"schema": self._messages.schema(answer)}}
+            response = Default().FindMethodByName(f"umg.v1.AdminService.{method.name}").output_type
+            return {JSON: {"schema": self._messages.schema(response)}}
         if (kind := _RESPONSES.get(route.shape)) is not None:
             content = {JSON: {"schema": self._types.schema(kind(route))}}
             return content | ({EVENTS: self._events(text.ResponseEvent)} if route.shape is Shape.GET_RESPONSE else {})

@@ -42,7 +42,7 @@ def document() -> JsonObject:
     schemas, responses = JsonObject(), JsonObject()
     types = StructSchemas(schemas)
     errors = ErrorResponses(responses, types)
-    answers, methods = Responses(schemas, types, errors), Methods(schemas, errors)
+    received, methods = Responses(schemas, types, errors), Methods(schemas, errors)
     paths: dict[str, JsonObject] = {}
     for route in documented(ROUTES):
         if route.shape is Shape.CALL_METHOD:
@@ -50,7 +50,7 @@ def document() -> JsonObject:
                 operation = methods.operation(route, method)
                 paths[route.path.replace("{rpc}", method.name)] = {"post": operation | _security(route)}
         else:
-            paths.setdefault(route.name, {})[route.method.lower()] = _operation(route, answers) | _security(route)
+            paths.setdefault(route.name, {})[route.method.lower()] = _operation(route, received) | _security(route)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Unified Model Gateway", "version": version(DISTRIBUTION), "description": DESCRIPTION},
@@ -72,9 +72,9 @@ def documented(rows: Iterable[Route]) -> Iterable[Route]:
     return (row for row in rows if row.shape not in PAGE_SHAPES and not (row.path.endswith("/") and row.path != "/"))
 
 
-def _operation(route: Route, answers: Responses) -> JsonObject:
+def _operation(route: Route, responses: Responses) -> JsonObject:
     row = operation_of(route)
-    body = answers.request_body(route)
+    body = responses.request_body(route)
     return {
         "tags": [row.tag],
         "summary": row.summary,
@@ -82,7 +82,7 @@ def _operation(route: Route, answers: Responses) -> JsonObject:
         "operationId": operation_id(route),
         "parameters": parameters(route),
         **({"requestBody": body} if body is not None else {}),
-        "responses": answers.responses(route),
+        "responses": responses.responses(route),
     }
 
 

@@ -47,7 +47,7 @@ class Methods:
         A streaming RPC has no error statuses in it, since its errors are in the last envelope.
         """
         row = operation_of(route)
-        request, answer = self._messages.schema(method.input_type), self._messages.schema(method.output_type)
+        request, response = self._messages.schema(method.input_type), self._messages.schema(method.output_type)
         content = _envelopes if method.server_streaming else _bodies
         statuses = [] if method.server_streaming else sorted(set(row.errors) - {415})
         failed = {str(status): self._errors.answer(route.error_format, status) for status in statuses}
@@ -62,7 +62,11 @@ class Methods:
             "operationId": f"{method.containing_service.name}_{method.name}",
             "parameters": [*_HEADERS],
             "requestBody": {"required": True, "content": content(request)},
-            "responses": {"200": {"description": "Success.", "content": content(answer)}, **failed, "415": unsupported},
+            "responses": {
+                "200": {"description": "Success.", "content": content(response)},
+                **failed,
+                "415": unsupported,
+            },
         }
 
 

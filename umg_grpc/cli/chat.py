@@ -107,14 +107,14 @@ class Conversation:
         )
         return pb.StreamGenerateRequest(request=request)
 
-    def keep(self, question: str, answer: str) -> None:
+    def keep(self, question: str, response: str) -> None:
         """Add a question and its answer to the conversation, for the requests that follow.
 
         A question with an empty answer is left out, since some models reject two consecutive user messages.
         """
-        if answer:
+        if response:
             self.turns.append(pb.Message(role=pb.ROLE_USER, parts=[_text(question)]))
-            self.turns.append(pb.Message(role=pb.ROLE_ASSISTANT, parts=[_text(answer)]))
+            self.turns.append(pb.Message(role=pb.ROLE_ASSISTANT, parts=[_text(response)]))
 
 
 @dataclass(frozen=True)
@@ -326,19 +326,19 @@ class Chat:
         """Stream and print the answer to a question. An answer stopped by Ctrl-C is kept in the conversation, a failed
         one is not.
         """
-        answer, began = ShownResponse(), time.perf_counter()
+        response, began = ShownResponse(), time.perf_counter()
         call = self._generation.StreamGenerate(self._conversation.request(question), metadata=self._credentials)
         try:
             async for message in call:
-                for piece in answer.feed(message):
+                for piece in response.feed(message):
                     self._screen.piece(piece)
         except asyncio.CancelledError:
-            self._conversation.keep(question, answer.text)
+            self._conversation.keep(question, response.text)
             raise
         finally:
             call.cancel()
-        self._conversation.keep(question, answer.text)
-        if summary := answer.summary(time.perf_counter() - began):
+        self._conversation.keep(question, response.text)
+        if summary := response.summary(time.perf_counter() - began):
             self._screen.note(summary)
 
     async def _list(self) -> list[pb.Model]:

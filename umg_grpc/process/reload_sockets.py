@@ -131,9 +131,9 @@ def reload_all(data: Path) -> int:
     for path in sorted(data.glob(PATTERN)):
         try:
             if (connection := _connect(path)) is not None:
-                with closing(connection), connection.makefile("rb") as answer:
+                with closing(connection), connection.makefile("rb") as response:
                     connection.sendall(REQUEST)
-                    outcomes += msgspec.json.decode(answer.readline(), type=list[Outcome])
+                    outcomes += msgspec.json.decode(response.readline(), type=list[Outcome])
         except (OSError, msgspec.DecodeError) as error:
             print(f"umg: a gateway did not answer: {error}", file=sys.stderr)
             return 1

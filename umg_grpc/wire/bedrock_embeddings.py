@@ -135,26 +135,26 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
     UmgError(UPSTREAM_FAILED) as the other formats do.
     """
     try:
-        answer = decode(_RESPONSE, body)
-        vectors = _vectors(answer)
+        parsed = decode(_RESPONSE, body)
+        vectors = _vectors(parsed)
         if vectors is None:
             raise no_response(body, too_long=TOO_LONG)
         response = pb.EmbedResponse(model=request.model)
-        fill_usage(response, answer.tokens, None)
+        fill_usage(response, parsed.tokens, None)
         fill_vectors(response, [from_numbers(vector) for vector in vectors], request)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
 
 
-def _vectors(answer: BedrockResponse) -> list[Raw] | None:
-    if answer.embedding:
-        return [answer.embedding]
-    if not answer.embeddings:
+def _vectors(response: BedrockResponse) -> list[Raw] | None:
+    if response.embedding:
+        return [response.embedding]
+    if not response.embeddings:
         return None
-    if bytes(answer.embeddings).startswith(b"{"):
-        return _BY_TYPE.decode(answer.embeddings).float
-    listed = _LIST.decode(answer.embeddings)
+    if bytes(response.embeddings).startswith(b"{"):
+        return _BY_TYPE.decode(response.embeddings).float
+    listed = _LIST.decode(response.embeddings)
     return [_TYPED.decode(each).embedding if bytes(each).startswith(b"{") else each for each in listed]
 
 

@@ -125,17 +125,17 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
     UmgError(UPSTREAM_FAILED) as the other formats do.
     """
     try:
-        answer = decode(_RESPONSE, body)
-        raise_error(answer.error)
-        vectors = [each.embeddings for each in answer.predictions or ()]
-        if answer.embedding is not None:
-            vectors = [answer.embedding]
-        elif answer.predictions is None:
+        parsed = decode(_RESPONSE, body)
+        raise_error(parsed.error)
+        vectors = [each.embeddings for each in parsed.predictions or ()]
+        if parsed.embedding is not None:
+            vectors = [parsed.embedding]
+        elif parsed.predictions is None:
             raise no_response(body, too_long=TOO_LONG)
         response = pb.EmbedResponse(model=request.model)
         counts = [valid_count(each.statistics.token_count) if each.statistics else None for each in vectors]
-        if answer.usage_metadata is not None:
-            fill_usage(response, answer.usage_metadata.prompt_token_count, None)
+        if parsed.usage_metadata is not None:
+            fill_usage(response, parsed.usage_metadata.prompt_token_count, None)
         elif None not in counts:
             fill_usage(response, sum(each for each in counts if each is not None), None)
         fill_vectors(response, [from_numbers(each.values) for each in vectors], request)

@@ -172,7 +172,7 @@ class ResponseCache:
 
     def _lead(self, entry_key: str, ttl: float, pending: _Pending) -> "CacheFill[Any]":
         return CacheFill(
-            pending, lambda: self._finish(entry_key, pending), lambda answer: self._keep(entry_key, ttl, answer)
+            pending, lambda: self._finish(entry_key, pending), lambda response: self._keep(entry_key, ttl, response)
         )
 
     def _finish(self, entry_key: str, pending: _Pending) -> None:
@@ -185,12 +185,12 @@ class ResponseCache:
 
     # --- keeping
 
-    def _keep(self, entry_key: str, ttl: float, answer: bytes) -> None:
+    def _keep(self, entry_key: str, ttl: float, response: bytes) -> None:
         now = self._now()
-        entry = _Entry(answer, now, now + ttl)
+        entry = _Entry(response, now, now + ttl)
         self._store_in_memory(entry_key, entry)
         if self._writes is not None:
-            self._writes.set(PREFIX + entry_key, HEAD.pack(_digest(entry_key), entry.made, entry.until) + answer, ttl)
+            self._writes.set(PREFIX + entry_key, HEAD.pack(_digest(entry_key), entry.made, entry.until) + response, ttl)
 
     def _store_in_memory(self, entry_key: str, entry: _Entry) -> None:
         self._evict(entry_key)
@@ -314,10 +314,10 @@ def _is_cacheable(message: Message) -> bool:
     return bool(ends) and CACHEABLE_FINISH_REASONS.issuperset(ends)
 
 
-def _decode(kind: type[Response], answer: bytes) -> Response | None:
+def _decode(kind: type[Response], response: bytes) -> Response | None:
     message = kind()
     try:
-        message.ParseFromString(answer)
+        message.ParseFromString(response)
     except DecodeError:
         return None
     return message

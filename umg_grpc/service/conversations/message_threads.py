@@ -294,9 +294,9 @@ def _pack(row: ThreadRow, request: pb.GenerateRequest, response: pb.GenerateResp
     """
     stored = pb.GenerateRequest()
     if request.source.format == THREADED:
-        answer = FORMATS[THREADED].encode_response(response, request)
+        received = FORMATS[THREADED].encode_response(response, request)
         stored.source.format = THREADED
-        stored.source.body = bodies.stored_conversation(request.source.body, answer)
+        stored.source.body = bodies.stored_conversation(request.source.body, received)
     else:
         stored.messages.MergeFrom(request.messages)
         stored.instructions.MergeFrom(request.instructions)

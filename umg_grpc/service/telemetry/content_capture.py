@@ -48,18 +48,18 @@ class ContentCapture:
         self._redact = redact
 
     def attributes(
-        self, request: pb.GenerateRequest, answer: pb.GenerateResponse | ResponseAggregator | None
+        self, request: pb.GenerateRequest, response: pb.GenerateResponse | ResponseAggregator | None
     ) -> Attributes:
         """Return the messages of a request and of its response as attributes of a span, JSON texts by attribute name;
         empty after an error, which is logged.
-        `answer`: the response, or the aggregator of its stream; None without a response.
+        `response`: the response, or the aggregator of its stream; None without a response.
         """
         try:
             found = {"gen_ai.input.messages": [self._message(each) for each in request.messages[-MAX_MESSAGES:]]}
             if request.instructions:
                 found["gen_ai.system_instructions"] = self._parts(request.instructions)
-            if answer is not None:
-                whole = answer.response() if isinstance(answer, ResponseAggregator) else _decoded(request, answer)
+            if response is not None:
+                whole = response.response() if isinstance(response, ResponseAggregator) else _decoded(request, response)
                 found["gen_ai.output.messages"] = [self._candidate(each) for each in whole.candidates]
             return {name: msgspec.json.encode(value).decode() for name, value in found.items()}
         except Exception as error:
@@ -136,10 +136,10 @@ def _hook(named: str) -> Redact:
     return hook
 
 
-def _decoded(request: pb.GenerateRequest, answer: pb.GenerateResponse) -> pb.GenerateResponse:
+def _decoded(request: pb.GenerateRequest, response: pb.GenerateResponse) -> pb.GenerateResponse:
     """Return the response with its candidates. Those of a passed-through response are decoded from the provider's own
     body; it has none if the body is larger than `MAX_RESPONSE_BYTES`.
     """
-    if not answer.source.body or len(answer.source.body) > MAX_RESPONSE_BYTES:
-        return answer
-    return read_whole_response(FORMATS[answer.source.format], request, answer)
+    if not response.source.body or len(response.source.body) > MAX_RESPONSE_BYTES:
+        return response
+    return read_whole_response(FORMATS[response.source.format], request, response)

@@ -91,7 +91,7 @@ class SplitCall:
         async def send(part: HttpCall[pb.EmbedRequest, pb.EmbedResponse]) -> pb.EmbedResponse:
             await slots.acquire()
             try:
-                answer = await part.send(deadline - asyncio.get_running_loop().time())
+                received = await part.send(deadline - asyncio.get_running_loop().time())
             except UmgError as error:  # the provider's field path counts from the beginning of the part
                 error.metadata.pop("field", None)
                 if is_channels and error.reason == pb.ERROR_REASON_DEADLINE_EXCEEDED:  # of the part, so the channel's
@@ -100,23 +100,25 @@ class SplitCall:
                     raise late.with_failure(Failure.AMBIGUOUS) from error
                 raise
             slots.release()  # not after a failure: no further part may begin then
-            return answer
+            return received
 
         tasks = [asyncio.create_task(send(part)) for part in self.parts]
         try:
-            answers = await asyncio.gather(*tasks)
+            responses = await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-        lengths = {own_length(answer, part.request) for answer, part in zip(answers, self.parts, strict=True)} - {0}
+        lengths = {own_length(received, part.request) for received, part in zip(responses, self.parts, strict=True)} - {
+            0
+        }
         if len(lengths) > 1:
             raise other_length(max(lengths), 0, min(lengths))
-        for answer in answers:
-            response.embeddings.extend(answer.embeddings)
-        if all(answer.HasField("usage") for answer in answers):
-            response.usage.input_tokens = count(sum(answer.usage.input_tokens for answer in answers))
-            response.usage.total_tokens = count(sum(answer.usage.total_tokens for answer in answers))
+        for received in responses:
+            response.embeddings.extend(received.embeddings)
+        if all(received.HasField("usage") for received in responses):
+            response.usage.input_tokens = count(sum(received.usage.input_tokens for received in responses))
+            response.usage.total_tokens = count(sum(received.usage.total_tokens for received in responses))
         return response
 
 

@@ -94,11 +94,11 @@ class MessageEncoder:
                 continue
             if omits_turn(message, "chat", self._report):
                 continue
-            answers = any(part.HasField("tool_result") for part in message.parts)
-            if message.role != pb.ROLE_ASSISTANT or answers:
+            responses = any(part.HasField("tool_result") for part in message.parts)
+            if message.role != pb.ROLE_ASSISTANT or responses:
                 messages += self._encode_assistant_turns(run)
                 run = []
-            if answers and not self._open:
+            if responses and not self._open:
                 messages += self._encode_turns(others)  # before the text of results without a call
                 others = []
             turn, results = self._turn(message, index)
@@ -106,7 +106,7 @@ class MessageEncoder:
                 messages += self._encode_turns(others)
                 others = []
             messages += results  # results come before the turns between them and their calls
-            if turn.parts or not answers:
+            if turn.parts or not responses:
                 (run if message.role == pb.ROLE_ASSISTANT else others).append(turn)
         messages += self._encode_assistant_turns(run) + self._encode_turns(others) + self._end_results()
         cut_first_turn(messages, self._quirks, self._report)

@@ -227,47 +227,47 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     body that is one in spite of its HTTP status.
     """
     try:
-        answer = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
-        if answer.error is not ABSENT and is_error(answer.error):
-            raise from_provider(200, as_error(msgspec.json.decode(answer.error)))
-        if not answer.choices:
+        parsed = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
+        if parsed.error is not ABSENT and is_error(parsed.error):
+            raise from_provider(200, as_error(msgspec.json.decode(parsed.error)))
+        if not parsed.choices:
             raise no_response(body)
         response = pb.GenerateResponse()
-        decode_head(answer, request.model, response)
-        if (usage := find_usage(answer, answer.choices)) is not None:
-            decode_usage(usage, response.usage, answer.service_tier)
-        if (error := choices_error(answer.choices)) is not None:
+        decode_head(parsed, request.model, response)
+        if (usage := find_usage(parsed, parsed.choices)) is not None:
+            decode_usage(usage, response.usage, parsed.service_tier)
+        if (error := choices_error(parsed.choices)) is not None:
             raise error.with_usage(response.usage if response.HasField("usage") else None)
-        if isinstance(answer, PassedResponse):
-            _pass(answer, body, request, response)
+        if isinstance(parsed, PassedResponse):
+            _pass(parsed, body, request, response)
         else:
-            _decode_choices(answer, request, response)
+            _decode_choices(parsed, request, response)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
 
 
-def _pass(answer: PassedResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
-    """Set the ends of the candidates, and the body that is passed through. `answer`: decoded from `body`."""
-    choices = answer.choices or []
+def _pass(parsed: PassedResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
+    """Set the ends of the candidates, and the body that is passed through. `parsed`: decoded from `body`."""
+    choices = parsed.choices or []
     if len(choices) == 1 and not _is_odd(choices[0]) and CALLED not in body and not has_list(body):  # nearly every one
         candidate = response.candidates.add(index=choices[0].index or 0)
         decode_finish(choices[0].finish_reason, candidate)
         _note_refusal(choices[0], body, candidate)
     else:
         try:
-            body, choices, reasons = _repaired(answer, body, request)
+            body, choices, reasons = _repaired(parsed, body, request)
         except ValueError:  # a character is split
-            body, choices, reasons = _repaired(answer, replace_halves(body), request)
+            body, choices, reasons = _repaired(parsed, replace_halves(body), request)
         for position, (ending, reason) in enumerate(zip(choices, reasons, strict=True)):
             candidate = response.candidates.add(index=position if ending.index is None else ending.index)
             decode_finish(reason, candidate)
             _note_refusal(ending, body, candidate)
-    usage = answer.usage
+    usage = parsed.usage
     if usage and response.HasField("usage") and (totals := missing_totals(usage, response.usage)):
         body = with_totals(body, totals)
     response.source.format = "chat"
-    response.source.body = replace_model_id(body, answer.model, request.model)
+    response.source.body = replace_model_id(body, parsed.model, request.model)
 
 
 def _note_refusal(choice: Ending, body: bytes, candidate: pb.Candidate) -> None:
@@ -286,12 +286,12 @@ def _is_odd(choice: Ending) -> bool:
 
 
 def _repaired(
-    answer: PassedResponse, body: bytes, request: pb.GenerateRequest
+    response: PassedResponse, body: bytes, request: pb.GenerateRequest
 ) -> tuple[bytes, list[Ending], list[str | None]]:
     """Return a body without the defects that clients cannot read, its choices, and their finish reasons in the
-    provider's words. `answer`: decoded from `body`. Raise ValueError for a body with parts of characters.
+    provider's words. `response`: decoded from `body`. Raise ValueError for a body with parts of characters.
     """
-    choices = answer.choices or []
+    choices = response.choices or []
     if len(choices) > 1 and wants_one(request):
         body = joined_body(body)
         choices = decode(PASSED, body).choices or []
@@ -303,20 +303,20 @@ def _repaired(
         body = body_with_choices(body)
         choices = decode(PASSED, body).choices or []
     if CALLED in body:
-        body = body_with_calls(body, [ending.message for ending in choices], answer.id or "")
+        body = body_with_calls(body, [ending.message for ending in choices], response.id or "")
     return body, choices, reasons
 
 
-def _decode_choices(answer: ProviderResponse, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
+def _decode_choices(parsed: ProviderResponse, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
     """Decode the choices into candidates; several choices into one if the request wants one."""
-    choices = answer.choices or []
+    choices = parsed.choices or []
     is_split = len(choices) > 1 and wants_one(request)
     for position, choice in enumerate(choices):
         if position and is_split:
             candidate = response.candidates[0]
         else:
             candidate = response.candidates.add(index=position if choice.index is None else choice.index)
-        _decode_message(choice, candidate, answer.citations or [], request)
+        _decode_message(choice, candidate, parsed.citations or [], request)
     if is_split:
         _join_ends(choices, response.candidates[0])
     response.candidates.sort(key=lambda candidate: candidate.index)

@@ -58,20 +58,20 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     try:
-        answer = decode(RESPONSE, body)
-        message = Message() if answer.output is None else answer.output.message or Message()
-        if message.content is None and answer.stop_reason is None:
+        parsed = decode(RESPONSE, body)
+        message = Message() if parsed.output is None else parsed.output.message or Message()
+        if message.content is None and parsed.stop_reason is None:
             raise no_response(body, TABLE)
-        usage = decode_usage(answer.usage, answer.service_tier)
-        if (error := failed_response(Ended(answer.stop_reason))) is not None:
+        usage = decode_usage(parsed.usage, parsed.service_tier)
+        if (error := failed_response(Ended(parsed.stop_reason))) is not None:
             raise error.with_usage(usage)
         response = pb.GenerateResponse(model=request.model, usage=usage)
-        if answer.service_tier is not None:
-            response.service_tier = charged_tier(answer.service_tier.type)
+        if parsed.service_tier is not None:
+            response.service_tier = charged_tier(parsed.service_tier.type)
         candidate = response.candidates.add()
         candidate.message.role = pb.ROLE_ASSISTANT
-        decode_finish(answer.stop_reason, answer.additional_model_response_fields, candidate)
-        candidate.finish_message = blocked_message(answer.trace)
+        decode_finish(parsed.stop_reason, parsed.additional_model_response_fields, candidate)
+        candidate.finish_message = blocked_message(parsed.trace)
         candidate.message.parts.extend(_decode_content(message.content or [], request))
         correct_finish(candidate, any(part.HasField("tool_call") for part in candidate.message.parts))
     except (ValueError, RecursionError):

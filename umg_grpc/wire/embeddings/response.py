@@ -80,9 +80,9 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
             return passed
-        answer = read_vectors(body, _DECODED_VECTORS, _RAW_VECTORS)
-        response = _decode_head(answer, _usage(answer), answer.data, request, body)
-        fill_vectors(response, _in_order(answer.data or ()), request, answer.model)
+        parsed = read_vectors(body, _DECODED_VECTORS, _RAW_VECTORS)
+        response = _decode_head(parsed, _usage(parsed), parsed.data, request, body)
+        fill_vectors(response, _in_order(parsed.data or ()), request, parsed.model)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
@@ -93,9 +93,9 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
     them. None for a body that callers cannot read: a vector is missing, misplaced, of the wrong length or not in the
     form that the caller selected, or the usage is missing.
     """
-    answer = decode(_RAW_VECTORS, body)
-    usage, data = _usage(answer), answer.data or ()
-    response = _decode_head(answer, usage, answer.data, request, body)
+    parsed = decode(_RAW_VECTORS, body)
+    usage, data = _usage(parsed), parsed.data or ()
+    response = _decode_head(parsed, usage, parsed.data, request, body)
     if not (is_valid_count(usage.prompt_tokens) and is_valid_count(usage.total_tokens)):
         return None
     if any(item.index != position for position, item in enumerate(data)):
@@ -106,7 +106,7 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
     is_right = is_right and have_requested_length([count_either(vector) for vector in vectors], request)
     if not is_right and not _has_other_numbers(request.source.body):
         return None
-    response.source.format, response.source.body = NAME, _renamed(body, answer.model, request.model)
+    response.source.format, response.source.body = NAME, _renamed(body, parsed.model, request.model)
     return response
 
 
@@ -121,22 +121,22 @@ def _has_other_numbers(body: bytes) -> bool:
 
 
 def _decode_head(
-    answer: Head, usage: ProviderUsage, data: Sized | None, request: pb.EmbedRequest, body: bytes
+    parsed: Head, usage: ProviderUsage, data: Sized | None, request: pb.EmbedRequest, body: bytes
 ) -> pb.EmbedResponse:
     """Return the response without its vectors. `data`: the vectors, of which only the number is checked; None if
     absent. Raise UmgError(UPSTREAM_FAILED) unless there is one for each input.
     """
-    raise_error(answer.error)
+    raise_error(parsed.error)
     if data is None:
         raise no_response(body, too_long=TOO_LONG)
     check_count(len(data), request)
-    response = pb.EmbedResponse(model=request.model or answer.model or "")
+    response = pb.EmbedResponse(model=request.model or parsed.model or "")
     fill_usage(response, usage.prompt_tokens, usage.total_tokens)
     return response
 
 
-def _usage(answer: Head) -> ProviderUsage:
-    return decode_or_none(_USAGE, answer.usage) or ProviderUsage()
+def _usage(response: Head) -> ProviderUsage:
+    return decode_or_none(_USAGE, response.usage) or ProviderUsage()
 
 
 def _in_order(data: Sequence[ProviderEmbedding[Numbers]] | Sequence[ProviderEmbedding[Raw]]) -> list[bytes]:

@@ -92,30 +92,30 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     a body that cannot be decoded; the provider's error for a body that is one in spite of its HTTP status.
     """
     try:
-        answer = decode(PASSED, body) if pass_ else decode(MESSAGE, body)
-        if is_error(answer.error):
-            raise stated_error(answer.error)
-        if answer.type != "message":
+        parsed = decode(PASSED, body) if pass_ else decode(MESSAGE, body)
+        if is_error(parsed.error):
+            raise stated_error(parsed.error)
+        if parsed.type != "message":
             raise no_response(body, TABLE)
-        response = pb.GenerateResponse(response_id=answer.id or "", model=request.model or answer.model or "")
-        if answer.usage is not None:
-            if answer.usage.is_stated:
-                decode_usage(answer.usage, response.usage)
-            if answer.usage.service_tier in SERVICE_TIERS:
-                response.service_tier = answer.usage.service_tier
-        stop = answer.stop_reason
+        response = pb.GenerateResponse(response_id=parsed.id or "", model=request.model or parsed.model or "")
+        if parsed.usage is not None:
+            if parsed.usage.is_stated:
+                decode_usage(parsed.usage, response.usage)
+            if parsed.usage.service_tier in SERVICE_TIERS:
+                response.service_tier = parsed.usage.service_tier
+        stop = parsed.stop_reason
         if stop not in FINISH_REASONS and (error := failed_response(Ended(stop))) is not None:
             raise error.with_usage(response.usage if response.HasField("usage") else None)
-        if pass_ and not answer.stop_reason:
+        if pass_ and not parsed.stop_reason:
             body = with_stop_reason(body)
-            answer.stop_reason = decode(PASSED, body).stop_reason
+            parsed.stop_reason = decode(PASSED, body).stop_reason
         candidate = response.candidates.add()
-        decode_finish(answer, candidate)
-        if isinstance(answer, ProviderMessage):
-            _decode_content(answer.content, candidate, request)
+        decode_finish(parsed, candidate)
+        if isinstance(parsed, ProviderMessage):
+            _decode_content(parsed.content, candidate, request)
         else:
             response.source.format = "messages"
-            response.source.body = replace_model_id(body, answer.model, request.model)
+            response.source.body = replace_model_id(body, parsed.model, request.model)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response

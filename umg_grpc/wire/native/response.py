@@ -133,49 +133,51 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     body that is one in spite of its HTTP status.
     """
     try:
-        answer = decode(_PASSED, body) if pass_ else decode(_BODY_DECODER, body)
-        if is_error(answer.error):
-            raise stated_error(answer.error)
-        feedback = answer.prompt_feedback
+        parsed = decode(_PASSED, body) if pass_ else decode(_BODY_DECODER, body)
+        if is_error(parsed.error):
+            raise stated_error(parsed.error)
+        feedback = parsed.prompt_feedback
         blocked = (feedback and feedback.block_reason) or ""
-        if not answer.candidates and not blocked:
+        if not parsed.candidates and not blocked:
             raise no_response(body, TABLE)
-        response = pb.GenerateResponse(model=request.model or answer.model_version or "", block_reason=blocked)
-        decode_head(answer, response)
-        if answer.usage_metadata is not None and answer.usage_metadata.is_stated:
-            decode_usage(answer.usage_metadata, response.usage)
+        response = pb.GenerateResponse(model=request.model or parsed.model_version or "", block_reason=blocked)
+        decode_head(parsed, response)
+        if parsed.usage_metadata is not None and parsed.usage_metadata.is_stated:
+            decode_usage(parsed.usage_metadata, response.usage)
         if feedback is not None and blocked:
             response.prompt_safety_ratings.extend(decode_ratings(feedback.safety_ratings))
-        if not blocked and (error := _failure(answer)) is not None:
+        if not blocked and (error := _failure(parsed)) is not None:
             raise error.with_usage(response.usage if response.HasField("usage") else None)
-        if isinstance(answer, PassedResponse):
-            if any(not ending.finish_reason and is_present(ending.content) for ending in answer.candidates or ()):
+        if isinstance(parsed, PassedResponse):
+            if any(not ending.finish_reason and is_present(ending.content) for ending in parsed.candidates or ()):
                 body = _with_finish_reasons(body)
-            _decode_endings(answer, response)
+            _decode_endings(parsed, response)
             response.source.format = "native"
             response.source.body = (
                 replace_invalid_utf8(body)
-                if answer.model_version is None
-                else replace_model_id(body, answer.model_version, request.model, "modelVersion")
+                if parsed.model_version is None
+                else replace_model_id(body, parsed.model_version, request.model, "modelVersion")
             )
         else:
-            _decode_candidates(answer, body, request, response)
+            _decode_candidates(parsed, body, request, response)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response
 
 
-def _failure(answer: ProviderResponse | PassedResponse) -> UmgError | None:
+def _failure(response: ProviderResponse | PassedResponse) -> UmgError | None:
     """Return the error of a response whose candidates all failed; None for any other response, and for a passed-through
     one with content, since its reason is a word of the caller's own format.
     """
-    if all(each.finish_reason == "STOP" for each in answer.candidates or ()):
+    if all(each.finish_reason == "STOP" for each in response.candidates or ()):
         return None
-    if isinstance(answer, ProviderResponse):
+    if isinstance(response, ProviderResponse):
         return failed_response(
-            *(end_of(each, bool(each.content and each.content.parts)) for each in answer.candidates or ())
+            *(end_of(each, bool(each.content and each.content.parts)) for each in response.candidates or ())
         )
-    ends = [end_of(each, has_content(each.content)) for each in answer.candidates or () if each.finish_reason != "STOP"]
+    ends = [
+        end_of(each, has_content(each.content)) for each in response.candidates or () if each.finish_reason != "STOP"
+    ]
     return None if any(end.has_content for end in ends) else failed_response(*ends)
 
 
@@ -192,18 +194,18 @@ def _finished(candidate: Raw) -> Raw:
     return Raw(msgspec.json.encode(members))
 
 
-def _decode_endings(answer: PassedResponse, response: pb.GenerateResponse) -> None:
-    for candidate_position, ending in enumerate(answer.candidates or ()):
+def _decode_endings(parsed: PassedResponse, response: pb.GenerateResponse) -> None:
+    for candidate_position, ending in enumerate(parsed.candidates or ()):
         candidate = response.candidates.add(index=candidate_position if ending.index is None else ending.index)
         decode_finish(ending.finish_reason, candidate)
         correct_finish(candidate, called=ending.calls)
 
 
 def _decode_candidates(
-    answer: ProviderResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse
+    parsed: ProviderResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> None:
     names, unknown = tool_names(request), UnknownParts(body)
-    for candidate_position, provider_candidate in enumerate(answer.candidates or ()):
+    for candidate_position, provider_candidate in enumerate(parsed.candidates or ()):
         if response.block_reason and not (provider_candidate.content and provider_candidate.content.parts):
             continue  # the placeholder of a blocked prompt
         candidate = response.candidates.add(

@@ -95,11 +95,11 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
             return passed
-        answer = read_vectors(body, _DECODED, _RAW)
-        raise_error(answer.error)
+        parsed = read_vectors(body, _DECODED, _RAW)
+        raise_error(parsed.error)
         response = pb.EmbedResponse(model=request.model)
-        _decode_usage(answer, response)
-        vectors: Sequence[Vector[list[float]] | Vector[Raw]] = _vectors(answer.embedding, answer.embeddings)
+        _decode_usage(parsed, response)
+        vectors: Sequence[Vector[list[float]] | Vector[Raw]] = _vectors(parsed.embedding, parsed.embeddings)
         fill_vectors(response, [from_numbers(vector.values) for vector in vectors], request)
     except (ValueError, RecursionError):
         raise unreadable() from None
@@ -110,11 +110,11 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
     """Return the response with the provider's body, whose vectors are not decoded. None if callers cannot read the
     body: it lacks the form of the caller's path, vectors of the requested length, or the usage.
     """
-    answer, face = decode(_RAW, body), request.source.format
-    raise_error(answer.error)
-    response, vectors = pb.EmbedResponse(model=request.model), _vectors(answer.embedding, answer.embeddings)
+    parsed, face = decode(_RAW, body), request.source.format
+    raise_error(parsed.error)
+    response, vectors = pb.EmbedResponse(model=request.model), _vectors(parsed.embedding, parsed.embeddings)
     check_count(len(vectors), request)
-    if not _decode_usage(answer, response) or (answer.embedding is None) != (face == BATCH):
+    if not _decode_usage(parsed, response) or (parsed.embedding is None) != (face == BATCH):
         return None
     if not have_requested_length([count_numbers(bytes(vector.values)) for vector in vectors], request):
         return None
@@ -133,15 +133,15 @@ def _vectors(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
     return several
 
 
-def _decode_usage(answer: Head, response: pb.EmbedResponse) -> bool:
+def _decode_usage(parsed: Head, response: pb.EmbedResponse) -> bool:
     """Set the usage of `response` from either of the two members for it. Return whether callers can read the
     provider's members unchanged.
     """
     counts = list[tuple[Count, Count]]()
-    if answer.usage_metadata and (counted := decode_or_none(_USAGE_METADATA, answer.usage_metadata)) is not None:
+    if parsed.usage_metadata and (counted := decode_or_none(_USAGE_METADATA, parsed.usage_metadata)) is not None:
         prompt, total = counted.prompt_token_count, counted.total_token_count
         counts.append((prompt, prompt if total is None else total))
-    metadata = decode_or_none(_METADATA, answer.metadata)
+    metadata = decode_or_none(_METADATA, parsed.metadata)
     if metadata is not None and metadata.usage:
         usage = decode_or_none(_USAGE, metadata.usage) or ProviderUsage()
         counts.append((usage.prompt_tokens, usage.total_tokens))

@@ -125,15 +125,15 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
     ranked twice, and for fewer results than requested.
     """
     try:
-        answer = decode(_RESPONSE, body)
-        if is_error(answer.error):
-            raise from_provider(200, as_error(msgspec.json.decode(answer.error)), too_long=TOO_LONG)
+        parsed = decode(_RESPONSE, body)
+        if is_error(parsed.error):
+            raise from_provider(200, as_error(msgspec.json.decode(parsed.error)), too_long=TOO_LONG)
     except (ValueError, RecursionError):
         raise unreadable() from None
-    results = answer.data if answer.results is None else answer.results
+    results = parsed.data if parsed.results is None else parsed.results
     if results is None:
         raise no_response(body, too_long=TOO_LONG)
-    response = pb.RerankResponse(response_id=decode_or_none(_ID, answer.id) or "", model=request.model)
+    response = pb.RerankResponse(response_id=decode_or_none(_ID, parsed.id) or "", model=request.model)
     places = _places(results, len(request.documents))
     wanted = min(request.top_n or len(request.documents), len(request.documents))
     if len(places) < wanted:
@@ -141,7 +141,7 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
     for index, score in zip(places, in_unit([_score(result) for result in results]), strict=True):
         decoded = response.results.add()
         decoded.index, decoded.relevance_score = index, score
-    _decode_usage(decode_or_none(_USAGE, answer.usage), decode_or_none(_META, answer.meta), response)
+    _decode_usage(decode_or_none(_USAGE, parsed.usage), decode_or_none(_META, parsed.meta), response)
     return response
 
 

@@ -81,29 +81,29 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     a body that cannot be decoded; by the code of its error for a response that failed in spite of its HTTP status.
     """
     try:
-        answer = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
-        check_status(answer)
-        if answer.output is None:
+        parsed = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
+        check_status(parsed)
+        if parsed.output is None:
             raise no_response(body)
-        response = pb.GenerateResponse(model=request.model or answer.model or "")
-        decode_head(answer, response)
-        set_time(answer.completed_at, response.complete_time)
+        response = pb.GenerateResponse(model=request.model or parsed.model or "")
+        decode_head(parsed, response)
+        set_time(parsed.completed_at, response.complete_time)
         candidate = response.candidates.add()
-        if isinstance(answer, PassedResponse):
-            seen = answer.output or []
+        if isinstance(parsed, PassedResponse):
+            seen = parsed.output or []
             response.source.format = "responses"
-            is_complete = answer.status or request.compaction.standalone  # a compaction has no status
+            is_complete = parsed.status or request.compaction.standalone  # a compaction has no status
             body = mark_states(body) if is_complete else _with_status(mark_states(body))
-            response.source.body = replace_model_id(body, answer.model, request.model)
+            response.source.body = replace_model_id(body, parsed.model, request.model)
         else:
-            raw = answer.output or []
+            raw = parsed.output or []
             seen = [msgspec.json.decode(item, type=SeenItem) for item in raw]
             candidate.message.role = pb.ROLE_ASSISTANT
             for item in raw:
                 decode_output_item(item, candidate.message)
             rename_calls(candidate.message, request)
-        decode_finish(answer, _has_calls(seen), _has_refusal(seen), candidate)
-        decode_used(answer, sum(item.type == "web_search_call" for item in seen), response)
+        decode_finish(parsed, _has_calls(seen), _has_refusal(seen), candidate)
+        decode_used(parsed, sum(item.type == "web_search_call" for item in seen), response)
     except (ValueError, RecursionError):
         raise unreadable() from None
     return response

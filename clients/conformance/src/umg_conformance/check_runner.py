@@ -84,9 +84,9 @@ class Runner:
             if unserved:
                 results = _skipped(file.face, call, unserved)
             else:
-                answer, results = await self._call(file.face, call, variables, absent)
-                if number == 0 and answer is not None and answer.status in NO_ROUTE and results[0].fails_run:
-                    unserved = f"not served: {_target(call.request)} is {answer.status}"
+                response, results = await self._call(file.face, call, variables, absent)
+                if number == 0 and response is not None and response.status in NO_ROUTE and results[0].fails_run:
+                    unserved = f"not served: {_target(call.request)} is {response.status}"
             for result in results:
                 yield result
 
@@ -104,47 +104,47 @@ class Runner:
             return None, _skipped(face, call, "no gRPC address: give one by --grpc")
         started = asyncio.get_running_loop().time()
         try:
-            answer = await self._answer(request, call)
+            response = await self._answer(request, call)
         except UnreachableError as error:
             first = _result(face, call, None, str(error), Outcome.FAILED)
             return None, [first, *_skipped(face, call, f"no answer of {call.id}")[1:]]
         seconds = asyncio.get_running_loop().time() - started
-        results = _checked(face, call, request, answer, variables)
-        return answer, [replace(results[0], seconds=seconds), *results[1:]]
+        results = _checked(face, call, request, response, variables)
+        return response, [replace(results[0], seconds=seconds), *results[1:]]
 
     async def _answer(self, request: Request, call: Call) -> Answer:
         caller = self.grpc if request.grpc and self.grpc is not None else self.http
-        answer = await caller.call(request)
+        response = await caller.call(request)
         for _ in range(REPEATS):
-            wait = _wait(answer, call)
+            wait = _wait(response, call)
             if wait is None:
                 break
             await asyncio.sleep(wait)
-            answer = await caller.call(request)
+            response = await caller.call(request)
         if call.poll is None:
-            return answer
-        bodies, path = [answer.body], answer_paths.parse(call.poll.path)
+            return response
+        bodies, path = [response.body], answer_paths.parse(call.poll.path)
         end = asyncio.get_running_loop().time() + call.poll.seconds
-        while answer.status in {200, "OK"} and not _reached(answer, path, call.poll.until):
+        while response.status in {200, "OK"} and not _reached(response, path, call.poll.until):
             if asyncio.get_running_loop().time() > end:
                 raise UnreachableError(f"{_target(request)}: {call.poll.path} is not final in {call.poll.seconds:g} s")
             await asyncio.sleep(call.poll.every)
-            answer = await caller.call(request)
-            bodies.append(answer.body)
-        return replace(answer, polls=bodies)
+            response = await caller.call(request)
+            bodies.append(response.body)
+        return replace(response, polls=bodies)
 
 
-def _wait(answer: Answer, call: Call) -> float | None:
+def _wait(response: Answer, call: Call) -> float | None:
     """Return the seconds after which to repeat a call that the server rejected as busy, from `retry-after` or
     `RetryInfo`.
 
     None if the answer is to be checked: it is no unexpected rejection, or it has no wait of at most a minute.
     """
-    if answer.status not in BUSY or answer.status in _expected(call):
+    if response.status not in BUSY or response.status in _expected(call):
         return None
-    delay = answer.headers.get("retry-after", "")
+    delay = response.headers.get("retry-after", "")
     with suppress(answer_paths.AbsentError):  # absent over HTTP
-        delay = str(answer_paths.find(answer.document, RETRY_INFO)[0]).removesuffix("s")
+        delay = str(answer_paths.find(response.document, RETRY_INFO)[0]).removesuffix("s")
     try:
         seconds = float(delay)
     except ValueError:  # absent, or a date
@@ -156,43 +156,43 @@ def _expected(call: Call) -> list[int | str]:
     return call.status if isinstance(call.status, list) else [call.status]
 
 
-def _reached(answer: Answer, path: answer_paths.Path, until: Sequence[object]) -> bool:
+def _reached(response: Answer, path: answer_paths.Path, until: Sequence[object]) -> bool:
     try:
-        return any(value in until for value in answer_paths.find(answer.document, path))
+        return any(value in until for value in answer_paths.find(response.document, path))
     except answer_paths.AbsentError:
         return False
 
 
-def _checked(face: str, call: Call, request: Request, answer: Answer, variables: dict[str, object]) -> list[Result]:
+def _checked(face: str, call: Call, request: Request, response: Answer, variables: dict[str, object]) -> list[Result]:
     """Return the results of all checks of a call, the check of its status first.
 
     `variables` gets the values of the answer that the call saves for later calls. After an unexpected status the other
     checks are skipped.
     """
     expected = _expected(call)
-    if answer.status not in expected:
+    if response.status not in expected:
         wanted = " or ".join(map(str, expected))
-        succeeded = answer.status == "OK" or str(answer.status).startswith("2")
-        message = f": {answer.message}" if answer.message and not succeeded else ""
-        problem = f"{_target(request)}: expected status {wanted}, got {answer.status}{message}"
+        succeeded = response.status == "OK" or str(response.status).startswith("2")
+        message = f": {response.message}" if response.message and not succeeded else ""
+        problem = f"{_target(request)}: expected status {wanted}, got {response.status}{message}"
         failed = _result(face, call, None, problem, Outcome.FAILED)
-        return [failed, *_skipped(face, call, f"the status of {call.id} is {answer.status}")[1:]]
+        return [failed, *_skipped(face, call, f"the status of {call.id} is {response.status}")[1:]]
     for name, path in call.save.items():
         try:
-            variables[name] = answer_paths.find(answer.document, answer_paths.parse(path))[0]
+            variables[name] = answer_paths.find(response.document, answer_paths.parse(path))[0]
         except (answer_paths.AbsentError, IndexError):
             variables.pop(name, None)
     status = _result(face, call, None, "", Outcome.PASSED)
-    return [status, *(_check(face, call, check, answer, variables) for check in call.checks)]
+    return [status, *(_check(face, call, check, response, variables) for check in call.checks)]
 
 
-def _check(face: str, call: Call, check: Check, answer: Answer, variables: Mapping[str, object]) -> Result:
+def _check(face: str, call: Call, check: Check, response: Answer, variables: Mapping[str, object]) -> Result:
     for written in check.expect:
         try:
             expectation = msgspec.convert(replaced(msgspec.to_builtins(written), variables), Expectation)
         except UnsetError as error:
             return _result(face, call, check, f"nothing has the value {error.name}", Outcome.SKIPPED)
-        problem = expectations.problem(expectation, answer)
+        problem = expectations.problem(expectation, response)
         if problem is not None:
             return _result(face, call, check, problem, Outcome.FAILED)
     return _result(face, call, check, "", Outcome.PASSED)

@@ -22,17 +22,17 @@ SHOWN = 120
 """Most characters of a value in a problem."""
 
 
-def problem(expectation: Expectation, answer: Answer) -> Problem:
+def problem(expectation: Expectation, response: Answer) -> Problem:
     """Compare an answer with an expectation. Return a description of the first difference; None if the answer meets
     it.
     """
     if expectation.order is not UNSET:
-        return _order(expectation.order, answer)
+        return _order(expectation.order, response)
     if expectation.each_line is not UNSET:
-        return _each_line(expectation.each_line, answer.text)
+        return _each_line(expectation.each_line, response.text)
     if expectation.no_line is not UNSET:
-        return _no_line(expectation.no_line, answer.text)
-    document = answer.document
+        return _no_line(expectation.no_line, response.text)
+    document = response.document
     path = str(expectation.path) if expectation.path is not UNSET else f"headers.{str(expectation.header).lower()}"
     try:
         found = answer_paths.find(document, answer_paths.parse(path))
@@ -90,8 +90,8 @@ def type_name(value: object) -> str:
             return "object"
 
 
-def _order(order: Sequence[object], answer: Answer) -> Problem:
-    names = [str(event.get("name", "")) for event in answer.events]
+def _order(order: Sequence[object], response: Answer) -> Problem:
+    names = [str(event.get("name", "")) for event in response.events]
     if event_order.matches(event_order.parse(order), names):
         return None
     return f"events: expected {shown(list(order))}, got {shown(_folded(names))}"

@@ -67,8 +67,8 @@ async def list_models(caller: HttpCaller) -> list[str]:
     """Return the ids of the server's model list; empty if it has none. Raise KeyRefusedError if it rejects the API
     key.
     """
-    answer = await caller.call(Request(method="GET", path="/v1/models"))
-    if answer.status in {401, 403}:
-        raise KeyRefusedError(f"the key is refused: {answer.status}, {answer.message}")
-    rows = answer.body.get("data") if isinstance(answer.body, dict) else None
+    response = await caller.call(Request(method="GET", path="/v1/models"))
+    if response.status in {401, 403}:
+        raise KeyRefusedError(f"the key is refused: {response.status}, {response.message}")
+    rows = response.body.get("data") if isinstance(response.body, dict) else None
     return [str(row["id"]) for row in rows if isinstance(row, dict) and "id" in row] if isinstance(rows, list) else []

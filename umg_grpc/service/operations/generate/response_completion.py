@@ -305,13 +305,13 @@ def with_reported(usage: pb.Usage, reported: pb.Usage | None) -> pb.Usage:
     if reported is None:
         return usage
     prompt = reported.input_tokens or max(usage.input_tokens, reported.cache_read_tokens)
-    answer = reported.output_tokens
+    response = reported.output_tokens
     if reported.input_tokens:
-        answer = max(answer, usage.output_tokens)
+        response = max(response, usage.output_tokens)
     reasoning = max(reported.reasoning_tokens, usage.reasoning_tokens)
     usage.CopyFrom(reported)
-    usage.input_tokens, usage.output_tokens = prompt, answer
-    usage.reasoning_tokens, usage.estimated = min(reasoning, answer), True
+    usage.input_tokens, usage.output_tokens = prompt, response
+    usage.reasoning_tokens, usage.estimated = min(reasoning, response), True
     return usage
 
 

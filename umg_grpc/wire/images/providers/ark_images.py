@@ -220,23 +220,23 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
     left.
     """
     try:
-        answer = decode(_BODY_DECODER, body)
-        if is_error(answer.error):
-            raise stated_error(answer.error)
+        parsed = decode(_BODY_DECODER, body)
+        if is_error(parsed.error):
+            raise stated_error(parsed.error)
     except (ValueError, RecursionError):
         raise unreadable() from None
-    if answer.data is None:
+    if parsed.data is None:
         raise unreadable(NO_RESPONSE)
     response = pb.GenerateImageResponse()
     result, failures = response.result, list[UmgError]()
     result.model = request.model
-    set_time(result.create_time, answer.created)
-    for item in answer.data:
+    set_time(result.create_time, parsed.created)
+    for item in parsed.data:
         if is_error(item.error):
             failures.append(stated_error(item.error))
         else:
             set_image(result.images.add(), item)
-    _set_usage(result.usage, answer.usage)
+    _set_usage(result.usage, parsed.usage)
     check_images(result, failures)
     return response
 

@@ -266,14 +266,14 @@ def _read(body: bytes) -> tuple[Output, ResponseBody]:
     200.
     """
     try:
-        answer = decode(_BODY_DECODER, body)
+        response = decode(_BODY_DECODER, body)
     except (ValueError, RecursionError):
         raise unreadable() from None
-    if not is_ok(answer.code):
-        raise stated_error(str(answer.code), answer.message)
-    if answer.output is None:
+    if not is_ok(response.code):
+        raise stated_error(str(response.code), response.message)
+    if response.output is None:
         raise unreadable(NO_RESPONSE)
-    return answer.output, answer
+    return response.output, response
 
 
 def _read_task(body: bytes) -> tuple[Output, ResponseBody]:
@@ -281,22 +281,22 @@ def _read_task(body: bytes) -> tuple[Output, ResponseBody]:
     with another shape.
     """
     try:
-        answer = decode(_BODY_DECODER, body)
+        response = decode(_BODY_DECODER, body)
     except (ValueError, RecursionError):
         return Output(), ResponseBody()
-    if not is_ok(answer.code):
-        raise stated_error(str(answer.code), answer.message)
-    return answer.output or Output(), answer
+    if not is_ok(response.code):
+        raise stated_error(str(response.code), response.message)
+    return response.output or Output(), response
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
     """Decode the response to a synchronous call: the images of all choices. Raise UmgError for an error in it, and
     for a response without images.
     """
-    output, answer = _read(body)
+    output, parsed = _read(body)
     response = pb.GenerateImageResponse()
     _add_choices(response, output)
-    return _completed(response, request, answer.usage, [])
+    return _completed(response, request, parsed.usage, [])
 
 
 def _add_choices(response: pb.GenerateImageResponse, output: Output) -> None:
@@ -324,7 +324,7 @@ def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateI
     runs (an unknown state counts as running). Raise UmgError for a failed task; its `failure` is AMBIGUOUS for a
     finished task whose images may still appear.
     """
-    output, answer = _read_task(body)
+    output, parsed = _read_task(body)
     word = output.task_status or ""
     has_own = bool(output.results or output.choices)
     relayed = RelayedTask() if own_meaning(word, NAME) == "done" and has_own else read_relayed(body, NAME)
@@ -348,7 +348,7 @@ def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateI
             response.result.images.add(url=url)
         if not response.result.images:
             raise unreadable(": the task is finished and has no images")
-    return _completed(response, request, answer.usage, failures)
+    return _completed(response, request, parsed.usage, failures)
 
 
 def _completed(

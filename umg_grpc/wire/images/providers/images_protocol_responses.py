@@ -88,22 +88,22 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
     UPSTREAM_FAILED for a body that cannot be decoded or has no image.
     """
     strings = LongStrings(body)
-    answer, inner = _read(strings.body)
+    parsed, inner = _read(strings.body)
     restored = 0
     for item in inner.data or ():
         short, item.b64_json = item.b64_json, strings.restore_raw(item.b64_json)
         restored += item.b64_json is not short
     if restored < len(strings):  # a long string that is no image
-        answer, inner = _read(body)
-    if is_error(answer.error):
-        raise stated_error(answer.error)
+        parsed, inner = _read(body)
+    if is_error(parsed.error):
+        raise stated_error(parsed.error)
     if inner.data is None:
         raise unreadable(NO_RESPONSE)
     response = pb.GenerateImageResponse()
     result = response.result
     result.model = request.model
-    set_time(result.create_time, inner.created or answer.created)
-    set_head(result, answer)
+    set_time(result.create_time, inner.created or parsed.created)
+    set_head(result, parsed)
     set_head(result, inner)
     check_images(result, add_items(result, inner.data))
     return response
@@ -114,10 +114,10 @@ def _read(body: bytes) -> tuple[ResponseBody, Inner]:
     UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     try:
-        answer = decode(_BODY_DECODER, body)
+        response = decode(_BODY_DECODER, body)
     except (ValueError, RecursionError):
         raise unreadable() from None
-    return answer, answer.data if isinstance(answer.data, Inner) else Inner(data=answer.data)
+    return response, response.data if isinstance(response.data, Inner) else Inner(data=response.data)
 
 
 def add_items(result: pb.ImageResult, items: Sequence[Item]) -> list[UmgError]:

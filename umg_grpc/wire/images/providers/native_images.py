@@ -168,17 +168,17 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
     was refused, otherwise UPSTREAM_FAILED.
     """
     try:
-        answer = decode(_BODY_DECODER, body)
-        if is_error(answer.error):
-            raise stated_error(answer.error)
+        parsed = decode(_BODY_DECODER, body)
+        if is_error(parsed.error):
+            raise stated_error(parsed.error)
     except (ValueError, RecursionError):
         raise unreadable() from None
-    if answer.candidates is None and answer.prompt_feedback is None:
+    if parsed.candidates is None and parsed.prompt_feedback is None:
         raise unreadable(NO_RESPONSE)
     response = pb.GenerateImageResponse()
     result, texts = response.result, list[str]()
     result.model = request.model
-    for candidate in answer.candidates or ():
+    for candidate in parsed.candidates or ():
         for part in (candidate.content.parts if candidate.content is not None else None) or ():
             if part.thought:
                 continue  # a draft
@@ -187,22 +187,22 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
             elif part.text:
                 texts.append(part.text)
     if not result.images:
-        raise _without_image(answer, texts)
+        raise _without_image(parsed, texts)
     if texts and request.response_modalities == TEXT_TOO:
         result.images[0].revised_prompt = "".join(texts)
-    _set_usage(result.usage, answer.usage_metadata)
+    _set_usage(result.usage, parsed.usage_metadata)
     result.usage.image_count = len(result.images)
     return response
 
 
-def _without_image(answer: ResponseBody, texts: list[str]) -> UmgError:
+def _without_image(response: ResponseBody, texts: list[str]) -> UmgError:
     """Return the error for a response without an image: CONTENT_BLOCKED if the content was refused, otherwise
     UPSTREAM_FAILED. `texts`: texts of the response.
     """
-    feedback = (answer.prompt_feedback.block_reason if answer.prompt_feedback is not None else None) or ""
+    feedback = (response.prompt_feedback.block_reason if response.prompt_feedback is not None else None) or ""
     if feedback not in UNBLOCKED_PROMPTS:
         return _refused(feedback, "the prompt")
-    for candidate in answer.candidates or ():
+    for candidate in response.candidates or ():
         reason = candidate.finish_reason or ""
         if reason and reason not in NOT_BLOCKED:
             return _refused(reason, "the image")
