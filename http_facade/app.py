@@ -54,7 +54,7 @@ class Runner(web.ServerRunner):
         self._settings = app.settings
         # aiohttp waits this long twice: before and after it ends the uploads that handlers still read
         seconds = app.settings.drain_seconds / 2
-        super().__init__(web.Server(app.dispatcher.answer, handler_cancellation=True), shutdown_timeout=seconds)
+        super().__init__(web.Server(app.dispatcher.respond, handler_cancellation=True), shutdown_timeout=seconds)
         self._listener: Listener | None = None
         self._connections: OpenConnections | None = None
 

@@ -58,7 +58,7 @@ class Dispatcher:
         self._models = rpc.ModelServiceStub(channel)
         self._router = PathRouter(rows, lambda row: make_handler(row, channel, settings))
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, and write its access log line unless the service logs the call.
 
         If a handler fails after a part of its response was sent, its exception is raised, so that aiohttp closes the

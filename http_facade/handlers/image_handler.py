@@ -56,17 +56,17 @@ class GenerateImage:
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
         self._settings = settings
 
-    async def answer(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
+    async def respond(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
         """Return the images in one body, or stream them as events."""
         request = await self._read(exchange)
         try:
             if request.stream:
                 return await self._stream(exchange, request)
-            return await self._answer_whole(exchange, request)
+            return await self._respond_whole(exchange, request)
         except grpc.aio.AioRpcError as failure:
             raise with_body_paths(failure, request.notes.opaque_paths) from None
 
-    async def _answer_whole(self, exchange: HttpExchange, request: ImageRequest) -> web.StreamResponse | WholeResponse:
+    async def _respond_whole(self, exchange: HttpExchange, request: ImageRequest) -> web.StreamResponse | WholeResponse:
         """Return all images in one JSON body. If the caller gets base64, the provider's base64 text is copied
         unchanged.
         """

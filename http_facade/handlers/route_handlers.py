@@ -49,15 +49,15 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
     """Return the handler of a route, selected by the route's kind of operation."""
     match route.shape:
         case Shape.GENERATE:
-            return Generate(route, channel, settings).answer
+            return Generate(route, channel, settings).respond
         case Shape.COMPACT:
-            return CompactConversation(route, channel, settings).answer
+            return CompactConversation(route, channel, settings).respond
         case Shape.COUNT_TOKENS:
-            return CountTokens(route, channel, settings).answer
+            return CountTokens(route, channel, settings).respond
         case Shape.UNARY:
-            return UnaryHandler(route, unary_operation(route.format), channel, settings).answer
+            return UnaryHandler(route, unary_operation(route.format), channel, settings).respond
         case Shape.GENERATE_IMAGE:
-            return GenerateImage(route, channel, settings).answer
+            return GenerateImage(route, channel, settings).respond
         case Shape.GET_RESPONSE | Shape.DELETE_RESPONSE | Shape.CANCEL_RESPONSE | Shape.LIST_INPUT_ITEMS:
             return StoredResponseHandlers(route.format, channel).handler(route.shape)
         case Shape.LIST_MODELS | Shape.GET_MODEL:
@@ -79,15 +79,15 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
         case Shape.GET_FILE:
             return FileHandlers(route.format, channel).get
         case Shape.CALL_METHOD:
-            return ConnectHandler(route, channel, settings).answer
+            return ConnectHandler(route, channel, settings).respond
         case Shape.GET_VERSION:
-            return ApiVersion(route).answer
+            return ApiVersion(route).respond
         case Shape.ALIVE:
             return alive
         case Shape.READY:
-            return ReadinessCheck(settings).answer
+            return ReadinessCheck(settings).respond
         case Shape.METRICS:
-            return MetricsPage(settings).answer
+            return MetricsPage(settings).respond
         case Shape.HOME | Shape.DOCS | Shape.ASSET | Shape.OPENAPI:
             return PageHandlers(pages=settings.pages).handler(route.shape)
         case unhandled:
@@ -108,20 +108,20 @@ class Generate:
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
         self._settings = settings
 
-    async def answer(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
+    async def respond(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
         """Return the answer as one body of the format, or stream it as events of the format."""
         canonical, stream, notes = await self._bodies.read(
             exchange, self._codec.decode_request, accepted=self._codec.media_types
         )
         if self._codec.encode_empty is not None and not canonical.messages:
-            return await self._answer_empty(exchange, canonical, self._codec.encode_empty)
+            return await self._respond_empty(exchange, canonical, self._codec.encode_empty)
         codec = self._codec if self._codec.timed is None else self._codec.timed(exchange.elapsed_nanoseconds)
         if stream if self._path_streams is None else self._path_streams:
             return await self._stream(exchange, codec, canonical, notes)
         response, headers = await call_unary(self._stub.Generate, canonical, exchange, self._face, notes)
         return WholeResponse(headers, codec.encode_response(response, canonical))
 
-    async def _answer_empty(
+    async def _respond_empty(
         self, exchange: HttpExchange, canonical: pb.GenerateRequest, encode: Callable[[pb.GenerateRequest, str], bytes]
     ) -> web.Response:
         """Return the response to a request without a conversation, after a check that the key may use the model."""
@@ -187,7 +187,7 @@ class CompactConversation:
         self._stub = rpc.GenerationServiceStub(channel)
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
 
-    async def answer(self, exchange: HttpExchange) -> WholeResponse:
+    async def respond(self, exchange: HttpExchange) -> WholeResponse:
         """Return the compacted conversation."""
         decode = self._codec.decode_compaction
         if decode is None:
@@ -206,7 +206,7 @@ class CountTokens:
         self._stub = rpc.GenerationServiceStub(channel)
         self._bodies = BodyReader(route.format, self._codec.source_headers, channel, settings)
 
-    async def answer(self, exchange: HttpExchange) -> web.StreamResponse:
+    async def respond(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the number of input tokens of the prompt in the body."""
         count, encode = self._codec.decode_count, self._codec.encode_count
         if count is None or encode is None:
@@ -229,7 +229,7 @@ class ApiVersion:
     def __init__(self, route: Route) -> None:
         self._version = TEXT_FACES[route.format].api_version
 
-    async def answer(self, _: HttpExchange) -> web.StreamResponse:
+    async def respond(self, _: HttpExchange) -> web.StreamResponse:
         """Return the version as a member of a JSON object."""
         return web.json_response({"version": self._version})
 
@@ -240,7 +240,7 @@ class ReadinessCheck:
     def __init__(self, settings: Settings) -> None:
         self._ready = settings.ready
 
-    async def answer(self, _: HttpExchange) -> web.StreamResponse:
+    async def respond(self, _: HttpExchange) -> web.StreamResponse:
         """Return 200, or 503 with the reasons while the gateway cannot serve calls, for example at its start or while
         it drains.
         """
@@ -257,7 +257,7 @@ class MetricsPage:
         self._metrics = settings.metrics
         self._key = settings.metrics_key.encode() if settings.metrics_key is not None else None
 
-    async def answer(self, exchange: HttpExchange) -> web.StreamResponse:
+    async def respond(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return the metrics. Raises UmgError if a metrics key is configured and the request lacks it."""
         self._check_key(exchange.request.headers.get(hdrs.AUTHORIZATION))
         body, content_type = self._metrics()

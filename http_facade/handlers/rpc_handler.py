@@ -75,7 +75,7 @@ class ConnectHandler:
         self._metadata = CallMetadata() if metadata is None else metadata
         self._methods = methods_of(self._service, channel)
 
-    async def answer(self, exchange: HttpExchange) -> web.StreamResponse:
+    async def respond(self, exchange: HttpExchange) -> web.StreamResponse:
         """Call the method in the path. Return its answer, or stream its answers."""
         name = exchange.parameters["rpc"]
         if (method := self._methods.get(name)) is None:
@@ -164,7 +164,7 @@ class ConnectHandler:
         request = await method.parse(message, in_json=protocol.in_json)
         timeout = _timeout(exchange, protocol.timeout_header, protocol.timeout_seconds)
         call = self._call(exchange, method, request, timeout)
-        async with _answers(method, call) as responses:
+        async with _responses(method, call) as responses:
             if method.is_stream:
                 convert = self._metadata.headers
                 await expect_early_metadata(call, lambda initial: events.begin_now(CIMultiDict(convert(initial))))
@@ -228,7 +228,7 @@ def _with_trailers(headers: Pairs, trailers: Pairs, kind: str) -> CIMultiDict[st
 
 
 @asynccontextmanager
-async def _answers(method: RpcMethod, call: Any) -> AsyncIterator[AsyncIterator[Message | bytes]]:  # noqa: ANN401  as `RpcMethod.call`
+async def _responses(method: RpcMethod, call: Any) -> AsyncIterator[AsyncIterator[Message | bytes]]:  # noqa: ANN401  as `RpcMethod.call`
     """Return a context manager that yields an iterator over the answers of an RPC: all of a stream, or one of a unary
     method.
 

@@ -49,7 +49,7 @@ class UnaryHandler(Generic[Request, Response]):
         self._decode_form = _form_decoder(codec)
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
-    async def answer(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
+    async def respond(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
         """Decode the body, call the service, and return the encoded response.
 
         Its form depends on the caller's SDK, which is recognized by the request's headers. Large responses are sent in

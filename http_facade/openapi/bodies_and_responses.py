@@ -96,7 +96,7 @@ class Responses:
         if 402 in statuses:  # an operation that calls a provider
             statuses |= {status for (face, _), status in OF_FORMATS.items() if face == route.error_format}
         for status in sorted(statuses):
-            found[str(status)] = self._errors.answer(route.error_format, status)
+            found[str(status)] = self._errors.response(route.error_format, status)
         return found
 
     def _content(self, route: Route) -> JsonObject:
@@ -106,7 +106,7 @@ class Responses:
         if route.shape is Shape.UNARY and unary_codec(route.format).content_type is not None:
             return {"*/*": {"schema": _BINARY}}
         if (types := _body_types(route)) is not None:
-            content: JsonObject = {JSON: {"schema": self._types.schema(types.answer)}}
+            content: JsonObject = {JSON: {"schema": self._types.schema(types.response)}}
             if types.event is not None and route.stream is None:
                 content[_stream_type(route)] = self._events(types.event)
             return content
@@ -121,7 +121,7 @@ class Responses:
     def _stream(self, route: Route) -> JsonObject:
         """Return the OpenAPI content of a route that always streams: one JSON array, or server-sent events."""
         types = BODY_TYPES[route.format]
-        array = {"type": "array", "items": self._types.schema(types.answer)}
+        array = {"type": "array", "items": self._types.schema(types.response)}
         return {JSON: {"schema": array}, **({EVENTS: self._events(types.event)} if types.event is not None else {})}
 
     def _events(self, kind: object) -> JsonObject:

@@ -20,7 +20,7 @@ class ErrorResponses:
         self._responses = responses
         self._types = types
 
-    def answer(self, name: str, status: int) -> JsonObject:
+    def response(self, name: str, status: int) -> JsonObject:
         """Return a reference to the OpenAPI response for an HTTP status, whose body has the error format `name`.
 
         The response is added to the components if they lack it.

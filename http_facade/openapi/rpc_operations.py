@@ -50,7 +50,7 @@ class Methods:
         request, response = self._messages.schema(method.input_type), self._messages.schema(method.output_type)
         content = _envelopes if method.server_streaming else _bodies
         statuses = [] if method.server_streaming else sorted(set(row.errors) - {415})
-        failed = {str(status): self._errors.answer(route.error_format, status) for status in statuses}
+        failed = {str(status): self._errors.response(route.error_format, status) for status in statuses}
         unsupported = {
             "description": "Another content type.",
             "content": {"text/plain": {"schema": {"type": "string"}}},

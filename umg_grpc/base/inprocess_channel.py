@@ -255,10 +255,10 @@ class InProcessUnaryCall(InProcessCall, grpc.aio.UnaryUnaryCall[Any, Response]):
 
     def __init__(self, response: Awaitable[Response], context: InProcessContext) -> None:
         self._context = context
-        self._answer = response
+        self._response = response
 
     def __await__(self) -> Generator[Any, None, Response]:
-        return self._answer.__await__()
+        return self._response.__await__()
 
 
 class InProcessStreamCall(InProcessCall, grpc.aio.UnaryStreamCall[Any, Response]):

@@ -115,7 +115,7 @@ class CopyingMethod:
     def __call__(self, request: Message, **options: object) -> object:
         call = self.inner(_copy(request), **options)
         if isinstance(call, InProcessUnaryCall):
-            call._answer = _copied(call._answer)
+            call._response = _copied(call._response)
         else:
             call._messages = _copies(call._messages)
         return call

@@ -132,7 +132,7 @@ def _pairs(headers: Iterable[Proto]) -> list[tuple[str, str | bytes]]:
 
 def make_handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Handler:
     """Return the product's handler of methods, with all metadata."""
-    return ConnectHandler(route, channel, settings, AllMetadata()).answer
+    return ConnectHandler(route, channel, settings, AllMetadata()).respond
 
 
 @asynccontextmanager

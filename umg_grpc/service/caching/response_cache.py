@@ -41,7 +41,7 @@ Response = TypeVar("Response", bound=Message)
 class _Entry:
     """Cached response as serialized message, with the times at which it was made and expires, in Unix seconds."""
 
-    answer: bytes
+    response: bytes
     made: float
     until: float
 
@@ -58,7 +58,7 @@ class _Pending:
 
     waiting: int = 0
     finished: asyncio.Event = field(default_factory=asyncio.Event)
-    answer: bytes | None = None
+    response: bytes | None = None
     failed: bool = False
     shared: bool = True  # whether other calls may use the response
 
@@ -111,7 +111,7 @@ class ResponseCache:
         if entry is None and self._redis is not None:
             entry = await self._from_redis(self._redis, entry_key, ttl)
             entry = entry or self._from_memory(entry_key, ttl)  # stored during the read from Redis
-        return None if entry is None else _decode(kind, entry.answer)
+        return None if entry is None else _decode(kind, entry.response)
 
     def put(self, key: str, message: Response, ttl: float) -> None:
         """Store a complete response for `ttl` seconds, unless it is too large or did not finish normally."""
@@ -165,7 +165,7 @@ class ResponseCache:
                 return self._lead(entry_key, ttl, pending)
             if failures >= MAX_FAILURES or not await _wait_until_finished(pending, end) or not pending.shared:
                 return self._lead(entry_key, ttl, _Pending())  # no call waits for this one
-            if pending.answer is not None and (found := _decode(kind, pending.answer)) is not None:
+            if pending.response is not None and (found := _decode(kind, pending.response)) is not None:
                 return found
             failures += pending.failed
         return found
@@ -177,9 +177,9 @@ class ResponseCache:
 
     def _finish(self, entry_key: str, pending: _Pending) -> None:
         current = self._pending_by_key.get(entry_key)
-        if current is pending or (current is not None and pending.answer is not None):
+        if current is pending or (current is not None and pending.response is not None):
             del self._pending_by_key[entry_key]
-            current.answer = pending.answer  # if `pending` is another one, a call that did not wait finished first
+            current.response = pending.response  # if `pending` is another one, a call that did not wait finished first
             current.finished.set()
         pending.finished.set()
 
@@ -195,13 +195,13 @@ class ResponseCache:
     def _store_in_memory(self, entry_key: str, entry: _Entry) -> None:
         self._evict(entry_key)
         self._entries[entry_key] = entry
-        self._size += len(entry.answer) + OVERHEAD_BYTES
+        self._size += len(entry.response) + OVERHEAD_BYTES
         while self._size > self._memory_bytes:
             self._evict(next(iter(self._entries)))
 
     def _evict(self, entry_key: str) -> None:
         if (entry := self._entries.pop(entry_key, None)) is not None:
-            self._size -= len(entry.answer) + OVERHEAD_BYTES
+            self._size -= len(entry.response) + OVERHEAD_BYTES
 
     def _from_memory(self, entry_key: str, ttl: float) -> _Entry | None:
         entry = self._entries.get(entry_key)
@@ -244,10 +244,10 @@ class CacheFill(Generic[Response]):
         pending, small = self._pending, message.ByteSize() <= MAX_BYTES
         if not _is_cacheable(message) or not (small or pending.waiting):
             return
-        pending.answer = message.SerializeToString()
+        pending.response = message.SerializeToString()
         self._finish()
         if small:
-            self._keep(pending.answer)
+            self._keep(pending.response)
 
     def give_up(self) -> None:
         """Let each waiting call make its own response, since the response of this call cannot be shared."""

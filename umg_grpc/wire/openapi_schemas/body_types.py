@@ -41,7 +41,7 @@ class BodyTypes:
 
     request: type[Struct]
     """Type of the JSON request body."""
-    answer: object
+    response: object
     """Type, or union of types, of the JSON response body."""
     event: type[Struct] | None = None
     """Type of the JSON `data` of one event of a stream; None for an operation without a stream."""

@@ -14,7 +14,7 @@ WITHOUT_PART = frozenset({"started", "usage", "finished"})
 class CompactedStream(msgspec.Struct, eq=False):
     """Streamed answer to a conversation that was compacted: its first part is the summary."""
 
-    _answer: StreamedText
+    _response: StreamedText
     _block: Sequence[pb.GenerateEvent]
     _usage: pb.Usage  # of the summary
 
@@ -34,11 +34,11 @@ class CompactedStream(msgspec.Struct, eq=False):
             sent = pb.StreamGenerateResponse(events=events)
             message.ClearField("events")
             message.MergeFrom(sent)
-        return self._answer.feed(message)
+        return self._response.feed(message)
 
     async def close(self) -> Sequence[pb.StreamGenerateResponse]:
         """Complete the answer. Return the messages that were held back."""
-        held = await self._answer.close()
+        held = await self._response.close()
         for message in held:
             for event in message.events:
                 if event.HasField("usage"):  # it may have been estimated
@@ -47,4 +47,4 @@ class CompactedStream(msgspec.Struct, eq=False):
 
     async def break_off(self, messages: AsyncGenerator[pb.StreamGenerateResponse, None], error: BaseException) -> None:
         """End the answer after an error, and close the provider's stream, `messages`."""
-        await self._answer.break_off(messages, error)
+        await self._response.break_off(messages, error)
