@@ -46,8 +46,8 @@ class Runner(web.ServerRunner):
     """HTTP server of an application: listens, serves clients, and drains at a shutdown.
 
     A client that disconnects cancels its handler. aiohttp's own decompression and access log are off: the handlers
-    decompress bodies up to a limit, and the dispatcher logs. `cleanup` waits up to `Settings.drain_seconds` for answers
-    in flight.
+    decompress bodies up to a limit, and the dispatcher logs. `cleanup` waits up to `Settings.drain_seconds` for
+    responses in flight.
     """
 
     def __init__(self, app: App) -> None:
@@ -89,7 +89,7 @@ class Runner(web.ServerRunner):
             self._listener.accept()
 
     async def cleanup(self) -> None:
-        """Stop accepting connections, wait for the requests and answers in flight up to the drain time, and close all
+        """Stop accepting connections, wait for the requests and responses in flight up to the drain time, and close all
         connections.
 
         Calls that are unfinished shortly before the end of that time get an error.

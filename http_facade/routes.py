@@ -73,7 +73,7 @@ class Route:
     format: str = DEFAULT_FORMAT  # wire format of the bodies
     needs_key: bool = True
     is_signed: bool = False  # whether its path has a signature, which replaces the key
-    stream: bool | None = None  # whether the answer is a stream; None if the body selects it
+    stream: bool | None = None  # whether the response is a stream; None if the body selects it
     errors: str = ""  # format of the error bodies, if not `format`
     kind: str = ""  # kind of a video task, for a path of one kind
 
@@ -114,7 +114,7 @@ NATIVE_ACTIONS = (
     ("embedContent", Shape.UNARY, "native_embedding", None),
     ("batchEmbedContents", Shape.UNARY, "native_embeddings", None),
 )
-"""Actions of native paths: (action, shape, format, whether the answer is a stream)."""
+"""Actions of native paths: (action, shape, format, whether the response is a stream)."""
 ACTIONS = tuple(action for action, *_ in NATIVE_ACTIONS)
 ACTIONS_FORMAT = NATIVE_ACTIONS[0][2]
 """Format of the error bodies for unknown actions."""

@@ -1,7 +1,7 @@
 """Simulated provider with deterministic answers, for tests and for users without keys. Answers state that they are
 simulated.
 
-Text: `SandboxText`, whose answers depend only on the prompt. Marks in the last user turn select a fault: `[[fail]]`
+Text: `SandboxText`, whose responses depend only on the prompt. Marks in the last user turn select a fault: `[[fail]]`
 (500), `[[fail:mid]]` (the stream breaks off), `[[fail:429]]`, `[[slow]]`, `[[refuse]]`, `[[block]]` (the prompt is
 blocked), `[[redacted]]` (the reasoning is redacted).
 

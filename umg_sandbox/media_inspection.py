@@ -1,4 +1,4 @@
-"""Inspection of images and other media in a prompt for simulated answers, by their headers and without downloads."""
+"""Inspection of images and other media in a prompt for simulated responses, by their headers and without downloads."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ PAGE_TOKENS = 1000
 BYTES_A_TOKEN = 1000
 """Bytes of audio and video that count as one token."""
 FIRST_WORDS = 80
-"""Maximum characters of a text that an answer quotes."""
+"""Maximum characters of a text that a response quotes."""
 
 # Formats of Pillow for the types whose headers `image_files` does not read.
 _MEASURED = {BMP: "BMP", TIFF: "TIFF", AVIF: "AVIF"}
@@ -35,7 +35,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class MediaDescription:
-    """Properties of one medium (image, document, audio or video) that a simulated answer states."""
+    """Properties of one medium (image, document, audio or video) that a simulated response states."""
 
     kind: "pb.MediaKind.ValueType"
     words: str

@@ -1,4 +1,4 @@
-"""Token limits of the simulated text models, for prompts and answers."""
+"""Token limits of the simulated text models, for prompts and responses."""
 
 from umg_grpc.knowledge.catalogue import describe
 
@@ -13,6 +13,6 @@ def context_tokens(model: str) -> int:
 
 
 def max_output_tokens(model: str) -> int:
-    """Return the maximum number of tokens of an answer for a model, if the request sets no limit."""
+    """Return the maximum number of tokens of a response for a model, if the request sets no limit."""
     known = describe(model)
     return (known.output_token_limit if known is not None else 0) or OUTPUT_TOKENS

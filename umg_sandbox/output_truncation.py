@@ -1,4 +1,4 @@
-"""Truncation of simulated answers at token limits and stop sequences, and their division into pieces for streams."""
+"""Truncation of simulated responses at token limits and stop sequences, and their division into pieces for streams."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -19,7 +19,7 @@ from umg_sandbox.prompt_words import digest
 Count = Callable[[str], int]
 """Function that returns the number of tokens of a text."""
 
-# Without these fields the answer would differ, and the sandbox stores nothing to which they could refer.
+# Without these fields the response would differ, and the sandbox stores nothing to which they could refer.
 INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template")
 NOT_HONOURED = ("audio_output", "moderation_json")
 
@@ -49,7 +49,7 @@ class Block:
 
 @dataclass
 class Prompt:
-    """Content of a request on which the simulated answer depends."""
+    """Content of a request on which the simulated response depends."""
 
     system: str = ""
     question: str = ""
@@ -57,15 +57,16 @@ class Prompt:
     descriptions of their environment before it or into it.
     """
     last_turn: str = ""
-    """All texts of the user since the last answer of the model."""
+    """All texts of the user since the last response of the model."""
     recent_text: str = ""
-    """Texts of the user since the last answer or tool call of the model; "" if it is followed only by tool results."""
+    """Texts of the user since the last response or tool call of the model; "" if it is followed only by tool results.
+    """
     opening: str = ""
     """Question in the first message of the user."""
     turns: int = 0
-    """Number of questions of the user, each with the answers and tool calls that follow it."""
+    """Number of questions of the user, each with the responses and tool calls that follow it."""
     results: list[Result] = field(default_factory=list)
-    """Tool results since the last answer."""
+    """Tool results since the last response."""
     calls: int = 0
     """Number of tool calls in the conversation."""
     media_descriptions: list[MediaDescription] = field(default_factory=list)
@@ -149,7 +150,7 @@ class _Reader:
     def conversation(self, messages: Sequence[pb.Message]) -> None:
         """Add all messages, in order, to the prompt."""
         begin, end = _last_turn(messages)
-        turn_texts = list[str]()  # texts of the user since the last answer
+        turn_texts = list[str]()  # texts of the user since the last response
         for index, message in enumerate(messages):
             at = f"messages[{index}]"
             if omits_turn(message, "", self._report):
@@ -176,8 +177,8 @@ class _Reader:
                 self._record_user_texts(texts, turn_texts, index >= begin)
 
     def _record_user_texts(self, texts: list[str], turn_texts: list[str], last: bool) -> None:
-        """Record the texts of a user message in the prompt. `turn_texts`: texts of the user since the last answer;
-        `last`: whether the message comes after the last answer of the model.
+        """Record the texts of a user message in the prompt. `turn_texts`: texts of the user since the last response;
+        `last`: whether the message comes after the last response of the model.
         """
         prompt = self.prompt
         if not turn_texts:

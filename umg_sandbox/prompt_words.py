@@ -1,4 +1,4 @@
-"""Words and pseudo-random numbers taken from the prompt, from which simulated answers are built."""
+"""Words and pseudo-random numbers taken from the prompt, from which simulated responses are built."""
 
 import re
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ def digest(*parts: str) -> bytes:
 
 
 class Words:
-    """Source of words, numbers and choices for one simulated answer, which depend only on the prompt. Each call of
+    """Source of words, numbers and choices for one simulated response, which depend only on the prompt. Each call of
     `phrase` returns the next word.
     """
 

@@ -1,4 +1,4 @@
-"""Generation of simulated text answers: reasoning, refusals, tool calls, text, JSON and images, determined by the
+"""Generation of simulated text responses: reasoning, refusals, tool calls, text, JSON and images, determined by the
 prompt.
 """
 
@@ -21,11 +21,11 @@ from umg_sandbox.simulated_tool_calls import call_part, called_tools, read_schem
 from umg_sandbox.simulated_web_search import ResultPage, find_pages, search_parts
 
 QUOTED = 600
-"""Maximum characters of the question that an answer quotes."""
+"""Maximum characters of the question that a response quotes."""
 RESULT = 4000
-"""Maximum characters of a tool's result that an answer quotes."""
+"""Maximum characters of a tool's result that a response quotes."""
 SEEN = 20
-"""Maximum number of media that an answer describes individually."""
+"""Maximum number of media that a response describes individually."""
 
 REFUSAL = "I cannot help with that. (A simulated refusal, as [[refuse]] in the prompt asks for.)"
 RATING = pb.SafetyRating(category="HARM_CATEGORY_DANGEROUS_CONTENT", probability="HIGH", blocked=True)
@@ -50,7 +50,7 @@ class Draft:
 
 @dataclass
 class _Text:
-    """Text of an answer while it is composed, with its citations, whose positions are in code points."""
+    """Text of a response while it is composed, with its citations, whose positions are in code points."""
 
     text: str = ""
     citations: list[pb.Citation] = field(default_factory=list)
@@ -87,7 +87,7 @@ def make_response(request: pb.GenerateRequest, model: str, prompt: Prompt, count
 
 @dataclass
 class _Candidate:
-    """Generator of one candidate (alternative answer) of a response. `index`: position of the candidate."""
+    """Generator of one candidate (alternative response) of a response. `index`: position of the candidate."""
 
     request: pb.GenerateRequest
     model: str
@@ -257,7 +257,7 @@ class _Candidate:
         return instance(schema, self._words, field=field, budget=self.budget)
 
     def _object(self) -> dict[str, object]:
-        """Return the JSON object for an answer in JSON mode, about the question, its topics, tool results and media."""
+        """Return the JSON object for a response in JSON mode, about the question, its topics, tool results and media."""
         made: dict[str, object] = {"simulated": True, "question": first_words(self.prompt.question)}
         made["topics"] = list(self._words.topics(4))
         if self.prompt.results:
@@ -292,7 +292,7 @@ class _Candidate:
         return response
 
     def _describe(self, response: _Text) -> None:
-        """Append a sentence about each image, document or other medium of the prompt to the answer."""
+        """Append a sentence about each image, document or other medium of the prompt to the response."""
         documents = 0
         for name, description in islice(numbered(self.prompt.media_descriptions), SEEN):
             response.append(f"{name}: {description.words}.", between="\n")
@@ -308,7 +308,7 @@ class _Candidate:
 
 
 def _of_document(text: str, blocks: int, index: int, start: int, end: int) -> pb.Citation:
-    """Return a citation of the beginning of a document for the answer's text from `start` to `end`, in code points.
+    """Return a citation of the beginning of a document for the response's text from `start` to `end`, in code points.
     `text`: text of the document; `blocks`: number of pieces in which it was sent; `index`: its position among the
     documents.
     """

@@ -1,4 +1,4 @@
-"""Images in the answers of simulated text models, by the image options of the native format."""
+"""Images in the responses of simulated text models, by the image options of the native format."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from umg_sandbox.image_drawing import FORMATS, Drawing
 from umg_sandbox.input_images import InputImage
 
 TOKENS = 1290
-"""Tokens of an image in an answer."""
+"""Tokens of an image in a response."""
 EDGE = 1024
 """Edge of a square 1K image, in pixels."""
 LARGEST = 4

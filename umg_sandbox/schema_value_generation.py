@@ -35,7 +35,7 @@ STEPS = 40_000
 only). Each step takes some microseconds.
 """
 REQUEST_STEPS = 5 * STEPS
-"""Maximum steps for all values of one request, since a caller may request many answers and tool calls."""
+"""Maximum steps for all values of one request, since a caller may request many responses and tool calls."""
 
 PLAIN = {"type", "format", "$ref", "allOf", "$defs", "definitions"}
 """Keywords of a schema for whose type every text is valid."""

@@ -1,4 +1,4 @@
-"""Simulated prompt cache of a provider, for the cache tokens in the usage of simulated answers."""
+"""Simulated prompt cache of a provider, for the cache tokens in the usage of simulated responses."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence

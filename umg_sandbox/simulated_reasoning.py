@@ -1,4 +1,4 @@
-"""Simulated reasoning before an answer, with the signed opaque data (reasoning state) by which callers send it back."""
+"""Simulated reasoning before a response, with the signed opaque data (reasoning state) by which callers send it back."""
 
 import base64
 import binascii
@@ -26,7 +26,7 @@ LARGE_BUDGET = 8192
 
 @dataclass(frozen=True)
 class ReasoningPlan:
-    """Amount of reasoning for one answer, and the form in which the response contains it."""
+    """Amount of reasoning for one response, and the form in which the response contains it."""
 
     sentences: int
     """Number of sentences of the reasoning text."""

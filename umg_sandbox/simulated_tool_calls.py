@@ -1,4 +1,4 @@
-"""Tool calls in simulated answers: selection of the tools, and generation of their arguments."""
+"""Tool calls in simulated responses: selection of the tools, and generation of their arguments."""
 
 import re
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ OWN_TOOLS = ("web_search", "file_search")
 
 
 def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int, pb.Tool]]:
-    """Return (position in the request, tool) for each tool that the answer calls.
+    """Return (position in the request, tool) for each tool that the response calls.
 
     These are the forced tool; otherwise the tools that the last text of the user names, in this order; otherwise the
     first tool if a call is required. After a tool result, tools are called only if a call is required. Raise
@@ -55,7 +55,7 @@ def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int,
 
 
 def has_schema(request: pb.GenerateRequest) -> bool:
-    """Return whether the answer may contain values for which the caller sends a JSON schema or grammar."""
+    """Return whether the response may contain values for which the caller sends a JSON schema or grammar."""
     return bool(request.tools) or request.response_format.WhichOneof("kind") in {"json_schema", "enum_text"}
 
 

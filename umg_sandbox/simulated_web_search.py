@@ -23,7 +23,7 @@ class ResultPage:
     url: str
     title: str
     sentence: str
-    """Sentence of the answer about the page."""
+    """Sentence of the response about the page."""
 
     encrypted: bool
     """Whether the search result has encrypted content, which callers of the messages format send back with the
@@ -31,7 +31,7 @@ class ResultPage:
     """
 
     def citation(self, start: int, end: int) -> pb.Citation:
-        """Return a citation of the page for the answer's text from `start` to `end`, in code points."""
+        """Return a citation of the page for the response's text from `start` to `end`, in code points."""
         web = pb.WebSource(url=self.url, encrypted_index=signed(self.url, OWN).data if self.encrypted else "")
         return pb.Citation(start_index=start, end_index=end, cited_text=self.sentence, title=self.title, web=web)
 

@@ -14,7 +14,7 @@ class PacedEvents(NamedTuple):
 
     events: list[pb.GenerateEvent]
     tokens: int
-    """Simulated duration of the step, in tokens of the answer."""
+    """Simulated duration of the step, in tokens of the response."""
 
 
 def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[PacedEvents]:

@@ -1,4 +1,4 @@
-"""gRPC-Web protocol: media types, timeout header, and the envelope of trailers that ends an answer."""
+"""gRPC-Web protocol: media types, timeout header, and the envelope of trailers that ends a response."""
 
 import base64
 import re
@@ -41,7 +41,7 @@ class GrpcWeb:
         return int(given[:-1]) * _UNIT_SECONDS[given[-1]]
 
     def end(self, status: Status, trailers: Pairs) -> bytes:
-        """Return the last envelope of an answer, whose trailers contain the status of the call."""
+        """Return the last envelope of a response, whose trailers contain the status of the call."""
         lines = [("grpc-status", str(status.code)), *trailers]
         if status.code:
             details = base64.b64encode(status.SerializeToString()).decode().rstrip("=")

@@ -48,7 +48,7 @@ class EnvelopedProtocol(Protocol):
         ...
 
     def end(self, status: Status, trailers: Pairs) -> bytes:
-        """Return the last envelope of an answer, which contains the status of the call (OK or its error) and its
+        """Return the last envelope of a response, which contains the status of the call (OK or its error) and its
         trailers.
         """
         ...

@@ -1,4 +1,4 @@
-"""Cross-origin requests (CORS): which web pages may call the gateway and read its answers (Fetch standard, "CORS
+"""Cross-origin requests (CORS): which web pages may call the gateway and read its responses (Fetch standard, "CORS
 protocol").
 """
 
@@ -26,7 +26,7 @@ class CorsRules:
         self.enabled = bool(origins)
 
     def preflight(self, request: web.BaseRequest) -> web.Response | None:
-        """Return the answer to a preflight request. None for any other request and for origins that are not allowed."""
+        """Return the response to a preflight request. None for other requests and for origins that are not allowed."""
         method = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_METHOD)
         if request.method != hdrs.METH_OPTIONS or method is None or self._allowed(request.headers) is None:
             return None
@@ -48,7 +48,7 @@ class CorsRules:
         if allowed is not None:
             headers |= {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: allowed, hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED}
         if allowed != "*":
-            headers[hdrs.VARY] = "Origin"  # the answer to another origin, or to none, differs
+            headers[hdrs.VARY] = "Origin"  # the response to another origin, or to none, differs
         return headers
 
     def _allowed(self, request_headers: Mapping[str, str]) -> str | None:

@@ -26,15 +26,15 @@ HEADERS = {
 
 
 class EncodedResponse(Protocol):
-    """Interface of the encoder of a streamed answer by which `EventStream` ends the answer at a shutdown."""
+    """Interface of the encoder of a streamed response by which `EventStream` ends the response at a shutdown."""
 
     def cut(self, error: UmgError) -> bytes:
-        """Return the encoded events that end the answer with the error; the encoder returns nothing after that."""
+        """Return the encoded events that end the response with the error; the encoder returns nothing after that."""
         ...
 
     @property
     def reservation(self) -> MemoryReservation | None:
-        """Memory that is reserved for the answer and released at its end; None if none is reserved."""
+        """Memory that is reserved for the response and released at its end; None if none is reserved."""
         ...
 
 
@@ -43,7 +43,7 @@ class EventStream(msgspec.Struct, eq=False):
 
     exchange: HttpExchange
     encoded: EncodedResponse
-    """Returns the events that end an incomplete answer at a shutdown."""
+    """Returns the events that end an incomplete response at a shutdown."""
     content_type: str
     heartbeat: bytes
     """Event or comment of the format that keeps an idle connection open."""

@@ -1,4 +1,4 @@
-"""Calls of the gRPC services for HTTP requests: metadata of the call, and response headers from its answer."""
+"""Calls of the gRPC services for HTTP requests: metadata of the call, and response headers from its response."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
@@ -43,7 +43,7 @@ Pairs: TypeAlias = Iterable[tuple[str, str | bytes]]
 
 
 class InitialMetadata(Protocol):
-    """Interface of a call that has its initial metadata once its answer, or the first message of its stream, has
+    """Interface of a call that has its initial metadata once its response, or the first message of its stream, has
     arrived.
     """
 
@@ -61,7 +61,7 @@ class InitialMetadata(Protocol):
 OpenedStream: TypeAlias = tuple[AsyncGenerator[Response, None], InitialMetadata]
 Opened = TypeVar("Opened")
 OpenInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment], tuple[Opened, InitialMetadata]]
-"""Call of a method in this process, which returns its answer or its messages."""
+"""Call of a method in this process, which returns its response or its messages."""
 
 
 def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:

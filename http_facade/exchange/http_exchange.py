@@ -36,7 +36,7 @@ class HttpExchange(msgspec.Struct, eq=False):
 
     request: web.BaseRequest
     connection: ClientConnection
-    request_id: str  # sent with every answer and call
+    request_id: str  # sent with every response and call
     body: bytes | None  # if it came with the headers and was not read elsewhere
     began_at: float = msgspec.field(default_factory=time.monotonic)
     parameters: Mapping[str, str] = MappingProxyType({})  # of its path, by the names in the table of routes
@@ -44,7 +44,7 @@ class HttpExchange(msgspec.Struct, eq=False):
     cut_off: Callable[[], None] | None = None  # ends its stream with an error, once the stream has begun
     authorization: str | None = None  # its credentials, once they were checked
     known_key: object = None  # its key, if a service in this process has validated it
-    admitted: bool = False  # whether the load shedder has a slot for it, released when the answer is written
+    admitted: bool = False  # whether the load shedder has a slot for it, released when the response is written
     rejected: bool = False  # whether it was rejected unread, which is not logged
     is_begun: bool = False  # whether a part of its response was sent
     is_called: bool = False  # whether the service was called for it, which then logs it

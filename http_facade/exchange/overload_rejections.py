@@ -1,7 +1,7 @@
 """Rejections of model calls under overload, written without parsing the requests.
 
-If a rejection cost a third of the work of an answer, three times the load that the gateway can serve would leave no
-time for answers. Therefore only target, length, request id and origin of a rejected request are read from its bytes.
+If a rejection cost a third of the work of a response, three times the load that the gateway can serve would leave no
+time for responses. Therefore only target, length, request id and origin of a rejected request are read from its bytes.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Readiness of the gateway for load balancers and orchestrators: the answer of `/readyz`."""
+"""Readiness of the gateway for load balancers and orchestrators: the response of `/readyz`."""
 
 import json
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Beginning of every HTTP response: the status line and the headers that all responses have.
 
-Successful answers of models, complete or streamed, are written directly to the connection, since aiohttp takes longer
+Successful responses of models, complete or streamed, are written directly to the connection, since aiohttp takes longer
 to write one than the gateway takes to encode it. aiohttp writes all other responses.
 """
 

@@ -96,7 +96,7 @@ class Settings:
     drain: Drain = field(default_factory=Drain)
     """Whether a shutdown was announced: answers then have `connection: close`."""
     write_timeout_seconds: float = 600
-    """Seconds for which a client may read nothing of its answer before it is disconnected."""
+    """Seconds for which a client may read nothing of its response before it is disconnected."""
     calls_are_logged: bool = False
     """Whether the service logs each call in the same log, so that the face does not."""
     find_key: Callable[[str], object] = lambda _authorization: None
@@ -110,7 +110,7 @@ class Settings:
     budget: StreamMemory = field(default_factory=StreamMemory)
     """Memory budget of the streams in flight for the text that their last events repeat."""
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
-    """Turn to encode a piece of a large answer."""
+    """Turn to encode a piece of a large response."""
     load_shedder: CallLimiter = field(default_factory=NoLoadShedder)
     """Load shedder for model calls."""
     connections: int = 8192

@@ -1,4 +1,4 @@
-"""Encoding of a streamed text answer into the caller's format, within a memory budget."""
+"""Encoding of a streamed text response into the caller's format, within a memory budget."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -13,10 +13,10 @@ from umg_grpc.wire.text_format import StreamEncoder
 
 
 class EncodedStream(msgspec.Struct, eq=False):
-    """Encoder of one streamed answer, which limits the memory for the text that its last events repeat.
+    """Encoder of one streamed response, which limits the memory for the text that its last events repeat.
 
-    In some formats the last events contain the complete answer again. The bytes kept for them count against the budget
-    until the answer ends; large last events are encoded in a thread.
+    In some formats the last events contain the complete response again. The bytes kept for them count against the
+    budget until the response ends; large last events are encoded in a thread.
     """
 
     encoder: StreamEncoder
@@ -24,23 +24,23 @@ class EncodedStream(msgspec.Struct, eq=False):
     lock: Lock = msgspec.field(default_factory=Lock)
     """Held by a thread while it encodes the last events."""
     is_cut: bool = False
-    """Whether a shutdown has ended the answer."""
+    """Whether a shutdown has ended the response."""
     reservation: MemoryReservation | None = None
     """Memory of the last events, once it is more than is free."""
 
     def reserve(self) -> None:
         """Reserve memory for the text that the encoder keeps for the last events, when it exceeds the bytes that each
-        answer may keep without a reservation.
+        response may keep without a reservation.
 
-        Raises UmgError if the text exceeds the memory budget: UPSTREAM_FAILED for the limit of one answer, UNAVAILABLE
-        for that of all answers together.
+        Raises UmgError if the text exceeds the memory budget: UPSTREAM_FAILED for the limit of one response,
+        UNAVAILABLE for that of all responses together.
         """
         self.reservation = self.reservation or MemoryReservation(self.budget)
         if not self.reservation.hold(self.encoder.retained_bytes):
             raise self._too_large()
 
     async def close(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send the events that end a complete answer by `send`, which waits while the client is slow.
+        """Send the events that end a complete response by `send`, which waits while the client is slow.
 
         If they are large, each part is encoded after the previous one was sent.
         """
@@ -53,12 +53,12 @@ class EncodedStream(msgspec.Struct, eq=False):
             await send(part)
 
     async def error(self, error: UmgError) -> bytes:
-        """Return the events that end a failed answer; empty if `cut` has already ended it."""
+        """Return the events that end a failed response; empty if `cut` has already ended it."""
         is_large = self.encoder.retained_bytes > FREE_BYTES
         return await asyncio.to_thread(self._error, error) if is_large else self._error(error)
 
     def cut(self, error: UmgError) -> bytes:
-        """Return the events that end the answer at once with a shutdown error; later calls return nothing.
+        """Return the events that end the response at once with a shutdown error; later calls return nothing.
 
         Blocks for some milliseconds if a thread is encoding a part of the last events.
         """

@@ -1,1 +1,1 @@
-"""Handlers of the routes: each decodes a body, calls the service, and encodes its answer."""
+"""Handlers of the routes: each decodes a body, calls the service, and encodes its response."""

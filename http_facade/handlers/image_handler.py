@@ -1,4 +1,4 @@
-"""Handler of image generation and editing: returns one answer, or a stream if the body selects it."""
+"""Handler of image generation and editing: returns one response, or a stream if the body selects it."""
 
 import asyncio
 import secrets
@@ -32,12 +32,12 @@ from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.unary_format import ClientShape
 
 VARY = f"{hdrs.USER_AGENT}, {HEADER}"
-"""Request headers by which the shape of an answer is selected."""
+"""Request headers by which the shape of a response is selected."""
 
 
 class ImageRequest(NamedTuple):
     """Decoded body of an image request: the canonical request, the decoder's findings about the body (`notes`), and the
-    form in which the caller selected the answer.
+    form in which the caller selected the response.
     """
 
     canonical: pb.GenerateImageRequest
@@ -142,7 +142,7 @@ class GenerateImage:
 class ImageEvents:
     """Encoder of one stream of images, which a shutdown can end with an error."""
 
-    reservation = None  # it keeps nothing of the answer, see `EncodedResponse`
+    reservation = None  # it keeps nothing of the response, see `EncodedResponse`
 
     def __init__(self, encoder: ImageStreamEncoder) -> None:
         self._encoder = encoder
@@ -153,14 +153,14 @@ class ImageEvents:
         return self._encoder.feed(message)
 
     def close(self) -> bytes:
-        """Return the events that end a complete answer; empty if `cut` has already ended it."""
+        """Return the events that end a complete response; empty if `cut` has already ended it."""
         return b"" if self._is_cut else self._encoder.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the events that end a failed answer; empty if `cut` has already ended it."""
+        """Return the events that end a failed response; empty if `cut` has already ended it."""
         return b"" if self._is_cut else self._encoder.error(error)
 
     def cut(self, error: UmgError) -> bytes:
-        """Return the events that end the answer at once with a shutdown error."""
+        """Return the events that end the response at once with a shutdown error."""
         self._is_cut = True
         return self._encoder.error(error)

@@ -23,7 +23,7 @@ class ModelHandlers:
         self._face = face
         self._bodies = BodyReader(face, (), channel, settings)
         self._stub = rpc.ModelServiceStub(channel)
-        # all that the answer depends on besides the path and the query
+        # all that the response depends on besides the path and the query
         vary = (str(hdrs.AUTHORIZATION), *key_headers(face), *CHOOSING_HEADERS)
         self._vary = ", ".join(dict.fromkeys(vary))
 

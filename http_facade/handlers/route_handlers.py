@@ -1,4 +1,4 @@
-"""Handlers of HTTP operations: decode the body into a `umg.v1` request, call the gRPC service, encode its answer.
+"""Handlers of HTTP operations: decode the body into a `umg.v1` request, call the gRPC service, encode its response.
 
 Handlers of text generation, token counts, health checks and metrics are here; those of other operations are in modules
 of their own. No handler depends on one format: the route names it.
@@ -95,7 +95,7 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
 
 
 class Generate:
-    """Handler of text generation in one wire format: one JSON answer, or a stream if the body or the path selects
+    """Handler of text generation in one wire format: one JSON response, or a stream if the body or the path selects
     it.
     """
 
@@ -109,7 +109,7 @@ class Generate:
         self._settings = settings
 
     async def respond(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
-        """Return the answer as one body of the format, or stream it as events of the format."""
+        """Return the response as one body of the format, or stream it as events of the format."""
         canonical, stream, notes = await self._bodies.read(
             exchange, self._codec.decode_request, accepted=self._codec.media_types
         )
@@ -133,7 +133,7 @@ class Generate:
     async def _stream(
         self, exchange: HttpExchange, codec: TextFace, canonical: pb.GenerateRequest, notes: RequestNotes
     ) -> web.StreamResponse:
-        """Stream the answer to the canonical request, encoded by `codec`. `notes`: findings of the decoder about the
+        """Stream the response to the canonical request, encoded by `codec`. `notes`: findings of the decoder about the
         caller's body.
 
         The response begins with the first message of the service, so that an earlier failure is returned as a JSON
@@ -219,7 +219,7 @@ class CountTokens:
 
 
 async def alive(_: HttpExchange) -> web.StreamResponse:
-    """Return 200, the answer of the liveness check."""
+    """Return 200, the response of the liveness check."""
     return web.json_response({"status": "alive"})
 
 

@@ -45,7 +45,7 @@ OK = Status()
 class Frames:
     """Encoder of the envelope with an error by which `EventStream` ends a stream of messages at a shutdown."""
 
-    reservation = None  # it keeps nothing of the answer, see `EncodedResponse`
+    reservation = None  # it keeps nothing of the response, see `EncodedResponse`
 
     def __init__(self, protocol: EnvelopedProtocol) -> None:
         self._protocol = protocol
@@ -76,7 +76,7 @@ class ConnectHandler:
         self._methods = methods_of(self._service, channel)
 
     async def respond(self, exchange: HttpExchange) -> web.StreamResponse:
-        """Call the method in the path. Return its answer, or stream its answers."""
+        """Call the method in the path. Return its response, or stream its responses."""
         name = exchange.parameters["rpc"]
         if (method := self._methods.get(name)) is None:
             message = f"{self._service} has no such method; it has {', '.join(self._methods)}"
@@ -128,7 +128,7 @@ class ConnectHandler:
     async def _stream(
         self, exchange: HttpExchange, method: RpcMethod, protocol: EnvelopedProtocol, kind: str
     ) -> web.StreamResponse:
-        """Call a method and stream its answers in the envelopes of `protocol`. `kind`: content type of both bodies.
+        """Call a method and stream its responses in the envelopes of `protocol`. `kind`: content type of both bodies.
 
         A failure is sent in the last envelope, with HTTP status 200, as both protocols demand.
         """
@@ -150,7 +150,7 @@ class ConnectHandler:
     async def _send(
         self, exchange: HttpExchange, method: RpcMethod, protocol: EnvelopedProtocol, events: EventStream
     ) -> Pairs:
-        """Call the method with the message in the body, and send each answer in an envelope of `events`. Return the
+        """Call the method with the message in the body, and send each response in an envelope of `events`. Return the
         trailers of the call.
         """
         sent = exchange.request.headers
@@ -229,7 +229,7 @@ def _with_trailers(headers: Pairs, trailers: Pairs, kind: str) -> CIMultiDict[st
 
 @asynccontextmanager
 async def _responses(method: RpcMethod, call: Any) -> AsyncIterator[AsyncIterator[Message | bytes]]:  # noqa: ANN401  as `RpcMethod.call`
-    """Return a context manager that yields an iterator over the answers of an RPC: all of a stream, or one of a unary
+    """Return a context manager that yields an iterator over the responses of an RPC: all of a stream, or one of a unary
     method.
 
     Its exit cancels the call of a stream.

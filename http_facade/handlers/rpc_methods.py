@@ -55,7 +55,7 @@ class RpcMethod:
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not the JSON of a {name}: {why}")
 
     async def encode(self, response: Message | bytes, *, in_json: bool) -> bytes:
-        """Encode an answer, a message or its protobuf bytes, as JSON or protobuf. Large answers are encoded in a
+        """Encode a response, a message or its protobuf bytes, as JSON or protobuf. Large responses are encoded in a
         thread.
         """
         if isinstance(response, bytes):

@@ -149,7 +149,7 @@ _RESPONSES: Mapping[Shape, Callable[[Route], object]] = MappingProxyType(
         Shape.GET_VERSION: lambda _: text.OllamaVersion,
     }
 )
-"""Types of the answers of operations without a body."""
+"""Types of the responses of operations without a body."""
 _CONTENTS: Mapping[Shape, JsonObject] = MappingProxyType(
     {
         Shape.GET_VIDEO_CONTENT: {"video/mp4": {"schema": _BINARY}, "image/*": {"schema": _BINARY}},
@@ -160,7 +160,7 @@ _CONTENTS: Mapping[Shape, JsonObject] = MappingProxyType(
         Shape.METRICS: {"text/plain": {"schema": {"type": "string"}}},
     }
 )
-"""Contents of answers that have no type."""
+"""Contents of responses that have no type."""
 
 
 def _stream_type(route: Route) -> str:
@@ -173,7 +173,7 @@ def _response(description: str, content: JsonObject) -> JsonObject:
 
 
 def _body_types(route: Route) -> BodyTypes | None:
-    """Return the Python types of request and answer of an operation that exists in several wire formats; None for any
+    """Return the Python types of request and response of an operation that exists in several wire formats; None for any
     other operation.
     """
     match route.shape:

@@ -125,7 +125,7 @@ class ServerConnection(asyncio.Protocol):
         self.settings = connections.settings
         self._loop = asyncio.get_running_loop()
         self.framing = RequestFraming()
-        self.unanswered = 0  # requests whose headers are complete and whose answer is not
+        self.unanswered = 0  # requests whose headers are complete and whose response is not
         self._transport: asyncio.Transport | None = None
         self._drained: asyncio.Future[None] | None = None  # set while `write` waits
         self._received: asyncio.Future[None] | None = None  # set while a shutdown waits for the rest of a request
@@ -183,7 +183,7 @@ class ServerConnection(asyncio.Protocol):
             # while it drains, a handler rejects the call, which closes the connection
             elif not self.settings.drain.is_announced and self._reject_unparsed(data):
                 return
-            # of a client that does not wait for its answers, aiohttp has the bodies in their order
+            # of a client that does not wait for its responses, aiohttp has the bodies in their order
             if len(data) <= MAX_READ_BYTES and (request := split_request(data)) is not None:
                 head, self.body = request  # the request in `exchange` takes the body, and no later one
                 self.unanswered = 1
@@ -265,7 +265,7 @@ class ServerConnection(asyncio.Protocol):
     def _reject_unparsed(self, data: bytes) -> bool:
         """Answer `data` with an overload error, if it is exactly one complete model call. Return whether it is.
 
-        The request is not parsed as HTTP, which would cost a third of the work of an answer.
+        The request is not parsed as HTTP, which would cost a third of the work of a response.
         """
         transport, cors = self._transport, self._connections.cors
         call = None if self.is_over_limit else parse_model_call(data)

@@ -31,7 +31,7 @@ class HttpProtocol(web.RequestHandler):
         """Return the error response to a request that is no valid HTTP, or whose handler failed unexpectedly.
 
         `status`, `exc` and `message` are aiohttp's, which calls this method. Raises ConnectionError if a part of the
-        answer was already sent.
+        response was already sent.
         """
         known = request.get(EXCHANGE)  # None for a request that is no valid HTTP
         if known is not None and known.is_begun:

@@ -142,7 +142,7 @@ class ApiKeys:
     async def _insert(self, row: ApiKey) -> None:
         async with self._store.write() as session:
             await _check_name_is_no_prefix(session, row)
-            await session.merge(row)  # it is there already if an earlier run was committed without an answer
+            await session.merge(row)  # it is there already if an earlier run was committed without a response
 
     @repeated_idempotent
     async def update(self, reference: str, fields: NamedKeyFields) -> Key:

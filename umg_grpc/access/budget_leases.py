@@ -34,7 +34,7 @@ so that others can run beside it.
 """
 LOOK_SECONDS, TIGHT_LOOK_SECONDS = 1.5, 0.5
 """Seconds after which a query finds out again whether others want unused amounts: usually, and while the rest of
-the budget is small. Usage records of calls bring the answer once a second.
+the budget is small. Usage records of calls bring the response once a second.
 """
 SHORT_IDLE_SECONDS = 2.0
 """Seconds without a call after which the unused amount of a lease is returned if the rest of the budget is small, or if
@@ -102,7 +102,7 @@ class Lease:
         """Rest of the budget outside all leases, when this lease was extended last."""
         self.to_return = 0
         self.grant: Grant | None = None
-        """Last answer of the owner of the budget."""
+        """Last response of the owner of the budget."""
         self.refused_until = self.wait_at = self.extend_at = 0.0
         """Times until which a refusal is repeated, from which on a refused call waits for returns again, and from which
         on the lease is extended in advance.

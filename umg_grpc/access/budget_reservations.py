@@ -32,7 +32,7 @@ BOOK_SECONDS = 60.0
 """Time between two searches for leases of lost processes."""
 EXTEND_AGAIN_SECONDS = 5.0
 ALONE_SECONDS = 5.0
-"""Time after a failure, or a late answer, of the database in which no call waits for a larger lease that it can do
+"""Time after a failure, or a late response, of the database in which no call waits for a larger lease that it can do
 without.
 """
 PATIENCE_SECONDS = 1.0
@@ -317,7 +317,7 @@ class Budgets:
 
     async def _lease_more(self, lease: Lease, least: int, most: int) -> Grant | None:
         """Lease more of the budget, and wait for a moment if other processes may return unused amounts. Return None,
-        or the answer with the budget's balance if nothing was granted.
+        or the response with the budget's balance if nothing was granted.
 
         None also if the database does not answer but the lease suffices for `least`; otherwise raise
         UmgError(UNAVAILABLE).

@@ -83,7 +83,7 @@ class KeyLimits:
         if estimate.input_tokens > limit:
             raise request_exceeds_minute(admission.limited.limit_id, limit, estimate.input_tokens)
         key_id, admission.input_tokens = admission.limited.limit_id, estimate.input_tokens
-        # a call with a long answer is possible with an unused minute
+        # a call with a long response is possible with an unused minute
         tokens = min(limit, estimate.input_tokens + estimate.output_tokens)
         admission.reservation = self._tokens.reserve(key_id, limit, tokens)
         if self._shared_tokens is not None:

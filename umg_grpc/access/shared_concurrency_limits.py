@@ -122,7 +122,7 @@ class _KeyPermits:
     leased_at: float = -math.inf
     synchronized_at: float = -math.inf
     others: int = 0
-    """Permits of other processes at the last answer of Redis."""
+    """Permits of other processes at the last response of Redis."""
     answered_at: float = -math.inf
     queue: LeaseQueue[bool] = field(default_factory=LeaseQueue)
 
@@ -294,7 +294,7 @@ class SharedConcurrencyLimits:
             self._returns = Background("return of permits", self.synchronize, every=SEARCH_SECONDS, at_end=True)
         now, running = self._now(), key.running
         key.held, key.keeps, key.peak, key.calls = running, False, running, 0
-        key.synchronized_at = -math.inf  # without an answer the server may have leased permits: it is to be sent again
+        key.synchronized_at = -math.inf  # without a response the server may have leased permits: it is to be sent again
         arguments: list[int | str] = [
             *(self._process, key.limit, running, need, more, kept, int(keeps)),
             *(1000 * LEASE_SECONDS, round(1000 * (SYNCHRONIZE_SECONDS + GRACE_SECONDS)), round(1000 * WANTED_SECONDS)),

@@ -112,7 +112,7 @@ class CheckedUrl:
 def check_url(url: str, rules: EgressRules, field: str | None) -> CheckedUrl:
     """Parse and check a URL. Raise UrlRefusedError if the rules forbid it.
 
-    `field`: path of the caller's field that contains the URL; None for a URL in a provider's answer.
+    `field`: path of the caller's field that contains the URL; None for a URL in a provider's response.
     """
     if len(url) > MAX_URL_CHARACTERS:
         raise refused(field, f"is longer than {MAX_URL_CHARACTERS} characters")
@@ -157,7 +157,7 @@ def check_addresses(target: CheckedUrl, addresses: "list[IpAddress]", rules: Egr
     """Check all resolved addresses of a target. Raise UrlRefusedError, whose `cause` for the log has the forbidden
     address.
 
-    `field`: path of the caller's field that contains the URL; None for a URL in a provider's answer.
+    `field`: path of the caller's field that contains the URL; None for a URL in a provider's response.
     """
     if target.is_exempt:
         return
@@ -190,7 +190,7 @@ class UrlRefusedError(UmgError):
 def refused(field: str | None, why: str) -> UrlRefusedError:
     """Return the error for a URL that the gateway does not call, with the reason `why` in its message.
 
-    It is INVALID_FIELD for the caller's field, or UPSTREAM_FAILED for a URL in a provider's answer (`field` is None).
+    It is INVALID_FIELD for the caller's field, or UPSTREAM_FAILED for a URL in a provider's response (`field` is None).
     """
     if field is None:
         error = UrlRefusedError(

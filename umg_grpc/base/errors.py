@@ -89,8 +89,8 @@ class UmgError(Exception):
     provider's failure, and `place`, the line at which the gateway's own decoder failed. `refusal` is a provider's
     refusal as it came, only for the repair of the request.
 
-    `failure` is the consequence for further attempts; None if no provider was called. `usage` has the tokens of an
-    answer that failed after the provider generated it, for which the provider charges.
+    `failure` is the consequence for further attempts; None if no provider was called. `usage` has the tokens of a
+    response that failed after the provider generated it, for which the provider charges.
     """
 
     cause = ""

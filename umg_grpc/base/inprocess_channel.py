@@ -206,7 +206,7 @@ class InProcessContext(Context):
 
 
 class InProcessCall(grpc.aio.Call):
-    """In-process call for its caller, a `grpc.aio.Call`. Its status is known once the answer was consumed."""
+    """In-process call for its caller, a `grpc.aio.Call`. Its status is known once the response was consumed."""
 
     _context: InProcessContext
 
@@ -289,7 +289,7 @@ class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
         self._behavior = behavior
 
     def open(self, request: object, metadata: Pairs, attachment: object) -> tuple[Awaitable[Any], InProcessContext]:
-        """Call the method. Return its answer, which must be awaited, and its context, whose `initial` is then the
+        """Call the method. Return its response, which must be awaited, and its context, whose `initial` is then the
         initial metadata.
 
         `attachment`: Python object that the servicer gets beside the request; None for none.

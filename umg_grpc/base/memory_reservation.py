@@ -1,4 +1,4 @@
-"""Record of the bytes of the memory budget that the large answers of one call occupy, until the call ends."""
+"""Record of the bytes of the memory budget that the large responses of one call occupy, until the call ends."""
 
 from contextvars import ContextVar
 from typing import Protocol
@@ -13,15 +13,15 @@ class MemoryOwner(Protocol):
 
 
 class CallMemory:
-    """Bytes of a memory budget that one call occupies, from its first large answer until `release`."""
+    """Bytes of a memory budget that one call occupies, from its first large response until `release`."""
 
     held: int = 0
     owner: MemoryOwner | None = None
     """Budget that granted the bytes; None while there are none."""
 
     def release(self) -> None:
-        """Return the bytes of the call to the budget. The code that writes the answer calls this at the end, also after
-        a failure.
+        """Return the bytes of the call to the budget. The code that writes the response calls this at the end, also
+        after a failure.
         """
         if self.owner is not None:
             self.owner.release(self)

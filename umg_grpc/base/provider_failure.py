@@ -45,7 +45,7 @@ class ProviderFailure(NamedTuple):
 
     kind: FailureKind
     status: int = 0
-    """HTTP status; 0 if no answer arrived."""
+    """HTTP status; 0 if no response arrived."""
     code: str = ""
     """Error code, or the reason or type of the error where it has none but the HTTP status."""
     message: str = ""
@@ -59,7 +59,7 @@ class ProviderFailure(NamedTuple):
     path: str = ""
     """Path of the request, without a query."""
     content_type: str = ""
-    """Media type of an answer that is not JSON."""
+    """Media type of a response that is not JSON."""
     key_tail: str = ""
     """Last four characters of the provider key."""
     right_base_url: str = ""

@@ -1,7 +1,7 @@
 """Command `umg chat`: a conversation with a model in the terminal.
 
-Answers and the output of commands go to standard output. Notes (the model, reasoning, usage, errors) go to standard
-error, so that `echo hi | umg chat > answer` writes only the answer.
+Responses and the output of commands go to standard output. Notes (the model, reasoning, usage, errors) go to standard
+error, so that `echo hi | umg chat > answer` writes only the response.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ HELP = """\
 /quit         end, as do Ctrl-D and Ctrl-C
 Ctrl-C while the model speaks stops it. A line that begins with a space is never a command."""
 
-# Control characters by which a model could control the terminal; they are removed from answers.
+# Control characters by which a model could control the terminal; they are removed from responses.
 CONTROL_CHARACTERS = {code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"}
 
 USUAL_FINISH_REASONS = frozenset({pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP, pb.FINISH_REASON_STOP_SEQUENCE})
@@ -88,7 +88,7 @@ def _text(text: str) -> pb.Part:
 
 @dataclass
 class Conversation:
-    """Conversation with a model: its settings, and the questions and answers so far."""
+    """Conversation with a model: its settings, and the questions and responses so far."""
 
     model: str
     system: str = ""
@@ -97,7 +97,7 @@ class Conversation:
     turns: list[pb.Message] = field(default_factory=list)
 
     def request(self, question: str) -> pb.StreamGenerateRequest:
-        """Return the request for the answer to the next question."""
+        """Return the request for the response to the next question."""
         request = pb.GenerateRequest(
             model=self.model,
             instructions=[_text(self.system)] if self.system else [],
@@ -108,9 +108,9 @@ class Conversation:
         return pb.StreamGenerateRequest(request=request)
 
     def keep(self, question: str, response: str) -> None:
-        """Add a question and its answer to the conversation, for the requests that follow.
+        """Add a question and its response to the conversation, for the requests that follow.
 
-        A question with an empty answer is left out, since some models reject two consecutive user messages.
+        A question with an empty response is left out, since some models reject two consecutive user messages.
         """
         if response:
             self.turns.append(pb.Message(role=pb.ROLE_USER, parts=[_text(question)]))
@@ -119,7 +119,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Piece:
-    """Piece of text of a streamed answer; `thought` marks reasoning."""
+    """Piece of text of a streamed response; `thought` marks reasoning."""
 
     text: str
     thought: bool = False
@@ -127,7 +127,7 @@ class Piece:
 
 @dataclass
 class ShownResponse:
-    """Answer that is being streamed: the text received so far, usage and finish reason."""
+    """Response that is being streamed: the text received so far, usage and finish reason."""
 
     text: str = ""
     usage: pb.Usage | None = None
@@ -185,7 +185,7 @@ class Screen:
         self._unfinished: str = ""  # the output with an unfinished line: answers, notes or none
 
     def piece(self, piece: Piece) -> None:
-        """Print a piece of an answer unchanged, or dimmed if it is reasoning."""
+        """Print a piece of a response unchanged, or dimmed if it is reasoning."""
         shown = piece.text.translate(CONTROL_CHARACTERS)
         if not shown:
             return
@@ -247,7 +247,7 @@ class Chat:
 
     @contextmanager
     def _interrupts(self) -> Iterator[None]:
-        """Return a context manager in which Ctrl-C stops the current answer, not the program."""
+        """Return a context manager in which Ctrl-C stops the current response, not the program."""
 
         def interrupt() -> None:
             if self._work is not None:
@@ -323,8 +323,8 @@ class Chat:
                 self._screen.error(f"there is no command {unknown}; /help lists them")
 
     async def _answer(self, question: str) -> None:
-        """Stream and print the answer to a question. An answer stopped by Ctrl-C is kept in the conversation, a failed
-        one is not.
+        """Stream and print the response to a question. A response stopped by Ctrl-C is kept in the conversation, a
+        failed one is not.
         """
         response, began = ShownResponse(), time.perf_counter()
         call = self._generation.StreamGenerate(self._conversation.request(question), metadata=self._credentials)

@@ -315,7 +315,7 @@ def chat(
     config: ConfigFlag = None,
     data: DataFlag = DATA,
 ) -> None:
-    """Talk to a model in the terminal. Ctrl-C stops an answer, Ctrl-D ends."""
+    """Talk to a model in the terminal. Ctrl-C stops a response, Ctrl-D ends."""
     from umg_grpc.cli import chat as talking
 
     target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)

@@ -164,7 +164,7 @@ class RemoteAdmin:
         try:
             response = self._opener.open(request, timeout=WAIT_SECONDS)
         except HTTPError as error:
-            response = error  # an answer too, with another status
+            response = error  # a response too, with another status
         with response:
             return response.status, response.headers.get_content_type(), response.read()
 

@@ -159,7 +159,7 @@ def counts_of(quantities: Iterable[pb.Quantity]) -> dict[str, int]:
 async def _entries(
     admin: AdminClient, request: pb.ListUsageRequest
 ) -> tuple[list[pb.UsageEntry], pb.ListUsageResponse]:
-    """Return the usage entries of all pages of the answer to the request, and the first page, which states at which
+    """Return the usage entries of all pages of the response to the request, and the first page, which states at which
     times the stored usage begins.
     """
     first = page = await admin.call(request, pb.ListUsageResponse)

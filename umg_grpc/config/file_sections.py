@@ -40,7 +40,7 @@ class Timeout(ConfigEntry, frozen=True):
     total: Seconds = 600
     """Time of the whole call, streamed or not."""
     images: Seconds = 300
-    """Time of a whole image call, in place of the three above: an answer begins when the images are made."""
+    """Time of a whole image call, in place of the three above: a response begins when the images are made."""
 
 
 class Retries(ConfigEntry, frozen=True):

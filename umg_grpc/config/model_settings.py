@@ -51,7 +51,7 @@ class _CapabilitiesEntry(ConfigEntry, frozen=True):
     parallel_tools: bool | None = None
     """Whether it calls several functions in one turn."""
     structured_output: bool | None = None
-    """Whether its answer can follow a JSON schema."""
+    """Whether its response can follow a JSON schema."""
     search: bool | None = None
     """Whether it can search the web."""
     reasoning: str | None = None
@@ -96,7 +96,7 @@ class _SettingsEntry(ConfigEntry, frozen=True):
     capabilities: _CapabilitiesEntry | None = None
     hedge: Seconds | None = None
     cache: str | None = None
-    """Time for which an answer is cached for equal requests of the same key, e.g. `10m`; if unset, answers are cached
+    """Time for which a response is cached for equal requests of the same key, e.g. `10m`; if unset, answers are cached
     where the caller wants it.
     """
     limits: ModelLimits | None = None

@@ -1,4 +1,4 @@
-"""Finish reasons: the words by which vendors state why an answer ended, with their meanings. The rows are in
+"""Finish reasons: the words by which vendors state why a response ended, with their meanings. The rows are in
 `data/finish_reasons.json`.
 
 Relays pass on the words of the vendor behind them, in any case, so that one table serves all formats.
@@ -31,8 +31,9 @@ Meaning = Literal[
     "outage",
     "overloaded",
 ]
-"""Meaning of a word. `unfinished`: no reason was set, which is a failure of an answer without content. Of the failures,
-`malformed` (output that cannot be read) and `failed` are the model's, `outage` and `overloaded` the provider's.
+"""Meaning of a word. `unfinished`: no reason was set, which is a failure of a response without content. Of the
+failures, `malformed` (output that cannot be read) and `failed` are the model's, `outage` and `overloaded` the
+provider's.
 """
 
 

@@ -16,7 +16,7 @@ from umg_grpc.knowledge.data_files import read_rows
 
 Loss = Literal["harmless", "adapt", "refuse"]
 """`harmless`: the field may be left out, and is reported; `adapt`: only another form of it may be sent; `refuse`: the
-request fails, since the answer would be another.
+request fails, since the response would be another.
 """
 
 

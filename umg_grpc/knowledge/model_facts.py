@@ -53,7 +53,7 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     system_anywhere: bool | None = None
     """Whether instructions are accepted between the turns of a conversation (messages format)."""
     json_schema: bool | None = None
-    """Whether a JSON schema of the answer is accepted."""
+    """Whether a JSON schema of the response is accepted."""
     rejects: frozenset[str] | None = None
     """Members of a chat request that the model refuses."""
     rejects_beside_reasoning: frozenset[str] | None = None

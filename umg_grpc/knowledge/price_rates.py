@@ -26,9 +26,9 @@ class Terms(NamedTuple):
 
     input_tokens: int = 0
     tier: str = ""
-    """Class of service that the answer states; "" for none."""
+    """Class of service that the response states; "" for none."""
     region: str = ""
-    """Region that the answer states; "" for none."""
+    """Region that the response states; "" for none."""
     seconds: float = 0
     """Unix time of the call."""
 
@@ -55,7 +55,7 @@ def _applied_rates(rates: Rates, terms: Terms) -> tuple[Rate, ...]:
 
 
 def highest_prices(prices: Prices, terms: Terms) -> Prices:
-    """Return the highest price of each unit that a call may have, before its answer is known.
+    """Return the highest price of each unit that a call may have, before its response is known.
 
     `terms`: the call has at most this many input tokens, and requests this class of service. The region of a call, and
     the hour at which it ends, are unknown.

@@ -14,7 +14,7 @@ from umg_grpc.v1 import pb
 
 NO_SIZES: Mapping[str, str] = MappingProxyType({})
 STATE_REGION = frozenset({"anthropic"})
-"""Vendors whose answers state the region of a call. At all others only the channel determines it."""
+"""Vendors whose responses state the region of a call. At all others only the channel determines it."""
 REGIONAL = "regional"
 """Region of the rates of all regions of a model that have none of their own."""
 DAY_MINUTES = 24 * 60

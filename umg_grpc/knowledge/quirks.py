@@ -41,7 +41,8 @@ while the model reasons; a named function, but not `required`; `required`, but n
 SystemPlace = Literal["anywhere", "first"]
 """Places of instructions in a conversation: `first`: one message before all others."""
 SchemaDialect = Literal["openai", "claude", "gemini", "moonshot", "json_object", "none"]
-"""JSON schemas of the answer that are accepted: the rules of a vendor; `json_object`: JSON without a schema; `none`."""
+"""JSON schemas of the response that are accepted: the rules of a vendor; `json_object`: JSON without a schema; `none`.
+"""
 ChatTools = Literal["always", "without_effort", "effort_none", "never"]
 """Whether functions are accepted in chat: always; without an effort; only with effort `none`; or never."""
 
@@ -89,7 +90,7 @@ class Quirks:
     """Highest effort (messages format) beside which thinking may be disabled."""
     budget_range: tuple[int, int] | None = None
     """Least and most reasoning tokens of a budget."""
-    # --- tools and formats of the answer
+    # --- tools and formats of the response
     tool_choices: ToolChoices | None = None
     """Forms of a forced tool that are accepted."""
     chat_tools: ChatTools | None = None
@@ -97,7 +98,7 @@ class Quirks:
     served: bool | None = None
     """Whether the provider serves the model in the format at all."""
     schema_dialect: SchemaDialect | None = None
-    """Rules of the JSON schemas of answers that are accepted."""
+    """Rules of the JSON schemas of responses that are accepted."""
     json_word: bool | None = None
     """Whether JSON without a schema needs the word JSON in the conversation."""
     call_ids: Literal["nine"] | None = None
@@ -305,15 +306,15 @@ class ChannelQuirks:
         return ChannelQuirks(MappingProxyType(by_protocol), self.written, MappingProxyType(certain))
 
     def accepts_reasoning(self, protocol: str) -> bool:
-        """Return whether the provider may get the stored reasoning of earlier answers, which the caller left out of the
-        conversation, in the format `protocol`.
+        """Return whether the provider may get the stored reasoning of earlier responses, which the caller left out of
+        the conversation, in the format `protocol`.
         """
         return protocol != "chat" or self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is not False
 
     @cached_property
     def expecting_reasoning(self) -> frozenset[str]:
-        """Wire formats in which the provider is known to require the reasoning of earlier answers, or its state, in the
-        conversation.
+        """Wire formats in which the provider is known to require the reasoning of earlier responses, or its state, in
+        the conversation.
         """
         return frozenset(
             name

@@ -1,7 +1,7 @@
-"""Members of the answers of makers and relays that describe a task: its state, id, progress, files and failure.
+"""Members of the responses of makers and relays that describe a task: its state, id, progress, files and failure.
 
-A relay may wrap the answer of the maker behind it, several times. The rows are in `data/task_members.json`; of two rows
-of one role, the earlier one is preferred.
+A relay may wrap the response of the maker behind it, several times. The rows are in `data/task_members.json`; of two
+rows of one role, the earlier one is preferred.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ class TaskMember(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: str
     """Dotted path; `[]` after a name for each item of its list."""
     protocols: tuple[str, ...]
-    """Protocols in whose answers the member has this role; `*` for all."""
+    """Protocols in whose responses the member has this role; `*` for all."""
     source: str
     as_of: str
 
@@ -49,7 +49,7 @@ MEMBERS = _by_role()
 
 @cache
 def paths_of(role: Role, protocol: str) -> Sequence[Path]:
-    """Return the paths of the members with a role in the answers of a protocol, the preferred first."""
+    """Return the paths of the members with a role in the responses of a protocol, the preferred first."""
     rows = MEMBERS[role]
     return tuple(_path(row.path) for row in rows if EVERY_PROTOCOL in row.protocols or protocol in row.protocols)
 

@@ -104,7 +104,7 @@ class ChannelFactory:
         """Create a factory.
 
         `client`: HTTP client of all channels; `engine`: local embedding and rerank models; `local`: local text model,
-        or None; `budget`: memory budget of large answers; `fetcher`: client that downloads URLs of callers;
+        or None; `budget`: memory budget of large responses; `fetcher`: client that downloads URLs of callers;
         `now`: returns Unix seconds, for the times of video tasks; `count_credentials`: counts a read of a cloud's
         credentials, by channel and outcome; `guard_factory`: makes the guards of the config, None for none.
         """

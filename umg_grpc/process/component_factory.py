@@ -147,7 +147,7 @@ async def open_memory(config: Config, store: Store, data: Path, stack: AsyncExit
         conversations = started(Conversations(store, lifetime=timedelta(seconds=storage.ttl), bounds=bounds), stack)
         threads = started(Threads(store, bounds=bounds, max_bytes=config.body_limit), stack)
     reasoning_config = config.reasoning
-    # an answer larger than the storage limit is not aggregated at all
+    # a response larger than the storage limit is not aggregated at all
     budget = StreamMemory(min(MAX_RETAINED_BYTES, storage.max_bytes // 2) if storage.enabled else MAX_RETAINED_BYTES)
     if not reasoning_config.enabled:
         return ConversationStores(conversations, threads, budget=budget, seals=seals)

@@ -101,7 +101,7 @@ def _options(message_limit: int, share_port: bool, connections: int = CONNECTION
     return [
         ("grpc.so_reuseport", int(share_port)),
         ("grpc.max_receive_message_length", message_limit),
-        ("grpc.max_send_message_length", -1),  # an answer may be larger than a request
+        ("grpc.max_send_message_length", -1),  # a response may be larger than a request
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # a client that pings more often is disconnected

@@ -54,7 +54,7 @@ DRAIN_DELAY_SECONDS = 5.0
 WARM_UP_SECONDS = 3.0
 """Time from the first call on in which the process is not judged by its lag."""
 METRICS_DRAIN_SECONDS = 1.0
-"""Longest wait at a shutdown for scrapers that still read their answers."""
+"""Longest wait at a shutdown for scrapers that still read their responses."""
 METRICS_CONNECTIONS = 64
 """Most connections of scrapers, besides those beyond the limit that each listener keeps."""
 

@@ -19,7 +19,7 @@ from umg_grpc.store.database_kinds import READY_SECONDS, TRUSTED_SECONDS
 from umg_grpc.store.tables import UtcTime
 
 MEASURE_SECONDS = 60.0
-"""Age from which on a measurement is replaced by any other one, also by one with a slow answer."""
+"""Age from which on a measurement is replaced by any other one, also by one with a slow response."""
 JUMP_SECONDS = 600.0
 """Seconds after a jump of the machine's clock in which nothing is deleted or given up because of its age."""
 PRECISE_SECONDS = 0.05
@@ -141,9 +141,9 @@ class DatabaseClock:
         return self._wall() if self._offset is None else self.monotonic() + self._offset
 
     def measured(self, database_time: float, sent: float, received: float) -> None:
-        """Take the time that the database answered. `sent`, `received`: monotonic times of the query and the answer.
+        """Take the time that the database answered. `sent`, `received`: monotonic times of the query and the response.
 
-        The database read its clock at any moment between the two. A slow answer replaces a quick one only if the two
+        The database read its clock at any moment between the two. A slow response replaces a quick one only if the two
         contradict each other, or if the quick one is old.
         """
         offset, uncertainty = database_time - (sent + received) / 2, (received - sent) / 2

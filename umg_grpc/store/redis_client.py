@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from redis.asyncio.connection import AbstractConnection
 
 ANSWER_SECONDS = 2.0
-"""Time limit of a command. A limit that is counted without Redis for one late answer admits too many calls."""
+"""Time limit of a command. A limit that is counted without Redis for one late response admits too many calls."""
 HASTY_SECONDS = 0.25
-"""Time limit of a command whose caller has no need of an answer."""
+"""Time limit of a command whose caller has no need of a response."""
 EPOCH_KEY = "umg:epoch"
 """Key of a random value that is written once. Another value shows that Redis has lost its data."""
 REBUILD_SECONDS = 3.0
@@ -30,7 +30,7 @@ REBUILD_SECONDS = 3.0
 Redis. Longer than `PAUSE_SECONDS` and the time between two commands of each process (`PRESENCE_SECONDS`) together.
 """
 PAUSE_SECONDS = 1.0
-IDLE_SECONDS = 2.0  # time without an answer after which `check` sends a command of its own
+IDLE_SECONDS = 2.0  # time without a response after which `check` sends a command of its own
 WAITING_BYTES = 8 * 2**20  # maximum size of pending writes; beyond it the oldest are dropped
 CLOSE_SECONDS = 1.0
 CONNECTIONS = 16  # maximum number of commands in flight; others wait for a slot, or until one of these fails
@@ -139,7 +139,7 @@ class Redis:
 
     async def run(self, step: "Callable[[Client], Awaitable[T]]", *, is_hasty: bool = False) -> T:
         """Call `step`, which sends commands, with the client of the redis library, and return its result. Raise
-        RedisUnavailable. `is_hasty`: whether a late answer is of no use; it is then not a failure of Redis.
+        RedisUnavailable. `is_hasty`: whether a late response is of no use; it is then not a failure of Redis.
         """
         self._check()
         seconds = self._seconds
@@ -148,7 +148,7 @@ class Redis:
                 raise RedisUnavailable
             seconds = min(seconds, HASTY_SECONDS)
         end = asyncio.get_running_loop().time() + seconds
-        await self._take_slot(end - seconds / 2)  # leaves half of the time for the answer
+        await self._take_slot(end - seconds / 2)  # leaves half of the time for the response
         try:
             return await self._call(step, end, is_hasty=is_hasty)
         finally:
@@ -213,7 +213,7 @@ class Redis:
 
 
 async def _call(connection: "AbstractConnection", *words: str) -> bytes | None:
-    """Send a command on a connection that is being opened. Return the answer, if it is a text."""
+    """Send a command on a connection that is being opened. Return the response, if it is a text."""
     await connection.send_command(*words)
     response = await connection.read_response()
     return response if isinstance(response, bytes) else None

@@ -368,9 +368,9 @@ class MediaTask(Base):
     more polls.
     """
     poll_failures: Mapped[int] = mapped_column(Integer)
-    """Number of successive polls without a usable answer."""
+    """Number of successive polls without a usable response."""
     stall: Mapped[str | None] = mapped_column(String(128))
-    """Condition that all answers since `stall_since_micros` had and that fails the task if it lasts, for example an
+    """Condition that all responses since `stall_since_micros` had and that fails the task if it lasts, for example an
     unknown state; None for none.
     """
     stall_since_micros: Mapped[int | None] = mapped_column(BigInteger)

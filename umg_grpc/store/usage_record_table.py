@@ -53,7 +53,7 @@ class AttemptRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     """Microseconds from the arrival of the call to the start of the attempt."""
     duration_micros: int
     status: int
-    """HTTP status of the provider's answer; 0 without one."""
+    """HTTP status of the provider's response; 0 without one."""
     request_id: str
     """Request id of the provider; "" without one."""
     reason: str

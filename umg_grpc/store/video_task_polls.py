@@ -22,7 +22,7 @@ database was wrong.
 
 
 class Stall(NamedTuple):
-    """Condition that all answers of a provider since a time had, and that fails the task if it lasts."""
+    """Condition that all responses of a provider since a time had, and that fails the task if it lasts."""
 
     name: str
     since_micros: int

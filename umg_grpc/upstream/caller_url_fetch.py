@@ -1,6 +1,6 @@
 """HTTP client for URLs that callers send, guarded against access to internal hosts (server-side request forgery).
 
-URLs in providers' answers are fetched by it too. Each host name is resolved once, all its addresses are checked, and
+URLs in providers' responses are fetched by it too. Each host name is resolved once, all its addresses are checked, and
 the connection is made to these addresses. Redirects are followed here, each checked in the same way. No credentials,
 cookies or headers of callers are used.
 """
@@ -63,7 +63,7 @@ class Download:
 
     exchange: ProviderExchange
     field: str | None
-    """Path of the request field with the URL, for errors; None for a URL in a provider's answer."""
+    """Path of the request field with the URL, for errors; None for a URL in a provider's response."""
 
     @property
     def status(self) -> int:
@@ -130,7 +130,7 @@ class PostResponse(NamedTuple):
 class Fetcher:
     """HTTP client for URLs of callers, which refuses URLs of internal hosts.
 
-    `field` of its methods is the path of the request field with the URL, or None for a URL in a provider's answer. A
+    `field` of its methods is the path of the request field with the URL, or None for a URL in a provider's response. A
     forbidden URL and a failed download raise UmgError: INVALID_FIELD with `field`, since no other channel can serve
     the request; UPSTREAM_FAILED if `field` is None. An error repeats nothing that a server sent but its status.
     """
@@ -190,7 +190,7 @@ class Fetcher:
         `check`: called once with at least the first `CHECKED_BYTES` of the file, to raise UmgError for an unwanted
         type.
         `reserve`: awaited with the size of the file before it is read, if the server states it.
-        `route`: way of the channel, for a URL in its provider's answer.
+        `route`: way of the channel, for a URL in its provider's response.
         """
         rules = self._rules
         limit = min(rules.max_bytes, max_bytes if max_bytes is not None else rules.max_bytes)
@@ -229,7 +229,7 @@ class Fetcher:
 
         `headers`: `Range`, `If-Range` or `If-None-Match`, with which the statuses 206, 304 and 416 are accepted
         besides 200.
-        `route`: way of the channel, for a URL in its provider's answer.
+        `route`: way of the channel, for a URL in its provider's response.
         """
         rules = self._rules
         if (own := route.own_place) is not None:
@@ -381,7 +381,7 @@ class Fetcher:
 
 def failed(field: str | None, why: str) -> UmgError:
     """Return the error for a URL whose server failed because of `why`: INVALID_FIELD with the caller's `field`, or
-    UPSTREAM_FAILED if `field` is None (a URL in a provider's answer).
+    UPSTREAM_FAILED if `field` is None (a URL in a provider's response).
     """
     if field is None:
         message = f"the provider's result could not be fetched: {why}"

@@ -1,4 +1,4 @@
-"""Check of the URLs that providers name: of results in their answers, and of redirects."""
+"""Check of the URLs that providers name: of results in their responses, and of redirects."""
 
 from urllib.parse import SplitResult, urljoin, urlsplit
 

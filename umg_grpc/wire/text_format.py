@@ -199,7 +199,7 @@ class TextFace:
     error_paths: tuple[str, ...] = ()
     """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
     stores_by_default: bool = False
-    """Whether answers are stored unless the request forbids it. Callers name stored answers and their items by id."""
+    """Whether answers are stored unless the request forbids it. Callers name stored responses and their items by id."""
     has_threads: bool = False
     """Whether a request may continue a message thread."""
     unknown_fields: Callable[[bytes], Sequence[str]] | None = None

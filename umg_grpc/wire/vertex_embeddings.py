@@ -97,7 +97,7 @@ class VertexVector(Struct):
 
 
 class Prediction(Struct):
-    """Element of the answer of `:predict`."""
+    """Element of the response of `:predict`."""
 
     embeddings: VertexVector
 

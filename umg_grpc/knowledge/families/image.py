@@ -320,7 +320,7 @@ MAX_GROUP = 4
 
 
 def max_images(request: pb.GenerateImageRequest) -> int:
-    """Return the largest number of images that the answer to a checked request may have, all of which are billed."""
+    """Return the largest number of images that the response to a checked request may have, all of which are billed."""
     if is_grouped(request):
         return request.max_sequential_images or MAX_GROUP
     return request.n or 1

@@ -166,7 +166,7 @@ def apply(
     The returned request is the given one, or a copy with another `reasoning`. After a change, a provider of the
     caller's own format needs a new body; a level or budget that is derived from an effort is no change, since the
     provider reads the effort. `fields`: paths of the family-specific fields in the caller's body; `suffix`: reasoning
-    suffix of the model id; `stream`: whether the answer is streamed. Raise UmgError(UNSUPPORTED_FIELD, INVALID_FIELD)
+    suffix of the model id; `stream`: whether the response is streamed. Raise UmgError(UNSUPPORTED_FIELD, INVALID_FIELD)
     for a rejected field.
     """
     if fields and model.family in FAMILIES:

@@ -1,4 +1,4 @@
-"""Processing of a provider's answer to a poll: stores the next state of the video task with its cost, or the time of
+"""Processing of a provider's response to a poll: stores the next state of the video task with its cost, or the time of
 the next poll.
 """
 
@@ -43,7 +43,7 @@ The file with the acceptance may be on a machine that has not started again.
 RESULT_ATTEMPTS = 5
 """Minimum number of successive polls that report success without a usable result before the task fails."""
 LOST_ATTEMPTS = 3
-"""Minimum number of successive polls without a usable answer before a task fails that its provider does not have."""
+"""Minimum number of successive polls without a usable response before a task fails that its provider does not have."""
 SLOWEST = 1.5
 """Factor by which the interval between the polls of an old task is longer than that of a new task."""
 SLOWING_SECONDS = 600.0
@@ -66,7 +66,7 @@ def failure(code: str, message: str) -> pb.VideoTaskError:
 
 
 class Outcomes:
-    """Processor of the answers of providers to polls: changes the tasks in the database."""
+    """Processor of the responses of providers to polls: changes the tasks in the database."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Outcomes:
     async def apply(
         self, upstream: VideoUpstream, batch: Sequence[Claim], statuses: Mapping[str, ProviderStatus | UmgError]
     ) -> list[Poll]:
-        """Change the tasks of a poll by the provider's answers, and return the next polls of the tasks whose state is
+        """Change the tasks of a poll by the provider's responses, and return the next polls of the tasks whose state is
         unchanged.
         `statuses`: the provider's task id -> status, or the error of the poll.
         """
@@ -187,7 +187,7 @@ class Outcomes:
 
     async def _is_given_up(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus, stall: Stall) -> bool:
         """End a task whose state the gateway does not know, at its deadline or if the state has not changed for a long
-        time. Return whether it has ended: it succeeds if the answer has a video nevertheless.
+        time. Return whether it has ended: it succeeds if the response has a video nevertheless.
         """
         now, word = self._tasks.now(), status.unknown_word
         if stall != claim.stall:
@@ -352,7 +352,7 @@ class Outcomes:
 
     def _again(self, upstream: VideoUpstream, claim: Claim, error: UmgError | None, stall: Stall | None) -> Poll:
         """Return the next poll of a task whose last poll failed. The interval grows with each failure. `error`: None if
-        the provider's answer did not contain the task. `stall`: stall of the task after the poll.
+        the provider's response did not contain the task. `stall`: stall of the task after the poll.
         """
         failures = claim.poll_failures + 1
         pause = min(upstream.poll_seconds * 2.0 ** min(failures - 1, 16), MAX_PAUSE_SECONDS)

@@ -206,7 +206,7 @@ class Poller:
                 self._scheduler.wake()
 
     async def _polled(self, channel: str, batch: list[Claim]) -> list[Poll]:
-        """Poll a batch of tasks of one channel, and change them by the answers. Return the next polls of the tasks
+        """Poll a batch of tasks of one channel, and change them by the responses. Return the next polls of the tasks
         whose state is unchanged.
         """
         upstream = self._channels.videos.get(channel)

@@ -52,7 +52,7 @@ class _Source(NamedTuple):
 
     name: str
     """`store` (the blob store), `storage` (address at the provider without a key), `channel` (the provider's API with
-    its key), or `poll` (address in the answer to a new poll).
+    its key), or `poll` (address in the response to a new poll).
     """
     open: Callable[[], AbstractAsyncContextManager[_Opened]]
 
@@ -181,9 +181,8 @@ class TaskContent:
     async def _from_new_poll(
         self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange
     ) -> AsyncGenerator[_Opened, None]:
-        """Open the result at the address in the provider's answer to a new poll: some providers sign a new address each
-        time.
-        `index`: position of the result among those of its variant.
+        """Open the result at the address in the provider's response to a new poll: some providers sign a new address
+        each time. `index`: position of the result among those of its variant.
         """
         status = await self._polled(row)
         fresh = [each for each in status.results if each.variant == result.variant]
@@ -203,8 +202,8 @@ class TaskContent:
             yield opened
 
     async def _polled(self, row: MediaTask) -> ProviderStatus:
-        """Return the provider's answer to a poll of a task that has succeeded. The poll is repeated while the provider
-        makes the video again.
+        """Return the provider's response to a poll of a task that has succeeded. The poll is repeated while the
+        provider makes the video again.
         """
         upstream, known = self._channels.videos.get(row.channel), provider_task_of(row)
         if upstream is None:
@@ -295,7 +294,7 @@ def _mime_type(headers: Mapping[str, str], result: TaskResult) -> str:
 
 
 def check_type(headers: Mapping[str, str]) -> None:
-    """Raise UmgError(UPSTREAM_FAILED) if the headers of an answer declare a page or an error in place of a file."""
+    """Raise UmgError(UPSTREAM_FAILED) if the headers of a response declare a page or an error in place of a file."""
     if (declared := _declared(headers)) in NO_FILES:
         raise _broken(f"its server sent {declared} in place of a file")
 

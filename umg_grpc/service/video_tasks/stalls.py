@@ -21,7 +21,7 @@ longer than almost all videos take; most protocols give a task up after this tim
 
 
 def failed_poll(claim: Claim, response: ProviderStatus | UmgError | None, now: int) -> Stall | None:
-    """Return the stall of a task after a poll that failed. An answer that the provider does not have the task, or that
+    """Return the stall of a task after a poll that failed. A response that the provider does not have the task, or that
     refuses the query, begins one; after other failures, for example a rate limit, the stall before the poll continues.
     `now`: in microseconds since 1970.
     """

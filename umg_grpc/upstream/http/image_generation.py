@@ -148,7 +148,7 @@ class HttpImageCall:
     def _calls(self) -> int:
         return max(1, self.request.n) if self.parts.protocol.one_image else 1
 
-    # --- whole answers
+    # --- whole responses
 
     async def _outcomes(self, end: CallEnd) -> AsyncGenerator[tuple[int, Outcome], None]:
         """Yield (position of the request, its response or error) for all requests of the call, in the order in which

@@ -54,9 +54,9 @@ class Client:
         self._closed: asyncio.Future[None] | None = None
         self.streams = RoundBudget()
         self.decodes = asyncio.Semaphore(1)
-        """Turn to decode a large answer with files."""
+        """Turn to decode a large response with files."""
         self.reads = asyncio.Semaphore(1)
-        """Turn to read a part of a large answer."""
+        """Turn to read a part of a large response."""
 
     @classmethod
     @asynccontextmanager

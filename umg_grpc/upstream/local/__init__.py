@@ -18,7 +18,7 @@ class TextModel:
     distribution: str
     file: str
     slot_context: int
-    """Tokens that the prompt and the answer of one request share."""
+    """Tokens that the prompt and the response of one request share."""
 
     def weights(self) -> Path | None:
         """Return the path of the GGUF file (the weights); None if the package is not installed. The package is not

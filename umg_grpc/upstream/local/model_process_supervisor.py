@@ -42,7 +42,7 @@ class ProcessEndpoint:
     def headers(self) -> dict[str, str]:
         """Headers of every request to the child process.
 
-        `Connection: close` is needed because llama.cpp announces keep-alive after a streamed answer but closes the
+        `Connection: close` is needed because llama.cpp announces keep-alive after a streamed response but closes the
         connection, which would make the next request fail.
         """
         return {"Authorization": f"Bearer {self.api_key}", "Connection": "close"}

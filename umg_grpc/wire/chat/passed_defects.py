@@ -1,4 +1,4 @@
-"""Repair of passed-through chat answers: choices without index, delta, message or finish reason, or with a reason of
+"""Repair of passed-through chat responses: choices without index, delta, message or finish reason, or with a reason of
 another format; content as a list of parts; usage without its totals.
 """
 

@@ -251,7 +251,7 @@ def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinishe
 
 
 def decode_filtered(results: Raw, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Set the categories of an answer that a content filter has ended. `results`: findings beside the choice."""
+    """Set the categories of a response that a content filter has ended. `results`: findings beside the choice."""
     if results and target.finish_reason == pb.FINISH_REASON_CONTENT_FILTER:
         target.refusal_category = categories_of(results)
 

@@ -1,5 +1,5 @@
-"""Answers that a provider splits over several choices although one was requested: relays of models with content blocks
-send the text as one choice and the tool calls as another. They are joined to one choice.
+"""Responses that a provider splits over several choices although one was requested: relays of models with content
+blocks send the text as one choice and the tool calls as another. They are joined to one choice.
 """
 
 from collections.abc import Iterable

@@ -80,7 +80,7 @@ class StreamCandidate(PartEmitter):
         self._inputs = inputs
         self.reason: str | None = None
         self.filtered = ABSENT
-        """Findings of a content filter that ended the answer."""
+        """Findings of a content filter that ended the response."""
         self._text: int | None = None  # last text part
         self._text_offset = 0  # offset of that part in the content, in characters
         self._length = 0

@@ -62,7 +62,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     cited = (
         f"messages[{index}].citations" for index, message in enumerate(chat.messages) if is_present(message.citations)
     )
-    notes.uncarried.extend(islice(cited, 1))  # the first is enough: each answer of a conversation may have some
+    notes.uncarried.extend(islice(cited, 1))  # the first is enough: each response of a conversation may have some
     _decode_tools(chat, request)
     _decode_format(chat, request)
     _decode_documents(chat, request, notes)

@@ -52,7 +52,7 @@ class Compact(Struct, frozen=True, kw_only=True):
     instructions: str = ""
     """Text that requests the summary; "" for that of the gateway."""
     pauses: bool = False
-    """Whether the response is the summary alone, without an answer."""
+    """Whether the response is the summary alone, without a response."""
     is_sealed: bool = False
     """Whether the caller gets the summary sealed, as responses have it; in messages it is readable."""
 

@@ -97,7 +97,7 @@ _ITERATIONS = msgspec.json.Decoder(list[Iteration])
 
 def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
     """Return the member `usage`. Its `input_tokens` excludes the tokens that were read from or written to the prompt
-    cache, and those of a summary that was made before the answer, which `iterations` has beside it. `service_tier`:
+    cache, and those of a summary that was made before the response, which `iterations` has beside it. `service_tier`:
     tier that served the call, "" if it is unknown.
     """
     encoded = _encode_tokens(usage)

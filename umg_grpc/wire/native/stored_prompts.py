@@ -44,7 +44,7 @@ class _PromptText(Struct):
 
 
 class Created(Struct, rename="camel"):
-    """Answer of a provider that has stored a beginning."""
+    """Response of a provider that has stored a beginning."""
 
     class Usage(Struct, rename="camel"):
         """Size of the stored beginning."""

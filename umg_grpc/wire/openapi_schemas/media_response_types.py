@@ -1,4 +1,4 @@
-"""Types of the answers of image and video operations, for the OpenAPI document."""
+"""Types of the responses of image and video operations, for the OpenAPI document."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Types of the answers of embeddings, reranking and the model lists, for the OpenAPI document."""
+"""Types of the responses of embeddings, reranking and the model lists, for the OpenAPI document."""
 
 from typing import Literal
 
@@ -27,7 +27,7 @@ class EmbeddingUsage(Struct, kw_only=True):
 
 
 class Embeddings(Struct, kw_only=True):
-    """Answer of `POST /v1/embeddings`."""
+    """Response of `POST /v1/embeddings`."""
 
     object: Literal["list"]
     model: str
@@ -36,7 +36,7 @@ class Embeddings(Struct, kw_only=True):
 
 
 class CohereEmbeddings(Struct, kw_only=True):
-    """Answer of `POST /v2/embed`."""
+    """Response of `POST /v2/embed`."""
 
     id: str
     response_type: Literal["embeddings_by_type"]
@@ -53,19 +53,19 @@ class Vector(Struct, kw_only=True):
 
 
 class NativeEmbedding(Struct, kw_only=True):
-    """Answer of `:embedContent`."""
+    """Response of `:embedContent`."""
 
     embedding: Vector
 
 
 class NativeEmbeddings(Struct, kw_only=True):
-    """Answer of `:batchEmbedContents`."""
+    """Response of `:batchEmbedContents`."""
 
     embeddings: list[Vector]
 
 
 class OllamaEmbeddings(Struct, kw_only=True):
-    """Answer of `POST /api/embed`, with durations in nanoseconds."""
+    """Response of `POST /api/embed`, with durations in nanoseconds."""
 
     model: str
     embeddings: list[list[float]]
@@ -75,7 +75,7 @@ class OllamaEmbeddings(Struct, kw_only=True):
 
 
 class OllamaEmbedding(Struct, kw_only=True):
-    """Answer of `POST /api/embeddings`."""
+    """Response of `POST /api/embeddings`."""
 
     embedding: list[float]
 
@@ -209,13 +209,13 @@ class OllamaModel(Struct, kw_only=True):
 
 
 class OllamaModels(Struct, kw_only=True):
-    """Answer of `GET /api/tags` and `GET /api/ps`."""
+    """Response of `GET /api/tags` and `GET /api/ps`."""
 
     models: list[OllamaModel]
 
 
 class OllamaShownModel(Struct, kw_only=True):
-    """Answer of `POST /api/show`."""
+    """Response of `POST /api/show`."""
 
     modelfile: str
     parameters: str

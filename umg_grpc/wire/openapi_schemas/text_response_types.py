@@ -1,4 +1,4 @@
-"""Types of the answers and events of the text formats, for the OpenAPI document. Lists whose elements have many kinds
+"""Types of the responses and events of the text formats, for the OpenAPI document. Lists whose elements have many kinds
 are open, and so is every object: providers add members.
 """
 
@@ -42,7 +42,7 @@ class ChatChoice(Struct, kw_only=True):
 
 
 class ChatCompletion(Struct, kw_only=True):
-    """Answer of `POST /v1/chat/completions`."""
+    """Response of `POST /v1/chat/completions`."""
 
     id: str
     object: Literal["chat.completion"]
@@ -134,7 +134,7 @@ class MessagesUsage(Struct, kw_only=True):
 
 
 class Message(Struct, kw_only=True):
-    """Answer of `POST /v1/messages`."""
+    """Response of `POST /v1/messages`."""
 
     id: str
     type: Literal["message"]
@@ -177,7 +177,7 @@ class CohereUsage(Struct, kw_only=True):
 
 
 class CohereMessage(Struct, kw_only=True):
-    """Message of an answer in Cohere's format."""
+    """Message of a response in Cohere's format."""
 
     role: Literal["assistant"]
     content: list[Raw] | None = None
@@ -186,7 +186,7 @@ class CohereMessage(Struct, kw_only=True):
 
 
 class CohereAnswer(Struct, kw_only=True):
-    """Answer of `POST /v2/chat`."""
+    """Response of `POST /v2/chat`."""
 
     id: str
     finish_reason: Literal["COMPLETE", "STOP_SEQUENCE", "MAX_TOKENS", "TOOL_CALL", "ERROR", "TIMEOUT"]
@@ -255,13 +255,13 @@ class OllamaResponse(Struct, kw_only=True):
 
 
 class OllamaChat(OllamaResponse, kw_only=True):
-    """Answer of `POST /api/chat`, and line of its stream."""
+    """Response of `POST /api/chat`, and line of its stream."""
 
     message: OllamaMessage
 
 
 class OllamaGenerated(OllamaResponse, kw_only=True):
-    """Answer of `POST /api/generate`, and line of its stream."""
+    """Response of `POST /api/generate`, and line of its stream."""
 
     response: str
     thinking: str | None = None
@@ -270,6 +270,6 @@ class OllamaGenerated(OllamaResponse, kw_only=True):
 
 
 class OllamaVersion(Struct, kw_only=True):
-    """Answer of `GET /api/version`."""
+    """Response of `GET /api/version`."""
 
     version: str

@@ -243,7 +243,7 @@ def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
 
 def _uses_reasoning(request: pb.GenerateRequest) -> bool:
     """Return whether a request of another format enables reasoning, or contains the reasoning state of an earlier
-    answer. False for callers of this format, which set `include` themselves.
+    response. False for callers of this format, which set `include` themselves.
     """
     if request.source.format == "responses":
         return False  # a caller of this format sets `include` itself

@@ -133,7 +133,7 @@ def refusal_content(text: str) -> JsonObject:
 
 def message_item(item_id: str, status: str, phase: str, content: list[JsonObject]) -> JsonObject:
     """Return an item of type `message`. `status`: `in_progress`, `completed` or `incomplete`. `phase`: the provider's
-    mark of commentary or final answer, "" for none. `content`: its encoded content parts.
+    mark of commentary or final response, "" for none. `content`: its encoded content parts.
     """
     item: JsonObject = {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
     if phase:

@@ -339,7 +339,7 @@ Label = Annotated[str, Meta(max_length=512)]
 
 
 class Prompting(Struct, kw_only=True):
-    """Members of a body that form the prompt, both in a request for an answer and in one for a token count."""
+    """Members of a body that form the prompt, both in a request for a response and in one for a token count."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
     input: str | Annotated[list[Raw], Meta(max_length=20000)] | None = None

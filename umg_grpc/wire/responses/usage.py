@@ -36,7 +36,7 @@ class ProviderUsage(Struct):
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
     """Return the member `usage`. The totals are the sums of all input and output tokens, cached and reasoning tokens
-    included, and those of a summary that was made before the answer.
+    included, and those of a summary that was made before the response.
     """
     if usage.HasField("compaction"):
         both = pb.Usage()

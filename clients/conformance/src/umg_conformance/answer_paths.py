@@ -1,4 +1,4 @@
-"""Paths into the document of an answer: `body.choices[0].message.content`, `events[*].data.type`.
+"""Paths into the document of a response: `body.choices[0].message.content`, `events[*].data.type`.
 
 | segment | selects |
 |---|---|
@@ -19,7 +19,7 @@ _SEGMENT = re.compile(r"\.?([^.\[\]|\s]+)|\[(-?\d+)\]|\[(\*)\]|\[(\?)\]|\[\?([^\
 
 
 class AbsentError(Exception):
-    """Error for a path that selects no value in the answer. Its text names the first part of the path that is
+    """Error for a path that selects no value in the response. Its text names the first part of the path that is
     absent.
     """
 

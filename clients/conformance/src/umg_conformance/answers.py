@@ -1,4 +1,4 @@
-"""Answers of the server under test, each as one JSON-like document in which the paths of expectations are looked up."""
+"""Responses of the server under test, each as one JSON-like document in which paths of expectations are looked up."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer to one call over HTTP or gRPC; for a call that is repeated until a value is reached, the last answer."""
+    """Response to one call over HTTP or gRPC: the last one, for a call that is repeated until a value is reached."""
 
     status: int | str
     """Status code of HTTP, or the name of gRPC's."""
@@ -23,7 +23,7 @@ class Answer:
     cut: bool = False
     """Whether the connection broke before the end of the body."""
     polls: Sequence[object] = field(default=())
-    """Bodies of all answers of a poll."""
+    """Bodies of all responses of a poll."""
 
     @property
     def document(self) -> dict[str, object]:

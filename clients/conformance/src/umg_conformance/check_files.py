@@ -21,7 +21,7 @@ Name = Annotated[str, Meta(pattern=r"^[a-z0-9_.-]+$")]
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Expectation of an answer: one subject, which selects values in the answer, and the predicates for each value.
+    """Expectation of a response: one subject, which selects values in the response, and the predicates for each value.
 
     The subject is `path`, `header` (short for `path: headers.NAME`), `order`, `each_line` or `no_line`; all other
     fields are predicates.
@@ -65,7 +65,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Check of the answer to a call: it passes if the answer meets all its expectations."""
+    """Check of the response to a call: it passes if the response meets all its expectations."""
 
     id: Name
     reason: str
@@ -100,7 +100,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Repetition of a call every `every` seconds until the value at `path` is one of `until`; only the last answer is
+    """Repetition of a call every `every` seconds until the value at `path` is one of `until`; only the last response is
     checked.
 
     The call fails after `seconds`.
@@ -113,7 +113,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One request with the checks of its answer. The first check, which every call has, is that of its `status`."""
+    """One request with the checks of its response. The first check, which every call has, is that of its `status`."""
 
     id: Name
     reason: str

@@ -1,4 +1,4 @@
-"""Runner of the checks: makes the calls of each check file in order, and compares the answers with the expectations."""
+"""Runner of the checks: makes the calls of each check file in order, and compares responses with expectations."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -23,7 +23,7 @@ NO_ROUTE = frozenset({404, 405, 501, "UNIMPLEMENTED"})
 
 
 BUSY = frozenset({429, 503, "RESOURCE_EXHAUSTED", "UNAVAILABLE"})
-"""Statuses after which a call is repeated, if the answer has the time to wait: they are no difference of a format."""
+"""Statuses after which a call is repeated, if the response has the time to wait: they are no difference of a format."""
 REPEATS = 3
 LONGEST_WAIT = 60.0
 RETRY_INFO = answer_paths.parse("body.error.RetryInfo.retry_delay")
@@ -138,7 +138,7 @@ def _wait(response: Answer, call: Call) -> float | None:
     """Return the seconds after which to repeat a call that the server rejected as busy, from `retry-after` or
     `RetryInfo`.
 
-    None if the answer is to be checked: it is no unexpected rejection, or it has no wait of at most a minute.
+    None if the response is to be checked: it is no unexpected rejection, or it has no wait of at most a minute.
     """
     if response.status not in BUSY or response.status in _expected(call):
         return None
@@ -166,8 +166,8 @@ def _reached(response: Answer, path: answer_paths.Path, until: Sequence[object])
 def _checked(face: str, call: Call, request: Request, response: Answer, variables: dict[str, object]) -> list[Result]:
     """Return the results of all checks of a call, the check of its status first.
 
-    `variables` gets the values of the answer that the call saves for later calls. After an unexpected status the other
-    checks are skipped.
+    `variables` gets the values of the response that the call saves for later calls. After an unexpected status the
+    other checks are skipped.
     """
     expected = _expected(call)
     if response.status not in expected:

@@ -62,7 +62,7 @@ def selected(target: Target) -> list[CheckFile]:
 async def check(target: Target) -> list[Result]:
     """Run all selected checks, and return their results.
 
-    Raise UsageError, CheckFileError, UnreachableError (no answer) or KeyRefusedError (invalid key) if nothing can be
+    Raise UsageError, CheckFileError, UnreachableError (no response) or KeyRefusedError (invalid key) if nothing can be
     checked.
     """
     files = selected(target)

@@ -1,4 +1,4 @@
-"""Comparison of an answer with an expectation of a check: one function for each subject and predicate."""
+"""Comparison of a response with an expectation of a check: one function for each subject and predicate."""
 
 import base64
 import binascii
@@ -23,7 +23,7 @@ SHOWN = 120
 
 
 def problem(expectation: Expectation, response: Answer) -> Problem:
-    """Compare an answer with an expectation. Return a description of the first difference; None if the answer meets
+    """Compare a response with an expectation. Return a description of the first difference; None if the response meets
     it.
     """
     if expectation.order is not UNSET:

@@ -36,7 +36,7 @@ class GrpcCaller:
         self._seconds = seconds
 
     async def call(self, request: Request) -> Answer:
-        """Make the gRPC call of a request. Return its answer, also if the call failed with a status.
+        """Make the gRPC call of a request. Return its response, also if the call failed with a status.
 
         Raise UnreachableError if no server listens, and CheckFileError for an unknown method or field.
         """

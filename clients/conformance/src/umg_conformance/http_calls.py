@@ -1,4 +1,4 @@
-"""HTTP client of the kit, which sends the requests of checks and reads answers, also streams of events."""
+"""HTTP client of the kit, which sends the requests of checks and reads responses, also streams of events."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ FILES = ("image/", "video/", "audio/", "application/octet-stream")
 
 
 class UnreachableError(Exception):
-    """Error for a call to which the server sent no answer, or not the awaited one in time."""
+    """Error for a call to which the server sent no response, or not the awaited one in time."""
 
 
 class HttpCaller:
@@ -33,7 +33,9 @@ class HttpCaller:
         self._seconds = seconds
 
     async def call(self, request: Request) -> Answer:
-        """Send a request over HTTP. Return its answer with any status. Raise UnreachableError if there is no answer."""
+        """Send a request over HTTP. Return its response with any status. Raise UnreachableError if there is no
+        response.
+        """
         headers, query = {**_credentials(request, self._key), **request.headers}, dict(request.query)
         if request.auth == "query":
             query["key"] = self._key

@@ -1,4 +1,4 @@
-"""Streamed answers to conversations that were compacted before: the summary is their first part."""
+"""Streamed responses to conversations that were compacted before: the summary is their first part."""
 
 from collections.abc import AsyncGenerator, Sequence
 
@@ -12,14 +12,14 @@ WITHOUT_PART = frozenset({"started", "usage", "finished"})
 
 
 class CompactedStream(msgspec.Struct, eq=False):
-    """Streamed answer to a conversation that was compacted: its first part is the summary."""
+    """Streamed response to a conversation that was compacted: its first part is the summary."""
 
     _response: StreamedText
     _block: Sequence[pb.GenerateEvent]
     _usage: pb.Usage  # of the summary
 
     def feed(self, message: pb.StreamGenerateResponse) -> bool:
-        """Move the parts of the answer behind the summary. Return whether to send the message now."""
+        """Move the parts of the response behind the summary. Return whether to send the message now."""
         events = list[pb.GenerateEvent]()
         for event in message.events:
             kind = event.WhichOneof("kind")
@@ -37,7 +37,7 @@ class CompactedStream(msgspec.Struct, eq=False):
         return self._response.feed(message)
 
     async def close(self) -> Sequence[pb.StreamGenerateResponse]:
-        """Complete the answer. Return the messages that were held back."""
+        """Complete the response. Return the messages that were held back."""
         held = await self._response.close()
         for message in held:
             for event in message.events:
@@ -46,5 +46,5 @@ class CompactedStream(msgspec.Struct, eq=False):
         return held
 
     async def break_off(self, messages: AsyncGenerator[pb.StreamGenerateResponse, None], error: BaseException) -> None:
-        """End the answer after an error, and close the provider's stream, `messages`."""
+        """End the response after an error, and close the provider's stream, `messages`."""
         await self._response.break_off(messages, error)

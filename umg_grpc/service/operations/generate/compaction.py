@@ -26,7 +26,7 @@ ENDED_EARLY = "[The summary ends here, because it reached the maximum length of 
 """End of a summary that was cut, for the model that reads it."""
 CUT_SHORT = frozenset({pb.FINISH_REASON_LENGTH, pb.FINISH_REASON_CONTEXT_FULL})
 STOPPED = frozenset({pb.FINISH_REASON_CONTENT_FILTER, pb.FINISH_REASON_REFUSAL, pb.FINISH_REASON_RECITATION})
-"""Ends of an answer whose text is not the summary: a refusal, or the beginning of one that was blocked."""
+"""Ends of a response whose text is not the summary: a refusal, or the beginning of one that was blocked."""
 
 
 class Summary(msgspec.Struct, eq=False):
@@ -84,8 +84,8 @@ class Summary(msgspec.Struct, eq=False):
         return False
 
     def complete(self, response: pb.GenerateResponse, owner: str, seals: SummarySeals) -> pb.Usage:
-        """Replace the model's answer in a response by one sealed summary, and add the usage of earlier responses that
-        were no summary. Return the usage without theirs. Raise UmgError(UPSTREAM_FAILED) for an answer without a
+        """Replace the model's response in a response by one sealed summary, and add the usage of earlier responses that
+        were no summary. Return the usage without theirs. Raise UmgError(UPSTREAM_FAILED) for a response without a
         summary. `owner`: id of the caller's key.
         """
         usage, text = self.read(response)
@@ -153,7 +153,7 @@ def opened(
 
 
 def _remove_form(request: pb.GenerateRequest) -> None:
-    """Remove the fields that shape the answer to the caller or name an earlier conversation, and the caller's body."""
+    """Remove the fields that shape the caller's response or name an earlier conversation, and the caller's body."""
     request.ClearField("compaction")
     request.ClearField("response_format")
     request.ClearField("candidate_count")

@@ -1,4 +1,4 @@
-"""Compaction inside of a call that requests an answer: above a number of tokens the model first writes a summary, and
+"""Compaction inside of a call that requests a response: above a number of tokens the model first writes a summary, and
 then answers with the summary in place of the conversation.
 """
 
@@ -25,7 +25,7 @@ tried.
 
 
 class InlineCompaction(msgspec.Struct, eq=False):
-    """Summary that replaces the conversation of one call before its answer."""
+    """Summary that replaces the conversation of one call before its response."""
 
     edit: Compact
     _whole: DecodedRequest[pb.GenerateRequest]  # with all messages of its conversation
@@ -40,7 +40,7 @@ class InlineCompaction(msgspec.Struct, eq=False):
 
     @property
     def pending(self) -> Summary | None:
-        """The summary that the next attempt requests; None for an attempt that requests the answer."""
+        """The summary that the next attempt requests; None for an attempt that requests the response."""
         return None if self._text or self.has_failed else self._summary
 
     @property
@@ -105,14 +105,14 @@ class InlineCompaction(msgspec.Struct, eq=False):
         return reported
 
     def add_to(self, response: pb.GenerateResponse, owner: str, seals: SummarySeals) -> None:
-        """Put the summary in front of the answer, and its usage beside that of the answer."""
+        """Put the summary in front of the response, and its usage beside that of the response."""
         if response.candidates:
             response.candidates[0].message.parts.insert(0, self._block(owner, seals))
         if self.usage is not None:
             response.usage.compaction.CopyFrom(self.usage)
 
     def events(self, owner: str, seals: SummarySeals) -> list[pb.GenerateEvent]:
-        """Return the events of the summary, the first part of a streamed answer."""
+        """Return the events of the summary, the first part of a streamed response."""
         return list(part_to_events(self._block(owner, seals)))
 
     def _block(self, owner: str, seals: SummarySeals) -> pb.Part:

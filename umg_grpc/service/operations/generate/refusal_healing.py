@@ -94,8 +94,8 @@ class RefusalHealing:
 
 
 def _misses_path(error: UmgError) -> bool:
-    """Return whether a provider's answer is about the path of the request alone, neither about its model nor about the
-    base URL.
+    """Return whether a provider's response is about the path of the request alone, neither about its model nor about
+    the base URL.
     """
     facts = error.facts
     return facts is not None and facts.kind is FailureKind.WRONG_ADDRESS and not facts.right_base_url

@@ -1,4 +1,4 @@
-"""Answers with HTTP status 200 in which a provider refuses the content, in place of which another model is called."""
+"""Responses with HTTP status 200 in which a provider refuses the content, in place of which another model is called."""
 
 from collections.abc import Callable
 from typing import Self

@@ -79,7 +79,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
                 (response and stores)
                 or admitted.access.has_several  # the channel of stored items, generated audio and reasoning states
                 or (bool(modalities) and "audio" in modalities)
-                # the provider compares the request with earlier ones, which the caller names by their answers' ids
+                # the provider compares the request with earlier ones, which the caller names by their responses' ids
                 or bool(request.prompt_cache_options_json)
                 or "diagnostics" in notes.uncarried
                 # the provider may run its own tools in a container, which the caller names later
@@ -299,7 +299,7 @@ def _as_sent(admitted: GenerationCall) -> pb.GenerateRequest:
 def with_reported(usage: pb.Usage, reported: pb.Usage | None) -> pb.Usage:
     """Return an estimated usage with the numbers that the provider reported. `reported`: None without any.
 
-    A usage without the tokens of the prompt is final; the tokens of the answer beside them are a minimum, since the
+    A usage without the tokens of the prompt is final; the tokens of the response beside them are a minimum, since the
     provider may have reported them before the end of its stream.
     """
     if reported is None:

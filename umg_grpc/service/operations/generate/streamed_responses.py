@@ -172,7 +172,7 @@ class StreamedText(msgspec.Struct, eq=False):
         call, aggregator = self._completion.admitted.call, self._aggregator
         if aggregator is None or (call.facts.usage is not None and self._unfinished <= 0):
             return
-        # lets the connections of all answers cancelled in this round be closed before the second estimate
+        # lets the connections of all responses cancelled in this round be closed before the second estimate
         await self._memory.abandoned.take(1)
         aggregator.limit(SAMPLE_BYTES)
         usage = _scale(await self._completion.estimate(aggregator.response(), SAMPLE_CHARACTERS), aggregator)

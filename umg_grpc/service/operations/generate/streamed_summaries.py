@@ -32,7 +32,7 @@ class StreamedSummary(msgspec.Struct, eq=False):
         return False
 
     async def close(self) -> Sequence[pb.StreamGenerateResponse]:
-        """Return the message with the summary; none if the answer follows. Raise UmgError for a response without
+        """Return the message with the summary; none if the response follows. Raise UmgError for a response without
         text.
         """
         completion, response, attempt = self._completion, self._aggregator.response(), self._attempts.attempt

@@ -219,7 +219,7 @@ class GenerationPipeline(
         return preferences, encoder
 
     def _compaction(self, admitted: GenerationCall) -> InlineCompaction | None:
-        """Return the compaction that the caller requests before the answer; None if none is requested."""
+        """Return the compaction that the caller requests before the response; None if none is requested."""
         if (edits := admitted.notes.context_edits) is None:
             return None
         edit = next((each for each in edits if isinstance(each, Compact)), None)
@@ -251,8 +251,8 @@ class GenerationPipeline(
     async def _complete_compacted(
         self, attempt: GenerationAttempt, completion: ResponseCompletion, response: pb.GenerateResponse
     ) -> None:
-        """Complete a response that is the summary of a conversation, or the answer to the summary. Raise UmgError for a
-        summary without text.
+        """Complete a response that is the summary of a conversation, or the response to the summary. Raise UmgError for
+        a summary without text.
         """
         if (waiting := completion.complete_whole(response)) is not None:
             await waiting

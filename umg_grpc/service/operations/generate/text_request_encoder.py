@@ -61,10 +61,10 @@ class GenerationAttempt(Attempt[TextCall], kw_only=True):
 
     request: pb.GenerateRequest  # for this channel: with the conversation that it continues
     summary: Summary | None = None
-    """Summary that the model writes of the conversation; None for an answer, and for a provider that compacts."""
+    """Summary that the model writes of the conversation; None for a response, and for a provider that compacts."""
     compaction: InlineCompaction | None = None
-    """Compaction before the answer, which `summary` or the answer of this attempt belongs to; None for a conversation
-    that is not compacted.
+    """Compaction before the response, which `summary` or the response of this attempt belongs to; None for a
+    conversation that is not compacted.
     """
     context_management: pb.ContextManagement | None = None
     """Edits that the gateway made in the conversation; None if the caller requested none, or the provider makes them.
@@ -79,13 +79,13 @@ class SentConversation(NamedTuple):
     request: pb.GenerateRequest
     notes: RequestNotes
     summary: Summary | None
-    """Summary that it requests in place of an answer; None if it requests an answer."""
+    """Summary that it requests in place of a response; None if it requests a response."""
     is_truncated: bool
     """Whether the oldest turns were left out after an overflow."""
     management: pb.ContextManagement | None
     """Edits that the gateway made; None if the caller requested none, or the provider makes them."""
     compaction: InlineCompaction | None
-    """Compaction before the answer; None if the caller requested none, or the provider makes it."""
+    """Compaction before the response; None if the caller requested none, or the provider makes it."""
 
 
 class StateOrigin(NamedTuple):
@@ -126,7 +126,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     _stored: StoredPrompts
     _summary: Summary | None = None  # None for a call that requests no summary
     _truncation: Truncation | None = None  # None for a call that requests no truncation
-    _compaction: InlineCompaction | None = None  # None for a call that requests no compaction before its answer
+    _compaction: InlineCompaction | None = None  # None for a call that requests no compaction before its response
 
     def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
         """Return whether the attempt failed only because the provider does not have, or never stores, the conversation

@@ -51,8 +51,8 @@ RESULT_SECONDS = 3600
 gateway copies the file.
 """
 WORDS = {"pending": "in_progress"}
-"""Word for all of a task's time until its end -> the word of `vidA`: to be queued after an answer without a body, which
-means running, would be a step back.
+"""Word for all of a task's time until its end -> the word of `vidA`: to be queued after a response without a body,
+which means running, would be a step back.
 """
 ACCEPTED = 202
 """HTTP status of a query while the task runs, with or without a body."""
