@@ -257,7 +257,7 @@ class _Candidate:
         return instance(schema, self._words, field=field, budget=self.budget)
 
     def _object(self) -> dict[str, object]:
-        """Return the JSON object for a response in JSON mode, about the question, its topics, tool results and media."""
+        """Return the JSON object of a response in JSON mode, about the question, its topics, tool results and media."""
         made: dict[str, object] = {"simulated": True, "question": first_words(self.prompt.question)}
         made["topics"] = list(self._words.topics(4))
         if self.prompt.results:

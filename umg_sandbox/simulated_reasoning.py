@@ -1,4 +1,4 @@
-"""Simulated reasoning before a response, with the signed opaque data (reasoning state) by which callers send it back."""
+"""Simulated reasoning before responses, with the signed opaque data (reasoning state) by which callers send it back."""
 
 import base64
 import binascii

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 from umg_conformance import expectations
-from umg_conformance.answers import Answer, server_sent_events
+from umg_conformance.call_responses import CallResponse, server_sent_events
 from umg_conformance.check_files import SUBJECTS, Expectation
 
 
@@ -89,11 +89,11 @@ CASES = [
 ]
 
 
-def answer(body: object, **more: Any) -> Answer:
-    return Answer(200, {"content-type": "application/json"}, body, **more)
+def answer(body: object, **more: Any) -> CallResponse:
+    return CallResponse(200, {"content-type": "application/json"}, body, **more)
 
 
-def problem(expectation: dict[str, Any], given: Answer) -> str | None:
+def problem(expectation: dict[str, Any], given: CallResponse) -> str | None:
     return expectations.problem(msgspec.convert(expectation, Expectation), given)
 
 

@@ -185,7 +185,7 @@ class CohereMessage(Struct, kw_only=True):
     citations: list[Raw] | None = None
 
 
-class CohereAnswer(Struct, kw_only=True):
+class CohereResponse(Struct, kw_only=True):
     """Response of `POST /v2/chat`."""
 
     id: str
@@ -207,7 +207,7 @@ class CohereEvent(Struct, kw_only=True):
 # --- native
 
 
-class NativeAnswer(Struct, rename="camel", kw_only=True):
+class NativeResponse(Struct, rename="camel", kw_only=True):
     """Response of `:generateContent`, and of each element of the stream of `:streamGenerateContent`."""
 
     candidates: list[Raw] | None = None

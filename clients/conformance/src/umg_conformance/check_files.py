@@ -9,7 +9,7 @@ import msgspec
 import yaml
 from msgspec import UNSET, Meta, UnsetType
 
-from umg_conformance import answer_paths, event_order
+from umg_conformance import event_order, response_paths
 
 FOLDER = Path(__file__).with_name("checks")
 """Folder of the checks of this package."""
@@ -206,7 +206,7 @@ def _mistakes(made: CheckFile) -> Iterator[tuple[Position, str]]:
                 yield (*here, "id"), f"the id {name!r} is used twice"
             ids.add(name)
         for name, path in [*call.save.items(), *([("path", call.poll.path)] if call.poll else [])]:
-            yield from _wrong((*here, "save", name), answer_paths.parse, path)
+            yield from _wrong((*here, "save", name), response_paths.parse, path)
         for index, check in enumerate(call.checks):
             for position, expectation in enumerate(check.expect):
                 yield from _expectation((*here, "checks", index, "expect", position), expectation)
@@ -222,10 +222,10 @@ def _expectation(here: Position, expectation: Expectation) -> Iterator[tuple[Pos
             yield from _wrong((*here, name), re.compile, fields[name])
     for name in PATHS:
         if fields[name] is not UNSET:
-            yield from _wrong((*here, name), answer_paths.parse, fields[name])
+            yield from _wrong((*here, name), response_paths.parse, fields[name])
     for name in PATH_LISTS:
         for path in fields[name] if fields[name] is not UNSET else ():
-            yield from _wrong((*here, name), answer_paths.parse, path)
+            yield from _wrong((*here, name), response_paths.parse, path)
     if expectation.order is not UNSET:
         yield from _wrong((*here, "order"), event_order.parse, expectation.order)
     if subjects in (["path"], ["header"]) and all(

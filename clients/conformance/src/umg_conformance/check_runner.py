@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from umg_conformance import answer_paths, expectations
-from umg_conformance.answers import Answer
+from umg_conformance import expectations, response_paths
+from umg_conformance.call_responses import CallResponse
 from umg_conformance.check_files import Call, Check, CheckFile, Expectation, Request, Severity
 from umg_conformance.http_calls import HttpCaller, UnreachableError
 from umg_conformance.variables import UnsetError, replaced
@@ -26,7 +26,7 @@ BUSY = frozenset({429, 503, "RESOURCE_EXHAUSTED", "UNAVAILABLE"})
 """Statuses after which a call is repeated, if the response has the time to wait: they are no difference of a format."""
 REPEATS = 3
 LONGEST_WAIT = 60.0
-RETRY_INFO = answer_paths.parse("body.error.RetryInfo.retry_delay")
+RETRY_INFO = response_paths.parse("body.error.RetryInfo.retry_delay")
 
 
 class Outcome(Enum):
@@ -92,7 +92,7 @@ class Runner:
 
     async def _call(
         self, face: str, call: Call, variables: dict[str, object], absent: Mapping[str, str]
-    ) -> tuple[Answer | None, list[Result]]:
+    ) -> tuple[CallResponse | None, list[Result]]:
         try:
             request = msgspec.convert(replaced(msgspec.to_builtins(call.request), variables), Request)
         except UnsetError as error:
@@ -112,7 +112,7 @@ class Runner:
         results = _checked(face, call, request, response, variables)
         return response, [replace(results[0], seconds=seconds), *results[1:]]
 
-    async def _answer(self, request: Request, call: Call) -> Answer:
+    async def _answer(self, request: Request, call: Call) -> CallResponse:
         caller = self.grpc if request.grpc and self.grpc is not None else self.http
         response = await caller.call(request)
         for _ in range(REPEATS):
@@ -123,7 +123,7 @@ class Runner:
             response = await caller.call(request)
         if call.poll is None:
             return response
-        bodies, path = [response.body], answer_paths.parse(call.poll.path)
+        bodies, path = [response.body], response_paths.parse(call.poll.path)
         end = asyncio.get_running_loop().time() + call.poll.seconds
         while response.status in {200, "OK"} and not _reached(response, path, call.poll.until):
             if asyncio.get_running_loop().time() > end:
@@ -134,7 +134,7 @@ class Runner:
         return replace(response, polls=bodies)
 
 
-def _wait(response: Answer, call: Call) -> float | None:
+def _wait(response: CallResponse, call: Call) -> float | None:
     """Return the seconds after which to repeat a call that the server rejected as busy, from `retry-after` or
     `RetryInfo`.
 
@@ -143,8 +143,8 @@ def _wait(response: Answer, call: Call) -> float | None:
     if response.status not in BUSY or response.status in _expected(call):
         return None
     delay = response.headers.get("retry-after", "")
-    with suppress(answer_paths.AbsentError):  # absent over HTTP
-        delay = str(answer_paths.find(response.document, RETRY_INFO)[0]).removesuffix("s")
+    with suppress(response_paths.AbsentError):  # absent over HTTP
+        delay = str(response_paths.find(response.document, RETRY_INFO)[0]).removesuffix("s")
     try:
         seconds = float(delay)
     except ValueError:  # absent, or a date
@@ -156,14 +156,16 @@ def _expected(call: Call) -> list[int | str]:
     return call.status if isinstance(call.status, list) else [call.status]
 
 
-def _reached(response: Answer, path: answer_paths.Path, until: Sequence[object]) -> bool:
+def _reached(response: CallResponse, path: response_paths.Path, until: Sequence[object]) -> bool:
     try:
-        return any(value in until for value in answer_paths.find(response.document, path))
-    except answer_paths.AbsentError:
+        return any(value in until for value in response_paths.find(response.document, path))
+    except response_paths.AbsentError:
         return False
 
 
-def _checked(face: str, call: Call, request: Request, response: Answer, variables: dict[str, object]) -> list[Result]:
+def _checked(
+    face: str, call: Call, request: Request, response: CallResponse, variables: dict[str, object]
+) -> list[Result]:
     """Return the results of all checks of a call, the check of its status first.
 
     `variables` gets the values of the response that the call saves for later calls. After an unexpected status the
@@ -179,14 +181,14 @@ def _checked(face: str, call: Call, request: Request, response: Answer, variable
         return [failed, *_skipped(face, call, f"the status of {call.id} is {response.status}")[1:]]
     for name, path in call.save.items():
         try:
-            variables[name] = answer_paths.find(response.document, answer_paths.parse(path))[0]
-        except (answer_paths.AbsentError, IndexError):
+            variables[name] = response_paths.find(response.document, response_paths.parse(path))[0]
+        except (response_paths.AbsentError, IndexError):
             variables.pop(name, None)
     status = _result(face, call, None, "", Outcome.PASSED)
     return [status, *(_check(face, call, check, response, variables) for check in call.checks)]
 
 
-def _check(face: str, call: Call, check: Check, response: Answer, variables: Mapping[str, object]) -> Result:
+def _check(face: str, call: Call, check: Check, response: CallResponse, variables: Mapping[str, object]) -> Result:
     for written in check.expect:
         try:
             expectation = msgspec.convert(replaced(msgspec.to_builtins(written), variables), Expectation)

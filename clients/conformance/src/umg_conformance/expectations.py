@@ -10,8 +10,8 @@ from contextlib import suppress
 
 from msgspec import UNSET
 
-from umg_conformance import answer_paths, event_order
-from umg_conformance.answers import Answer
+from umg_conformance import event_order, response_paths
+from umg_conformance.call_responses import CallResponse
 from umg_conformance.check_files import Expectation
 
 Document = Mapping[str, object]
@@ -22,7 +22,7 @@ SHOWN = 120
 """Most characters of a value in a problem."""
 
 
-def problem(expectation: Expectation, response: Answer) -> Problem:
+def problem(expectation: Expectation, response: CallResponse) -> Problem:
     """Compare a response with an expectation. Return a description of the first difference; None if the response meets
     it.
     """
@@ -35,8 +35,8 @@ def problem(expectation: Expectation, response: Answer) -> Problem:
     document = response.document
     path = str(expectation.path) if expectation.path is not UNSET else f"headers.{str(expectation.header).lower()}"
     try:
-        found = answer_paths.find(document, answer_paths.parse(path))
-    except answer_paths.AbsentError as error:
+        found = response_paths.find(document, response_paths.parse(path))
+    except response_paths.AbsentError as error:
         if expectation.absent is True or expectation.optional:
             return None
         return str(error)
@@ -90,7 +90,7 @@ def type_name(value: object) -> str:
             return "object"
 
 
-def _order(order: Sequence[object], response: Answer) -> Problem:
+def _order(order: Sequence[object], response: CallResponse) -> Problem:
     names = [str(event.get("name", "")) for event in response.events]
     if event_order.matches(event_order.parse(order), names):
         return None
@@ -232,8 +232,8 @@ def _one_of(value: object, wanted: list[object]) -> Problem:
 
 def _same_as(found: list[object], path: str, document: Document) -> Problem:
     try:
-        others = answer_paths.find(document, answer_paths.parse(path))
-    except answer_paths.AbsentError as error:
+        others = response_paths.find(document, response_paths.parse(path))
+    except response_paths.AbsentError as error:
         return f"expected the value of {path}, but {error}"
     return _expected(found == others, f"the value of {path}, {shown(_one(others))}", _one(found))
 
@@ -245,8 +245,8 @@ def _one(values: list[object]) -> object:
 def _sum(names: Sequence[str], document: Document) -> float:
     total = 0.0
     for name in names:
-        with suppress(answer_paths.AbsentError):
-            total += sum(_number(value) or 0 for value in answer_paths.find(document, answer_paths.parse(name)))
+        with suppress(response_paths.AbsentError):
+            total += sum(_number(value) or 0 for value in response_paths.find(document, response_paths.parse(name)))
     return total
 
 
@@ -308,8 +308,8 @@ def _joined_matches(found: list[object], pattern: str, document: Document) -> Pr
 
 def _joined_same_as(found: list[object], path: str, document: Document) -> Problem:
     try:
-        others = answer_paths.find(document, answer_paths.parse(path))
-    except answer_paths.AbsentError as error:
+        others = response_paths.find(document, response_paths.parse(path))
+    except response_paths.AbsentError as error:
         return f"expected the texts of {path}, but {error}"
     return _expected(_text(found) == _text(others), f"the texts of {path}, {shown(_text(others))}", _text(found))
 

@@ -8,7 +8,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.rpc import status_pb2
 
-from umg_conformance.answers import Answer
+from umg_conformance.call_responses import CallResponse
 from umg_conformance.check_files import Request
 from umg_conformance.grpc_messages import encoded
 from umg_conformance.http_calls import WRONG_KEY, UnreachableError
@@ -35,7 +35,7 @@ class GrpcCaller:
         self._key = key
         self._seconds = seconds
 
-    async def call(self, request: Request) -> Answer:
+    async def call(self, request: Request) -> CallResponse:
         """Make the gRPC call of a request. Return its response, also if the call failed with a status.
 
         Raise UnreachableError if no server listens, and CheckFileError for an unknown method or field.
@@ -49,7 +49,7 @@ class GrpcCaller:
 
     async def _answer(
         self, found: MethodDescriptor, message: Message, metadata: list[tuple[str, str]], seconds: float
-    ) -> Answer:
+    ) -> CallResponse:
         reply = message_factory.GetMessageClass(found.output_type)
         path = f"/{found.containing_service.full_name}/{found.name}"
         send, receive = type(message).SerializeToString, reply.FromString
@@ -71,10 +71,10 @@ class GrpcCaller:
             refused = _headers([*_pairs(error.initial_metadata()), *_pairs(error.trailing_metadata())])
             if error.code() is grpc.StatusCode.UNAVAILABLE and not refused:
                 raise UnreachableError(f"{path}: {error.details()}") from None
-            return Answer(error.code().name, refused, _failure(error), _events(found, messages))
+            return CallResponse(error.code().name, refused, _failure(error), _events(found, messages))
         headers = _headers([*_pairs(await call.initial_metadata()), *_pairs(await call.trailing_metadata())])
         body = None if found.server_streaming else messages[0]
-        return Answer("OK", headers, body, _events(found, messages))
+        return CallResponse("OK", headers, body, _events(found, messages))
 
 
 def _plain(message: Message) -> object:

@@ -9,7 +9,7 @@ import aiohttp
 from msgspec import UNSET
 from yarl import URL
 
-from umg_conformance.answers import Answer, enveloped, envelopes, json_or_text, server_sent_events
+from umg_conformance.call_responses import CallResponse, enveloped, envelopes, json_or_text, server_sent_events
 from umg_conformance.check_files import FilePart, Request
 
 WRONG_KEY = "sk-umg-conformance-wrong"
@@ -32,7 +32,7 @@ class HttpCaller:
         self._key = key
         self._seconds = seconds
 
-    async def call(self, request: Request) -> Answer:
+    async def call(self, request: Request) -> CallResponse:
         """Send a request over HTTP. Return its response with any status. Raise UnreachableError if there is no
         response.
         """
@@ -95,7 +95,7 @@ def _body(request: Request) -> tuple[bytes | aiohttp.FormData | None, str]:
     return (enveloped(body), "application/connect+json") if request.envelopes else (body, "application/json")
 
 
-async def _read(reply: aiohttp.ClientResponse) -> Answer:
+async def _read(reply: aiohttp.ClientResponse) -> CallResponse:
     body, cut = bytearray(), False
     try:
         async for piece in reply.content.iter_any():
@@ -105,14 +105,14 @@ async def _read(reply: aiohttp.ClientResponse) -> Answer:
     headers = _headers(reply.headers)
     content_type = headers.get("content-type", "")
     if content_type.startswith(FILES):
-        return Answer(reply.status, headers, size=len(body), cut=cut)
+        return CallResponse(reply.status, headers, size=len(body), cut=cut)
     if content_type.startswith(ENVELOPES):
-        return Answer(reply.status, headers, events=envelopes(bytes(body)), size=len(body), cut=cut)
+        return CallResponse(reply.status, headers, events=envelopes(bytes(body)), size=len(body), cut=cut)
     text = body.decode(errors="replace")
     if content_type.startswith(EVENT_STREAM):
         events = server_sent_events(text)
-        return Answer(reply.status, headers, events=events, text=text, size=len(body), cut=cut)
-    return Answer(reply.status, headers, body=json_or_text(text), text=text, size=len(body), cut=cut)
+        return CallResponse(reply.status, headers, events=events, text=text, size=len(body), cut=cut)
+    return CallResponse(reply.status, headers, body=json_or_text(text), text=text, size=len(body), cut=cut)
 
 
 def _headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Answer:
+class CallResponse:
     """Response to one call over HTTP or gRPC: the last one, for a call that is repeated until a value is reached."""
 
     status: int | str
