@@ -380,6 +380,32 @@ async def test_each_choice_of_a_stream_is_checked_for_itself(tmp_path: Path) -> 
     assert [choice["index"] for choice in choices if choice["finish_reason"]] == [0, 1]
 
 
+async def test_a_response_that_no_guard_can_read_does_not_leave(tmp_path: Path) -> None:
+    provider = responding("ok")
+    provider.message["tool_calls"] = [{"id": "t", "type": "function", "function": {"name": SECRET, "arguments": [1]}}]
+    provider.message["content"] = {"odd": SECRET}
+    async with gateway(tmp_path, provider) as here:
+        body = {"messages": [{"role": "user", "content": "hello"}]}
+        status, _, got = await here.post("/v1/chat/completions", body)
+    assert status == 502, got
+    assert SECRET not in json.dumps(got)
+
+
+async def test_a_transcript_is_masked_beside_its_audio(tmp_path: Path) -> None:
+    text = f"the key is {SECRET} here"
+    sounds = [{"audio": {"id": "a1", "transcript": text[at : at + 4]}} for at in range(0, len(text), 4)]
+    sounds.insert(1, {"audio": {"data": "AAAA"}})
+    audio = {"id": "a1", "transcript": text, "data": "AAAA", "expires_at": 1}
+    provider = Provider({"role": "assistant", "content": None, "audio": audio}, sounds)
+    wanted: Json = {"modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": "pcm16"}}
+    async with gateway(tmp_path, provider) as here:
+        whole = await here.chat(**wanted)
+        streamed = [delta["audio"] for delta in deltas(await here.chat(stream=True, **wanted)) if delta.get("audio")]
+    assert whole["choices"][0]["message"]["audio"]["transcript"] == f"the key is {MASKED} here"
+    assert "".join(sound.get("transcript") or "" for sound in streamed) == f"the key is {MASKED} here"
+    assert "AAAA" in [sound.get("data") for sound in streamed]
+
+
 class Rewriter(rpc.GuardServiceServicer):
     """Guard that replaces whole messages, or responds in a way that no guard may."""
 

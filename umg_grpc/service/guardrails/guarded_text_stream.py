@@ -22,6 +22,7 @@ DELTAS = {
     "summary_delta": "reasoning.summaries[{}]",
     "arguments_delta": "tool_call.arguments_json",
     "refusal_delta": "refusal.text",
+    "media_delta": "media.transcript",
 }
 """Kind of an event with a piece of a text -> path of the text in its part."""
 OF_STREAM = frozenset({"started", "usage"})
@@ -132,9 +133,12 @@ class GuardedTextStream(msgspec.Struct, eq=False):
             is_call = kind == "arguments_delta"
             place = f"candidates[{key[0]}].message.parts[{key[1]}].{path}"
             part.texts[path] = GuardedText(self._run, place, is_json=is_call, is_whole=is_call)
+        if event.media_delta.data:  # the medium itself; its transcript is checked apart
+            medium = pb.MediaDelta(data=event.media_delta.data)
+            passed.append(pb.GenerateEvent(candidate_index=key[0], part_index=key[1], media_delta=medium))
+            event.media_delta.ClearField("data")
         part.templates[path] = event
-        piece = event.summary_delta.text if kind == "summary_delta" else getattr(event, kind)
-        part.characters += len(piece)
+        part.characters += len(piece := _text_of(event))
         passed += _with_text(part, path, await part.texts[path].feed(piece))
         return passed + _due(part)
 
@@ -178,9 +182,23 @@ def _with_text(part: _Part, path: str, text: str) -> list[pb.GenerateEvent]:
     kind = passed.WhichOneof("kind")
     if kind == "summary_delta":
         passed.summary_delta.text = text
+    elif kind == "media_delta":
+        passed.media_delta.transcript = text
     elif kind is not None:
         setattr(passed, kind, text)
     return [passed]
+
+
+def _text_of(event: pb.GenerateEvent) -> str:
+    """Return the piece of a text in an event."""
+    match event.WhichOneof("kind"):
+        case "summary_delta":
+            return event.summary_delta.text
+        case "media_delta":
+            return event.media_delta.transcript
+        case kind:  # the others of `DELTAS` are texts
+            text: str = getattr(event, kind or "text_delta")
+            return text
 
 
 def _due(part: _Part) -> list[pb.GenerateEvent]:

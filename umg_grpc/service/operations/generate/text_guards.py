@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from umg_grpc.base.errors import UmgError
+from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.service.guardrails.guard_driver import REPLACED_FIELDS, Checked, GuardRun
 from umg_grpc.service.guardrails.guarded_text_stream import GuardedTextStream
@@ -34,6 +34,9 @@ async def guard_response(
     """
     completion.begin(passthrough=response.HasField("source"))
     whole = await completion.read(response)
+    if whole is response and completion.passthrough:
+        message = "the provider's answer cannot be read, so that no guard can check it"
+        raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
     try:
         checked = await run.check(whole)
     except UmgError as error:
