@@ -24,7 +24,19 @@ from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.known_restrictions import print_restrictions
 from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
-from umg_grpc.knowledge.prices import IMAGE, INPUT, OUTPUT, PRICED_UNITS, REQUEST, SEARCH, VIDEO, VIDEO_SECOND, Unit
+from umg_grpc.knowledge.prices import (
+    AUDIO_SECOND,
+    CHARACTER,
+    IMAGE,
+    INPUT,
+    OUTPUT,
+    PRICED_UNITS,
+    REQUEST,
+    SEARCH,
+    VIDEO,
+    VIDEO_SECOND,
+    Unit,
+)
 from umg_grpc.process.model_list_report import failed_lists
 from umg_grpc.process.retired_model_report import retired_models
 from umg_grpc.routing import PROTOCOLS, VERBS, ModelOperation, Resolved, RoutePreferences, Router, Target, is_priced
@@ -42,7 +54,15 @@ if TYPE_CHECKING:
     from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 
 EACH: Mapping[Unit, str] = MappingProxyType(
-    {REQUEST: "a call", SEARCH: "a search", IMAGE: "an image", VIDEO_SECOND: "a second", VIDEO: "a video"}
+    {
+        REQUEST: "a call",
+        SEARCH: "a search",
+        IMAGE: "an image",
+        VIDEO_SECOND: "a second",
+        VIDEO: "a video",
+        CHARACTER: "a character",
+        AUDIO_SECOND: "a second of audio",
+    }
 )
 """Units whose prices are printed as those of one, as they are printed."""
 

@@ -38,6 +38,10 @@ class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     image_output: str = ""
     search: str = ""
     """Credits of one unit of search."""
+    character: str = ""
+    """Credits of one character that is spoken."""
+    audio_second: str = ""
+    """Credits of one second of audio that is written down."""
 
 
 class MediaPrices(TokenPrices, frozen=True, kw_only=True):
@@ -160,8 +164,14 @@ def unit_prices(row: TokenPrices) -> Iterator[pb.Price]:
     for unit, credits_ in tokens.items():
         if credits_:
             yield pb.Price(unit=unit, micro_credits_per_million=_micro_credits(credits_))
-    if row.search:
-        yield _price_of_one(pb.BILLABLE_UNIT_SEARCH, row.search)
+    others = {
+        pb.BILLABLE_UNIT_SEARCH: row.search,
+        pb.BILLABLE_UNIT_CHARACTER: row.character,
+        pb.BILLABLE_UNIT_AUDIO_SECOND: row.audio_second,
+    }
+    for unit, credits_ in others.items():
+        if credits_:
+            yield _price_of_one(unit, credits_)
 
 
 def _price_of_one(unit: Unit, credits_: str, size: str = "", quality: str = "") -> pb.Price:

@@ -39,6 +39,7 @@ AUDIO_INPUT, AUDIO_OUTPUT = pb.BILLABLE_UNIT_AUDIO_INPUT_TOKEN, pb.BILLABLE_UNIT
 IMAGE_INPUT, IMAGE_OUTPUT = pb.BILLABLE_UNIT_IMAGE_INPUT_TOKEN, pb.BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN
 REQUEST, SEARCH = pb.BILLABLE_UNIT_REQUEST, pb.BILLABLE_UNIT_SEARCH
 IMAGE, VIDEO, VIDEO_SECOND = pb.BILLABLE_UNIT_IMAGE, pb.BILLABLE_UNIT_VIDEO, pb.BILLABLE_UNIT_VIDEO_SECOND
+CHARACTER, AUDIO_SECOND = pb.BILLABLE_UNIT_CHARACTER, pb.BILLABLE_UNIT_AUDIO_SECOND
 MEDIA = frozenset({IMAGE, VIDEO, VIDEO_SECOND})
 """Units that may have prices by size and quality."""
 
@@ -240,7 +241,7 @@ def completed(stated: Mapping[Item, int]) -> Mapping[Item, int]:
 
 
 def quantities_of(usage: pb.Usage) -> Quantities:
-    """Return the billed quantities of one text or embedding call from its usage: one request, and its tokens by kind.
+    """Return the billed quantities of one call from its usage: one request, its tokens by kind, and its other units.
 
     If a provider reports more tokens of one kind than tokens in total, the total is billed.
     """
@@ -269,7 +270,8 @@ def quantities_of(usage: pb.Usage) -> Quantities:
         found[OUTPUT] = left
     if (count := usage.web_search_requests) > 0:
         found[SEARCH] = count
-    return found
+    others = {CHARACTER: usage.characters, AUDIO_SECOND: usage.audio_seconds}
+    return found | {unit: count for unit, count in others.items() if count > 0}
 
 
 def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") -> Quantities:

@@ -214,7 +214,7 @@ MISTAKES = [
         ".price.tokens: expected one of input, cache_read, cache_write, long_cache_write, output, reasoning, "
         "audio_input, audio_output, image_input, image_output, input_token, cache_read_token, cache_write_token, "
         "long_cache_write_token, output_token, reasoning_token, search, request, image, video_second, video, "
-        "audio_input_token, audio_output_token, image_input_token, image_output_token",
+        "audio_input_token, audio_output_token, image_input_token, image_output_token, character, audio_second",
         line=3,
     ),
     *(

@@ -89,8 +89,13 @@ TIERS = {None: "", "batches": "batch"}
 THOUSAND = 1000
 MILLION = 1_000_000
 MODES = frozenset(
-    {"chat", "completion", "responses", "embedding", "rerank", "image_generation", "image_edit", "video_generation"}
+    {
+        *("chat", "completion", "responses", "embedding", "rerank", "image_generation", "image_edit"),
+        *("video_generation", "audio_speech", "audio_transcription"),
+    }
 )
+AUDIO_MODES = frozenset({"audio_speech", "audio_transcription"})
+AUDIO_UNITS = {"input_cost_per_character": "character", "input_cost_per_second": "audio_second"}
 IMAGE_MODES = frozenset({"image_generation", "image_edit"})
 VIDEO_SECOND = re.compile(r"output_cost_per_(?:video_per_)?second(?:_([0-9]+[pk]))?")
 IMAGE = re.compile(r"output_cost_per_image(?:_(0\.5K|[124]K))?")
@@ -151,7 +156,8 @@ def _row(entry: Mapping[str, Any]) -> Row:
             term: {unit: price for unit, price in prices.items() if unit != "reasoning"}
             for term, prices in stated.items()
         }
-    prices = texts(stated[Term()]) | dict(_other_units(entry, has_image_tokens="image_output" in base))
+    others = _other_units(entry, has_image_tokens="image_output" in base, has_tokens=bool(base))
+    prices = texts(stated[Term()]) | dict(others)
     if not prices:
         return {}
     rates = [*rate_rows(stated), *_off_peak(entry, base), *_regions(entry)]
@@ -159,15 +165,19 @@ def _row(entry: Mapping[str, Any]) -> Row:
     return prices | ({"rates": rates} if rates else {}) | retired
 
 
-def _other_units(entry: Mapping[str, Any], *, has_image_tokens: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the prices of searches, images and seconds of video. An image of a model with a price for its tokens has no
-    other.
+def _other_units(entry: Mapping[str, Any], *, has_image_tokens: bool, has_tokens: bool) -> Iterator[tuple[str, Any]]:
+    """Yield the prices of searches, images, seconds of video, characters and seconds of audio. An image or audio of a
+    model with a price for its tokens has no other.
     """
     search = entry.get("search_context_cost_per_query", {}).get("search_context_size_medium")
     if search := search or entry.get("input_cost_per_query"):
         yield "search", text(_decimal(search))
-    if seconds := _by_size(entry, VIDEO_SECOND):
+    if entry.get("mode") not in AUDIO_MODES and (seconds := _by_size(entry, VIDEO_SECOND)):
         yield "video_second", seconds
+    if entry.get("mode") in AUDIO_MODES and not has_tokens:  # a second is their average price
+        for key, unit in AUDIO_UNITS.items():
+            if price := entry.get(key):
+                yield unit, text(_decimal(price))
     if (
         entry.get("mode") in IMAGE_MODES
         and not has_image_tokens

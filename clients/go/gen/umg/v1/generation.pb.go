@@ -2998,7 +2998,11 @@ type Usage struct {
 	Region string `protobuf:"bytes,19,opt,name=region,proto3" json:"region,omitempty"`
 	// Usage of the summary that the gateway or the provider made of the conversation in this call (messages
 	// `usage.iterations`), which the other fields leave out. Unset: none was made.
-	Compaction    *Usage `protobuf:"bytes,20,opt,name=compaction,proto3" json:"compaction,omitempty"`
+	Compaction *Usage `protobuf:"bytes,20,opt,name=compaction,proto3" json:"compaction,omitempty"`
+	// Characters of a text that was spoken.
+	Characters int32 `protobuf:"varint,21,opt,name=characters,proto3" json:"characters,omitempty"`
+	// Seconds of audio that was written down, rounded up.
+	AudioSeconds  int32 `protobuf:"varint,22,opt,name=audio_seconds,json=audioSeconds,proto3" json:"audio_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3171,6 +3175,20 @@ func (x *Usage) GetCompaction() *Usage {
 		return x.Compaction
 	}
 	return nil
+}
+
+func (x *Usage) GetCharacters() int32 {
+	if x != nil {
+		return x.Characters
+	}
+	return 0
+}
+
+func (x *Usage) GetAudioSeconds() int32 {
+	if x != nil {
+		return x.AudioSeconds
+	}
+	return 0
 }
 
 // One event of a streamed answer. Events of one part have this order: `part_started`, any number of deltas,
@@ -4278,7 +4296,7 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"\fSafetyRating\x12\x1a\n" +
 	"\bcategory\x18\x01 \x01(\tR\bcategory\x12 \n" +
 	"\vprobability\x18\x02 \x01(\tR\vprobability\x12\x18\n" +
-	"\ablocked\x18\x03 \x01(\bR\ablocked\"\x89\a\n" +
+	"\ablocked\x18\x03 \x01(\bR\ablocked\"\xce\a\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x05R\vinputTokens\x12#\n" +
 	"\routput_tokens\x18\x02 \x01(\x05R\foutputTokens\x12*\n" +
@@ -4302,7 +4320,11 @@ const file_umg_v1_generation_proto_rawDesc = "" +
 	"\x06region\x18\x13 \x01(\tR\x06region\x12-\n" +
 	"\n" +
 	"compaction\x18\x14 \x01(\v2\r.umg.v1.UsageR\n" +
-	"compaction\"\x84\a\n" +
+	"compaction\x12\x1e\n" +
+	"\n" +
+	"characters\x18\x15 \x01(\x05R\n" +
+	"characters\x12#\n" +
+	"\raudio_seconds\x18\x16 \x01(\x05R\faudioSeconds\"\x84\a\n" +
 	"\rGenerateEvent\x12'\n" +
 	"\x0fcandidate_index\x18\x01 \x01(\x05R\x0ecandidateIndex\x12\x1d\n" +
 	"\n" +

@@ -58,6 +58,10 @@ const (
 	BillableUnit_BILLABLE_UNIT_IMAGE_INPUT_TOKEN BillableUnit = 14
 	// A token of an image in the answer.
 	BillableUnit_BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN BillableUnit = 15
+	// A character of a text that is spoken.
+	BillableUnit_BILLABLE_UNIT_CHARACTER BillableUnit = 16
+	// A second of audio that is written down, rounded up.
+	BillableUnit_BILLABLE_UNIT_AUDIO_SECOND BillableUnit = 17
 )
 
 // Enum value maps for BillableUnit.
@@ -79,6 +83,8 @@ var (
 		13: "BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN",
 		14: "BILLABLE_UNIT_IMAGE_INPUT_TOKEN",
 		15: "BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN",
+		16: "BILLABLE_UNIT_CHARACTER",
+		17: "BILLABLE_UNIT_AUDIO_SECOND",
 	}
 	BillableUnit_value = map[string]int32{
 		"BILLABLE_UNIT_UNSPECIFIED":            0,
@@ -97,6 +103,8 @@ var (
 		"BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN":     13,
 		"BILLABLE_UNIT_IMAGE_INPUT_TOKEN":      14,
 		"BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN":     15,
+		"BILLABLE_UNIT_CHARACTER":              16,
+		"BILLABLE_UNIT_AUDIO_SECOND":           17,
 	}
 )
 
@@ -991,7 +999,7 @@ const file_umg_v1_model_proto_rawDesc = "" +
 	"\aquality\x18\x04 \x01(\tR\aquality\"J\n" +
 	"\bQuantity\x12(\n" +
 	"\x04unit\x18\x01 \x01(\x0e2\x14.umg.v1.BillableUnitR\x04unit\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count*\x9f\x04\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count*\xdc\x04\n" +
 	"\fBillableUnit\x12\x1d\n" +
 	"\x19BILLABLE_UNIT_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19BILLABLE_UNIT_INPUT_TOKEN\x10\x01\x12\"\n" +
@@ -1009,7 +1017,9 @@ const file_umg_v1_model_proto_rawDesc = "" +
 	"\x1fBILLABLE_UNIT_AUDIO_INPUT_TOKEN\x10\f\x12$\n" +
 	" BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN\x10\r\x12#\n" +
 	"\x1fBILLABLE_UNIT_IMAGE_INPUT_TOKEN\x10\x0e\x12$\n" +
-	" BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN\x10\x0f*\xcd\x02\n" +
+	" BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN\x10\x0f\x12\x1b\n" +
+	"\x17BILLABLE_UNIT_CHARACTER\x10\x10\x12\x1e\n" +
+	"\x1aBILLABLE_UNIT_AUDIO_SECOND\x10\x11*\xcd\x02\n" +
 	"\x0eModelOperation\x12\x1f\n" +
 	"\x1bMODEL_OPERATION_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18MODEL_OPERATION_GENERATE\x10\x01\x12 \n" +
