@@ -168,7 +168,11 @@ DEPLOYMENT_ROUTES = tuple(
     Route("POST", f"{DEPLOYMENT_ROOT}{path}", shape, face)
     for path, shape, face in (
         ("/chat/completions", Shape.GENERATE, "chat"),
-        ("/embeddings", Shape.UNARY, "embeddings"),
+        *(
+            (path.removeprefix("/v1"), Shape.UNARY, row.paths[path])
+            for row in UNARY.values()
+            for path in row.deployment_paths
+        ),
         ("/images/generations", Shape.GENERATE_IMAGE, "images"),
         ("/images/edits", Shape.GENERATE_IMAGE, "image_edits"),
     )
@@ -292,7 +296,7 @@ _UNSERVED = (
     Unserved("/openai/deployments", "further deployments"),
     *(Unserved(f"/api/{name}", "Ollama models") for name in ("blobs", "copy", "create", "delete", "pull", "push")),
     Unserved("/v1/assistants", "assistants"),
-    Unserved("/v1/audio", "audio"),
+    Unserved("/v1/audio", "further audio"),
     Unserved("/v1/batches", "batches"),
     Unserved("/v1/chat/completions", "stored chat completions"),
     Unserved("/v1/chat", "first version of Cohere's chat", is_alone=True),

@@ -1,21 +1,25 @@
 """Simulated operations with one request and one response: the table from which a channel takes them."""
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 from typing import Any
 
 from google.protobuf.message import Message
 
-from umg_grpc.operations import UNARY, UnaryOperation
+from umg_grpc.operations import UNARY, StreamedMethod, UnaryOperation
 from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.upstream.http.provider_call import HasSource
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.upstream.upstream_interfaces import UnaryUpstream
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES
 from umg_sandbox.embedding_channel import SandboxEmbedding
 from umg_sandbox.rerank_channel import SandboxRerank
-from umg_sandbox.simulated_faults import SimulatedDeadlines, raise_in_unary_call
+from umg_sandbox.simulated_faults import CUT, SimulatedDeadlines, cut, mark, raise_early, raise_in_unary_call
 
 
 @dataclass(frozen=True)
@@ -26,11 +30,12 @@ class SandboxExample:
 
     example: Callable[[Any], Message]
     deadlines: SimulatedDeadlines
+    method: StreamedMethod[Any] | None = None
 
     def is_slow(self, size: int) -> bool:
         return False
 
-    def prepare(self, request: Message, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxExampleCall":
+    def prepare(self, request: HasSource, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxExampleCall":
         return SandboxExampleCall(self, request)
 
 
@@ -39,12 +44,29 @@ class SandboxExampleCall:
     """Call that returns the example."""
 
     upstream: SandboxExample
-    request: Message
+    request: HasSource
     report: Report = field(default_factory=Report)
 
     async def send(self, seconds: float) -> Message:
-        await raise_in_unary_call([str(self.request)], seconds, self.upstream.deadlines)
-        return self.upstream.example(self.request)
+        await raise_in_unary_call([_text(self.request)], seconds, self.upstream.deadlines)
+        return await asyncio.to_thread(self.upstream.example, self.request)
+
+    async def stream(self, seconds: float) -> AsyncGenerator[Message, None]:
+        """Yield the messages of the example. The mark `[[fail:mid]]` cuts the stream after the first one."""
+        selected = mark(_text(self.request))
+        await raise_early(selected, seconds, self.upstream.deadlines)
+        if (method := self.upstream.method) is None:
+            raise TypeError("the operation has no streams")
+        for message in method.messages(await asyncio.to_thread(self.upstream.example, self.request)):
+            yield message
+            if selected == CUT:
+                raise cut()
+
+
+def _text(request: HasSource) -> str:
+    """Return the text of a request in which a mark may be: the caller's body, since a request may have a file."""
+    body = request.source.body
+    return body.decode(errors="replace") if body else str(request) if request.ByteSize() < BIG_BYTES else ""
 
 
 def simulated_operations(
@@ -58,4 +80,5 @@ def simulated_operations(
     yield RERANKING, SandboxRerank(engine, first_byte_seconds=first, total_seconds=total)
     for row in UNARY.values():
         if row.example is not None:
-            yield row, SandboxExample(row.example, SimulatedDeadlines(first, total))
+            example = resolve_name(row.example) if isinstance(row.example, str) else row.example
+            yield row, SandboxExample(example, SimulatedDeadlines(first, total), row.stream)

@@ -28,8 +28,10 @@ HEADERS = {
 class EncodedResponse(Protocol):
     """Interface of the encoder of a streamed response by which `EventStream` ends the response at a shutdown."""
 
-    def cut(self, error: UmgError) -> bytes:
-        """Return the encoded events that end the response with the error; the encoder returns nothing after that."""
+    def cut(self, error: UmgError) -> bytes | None:
+        """Return the encoded events that end the response with the error; the encoder returns nothing after that. None
+        if the format has no errors, so that the connection is closed.
+        """
         ...
 
     @property
@@ -114,8 +116,10 @@ class EventStream(msgspec.Struct, eq=False):
         if not self.is_ended:
             self.is_ended = True
             # the error must not be inside another event; a write that waits for the client has handed over its part
-            frames = bytes(self.unsent) + self.encoded.cut(shutting_down())
-            self.exchange.connection.write_now(self._chunk(frames) + self.last_chunk)
+            if (end := self.encoded.cut(shutting_down())) is not None:
+                self.exchange.connection.write_now(self._chunk(bytes(self.unsent) + end) + self.last_chunk)
+            elif (transport := self.exchange.request.transport) is not None:
+                transport.abort()  # an orderly end of the body would state that it is complete
 
     def _chunk(self, frames: bytes) -> bytes:
         """Return the bytes as one chunk of the chunked transfer encoding; empty bytes give none, since an empty chunk

@@ -12,6 +12,9 @@ MAX_PARTS = 256
 MAX_HEAD_BYTES = 8192
 """Maximum size of the headers of a part."""
 MAX_BOUNDARY_CHARACTERS = 200
+DISPOSITION, CONTENT_TYPE = "content-disposition", "content-type"
+PART_HEADERS = frozenset({DISPOSITION, CONTENT_TYPE})
+"""Headers of a part that are read."""
 
 _LINE_END = b"\r\n"
 
@@ -62,13 +65,12 @@ def _part(head: bytes, data: bytes) -> FormPart:
     header = Message()
     for line in head.decode("utf-8", "replace").split("\r\n"):
         title, _, value = line.partition(":")
-        if title.strip().lower() == "content-disposition":
-            header["content-disposition"] = value.strip()
-            break
-    name = header.get_param("name", header="content-disposition")
+        if (known := title.strip().lower()) in PART_HEADERS and known not in header:
+            header[known] = value.strip()
+    name = header.get_param("name", header=DISPOSITION)
     if not isinstance(name, str) or not name:
         raise _malformed("a part has no name in its `content-disposition`")
-    return FormPart(name, header.get_filename(), data)
+    return FormPart(name, header.get_filename(), data, str(header.get(CONTENT_TYPE, "")))
 
 
 def _malformed(problem: str) -> UmgError:

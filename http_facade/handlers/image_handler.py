@@ -1,22 +1,21 @@
 """Handler of image generation and editing: returns one response, or a stream if the body selects it."""
 
-import asyncio
 import secrets
 from collections.abc import Mapping
-from contextlib import aclosing
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import grpc
 from aiohttp import hdrs, web
 from msgspec.structs import replace
 
-from http_facade.exchange.event_stream import EventStream
 from http_facade.exchange.form_bodies import parse_form
-from http_facade.exchange.grpc_calls import call_unary, open_stream, response_headers
-from http_facade.exchange.handler_failures import explain, with_body_paths
+from http_facade.exchange.grpc_calls import call_unary, open_stream
+from http_facade.exchange.handler_failures import with_body_paths
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.large_json_response import response_in_pieces
+from http_facade.exchange.message_stream import stream_messages
 from http_facade.exchange.request_bodies import BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.routes import Route
@@ -104,63 +103,28 @@ class GenerateImage:
         return await self._bodies.read(exchange, decode, None if codec.decode_form is None else decode_form)
 
     async def _stream(self, exchange: HttpExchange, request: ImageRequest) -> web.StreamResponse:
-        """Stream the images. The response begins with the first message of the service, so that an earlier failure is
-        returned as a JSON error with its own HTTP status.
-        """
-        encoder = ImageEvents(self._codec.stream_encoder(request.canonical))
+        """Stream the images."""
+        encoder = ImageEvents(self._codec.stream_encoder(request.canonical), self._codec.heartbeat)
         message = pb.StreamGenerateImageRequest(request=request.canonical)
-        parts, call = open_stream(self._stub.StreamGenerateImage, message, exchange, self._face, request.notes)
-        events = EventStream(exchange, encoder, EVENT_STREAM, self._codec.heartbeat, self._settings)
-        call.on_early_metadata = events.begin_early
-        async with aclosing(parts), events:
-            try:
-                async for part in parts:
-                    frames = await asyncio.to_thread(encoder.feed, part)  # a part is a file of megabytes
-                    if not exchange.is_begun:
-                        await events.begin(response_headers(call.initial))
-                    await events.write_large(frames)
-                if not exchange.is_begun:
-                    raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
-                await events.write_large(encoder.close())
-            except Exception as failure:
-                if not exchange.is_begun:
-                    raise
-                await events.write_large(self._end_failed(exchange, encoder, failure))
-        return events.response
-
-    def _end_failed(self, exchange: HttpExchange, encoder: "ImageEvents", failure: Exception) -> bytes:
-        """Return the events that end a stream with an error.
-
-        It is a separate function so that no variable of the caller keeps the exception, and with it the images, in
-        memory.
-        """
-        error = explain(failure, exchange, self._face)
-        exchange.failure = error.name
-        return encoder.error(error)
+        opened = open_stream(self._stub.StreamGenerateImage, message, exchange, self._face, request.notes)
+        return await stream_messages(exchange, opened, encoder, self._face, self._settings)
 
 
+@dataclass(frozen=True)
 class ImageEvents:
-    """Encoder of one stream of images, which a shutdown can end with an error."""
+    """Encoder of one stream of images as server-sent events."""
 
-    reservation = None  # it keeps nothing of the response, see `EncodedResponse`
+    encoder: ImageStreamEncoder
+    heartbeat: bytes
 
-    def __init__(self, encoder: ImageStreamEncoder) -> None:
-        self._encoder = encoder
-        self._is_cut = False
+    def content_type(self, first: pb.StreamGenerateImageResponse) -> str:
+        return EVENT_STREAM
 
     def feed(self, message: pb.StreamGenerateImageResponse) -> bytes:
-        """Return the encoded events of one message of the service."""
-        return self._encoder.feed(message)
+        return self.encoder.feed(message)
 
     def close(self) -> bytes:
-        """Return the events that end a complete response; empty if `cut` has already ended it."""
-        return b"" if self._is_cut else self._encoder.close()
+        return self.encoder.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the events that end a failed response; empty if `cut` has already ended it."""
-        return b"" if self._is_cut else self._encoder.error(error)
-
-    def cut(self, error: UmgError) -> bytes:
-        """Return the events that end the response at once with a shutdown error."""
-        self._is_cut = True
-        return self._encoder.error(error)
+        return self.encoder.error(error)

@@ -1,23 +1,26 @@
-"""Handler of the operations with one request and one response."""
+"""Handler of the operations with one request, whose response may be streamed."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Never, TypeAlias, TypeVar
 
 import grpc
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
-from http_facade.exchange.form_bodies import parse_form
-from http_facade.exchange.grpc_calls import call_unary, check_model
+from http_facade.exchange.form_bodies import FORM, parse_form
+from http_facade.exchange.grpc_calls import call_unary, check_model, open_stream
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.large_json_response import response_in_pieces
+from http_facade.exchange.message_stream import stream_messages
 from http_facade.exchange.request_bodies import JSON, BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.routes import Route
-from umg_grpc.operations import UnaryOperation
-from umg_grpc.v1 import rpc
+from umg_grpc.base.errors import UmgError
+from umg_grpc.operations import StreamedMethod, UnaryOperation
+from umg_grpc.v1 import pb, rpc
+from umg_grpc.wire.core.model_in_path import form_of_model
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -25,6 +28,9 @@ from umg_grpc.wire.unary_format import UnaryFace
 
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
+StreamCall: TypeAlias = "tuple[grpc.aio.UnaryStreamMultiCallable[Any, Message], type[Message]] | None"
+SOURCE = "source"
+"""Field of a request with the caller's body."""
 
 
 class UnaryHandler(Generic[Request, Response]):
@@ -45,8 +51,9 @@ class UnaryHandler(Generic[Request, Response]):
             operation.response.FromString,
         )
         self._models = rpc.ModelServiceStub(channel)
+        self._stream = _streamed_method(operation.full_service, operation.stream, channel)
         self._settings = settings
-        self._decode_form = _form_decoder(codec)
+        self._decode = _refuse_json if codec.media_types == (FORM,) else codec.decode_request
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
     async def respond(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
@@ -56,11 +63,19 @@ class UnaryHandler(Generic[Request, Response]):
         pieces.
         """
         codec = self._codec
-        canonical, notes = await self._bodies.read(exchange, codec.decode_request, self._decode_form, codec.media_types)
+        decode_form = _form_decoder(codec, exchange)
+        canonical, notes = await self._bodies.read(exchange, self._decode, decode_form, codec.media_types)
         if codec.encode_empty is not None and (empty := codec.encode_empty(canonical)) is not None:
             model, body = empty
             await check_model(self._models, model, exchange, self._face)
             return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=body)
+        wants_stream, encoder = codec.wants_stream, codec.stream_encoder
+        if self._stream is not None and encoder is not None and wants_stream is not None:
+            source: pb.SourceDocument = getattr(canonical, SOURCE)
+            if wants_stream(source.body):
+                method, request = self._stream
+                opened = open_stream(method, request(request=canonical), exchange, self._face, notes)
+                return await stream_messages(exchange, opened, encoder(canonical), self._face, self._settings)
         if codec.timed is not None:
             codec = codec.timed(exchange.elapsed_nanoseconds)
         shape = client_shape(exchange.request.headers)
@@ -77,7 +92,22 @@ class UnaryHandler(Generic[Request, Response]):
         return WholeResponse(headers, body)
 
 
-def _form_decoder(codec: UnaryFace[Request, Response]) -> Callable[[bytes, str], DecodedRequest[Request]] | None:
+def _form_decoder(
+    codec: UnaryFace[Request, Response], exchange: HttpExchange
+) -> Callable[[bytes, str], DecodedRequest[Request]] | None:
     if (decode := codec.decode_form) is None:
         return None
-    return lambda body, content_type: decode(parse_form(body, content_type))
+    return lambda body, content_type: decode(form_of_model(parse_form(body, content_type), exchange.deployment))
+
+
+def _refuse_json(body: bytes, headers: Mapping[str, str], model: str = "") -> Never:
+    """Raise the error for a body without a media type, which counts as JSON, at a path that reads forms alone."""
+    raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, f"send the body with content-type: {FORM}")
+
+
+def _streamed_method(service: str, method: StreamedMethod[Any] | None, channel: grpc.aio.Channel) -> StreamCall:
+    """Return the method of an operation with a streamed response, and the type of its request; None without one."""
+    if method is None:
+        return None
+    path, encode, decode = f"/{service}/{method.name}", method.request.SerializeToString, method.message.FromString
+    return channel.unary_stream(path, encode, decode), method.request

@@ -68,7 +68,7 @@ class Responses:
         if (types := _body_types(route)) is not None:
             kinds = (unary_codec(route.format).media_types if route.shape is Shape.UNARY else ()) or (JSON,)
             json = {"schema": self._types.schema(types.request)}
-            content = {kind: json if kind == JSON else {"schema": _BINARY} for kind in kinds}
+            content: JsonObject = {kind: json if kind == JSON else {"schema": _BINARY} for kind in kinds}
             if types.form is not None:
                 content[FORM] = {"schema": self._types.schema(types.form)}
             return {"required": True, "content": content}
@@ -104,7 +104,9 @@ class Responses:
         if route.shape is Shape.GENERATE and route.stream:
             return self._stream(route)
         if route.shape is Shape.UNARY and unary_codec(route.format).content_type is not None:
-            return {"*/*": {"schema": _BINARY}}
+            found = _body_types(route)
+            events = {EVENTS: self._events(found.event)} if found is not None and found.event is not None else {}
+            return {"*/*": {"schema": _BINARY}, **events}
         if (types := _body_types(route)) is not None:
             content: JsonObject = {JSON: {"schema": self._types.schema(types.response)}}
             if types.event is not None and route.stream is None:

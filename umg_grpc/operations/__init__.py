@@ -11,7 +11,13 @@ from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.generate import GENERATION, TOKEN_COUNTING
 from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
 from umg_grpc.operations.moderate import MODERATION
-from umg_grpc.operations.operation_row import AttemptTelemetry, ModelOperation, Operation, UnaryOperation
+from umg_grpc.operations.operation_row import (
+    AttemptTelemetry,
+    ModelOperation,
+    Operation,
+    StreamedMethod,
+    UnaryOperation,
+)
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
 
@@ -21,9 +27,11 @@ __all__ = [
     "ROWS",
     "SCOPES",
     "UNARY",
+    "UNARY_BY_REQUEST",
     "AttemptTelemetry",
     "ModelOperation",
     "Operation",
+    "StreamedMethod",
     "UnaryOperation",
 ]
 
@@ -35,6 +43,9 @@ OPERATIONS: Mapping[ModelOperation, Operation[Message, Message]] = MappingProxyT
 """Value of the schema -> row of the operation, in the order in which protocols and permissions are listed."""
 UNARY: Mapping[ModelOperation, UnaryOperation[Message, Message]] = MappingProxyType(
     {row.value: row for row in ROWS if isinstance(row, UnaryOperation)}
+)
+UNARY_BY_REQUEST: Mapping[type[Message], UnaryOperation[Message, Message]] = MappingProxyType(
+    {row.request: row for row in UNARY.values()}
 )
 CALLED: Mapping[str, Operation[Message, Message]] = MappingProxyType(
     {f"/{row.full_service}/{method}": row for row in ROWS for method in row.methods}

@@ -45,6 +45,7 @@ EMBEDDING = UnaryOperation(
         "/api/embeddings": "ollama_embeddings",
         "/v2/embed": "cohere_embed",
     },
+    deployment_paths=("/v1/embeddings",),
     tag="Embeddings and reranking",
     summary="Embed texts",
     body_types="umg_grpc.wire.embeddings.documented_bodies:BODY_TYPES",

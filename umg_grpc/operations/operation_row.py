@@ -1,14 +1,14 @@
 """Row of an operation: the facts by which the rest of the gateway serves it. A row is data and imports no codec."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
-from umg_grpc.knowledge.prices import Unit
+from umg_grpc.knowledge.prices import Prices, Unit
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 
@@ -23,6 +23,10 @@ ResponseT_co = TypeVar("ResponseT_co", bound=Message, covariant=True)
 def no_usage(response: Message) -> pb.Usage:
     """Return the usage of a response that states none."""
     return pb.Usage()
+
+
+def no_additions(request: Message, usage: pb.Usage, prices: Prices) -> None:
+    """Add nothing to the usage of a call."""
 
 
 def no_texts(request: Message) -> Iterable[str]:
@@ -93,21 +97,51 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class StreamedMethod(Generic[ResponseT_co]):
+    """Second method of an operation, whose response is a stream of messages."""
+
+    name: str
+    """Its name in the service, which is also one of the operation's methods."""
+    request: type[Message]
+    """Message with the request of the operation in its field `request`."""
+    message: type[Message]
+    """Message of the stream."""
+    messages: Callable[[ResponseT_co], Iterable[Message]]
+    """response -> messages, for a provider that does not stream."""
+    has_output: Callable[[Any], bool]
+    """message -> whether it has output; one without can be held back."""
+    usage: Callable[[Any], pb.Usage | None]
+    """message -> usage that it states; None if it states none."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
-    """Operation with one request and one response, which is never streamed. All of its parts are found by this row."""
+    """Operation with one request and one response, which may be streamed. All of its parts are found by this row."""
 
     most_quantities: Callable[[RequestT_co, int], Mapping[Unit, int]]
     """(request, its size in bytes) -> largest billable quantities of a call. A token has at least one byte."""
-    example: Callable[[RequestT_co], ResponseT_co] | None
-    """request -> response of the simulated provider; None for an operation that it computes."""
+    example: Callable[[RequestT_co], ResponseT_co] | str | None
+    """request -> response of the simulated provider, or the location of this function as `module:name`; None for an
+    operation that it computes.
+    """
+    stream: StreamedMethod[ResponseT_co] | None = None
+    """Method with a streamed response; None without one."""
+    file_field: str = ""
+    """Field of the request with a file, which `source` does not have; "" without one."""
     usage: Callable[[ResponseT_co], pb.Usage] = no_usage
     """response -> usage of the call, with 0 tokens if the provider states none; unused with a pipeline of its own."""
     counted_texts: Callable[[RequestT_co], Iterable[str]] = no_texts
     """request -> texts whose tokens are counted for a price of tokens, if the provider states none."""
+    add_usage: Callable[[RequestT_co, pb.Usage, Prices], None] = no_additions
+    """(request, usage, prices) -> None: adds to the usage, in place, the priced units that the request determines and
+    the provider did not state. It may read a file.
+    """
     simulated: Mapping[str, str] = field(default_factory=dict)
     """Id of a model of the simulated provider in the built-in config -> its price there, in YAML."""
     paths: Mapping[str, str]
     """Path of the HTTP API -> name of the wire format that it has."""
+    deployment_paths: Collection[str] = ()
+    """Those of `paths` that Azure OpenAI has below a deployment, which names the model."""
     tag: str
     """Section of the OpenAPI document."""
     summary: str

@@ -57,6 +57,8 @@ class RequestNotes(msgspec.Struct, eq=False):
     """
     reads_stream: bool = False
     """Whether guards read the texts of a streamed response, so that the provider's events are not passed through."""
+    is_streamed: bool = False
+    """Whether a stream is requested from the provider, for an operation with one request. Set by the service."""
     files: EncodedFiles | None = None
     """Store for image files of the response that may stay in the provider's base64; None if the response must have
     bytes.

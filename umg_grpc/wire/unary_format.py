@@ -8,7 +8,7 @@ that callers alone have is a `UnaryFace`.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.account_object_detection import ObjectRules
@@ -20,6 +20,8 @@ from umg_grpc.wire.text_format import BodyDecoder, Elapsed, UpstreamRequest
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 Request_contra = TypeVar("Request_contra", contravariant=True)
+Message_co = TypeVar("Message_co", covariant=True)
+Message_contra = TypeVar("Message_contra", contravariant=True)
 
 
 class ClientShape(Enum):
@@ -27,6 +29,52 @@ class ClientShape(Enum):
 
     DOCUMENTED = "documented"
     SDK = "sdk"
+
+
+class MessageDecoder(Protocol[Message_co]):
+    """Decoder of the body of one streamed response of a provider."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the end of the stream was received."""
+        ...
+
+    def feed(self, received: bytes, /) -> Message_co | None:
+        """Return the message of received bytes, however these are cut; None if they complete none. Raise UmgError for
+        an error that the provider states.
+        """
+        ...
+
+    def close(self) -> Message_co | None:
+        """Return the last message at the end of the body; None if all were returned. Raise UmgError(UPSTREAM_CUT) if
+        the stream is incomplete.
+        """
+        ...
+
+
+class MessageEncoder(Protocol[Message_contra]):
+    """Encoder of one streamed response for a caller."""
+
+    @property
+    def heartbeat(self) -> bytes:
+        """Bytes that clients ignore, which keep an idle connection open; b"" for a format without any."""
+        ...
+
+    def content_type(self, first: Message_contra, /) -> str:
+        """Return the media type of the response by its first message."""
+        ...
+
+    def feed(self, message: Message_contra, /) -> bytes:
+        """Return the bytes of one message, for one write; b"" if it has no output in this format."""
+        ...
+
+    def close(self) -> bytes:
+        """Return the bytes that end a complete response."""
+        ...
+
+    def error(self, error: UmgError, /) -> bytes | None:
+        """Return the bytes that end a response after a failure; None if the format can only break off."""
+        ...
 
 
 class UnaryRequestEncoder(Protocol[Request_contra]):
@@ -86,6 +134,10 @@ class UnaryFace(Generic[Request, Response]):
     """(request) -> for a request without inputs its model and the JSON body of its response, for which no provider is
     called, else None; None for a format whose requests all have inputs.
     """
+    wants_stream: Callable[[bytes], bool] | None = None
+    """Function that returns whether a source document requests a stream; None for a format without streams."""
+    stream_encoder: Callable[[Request], MessageEncoder[Any]] | None = None
+    """Function that returns the encoder of a streamed response; None for a format without streams."""
     encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None
     """Variant of `encode_response` for formats with very large responses: it yields pieces, each encoded when it is
     requested, in a millisecond. A small response is one piece.
@@ -113,6 +165,12 @@ class UnaryProviderFormat(Generic[Request, Response]):
     """(HTTP status, headers by lower-case name, body) of a failed call -> error with its `failure`, the consequence for
     further attempts.
     """
+    stream_decoder: Callable[[Request, str, bool], MessageDecoder[Any] | None] | None = None
+    """(request, media type of the response, pass) -> decoder of a streamed response; None for a response that is not
+    streamed. Unset for a format without streams, whose responses are streamed as a whole.
+    """
+    is_binary: bool = False
+    """Whether responses are files, whose bytes are no text."""
     read_headers: Callable[[Response, Mapping[str, str]], None] | None = None
     """Function that adds the facts in the headers of a response to it, in place; None for a format without any."""
     key_header: str = DEFAULT_KEY_HEADER

@@ -24,7 +24,7 @@ FORMS: dict[str, tuple[bytes, list[FormPart]]] = {
     ),
     "a file": (
         form('content-disposition: form-data; name="image[]"; filename="a b.png"\r\nContent-Type: image/png\r\n\r\nx'),
-        [FormPart("image[]", "a b.png", b"x")],
+        [FormPart("image[]", "a b.png", b"x", "image/png")],
     ),
     "a name without quotes": (form("Content-Disposition: form-data; name=a\r\n\r\nx"), [FormPart("a", None, b"x")]),
     "an encoded file name": (

@@ -8,17 +8,18 @@ import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from math import inf
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.agents import AGENT, NAMES, UNKNOWN, agent_of
-from umg_grpc.operations.canonical_messages import CanonicalResponse
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import DROPPED, STRICT, TIMEOUT, is_strict, timeout_seconds
 
 if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
     from umg_grpc.access.budget_reservations import Reservation
     from umg_grpc.access.caller import Caller, KeyReference
     from umg_grpc.access.key_limits import Admission
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 FACE = "x-umg-face"
 """Metadata in which the HTTP server names the wire format of its calls."""
 
-Response: TypeAlias = CanonicalResponse | pb.GenerationStarted | pb.ImageStarted
+DROPPED_FIELDS = "dropped_fields"
+"""Field of responses, and of the first messages of streams."""
 
 
 class Arrival(msgspec.Struct, eq=False):
@@ -210,12 +212,13 @@ class Call(msgspec.Struct, eq=False):
         """Return the seconds until the caller's deadline; infinite if the caller has no deadline."""
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
-    def list_dropped(self, response: Response) -> None:
+    def list_dropped(self, response: Message) -> None:
         """List the dropped fields of the request in `dropped_fields` of `response`, for a gRPC caller alone: HTTP
         callers get them in a header.
         """
         if not self.arrival.trusted and (changes := self.changes) is not None:
-            response.dropped_fields.extend(changes.entries())
+            listed: list[str] = getattr(response, DROPPED_FIELDS)
+            listed.extend(changes.entries())
 
 
 def missing_key() -> UmgError:

@@ -5,10 +5,8 @@ tokens of the response are bounded by the maximum that the provider is sent.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
-
-from google.protobuf.message import Message
 
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.knowledge.price_rates import Terms, highest_prices
@@ -29,10 +27,15 @@ from umg_grpc.knowledge.prices import (
     Prices,
     Unit,
 )
-from umg_grpc.operations import UNARY, UnaryOperation
+from umg_grpc.operations import UNARY_BY_REQUEST
 from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.service.pipeline.image_costs import max_cost
-from umg_grpc.service.pipeline.token_estimates import DEFAULT_OUTPUT_TOKENS, UNKNOWN_OUTPUT_TOKENS, text_bytes
+from umg_grpc.service.pipeline.token_estimates import (
+    DEFAULT_OUTPUT_TOKENS,
+    UNKNOWN_OUTPUT_TOKENS,
+    text_bytes,
+    unary_bytes,
+)
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.prompt_marks import lasts_an_hour
@@ -64,9 +67,6 @@ budget.
 FAST = "fast"
 """Class of service in the rates of fast answers."""
 SPEED = b'"speed"'
-UNARY_OF_REQUESTS: Mapping[type[Message], UnaryOperation[Message, Message]] = {
-    row.request: row for row in UNARY.values()
-}
 CACHED = (INPUT, CACHE_READ, CACHE_WRITE)
 OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT, IMAGE_OUTPUT)
 
@@ -125,7 +125,7 @@ def cost_bound(
     prices = _highest(prices, MAX_COUNT, "", now)
     if isinstance(request, pb.GenerateImageRequest):
         return CostBound(max_cost(request, family_row(model.id, model.family), prices), 0, 0, 0)
-    quantities = UNARY_OF_REQUESTS[type(request)].most_quantities(request, text_bytes(request))
+    quantities = UNARY_BY_REQUEST[type(request)].most_quantities(request, unary_bytes(request))
     fixed = sum(count * prices.highest(unit) for unit, count in quantities.items())
     return CostBound(fixed, 0, 0, 0)
 

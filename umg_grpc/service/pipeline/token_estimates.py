@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from umg_grpc.access.key_limits import TokenEstimate
+from umg_grpc.operations import UNARY_BY_REQUEST
 from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.service.pipeline import image_costs
 from umg_grpc.v1 import pb
@@ -26,7 +27,7 @@ def estimate_tokens(request: CanonicalRequest, model: pb.Model, limit: int | Non
     """
     if not isinstance(request, pb.GenerateRequest):
         if not isinstance(request, pb.GenerateImageRequest):
-            return TokenEstimate(text_bytes(request) // BYTES_PER_TOKEN, 0)
+            return TokenEstimate(unary_bytes(request) // BYTES_PER_TOKEN, 0)
         media_tokens = MEDIA_TOKENS * image_costs.input_count(request)
         return TokenEstimate(image_costs.text_bytes(request) // BYTES_PER_TOKEN + media_tokens, 0)
     media: list[pb.MediaPart] = []
@@ -44,6 +45,13 @@ def estimate_tokens(request: CanonicalRequest, model: pb.Model, limit: int | Non
         output = min(output, limit)
     tokens = text_bytes(request, media) // BYTES_PER_TOKEN + len(media) * MEDIA_TOKENS
     return TokenEstimate(tokens, output * max(1, request.candidate_count))
+
+
+def unary_bytes(request: CanonicalRequest) -> int:
+    """Return the size in bytes of the request of an operation with one request, without its file."""
+    name = UNARY_BY_REQUEST[type(request)].file_field
+    body_size = len(request.source.body)
+    return body_size or request.ByteSize() - (getattr(request, name).ByteSize() if name else 0)
 
 
 def text_bytes(request: CanonicalRequest, media: Collection[pb.MediaPart] = ()) -> int:

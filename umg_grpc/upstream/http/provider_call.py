@@ -20,6 +20,7 @@ class HasSource(Protocol):
 
     @property
     def source(self) -> pb.SourceDocument: ...
+    def ByteSize(self) -> int: ...
 
 
 Request = TypeVar("Request", bound=HasSource)
@@ -63,6 +64,10 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
         """Return the decoded response of a provider. Raise UmgError for a body that cannot be decoded."""
         return self.format.decode_response(body, self.request, self.passes)
 
+    def decode_guarded(self, body: bytes) -> Response:
+        """Return the decoded response of a provider. Raise UmgError for any bytes that cannot be decoded."""
+        return decoded_body(body, self.decode)
+
     def read_headers(self, response: Response, headers: Mapping[str, str]) -> None:
         """Add the facts in the headers of a response to it, in place. Usual formats have none there."""
 
@@ -82,9 +87,9 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
             if status != 200:
                 raise self._refusal(status, headers, body, is_forwarded=outgoing.is_forwarded)
             if len(body) < BIG_BYTES:
-                response = decoded_body(body, self.decode)
+                response = self.decode_guarded(body)
             else:
-                response = await asyncio.to_thread(decoded_body, body, self.decode)
+                response = await asyncio.to_thread(self.decode_guarded, body)
             self.read_headers(response, headers)
         except UmgError as error:
             channel.record_failure(error, endpoint, encoded.path, status, headers)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
 import structlog
@@ -29,8 +30,15 @@ async def decoded_parts(parts: list[bytes], decode: Callable[[bytes], Decoded], 
     A large body is joined and decoded in a thread, one body at a time by the semaphore `turn`: several threads would
     slow down the event loop and finish no sooner.
     """
+    return await joined(parts, partial(decoded_body, decode=decode), turn)
+
+
+async def joined(parts: list[bytes], decode: Callable[[bytes], Decoded], turn: asyncio.Semaphore) -> Decoded:
+    """Return the result of `decode` for a body that was read in parts, as `decoded_parts` does. The bytes may be no
+    text.
+    """
     if sum(map(len, parts)) < BIG_BYTES:
-        return decoded_body(b"".join(parts), decode)
+        return decode(b"".join(parts))
     async with turn:
         return await asyncio.to_thread(_decode_parts, parts, decode)
 
@@ -38,7 +46,7 @@ async def decoded_parts(parts: list[bytes], decode: Callable[[bytes], Decoded], 
 def _decode_parts(parts: list[bytes], decode: Callable[[bytes], Decoded]) -> Decoded:
     body = b"".join(parts)
     parts.clear()
-    return decoded_body(body, decode)
+    return decode(body)
 
 
 def decoded_body(

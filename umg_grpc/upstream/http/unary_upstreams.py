@@ -23,4 +23,4 @@ def unary_upstream(
     """Return the upstream of an operation over HTTP. Parameters: as in `HttpEmbedding`."""
     if operation is EMBEDDING:
         return HttpEmbedding(channel, formats, max_items=max_items, dialects=dialects)
-    return HttpUnary(channel, formats, dialects=dialects)
+    return HttpUnary(channel, formats, dialects=dialects, method=operation.stream)

@@ -21,6 +21,8 @@ class FormPart(NamedTuple):
     file_name: str | None
     """File name of an upload; None for a field."""
     data: bytes
+    content_type: str = ""
+    """Media type that the part states; "" without one."""
 
     @property
     def text(self) -> str:

@@ -1,22 +1,31 @@
-"""Pipeline of the operations with one request and one response, which is never streamed."""
+"""Pipeline of the operations with one request and one response, which may be streamed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import Generic
 
-from umg_grpc.knowledge.prices import INPUT
-from umg_grpc.operations import UnaryOperation
+from google.protobuf.message import Message
+from msgspec.structs import replace
+
+from umg_grpc.knowledge.prices import INPUT, Prices
+from umg_grpc.operations import StreamedMethod, UnaryOperation
 from umg_grpc.routing import RoutePreferences, Target
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, check_ownership
+from umg_grpc.service.operations.unary.streamed_messages import StreamedMessages
+from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted, PipelineContext
 from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
-from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeline, ResponseStep, ResponseT
+from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponseStep, ResponseT, checked_message
 from umg_grpc.service.pipeline.steps import COMPLETE, SETTLE, Step
+from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import missing
 from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
 
 
@@ -28,7 +37,7 @@ class UnaryCall(Admitted[RequestT], kw_only=True):
 
 
 class UnaryPipeline(
-    ResponsePipeline[RequestT, ResponseT, UnaryCall[RequestT], Attempt[PreparedCall[ResponseT]]],
+    StreamPipeline[RequestT, ResponseT, UnaryCall[RequestT], Attempt[PreparedCall[ResponseT]], Message],
     Generic[RequestT, ResponseT],
 ):
     """Pipeline of one operation, by its row. An operation with checks or usage of its own derives from it."""
@@ -48,17 +57,28 @@ class UnaryPipeline(
         return response
 
     async def _settle(self, admitted: UnaryCall[RequestT], response: ResponseT) -> None:
-        """Complete the response, which may be a cached one, and record its usage unless it is cached: the stated one,
-        or the counted tokens if they have a price.
-        """
-        facts, model = admitted.call.facts, admitted.model
-        if facts.is_cached:
-            return
-        facts.usage = self._row.usage(response)
-        if not facts.usage.input_tokens and model.prices.price_of(INPUT):
-            counter, texts = TokenCounter(model.family, model.tokenizer), self._row.counted_texts(admitted.request)
-            tokens = await asyncio.to_thread(lambda: sum(map(counter.count_text, texts)))
-            facts.usage = pb.Usage(input_tokens=tokens, estimated=True)
+        """Complete the response, which may be a cached one, and record its usage unless it is cached."""
+        if not admitted.call.facts.is_cached:
+            await self._record(admitted, self._row.usage(response))
+
+    async def _record(self, admitted: UnaryCall[RequestT], usage: pb.Usage) -> None:
+        """Record the usage of a call: the stated one, and the priced units that the request determines."""
+        admitted.call.facts.usage = usage
+        prices = admitted.call.charges.prices or admitted.model.prices
+        if any(prices.micro_credits.values()):
+            await asyncio.to_thread(self._add_usage, admitted, usage, prices)
+
+    def _add_usage(self, admitted: UnaryCall[RequestT], usage: pb.Usage, prices: Prices) -> None:
+        row, model = self._row, admitted.model
+        if not usage.input_tokens and prices.price_of(INPUT):
+            counter, texts = TokenCounter(model.family, model.tokenizer), row.counted_texts(admitted.request)
+            usage.input_tokens, usage.estimated = sum(map(counter.count_text, texts)), True
+        row.add_usage(admitted.request, usage, prices)
+
+    def _validate(self, admitted: UnaryCall[RequestT]) -> Awaitable[None] | None:
+        if admitted.is_canonical and self._row.file_field:
+            return asyncio.to_thread(schema_validation.check, checked_message(admitted))
+        return super()._validate(admitted)
 
     async def _decode_body(self, admitted: UnaryCall[RequestT]) -> None:
         given = admitted.request
@@ -69,6 +89,8 @@ class UnaryPipeline(
             none=f"no format to {self._row.verb} in",
             limit=self._context.body_limit,
         )
+        if name := self._row.file_field:
+            _copy_file(name, given, admitted.request)
 
     async def _leave_model(self, admitted: UnaryCall[RequestT]) -> None:
         admitted.adapt = None
@@ -79,6 +101,8 @@ class UnaryPipeline(
         face, context = self._faces.get(admitted.request.source.format), self._context
         protocol, pins = face.protocol if face else "", admitted.call.caller.channels
         preferences = RoutePreferences(protocol=protocol, pins=pins, is_healthy=context.shared.is_healthy)
+        if admitted.stream and not admitted.notes.is_streamed:
+            admitted.notes = replace(admitted.notes, is_streamed=True)
         return preferences, UnaryEncoder(admitted, face, context.channels.unary.of(self._row))
 
     def _enclosing_steps(self) -> Collection[Step]:
@@ -98,6 +122,31 @@ class UnaryPipeline(
         self, admitted: UnaryCall[RequestT], attempt: Attempt[PreparedCall[ResponseT]], response: ResponseT
     ) -> Awaitable[None]:
         return self._settle(admitted, response)
+
+    # --- streams
+
+    def _output_check(self, admitted: UnaryCall[RequestT]) -> Callable[[Message], bool]:
+        has_output = self._method.has_output
+        return lambda message: not has_output(message)
+
+    def _streamed(
+        self, admitted: UnaryCall[RequestT], attempts: FailoverLoop[Attempt[PreparedCall[ResponseT]]]
+    ) -> StreamedMessages:
+        return StreamedMessages(admitted.call, self._method, partial(self._record, admitted))
+
+    @property
+    def _method(self) -> StreamedMethod[ResponseT]:
+        if (method := self._row.stream) is None:
+            raise TypeError(f"{self._row.name} has no streams")
+        return method
+
+
+def _copy_file(name: str, given: Message, decoded: Message) -> None:
+    """Copy the file of a request to the one decoded from its body. Raise UmgError(MISSING_FIELD) without one."""
+    if not given.HasField(name):
+        raise missing(name)
+    file: Message = getattr(decoded, name)
+    file.CopyFrom(getattr(given, name))
 
 
 class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):

@@ -1,0 +1,93 @@
+"""Streamed responses of the methods with messages of their own, for example images, encoded as they come."""
+
+import asyncio
+from contextlib import aclosing
+from typing import Generic, TypeVar
+
+from aiohttp import web
+from google.protobuf.message import Message
+
+from http_facade.exchange.event_stream import EventStream
+from http_facade.exchange.grpc_calls import OpenedStream, response_headers
+from http_facade.exchange.handler_failures import explain
+from http_facade.exchange.http_exchange import HttpExchange
+from http_facade.exchange.settings import Settings
+from umg_grpc.base.errors import UmgError
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.sse import EVENT_STREAM
+from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.unary_format import MessageEncoder
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+async def stream_messages(
+    exchange: HttpExchange,
+    opened: OpenedStream[MessageT],
+    encoder: MessageEncoder[MessageT],
+    face: str,
+    settings: Settings,
+) -> web.StreamResponse:
+    """Send the messages of a call, `opened`, as they come. The response begins with the first one, so that an earlier
+    failure is returned as a JSON error with its own HTTP status. Raise the failure of a response that has begun if its
+    format has no errors: then the connection is closed.
+    """
+    parts, call = opened
+    encoded = CuttableEncoder(encoder)
+    events = EventStream(exchange, encoded, EVENT_STREAM, encoder.heartbeat, settings)
+    if encoder.heartbeat:  # without one, nothing can be sent before the first message
+        call.on_early_metadata = events.begin_early
+    async with aclosing(parts), events:
+        try:
+            async for part in parts:
+                is_large = part.ByteSize() >= BIG_BYTES
+                frames = await asyncio.to_thread(encoder.feed, part) if is_large else encoder.feed(part)
+                if not exchange.is_begun:
+                    events.content_type = encoder.content_type(part)
+                    await events.begin(response_headers(call.initial))
+                await events.write_large(frames)
+            if not exchange.is_begun:
+                raise UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream ended before it began")
+            await events.write_large(encoded.close())
+        except Exception as failure:
+            if not exchange.is_begun:
+                raise
+            if (frames_at_end := _end_failed(exchange, encoded, face, failure)) is None:
+                raise
+            await events.write_large(frames_at_end)
+    return events.response
+
+
+def _end_failed(
+    exchange: HttpExchange, encoded: "CuttableEncoder[MessageT]", face: str, failure: Exception
+) -> bytes | None:
+    """Return the bytes that end a stream with an error; None if its format has no errors.
+
+    It is a separate function so that no variable of the caller keeps the exception, and with it the files, in memory.
+    """
+    error = explain(failure, exchange, face)
+    exchange.failure = error.name
+    return encoded.error(error)
+
+
+class CuttableEncoder(Generic[MessageT]):
+    """Encoder of the end of one stream, which a shutdown can end with an error."""
+
+    reservation = None  # it keeps nothing of the response, see `EncodedResponse`
+
+    def __init__(self, encoder: MessageEncoder[MessageT]) -> None:
+        self._encoder = encoder
+        self._is_cut = False
+
+    def close(self) -> bytes:
+        """Return the bytes that end a complete response; empty if `cut` has already ended it."""
+        return b"" if self._is_cut else self._encoder.close()
+
+    def error(self, error: UmgError) -> bytes | None:
+        """Return the bytes that end a failed response; empty if `cut` has already ended it."""
+        return b"" if self._is_cut else self._encoder.error(error)
+
+    def cut(self, error: UmgError) -> bytes | None:
+        """Return the bytes that end the response at once with a shutdown error; None if its format has no errors."""
+        self._is_cut = True
+        return self._encoder.error(error)
