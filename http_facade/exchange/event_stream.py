@@ -118,8 +118,14 @@ class EventStream(msgspec.Struct, eq=False):
             # the error must not be inside another event; a write that waits for the client has handed over its part
             if (end := self.encoded.cut(shutting_down())) is not None:
                 self.exchange.connection.write_now(self._chunk(bytes(self.unsent) + end) + self.last_chunk)
-            elif (transport := self.exchange.request.transport) is not None:
-                transport.abort()  # an orderly end of the body would state that it is complete
+            else:
+                self.break_off()
+
+    def break_off(self) -> None:
+        """Close the connection: an orderly end of the body would state that it is complete."""
+        self.is_ended = True
+        if (transport := self.exchange.request.transport) is not None:
+            transport.close()
 
     def _chunk(self, frames: bytes) -> bytes:
         """Return the bytes as one chunk of the chunked transfer encoding; empty bytes give none, since an empty chunk

@@ -29,8 +29,8 @@ async def stream_messages(
     settings: Settings,
 ) -> web.StreamResponse:
     """Send the messages of a call, `opened`, as they come. The response begins with the first one, so that an earlier
-    failure is returned as a JSON error with its own HTTP status. Raise the failure of a response that has begun if its
-    format has no errors: then the connection is closed.
+    failure is returned as a JSON error with its own HTTP status. A later failure closes the connection if the format
+    has no errors.
     """
     parts, call = opened
     encoded = CuttableEncoder(encoder)
@@ -52,9 +52,10 @@ async def stream_messages(
         except Exception as failure:
             if not exchange.is_begun:
                 raise
-            if (frames_at_end := _end_failed(exchange, encoded, face, failure)) is None:
-                raise
-            await events.write_large(frames_at_end)
+            if (end := _end_failed(exchange, encoded, face, failure)) is not None:
+                await events.write_large(end)
+            else:
+                events.break_off()
     return events.response
 
 

@@ -1,0 +1,113 @@
+"""Audio files: their media types, conversion of raw samples to a file, and the duration of a file. PyAV, which takes
+long to import, is loaded at the first use.
+"""
+
+import io
+import struct
+from collections.abc import Mapping
+from fractions import Fraction
+from types import MappingProxyType
+
+WAV, PCM, MP3 = "wav", "pcm", "mp3"
+MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        MP3: "audio/mpeg",
+        "opus": "audio/opus",
+        "aac": "audio/aac",
+        "flac": "audio/flac",
+        WAV: "audio/wav",
+        PCM: "audio/pcm",
+    }
+)
+"""File format -> media type."""
+_ENCODERS: Mapping[str, tuple[str, str, int]] = MappingProxyType(
+    {
+        MP3: ("mp3", "libmp3lame", 0),
+        "opus": ("ogg", "libopus", 48_000),
+        "aac": ("adts", "aac", 0),
+        "flac": ("flac", "flac", 0),
+    }
+)
+"""File format -> container, codec, and the rate of its samples (0 for any)."""
+SAMPLE_BYTES = 2
+
+
+def media_type(audio_format: str) -> str:
+    """Return the media type of a file format; that of any bytes for an unknown one."""
+    return MEDIA_TYPES.get(audio_format, "application/octet-stream")
+
+
+def wav_file(samples: bytes, rate: int, comment: str = "") -> bytes:
+    """Return a WAV file of mono samples of 16 bits. `comment`: text for its metadata, "" for none."""
+    text, info = comment.encode(), b""
+    if text:
+        text += bytes(len(text) % 2 + 2)  # ends with a zero, at an even length
+        info = b"LIST" + struct.pack("<I", 12 + len(text)) + b"INFOICMT" + struct.pack("<I", len(text)) + text
+    head = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, rate, rate * SAMPLE_BYTES, SAMPLE_BYTES, 8 * SAMPLE_BYTES)
+    data = b"data" + struct.pack("<I", len(samples)) + samples
+    content = b"WAVE" + head + info + data
+    return b"RIFF" + struct.pack("<I", len(content)) + content
+
+
+def audio_file(samples: bytes, rate: int, audio_format: str, comment: str = "") -> bytes:
+    """Return a file of mono samples of 16 bits, little-endian. `comment`: text for its metadata, "" for none. Raise
+    KeyError for an unknown format.
+    """
+    if audio_format == PCM:
+        return samples
+    if audio_format == WAV:
+        return wav_file(samples, rate, comment)
+    container, codec, own_rate = _ENCODERS[audio_format]
+    import av
+
+    target = io.BytesIO()
+    with av.open(target, "w", format=container) as output:
+        if comment:
+            output.metadata["comment"] = comment
+        stream = output.add_stream(codec, rate=own_rate or rate, layout="mono")
+        if not isinstance(stream, av.AudioStream):
+            raise TypeError(f"{codec} is no codec of audio")
+        resampler = av.AudioResampler(format=stream.format.name, layout="mono", rate=own_rate or rate)
+        frame = av.AudioFrame(format="s16", layout="mono", samples=len(samples) // SAMPLE_BYTES)
+        frame.planes[0].update(samples[: frame.samples * SAMPLE_BYTES].ljust(frame.planes[0].buffer_size, b"\0"))
+        frame.sample_rate, frame.time_base, frame.pts = rate, Fraction(1, rate), 0
+        for each in (*resampler.resample(frame), *resampler.resample(None)):
+            output.mux(stream.encode(each))
+        output.mux(stream.encode(None))
+    return target.getvalue()
+
+
+def duration_seconds(data: bytes) -> float | None:
+    """Return the duration of the audio in a file; None for a file that cannot be read. It takes some milliseconds, or
+    longer for a file whose head states no duration.
+    """
+    import av
+
+    try:
+        with av.open(io.BytesIO(data), "r") as container:
+            stream = next(iter(container.streams.audio), None)
+            if stream is None:
+                return None
+            if container.duration is not None:
+                return float(container.duration / av.time_base)
+            ends = [
+                float((packet.pts + (packet.duration or 0)) * packet.time_base)
+                for packet in container.demux(stream)
+                if packet.pts is not None
+            ]
+            return max(ends, default=None)
+    except (av.FFmpegError, ValueError):
+        return None
+
+
+def comment_of(data: bytes) -> str:
+    """Return the comment in the metadata of an audio file; "" for a file without one, or one that cannot be read."""
+    import av
+
+    try:
+        with av.open(io.BytesIO(data), "r") as container:
+            streams = (stream.metadata for stream in container.streams)
+            found = (each.get("comment") or each.get("COMMENT") for each in (container.metadata, *streams))
+            return next((text for text in found if text), "")
+    except (av.FFmpegError, ValueError):
+        return ""
