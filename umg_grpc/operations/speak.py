@@ -1,0 +1,88 @@
+"""Speech: texts that are spoken."""
+
+import re
+from collections.abc import Mapping
+
+from umg_grpc.knowledge.prices import AUDIO_OUTPUT, CHARACTER, INPUT, REQUEST, Prices, Unit
+from umg_grpc.operations.operation_row import AttemptTelemetry, StreamedMethod, UnaryOperation
+from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
+from umg_grpc.wire.provider_model_lists import GEMINI_LIST, OPENAI_LIST
+from umg_grpc.wire.provider_protocols import MODEL_PATH, ProviderProtocol
+
+TOKENS_OF_A_CHARACTER = 2
+"""Tokens of audio that are charged for a character if the provider states none: a second has about 21 (litellm 1.110.2,
+cost map, gpt-4o-mini-tts: prices of a second and of a token), in which some 15 characters are spoken.
+"""
+MOST_TOKENS_OF_A_CHARACTER = 16
+"""Tokens of audio of a character at a quarter of the usual speed, with pauses."""
+
+
+def _most_quantities(request: pb.SpeakRequest, size: int) -> Mapping[Unit, int]:
+    characters = len(request.input)
+    return {REQUEST: 1, INPUT: size, CHARACTER: characters, AUDIO_OUTPUT: MOST_TOKENS_OF_A_CHARACTER * characters}
+
+
+def _usage(response: pb.SpeakResponse | pb.StreamSpeakResponse) -> pb.Usage:
+    tokens = response.usage.output_tokens
+    return pb.Usage(input_tokens=response.usage.input_tokens, output_tokens=tokens, audio_output_tokens=tokens)
+
+
+def _add_usage(request: pb.SpeakRequest, usage: pb.Usage, prices: Prices) -> None:
+    usage.characters = min(len(request.input), MAX_COUNT)
+    if not usage.output_tokens and prices.price_of(AUDIO_OUTPUT):
+        usage.output_tokens = usage.audio_output_tokens = min(TOKENS_OF_A_CHARACTER * usage.characters, MAX_COUNT)
+        usage.estimated = True
+
+
+def _messages(response: pb.SpeakResponse) -> list[pb.StreamSpeakResponse]:
+    message = pb.StreamSpeakResponse(content_type=response.content_type, audio=response.audio)
+    if response.HasField("usage"):
+        message.usage.CopyFrom(response.usage)
+    return [message]
+
+
+SPEECH = UnaryOperation(
+    value=pb.MODEL_OPERATION_SPEAK,
+    scope="speech",
+    verb="speak texts",
+    results="speech",
+    service="SpeechService",
+    methods=("Speak", "StreamSpeak"),
+    stream=StreamedMethod(
+        name="StreamSpeak",
+        request=pb.StreamSpeakRequest,
+        message=pb.StreamSpeakResponse,
+        messages=_messages,
+        has_output=lambda message: bool(message.audio),
+        usage=lambda message: _usage(message) if message.HasField("usage") else None,
+    ),
+    protocols={
+        "speech": ProviderProtocol(call_path=re.compile(r"/audio/speech$"), model_list=OPENAI_LIST),
+        "native_speech": ProviderProtocol(
+            key_header=NATIVE_KEY_HEADER, call_path=MODEL_PATH, model_list=GEMINI_LIST, has_callers=False
+        ),
+    },
+    listed_as=("speech", "tts", "audio_speech", "TextToSpeech"),
+    id_part="tts",
+    model_field="",
+    units=frozenset({REQUEST, INPUT, CHARACTER, AUDIO_OUTPUT}),
+    telemetry=AttemptTelemetry("speech", "umg.client.speech.duration"),  # the conventions have none
+    request=pb.SpeakRequest,
+    response=pb.SpeakResponse,
+    probe=pb.SpeakRequest(input="Hi", voice="alloy"),
+    most_quantities=_most_quantities,
+    usage=_usage,
+    counted_texts=lambda request: (request.input, request.instructions),
+    add_usage=_add_usage,
+    example="umg_sandbox.simulated_speech:speak",
+    simulated={"tts-1": "{character: 0.000015}", "gpt-4o-mini-tts": "{input: 0.6, audio_output: 12}"},
+    paths={"/v1/audio/speech": "speech"},
+    deployment_paths=("/v1/audio/speech",),
+    tag="Audio",
+    summary="Speak a text",
+    body_types="umg_grpc.wire.speech.documented_bodies:BODY_TYPES",
+    codecs="umg_grpc.wire.speech:FORMATS",
+    upstreams="umg_grpc.wire.speech:UPSTREAMS",
+)

@@ -1,0 +1,39 @@
+"""Speech format (`POST /v1/audio/speech`): codec for the bodies of callers and of providers, and the protocols of
+providers.
+"""
+
+from functools import partial
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.errors import encode_error
+from umg_grpc.wire.core.account_object_detection import WORDS, ObjectRules
+from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
+from umg_grpc.wire.errors.provider_errors import decode_error
+from umg_grpc.wire.speech import response
+from umg_grpc.wire.speech.native_speech import NATIVE_SPEECH
+from umg_grpc.wire.speech.request import NAME, decode_request, encode_request, wire_path
+from umg_grpc.wire.unary_format import UnaryFormat
+
+SPEECH: UnaryFormat[pb.SpeakRequest, pb.SpeakResponse] = UnaryFormat(
+    name=NAME,
+    protocol=NAME,
+    source_headers=(),
+    decode_request=decode_request,
+    encode_response=response.encode_response,
+    encode_error=encode_error,
+    wire_path=wire_path,
+    content_type=lambda spoken: spoken.content_type,
+    wants_stream=lambda _: True,  # bytes are passed on as they come, too
+    stream_encoder=response.stream_encoder,
+    encode_request=encode_request,
+    decode_response=response.decode_response,
+    read_headers=response.read_headers,
+    stream_decoder=response.stream_decoder,
+    is_binary=True,
+    decode_error=partial(decode_error, too_long=response.TOO_LONG),
+    objects=ObjectRules(free=frozenset({"input", "instructions"}), words=WORDS),
+    provider_name="openai",
+    key_headers=(AZURE_KEY_HEADER,),
+)
+FORMATS = {SPEECH.name: SPEECH}
+UPSTREAMS = {each.name: each for each in (SPEECH, NATIVE_SPEECH)}
