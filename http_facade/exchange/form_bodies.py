@@ -5,9 +5,8 @@ from email.message import Message
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.multipart_forms import FormPart
+from umg_grpc.wire.core.multipart_forms import FORM, FormPart
 
-FORM = "multipart/form-data"
 MAX_PARTS = 256
 MAX_HEAD_BYTES = 8192
 """Maximum size of the headers of a part."""

@@ -9,7 +9,6 @@ import grpc
 from aiohttp import hdrs, web
 
 from http_facade.body_decompression import WINDOWS, decompress, too_large
-from http_facade.exchange.form_bodies import FORM
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.key_check import KeyCheck
 from http_facade.exchange.settings import Settings
@@ -19,6 +18,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import source_headers
 from umg_grpc.wire.core.json import echo
 from umg_grpc.wire.core.model_in_path import with_model
+from umg_grpc.wire.core.multipart_forms import FORM
 from umg_grpc.wire.core.request_body_decoding import decode_body, decode_form_body, is_slow
 
 Decoded = TypeVar("Decoded")
@@ -62,7 +62,9 @@ class BodyReader:
         checks precede the body, so that a rejection costs little. The call takes its slot of the load shedder after the
         body was received, so that slow uploads occupy no slots.
         """
-        body = await self.receive(exchange, accepted if decode_form is None else (*accepted, FORM))
+        body = await self.receive(
+            exchange, accepted if decode_form is None else tuple(dict.fromkeys((*accepted, FORM)))
+        )
         sent = exchange.request.headers
         if decode_form is not None and essence_of(content_type := sent.get(hdrs.CONTENT_TYPE, JSON)) == FORM:
             return await run_large(lambda: decode_form_body(decode_form, body, content_type), len(body))

@@ -8,7 +8,7 @@ import grpc
 from aiohttp import hdrs, web
 from google.protobuf.message import Message
 
-from http_facade.exchange.form_bodies import FORM, parse_form
+from http_facade.exchange.form_bodies import parse_form
 from http_facade.exchange.grpc_calls import call_unary, check_model, open_stream
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.json_response import WholeResponse
@@ -21,6 +21,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.operations import StreamedMethod, UnaryOperation
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.model_in_path import form_of_model
+from umg_grpc.wire.core.multipart_forms import FORM
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -81,7 +82,7 @@ class UnaryHandler(Generic[Request, Response]):
         shape = client_shape(exchange.request.headers)
         response, headers = await call_unary(self._method, canonical, exchange, self._face, notes)
         if codec.content_type is not None:
-            headers[hdrs.CONTENT_TYPE] = codec.content_type(response)
+            headers[hdrs.CONTENT_TYPE] = codec.content_type(response, canonical)
         if codec.encode_pieces is not None:
             pieces = codec.encode_pieces(response, canonical, shape)
             return await response_in_pieces(exchange, headers, pieces, self._settings.turns)

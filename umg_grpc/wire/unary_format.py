@@ -122,8 +122,8 @@ class UnaryFace(Generic[Request, Response]):
     """Media types of the bodies that `decode_request` reads; empty for any, as at the vendor's server."""
     decode_form: Callable[[Iterable[FormPart]], DecodedRequest[Request]] | None = None
     """Decoder of a body of type `multipart/form-data`; None for a format without forms."""
-    content_type: Callable[[Response], str] | None = None
-    """Function that returns the media type of an encoded response; None for JSON."""
+    content_type: Callable[[Response, Request], str] | None = None
+    """(response, its request) -> media type of the encoded response; None for JSON."""
     has_shapes: bool = False
     """Whether the shape of a response differs between the specification and the SDKs, so that callers may choose it."""
     timed: "Callable[[Elapsed], UnaryFace[Request, Response]] | None" = None

@@ -1,16 +1,19 @@
-"""Conversion of `multipart/form-data` bodies to JSON: bracketed names become members and items (`metadata[a][]=x`),
-files become data URLs.
+"""`multipart/form-data` bodies: their conversion to JSON, in which bracketed names become members and items
+(`metadata[a][]=x`) and files data URLs, and their encoding for providers, as the official SDKs send them.
 """
 
+import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from umg_grpc.wire.core.json import JsonObject, echo, invalid
 from umg_grpc.wire.core.media import data_url, sniff
 
+FORM = "multipart/form-data"
 MAX_DEPTH = 16
 _NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
+_LINE_ENDS = re.compile(r"[\r\n]")
 _PART = re.compile(r"\[([^\[\]]*)\]")
 
 
@@ -43,6 +46,44 @@ class FormPart(NamedTuple):
         `application/octet-stream`.
         """
         return data_url(sniff(self.data) or "application/octet-stream", self.data)
+
+
+class FilePart(NamedTuple):
+    """File of a form for a provider."""
+
+    name: str
+    file_name: str
+    mime_type: str
+    data: bytes
+
+
+def encode_form(fields: Iterable[tuple[str, str]], files: Sequence[FilePart]) -> tuple[bytes, str]:
+    """Return (`multipart/form-data` body, its content type), with the files at the end. The boundary, a hash of all
+    parts, is in none of them.
+    """
+    fields, digest = tuple(fields), hashlib.blake2b(digest_size=16)
+    for name, value in fields:
+        digest.update(f"{len(name)}:{name}{len(value)}:{value}".encode())
+    for file in files:
+        digest.update(b"%d:" % len(file.data))
+        digest.update(file.data)
+    boundary = f"umg-{digest.hexdigest()}".encode()
+    pieces = list[bytes]()
+    for name, value in fields:
+        pieces.append(b'--%b\r\nContent-Disposition: form-data; name="%b"\r\n\r\n' % (boundary, _quoted(name)))
+        pieces += [value.encode(), b"\r\n"]
+    for file in files:
+        head = b'--%b\r\nContent-Disposition: form-data; name="%b"; filename="%b"\r\nContent-Type: %b\r\n\r\n'
+        kind = _LINE_ENDS.sub("", file.mime_type).encode()
+        pieces.append(head % (boundary, _quoted(file.name), _quoted(file.file_name), kind))
+        pieces += [file.data, b"\r\n"]
+    pieces.append(b"--%b--\r\n" % boundary)
+    return b"".join(pieces), f"{FORM}; boundary={boundary.decode()}"
+
+
+def _quoted(name: str) -> bytes:
+    """Return a name as the HTML standard writes it in a form."""
+    return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A").encode()
 
 
 def form_object(parts: Sequence[FormPart]) -> JsonObject:

@@ -1,28 +1,18 @@
 """Encoding of `multipart/form-data` bodies for image providers, as the official SDKs send them."""
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import msgspec
 
 from umg_grpc.knowledge.families.image import PlacedImage
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.multipart_forms import FilePart, encode_form
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.providers.request_encoding import FlatRequest, mime_of
 from umg_grpc.wire.text_format import UpstreamRequest
 
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "image/gif": "gif"}
-
-
-class FilePart(NamedTuple):
-    """File of a form."""
-
-    name: str
-    file_name: str
-    mime_type: str
-    data: bytes
 
 
 def file_part(name: str, placed: PlacedImage, number: int = 0) -> FilePart:
@@ -33,27 +23,6 @@ def file_part(name: str, placed: PlacedImage, number: int = 0) -> FilePart:
         raise invalid(placed.path, "the image has no `data`; send its bytes")
     mime = mime_of(placed.image)
     return FilePart(name, f"image{number}.{_EXTENSIONS.get(mime, 'png')}", mime, placed.image.data)
-
-
-def encode_form(fields: Mapping[str, str], files: Sequence[FilePart]) -> tuple[bytes, str]:
-    """Return (`multipart/form-data` body, its content type). The boundary, a hash of all parts, is in none of them."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name, value in fields.items():
-        digest.update(f"{len(name)}:{name}{len(value)}:{value}".encode())
-    for file in files:
-        digest.update(b"%d:" % len(file.data))
-        digest.update(file.data)
-    boundary = f"umg-{digest.hexdigest()}".encode()
-    pieces = list[bytes]()
-    for name, value in fields.items():
-        pieces.append(b'--%b\r\nContent-Disposition: form-data; name="%b"\r\n\r\n' % (boundary, name.encode()))
-        pieces += [value.encode(), b"\r\n"]
-    for file in files:
-        head = b'--%b\r\nContent-Disposition: form-data; name="%b"; filename="%b"\r\nContent-Type: %b\r\n\r\n'
-        pieces.append(head % (boundary, file.name.encode(), file.file_name.encode(), file.mime_type.encode()))
-        pieces += [file.data, b"\r\n"]
-    pieces.append(b"--%b--\r\n" % boundary)
-    return b"".join(pieces), f"multipart/form-data; boundary={boundary.decode()}"
 
 
 def form_value(value: object) -> str:
@@ -84,5 +53,5 @@ def encode_files(
     """
     texts = {name: form_value(value) for name, value in fields.items()}
     mask = request.mask if request.HasField("mask") else None
-    body, content_type = encode_form(texts, files_of(flat.images, mask))
+    body, content_type = encode_form(texts.items(), files_of(flat.images, mask))
     return UpstreamRequest(path, body, {"Content-Type": content_type}, report)

@@ -6,8 +6,8 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.multipart_forms import FilePart, encode_form
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
-from umg_grpc.wire.images.providers.multipart import FilePart, encode_form
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 20
 
@@ -81,11 +81,11 @@ def test_a_request_that_would_change_its_meaning_is_refused(protocol: str, case:
 
 
 def test_no_value_can_end_a_part_of_a_form() -> None:
-    body, content_type = encode_form({"prompt": "a\r\n--umg-\r\n"}, [FilePart("image", "i.png", "image/png", PNG)])
+    body, content_type = encode_form([("prompt", "a\r\n--umg-\r\n")], [FilePart("image", "i.png", "image/png", PNG)])
     boundary = content_type.partition("boundary=")[2].encode()
     assert body.count(b"--" + boundary) == 3
     assert body.endswith(b"\r\n--" + boundary + b"--\r\n")
-    assert encode_form({"prompt": "a\r\n--umg-\r\n"}, [FilePart("image", "i.png", "image/png", PNG)])[0] == body
+    assert encode_form([("prompt", "a\r\n--umg-\r\n")], [FilePart("image", "i.png", "image/png", PNG)])[0] == body
 
 
 def test_default_values_of_other_families_are_not_reported() -> None:
