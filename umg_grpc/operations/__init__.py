@@ -20,6 +20,7 @@ from umg_grpc.operations.operation_row import (
 )
 from umg_grpc.operations.rerank import RERANKING
 from umg_grpc.operations.speak import SPEECH
+from umg_grpc.operations.transcribe import TRANSCRIPTION
 from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
 
 __all__ = [
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 ROWS: tuple[Operation[Message, Message], ...] = (
-    *(GENERATION, TOKEN_COUNTING, EMBEDDING, RERANKING, MODERATION, SPEECH),
+    *(GENERATION, TOKEN_COUNTING, EMBEDDING, RERANKING, MODERATION, SPEECH, TRANSCRIPTION),
     *(IMAGE_GENERATION, IMAGE_EDITING, VIDEO_CREATION, VIDEO_REMIX),
 )
 OPERATIONS: Mapping[ModelOperation, Operation[Message, Message]] = MappingProxyType({row.value: row for row in ROWS})

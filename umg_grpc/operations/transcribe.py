@@ -1,0 +1,111 @@
+"""Transcription: audio that is written down, in its language or in English."""
+
+import math
+import re
+from collections.abc import Mapping
+
+from umg_grpc.knowledge.prices import AUDIO_INPUT, AUDIO_SECOND, INPUT, OUTPUT, REQUEST, Prices, Unit
+from umg_grpc.operations.operation_row import AttemptTelemetry, StreamedMethod, UnaryOperation
+from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.audio_files import duration_seconds
+from umg_grpc.wire.provider_model_lists import OPENAI_LIST
+from umg_grpc.wire.provider_protocols import ProviderProtocol
+
+LEAST_BYTES_OF_A_SECOND = 1000
+"""Fewest bytes of a second of speech, in Opus with 8 kbit/s."""
+USUAL_BYTES_OF_A_SECOND = 16_000
+"""Bytes of a second in a file whose duration cannot be read: those of MP3 with 128 kbit/s."""
+INPUT_TOKENS_OF_A_SECOND = 17
+"""Tokens of a second of audio (litellm 1.110.2, cost map: 0.0001 a second, and at Azure 0.000006 a token)."""
+OUTPUT_TOKENS_OF_A_SECOND = 10
+"""Most tokens of the text of a second of fast speech."""
+
+
+def _most_quantities(request: pb.TranscribeRequest, size: int) -> Mapping[Unit, int]:
+    seconds = 1 + len(request.audio.data) // LEAST_BYTES_OF_A_SECOND
+    tokens = {AUDIO_INPUT: INPUT_TOKENS_OF_A_SECOND * seconds, OUTPUT: OUTPUT_TOKENS_OF_A_SECOND * seconds}
+    return {REQUEST: 1, AUDIO_SECOND: seconds, INPUT: size, **tokens}
+
+
+def _usage(response: pb.TranscribeResponse) -> pb.Usage:
+    stated = response.usage
+    seconds = stated.seconds if stated.HasField("seconds") else response.duration
+    return pb.Usage(
+        input_tokens=stated.input_tokens,
+        audio_input_tokens=stated.audio_tokens,
+        output_tokens=stated.output_tokens,
+        audio_seconds=min(math.ceil(seconds), MAX_COUNT),
+    )
+
+
+def _add_usage(request: pb.TranscribeRequest, usage: pb.Usage, prices: Prices) -> None:
+    needs_tokens = not usage.audio_input_tokens and not usage.output_tokens and bool(prices.price_of(AUDIO_INPUT))
+    if usage.audio_seconds == 0 and (prices.price_of(AUDIO_SECOND) or needs_tokens):
+        data = request.audio.data
+        seconds = duration_seconds(data)
+        usage.estimated = usage.estimated or seconds is None
+        usage.audio_seconds = math.ceil(len(data) / USUAL_BYTES_OF_A_SECOND if seconds is None else seconds)
+    if needs_tokens:
+        usage.audio_input_tokens = min(INPUT_TOKENS_OF_A_SECOND * usage.audio_seconds, MAX_COUNT)
+        usage.input_tokens, usage.estimated = usage.input_tokens + usage.audio_input_tokens, True
+
+
+def _messages(response: pb.TranscribeResponse) -> list[pb.StreamTranscribeResponse]:
+    message = pb.StreamTranscribeResponse()
+    for segment in response.segments:
+        if segment.speaker:
+            message.events.add().segment.CopyFrom(segment)
+    message.events.add().delta.text = response.text
+    message.events.add().finished.CopyFrom(response)
+    message.events[-1].finished.ClearField("source")
+    return [message]
+
+
+def _stream_usage(message: pb.StreamTranscribeResponse) -> pb.Usage | None:
+    last = message.events[-1] if message.events else None
+    return _usage(last.finished) if last is not None and last.HasField("finished") else None
+
+
+TRANSCRIPTION = UnaryOperation(
+    value=pb.MODEL_OPERATION_TRANSCRIBE,
+    scope="transcribe",
+    verb="transcribe audio",
+    results="transcriptions",
+    service="TranscriptionService",
+    methods=("Transcribe", "StreamTranscribe"),
+    stream=StreamedMethod(
+        name="StreamTranscribe",
+        request=pb.StreamTranscribeRequest,
+        message=pb.StreamTranscribeResponse,
+        messages=_messages,
+        has_output=lambda message: bool(message.events),
+        usage=_stream_usage,
+    ),
+    protocols={
+        "transcriptions": ProviderProtocol(
+            call_path=re.compile(r"/audio/(?:transcriptions|translations)$"), model_list=OPENAI_LIST
+        )
+    },
+    listed_as=("transcription", "audio_transcription", "SpeechToText"),
+    id_part="whisper",
+    model_field="",
+    units=frozenset({REQUEST, INPUT, AUDIO_INPUT, AUDIO_SECOND}),
+    telemetry=AttemptTelemetry("transcription", "umg.client.transcription.duration"),  # the conventions have none
+    request=pb.TranscribeRequest,
+    response=pb.TranscribeResponse,
+    probe=None,  # there is no file that costs next to nothing at every provider
+    file_field="audio",
+    most_quantities=_most_quantities,
+    usage=_usage,
+    add_usage=_add_usage,
+    example="umg_sandbox.simulated_transcription:transcribe",
+    simulated={"whisper-1": "{audio_second: 0.0001}"},
+    paths={"/v1/audio/transcriptions": "transcriptions", "/v1/audio/translations": "translations"},
+    deployment_paths=("/v1/audio/transcriptions", "/v1/audio/translations"),
+    tag="Audio",
+    summary="Write down what is said",
+    body_types="umg_grpc.wire.transcriptions.documented_bodies:BODY_TYPES",
+    codecs="umg_grpc.wire.transcriptions:FACES",
+    upstreams="umg_grpc.wire.transcriptions:UPSTREAMS",
+)

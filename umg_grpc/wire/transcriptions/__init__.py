@@ -1,0 +1,50 @@
+"""Transcription formats (`POST /v1/audio/transcriptions`, `/v1/audio/translations`): codecs for the forms and responses
+of callers and of providers.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.errors import encode_error
+from umg_grpc.wire.core.account_object_detection import WORDS, ObjectRules
+from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
+from umg_grpc.wire.core.multipart_forms import FORM
+from umg_grpc.wire.errors.provider_errors import decode_error
+from umg_grpc.wire.transcriptions import request, response, stream
+from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
+
+FREE = frozenset({"prompt", "known_speaker_names", "known_speaker_references", "keywords"})
+TRANSCRIPTIONS: UnaryFormat[pb.TranscribeRequest, pb.TranscribeResponse] = UnaryFormat(
+    name=request.NAME,
+    protocol=request.NAME,
+    source_headers=(),
+    decode_request=request.decode_request,
+    decode_form=request.decode_form,
+    media_types=(FORM,),
+    encode_response=response.encode_response,
+    encode_error=encode_error,
+    wire_path=request.wire_path,
+    content_type=response.content_type,
+    wants_stream=request.wants_stream,
+    stream_encoder=stream.stream_encoder,
+    encode_request=request.encode_request,
+    decode_response=response.decode_response,
+    stream_decoder=stream.stream_decoder,
+    decode_error=partial(decode_error, too_long=response.TOO_LONG),
+    objects=ObjectRules(free=FREE, words=WORDS),
+    provider_name="openai",
+    key_headers=(AZURE_KEY_HEADER,),
+)
+TRANSLATIONS: UnaryFormat[pb.TranscribeRequest, pb.TranscribeResponse] = replace(
+    TRANSCRIPTIONS,
+    name=request.TRANSLATIONS,
+    decode_request=request.decode_translation,
+    decode_form=request.decode_translation_form,
+    wants_stream=None,
+    stream_encoder=None,
+)
+FACES: dict[str, UnaryFace[pb.TranscribeRequest, pb.TranscribeResponse]] = {
+    each.name: each for each in (TRANSCRIPTIONS, TRANSLATIONS)
+}
+UPSTREAMS = {TRANSCRIPTIONS.name: TRANSCRIPTIONS}

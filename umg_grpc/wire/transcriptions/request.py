@@ -1,0 +1,213 @@
+"""Requests of transcriptions and translations: a caller's form decoded into the canonical request, and the canonical
+request encoded as a form for a provider.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+
+import msgspec
+from msgspec import Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.core.json import JsonObject, invalid, missing, parse
+from umg_grpc.wire.core.multipart_forms import FilePart, FormPart, encode_form
+from umg_grpc.wire.dropped_fields_report import Report, untranslatable
+from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
+from umg_grpc.wire.text_format import UpstreamRequest
+
+NAME, TRANSLATIONS = "transcriptions", "translations"
+FILE, STREAM, FORMAT = "file", "stream", "response_format"
+JSON, VERBOSE, DIARIZED, TEXT = "json", "verbose_json", "diarized_json", "text"
+SUBTITLES = frozenset({"srt", "vtt"})
+JSON_FORMATS = frozenset({JSON, VERBOSE, DIARIZED})
+FIELDS = {"model": "model", "language": "language", "prompt": "prompt", FORMAT: "response_format"}
+"""Field of a form -> field of the canonical request, for texts."""
+LISTS = {
+    "timestamp_granularities": "timestamp_granularities",
+    "include": "include",
+    "known_speaker_names": "known_speaker_names",
+    "known_speaker_references": "known_speaker_references",
+}
+"""The same, for lists, whose names in forms may end in `[]`."""
+OTHERS = frozenset({FILE, STREAM, "temperature", "chunking_strategy"})
+wire_path = wire_paths([(r"^audio(\..*)?$", FILE), (r"^translate$", "")])
+Form = dict[str, str | list[str]]
+
+
+class ModelFormats(Struct):
+    """Forms of the text that the models of a vendor have, where they lack some."""
+
+    models: re.Pattern[str]
+    formats: frozenset[str]
+    source: str
+
+
+MODEL_FORMATS = (
+    ModelFormats(
+        re.compile(r"gpt-4o-transcribe-diarize"),
+        frozenset({JSON, TEXT, DIARIZED}),
+        "openai 3.57.0, TranscriptionCreateParams.response_format",
+    ),
+    ModelFormats(
+        re.compile(r"gpt-(?:.*-)?transcribe"),
+        frozenset({JSON}),
+        "openai 3.57.0, TranscriptionCreateParams.response_format",
+    ),
+    ModelFormats(
+        re.compile(r"(?:.*/)?(?:distil-)?whisper-large-v3"),
+        frozenset({JSON, TEXT, VERBOSE}),
+        "groq 1.x, audio.TranscriptionCreateParams.response_format: json, text, verbose_json",
+    ),
+)
+"""The first row whose pattern begins the provider's model id applies; a model without a row may have all forms."""
+
+
+# --- caller -> canonical
+
+
+def decode_form(parts: Iterable[FormPart], *, name: str = NAME) -> DecodedRequest[pb.TranscribeRequest]:
+    """Decode a form. Its fields become the source document, its file the canonical `audio`. `name`: that of the face.
+    Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
+    """
+    form, file = Form(), None
+    for part in parts:
+        if part.name == FILE:
+            if not part.is_file:
+                raise invalid(FILE, "send the audio as a file with a name")
+            file = part
+        elif part.is_file:
+            raise invalid(part.name, f"only `{FILE}` is a file; send a text")
+        else:
+            before = form.get(part.name)
+            is_list = part.name.endswith("[]") or before is not None
+            listed = [] if before is None else before if isinstance(before, list) else [before]
+            form[part.name] = [*listed, part.text] if is_list else part.text
+    if file is None:
+        raise missing(FILE)
+    if not file.data:
+        raise invalid(FILE, "the file is empty; send audio")
+    decoded = decode_request(msgspec.json.encode(form), {}, name=name)
+    audio = pb.AudioFile(data=file.data, file_name=file.file_name or "", content_type=file.content_type)
+    decoded.canonical.audio.CopyFrom(audio)
+    return decoded
+
+
+def decode_request(
+    body: bytes, headers: Mapping[str, str], model: str = "", *, name: str = NAME
+) -> DecodedRequest[pb.TranscribeRequest]:
+    """Decode the fields of a form, as a JSON object of texts and lists of texts, which is the source document. The file
+    is beside it. `headers`, `model`: without effect. `name`: that of the face. Raise UmgError: MALFORMED_BODY,
+    MISSING_FIELD or INVALID_FIELD.
+    """
+    form, uncarried = parse(Form, body), list[str]()
+    request = pb.TranscribeRequest(translate=name == TRANSLATIONS)
+    request.source.format, request.source.body = name, body
+    for field, value in form.items():
+        bare = field.removesuffix("[]")
+        if bare in LISTS:
+            getattr(request, LISTS[bare]).extend([value] if isinstance(value, str) else value)
+        elif field.startswith("chunking_strategy["):
+            continue  # read below
+        elif isinstance(value, list) and (bare in FIELDS or bare in OTHERS):
+            raise invalid(field, "it is there more than once; send one")
+        elif field in FIELDS:
+            setattr(request, FIELDS[field], value)
+        elif field not in OTHERS:
+            uncarried.append(field)
+    if not request.model:
+        raise missing("model")
+    if "temperature" in form:
+        request.temperature = _number(str(form["temperature"]))
+    if form.get(STREAM, "false") not in ("true", "false"):
+        raise invalid(STREAM, "expected true or false")
+    request.chunking_strategy = _chunking(form)
+    return DecodedRequest(request, RequestNotes(uncarried=uncarried))
+
+
+def wants_stream(body: bytes) -> bool:
+    """Return whether the fields of a form request a stream."""
+    return msgspec.json.decode(body, type=Form).get(STREAM) == "true"
+
+
+def _number(text: str) -> float:
+    try:
+        return msgspec.json.decode(text, type=float, strict=True)
+    except ValueError:
+        raise invalid("temperature", "expected a number") from None
+
+
+def _chunking(form: Form) -> str:
+    members: JsonObject = {
+        name.removeprefix("chunking_strategy[").removesuffix("]"): value
+        for name, value in form.items()
+        if name.startswith("chunking_strategy[")
+    }
+    return msgspec.json.encode(members).decode() if members else str(form.get("chunking_strategy", ""))
+
+
+# --- canonical -> provider
+
+
+def format_of(request: pb.TranscribeRequest) -> str:
+    """Return the form of the text that a request selects."""
+    return request.response_format or JSON
+
+
+def sent_format(wanted: str, model: str) -> str:
+    """Return the form of the text to request of the provider's `model`, from which the wanted one can be made. Raise
+    UmgError(UNTRANSLATABLE) for subtitles of a model without times.
+    """
+    known = next((row.formats for row in MODEL_FORMATS if row.models.match(model)), None)
+    if known is None or wanted in known:
+        return wanted
+    if wanted in SUBTITLES and VERBOSE not in known and DIARIZED not in known:
+        problem = f"{model} states no times; choose {' or '.join(sorted(known | {TEXT}))}, or another model"
+        raise untranslatable("response_format", problem)
+    if wanted in SUBTITLES:
+        return VERBOSE if VERBOSE in known else DIARIZED
+    return JSON if wanted == TEXT else wanted  # the provider has the better error for the others
+
+
+def encode_request(request: pb.TranscribeRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
+    """Encode a request as a form, whose file is its last part. The fields of a caller's form are kept. Raise
+    UmgError(UNTRANSLATABLE) for a form of the text that cannot be made.
+    """
+    own = request.source.format in (NAME, TRANSLATIONS)
+    form = msgspec.json.decode(request.source.body, type=Form) if own else _form_of(request)
+    wanted = format_of(request)
+    if (sent := sent_format(wanted, model)) != wanted:
+        form[FORMAT] = sent
+    form.pop(STREAM, None)
+    if notes.is_streamed:
+        form[STREAM] = "true"
+    form["model"] = model
+    audio = request.audio
+    kind = audio.content_type or "application/octet-stream"
+    file = FilePart(FILE, audio.file_name or "audio", kind, audio.data)
+    body, content_type = encode_form(_pairs(form), [file])
+    path = "/audio/translations" if request.translate else "/audio/transcriptions"
+    return UpstreamRequest(path, body, {"Content-Type": content_type}, Report())
+
+
+def _form_of(request: pb.TranscribeRequest) -> Form:
+    form: Form = {name: value for name, field in FIELDS.items() if (value := getattr(request, field))}
+    form |= {f"{name}[]": list(values) for name, field in LISTS.items() if (values := getattr(request, field))}
+    if request.HasField("temperature"):
+        form["temperature"] = f"{request.temperature:g}"
+    if (chunking := request.chunking_strategy).startswith("{"):
+        members = parse(dict[str, str | int | float], chunking.encode(), "chunking_strategy")
+        form |= {f"chunking_strategy[{name}]": str(value) for name, value in members.items()}
+    elif chunking:
+        form["chunking_strategy"] = chunking
+    return form
+
+
+def _pairs(form: Form) -> Iterator[tuple[str, str]]:
+    for name, value in form.items():
+        yield from ((name, each) for each in ([value] if isinstance(value, str) else value))
+
+
+decode_translation = partial(decode_request, name=TRANSLATIONS)
+decode_translation_form = partial(decode_form, name=TRANSLATIONS)

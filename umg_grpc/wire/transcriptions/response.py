@@ -1,0 +1,318 @@
+"""Responses of transcriptions: decoded from a provider's body of any form, and encoded in the form that a caller
+selects.
+"""
+
+import math
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Raw, Struct
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
+from umg_grpc.wire.transcriptions.request import (
+    JSON,
+    JSON_FORMATS,
+    NAME,
+    SUBTITLES,
+    TEXT,
+    VERBOSE,
+    format_of,
+)
+from umg_grpc.wire.unary_format import ClientShape
+
+TOO_LONG = "audio"
+"""Canonical field that an error names if the provider rejects the request as too long."""
+MEDIA_TYPES = {TEXT: "text/plain; charset=utf-8", "srt": "text/plain; charset=utf-8", "vtt": "text/vtt; charset=utf-8"}
+"""Media types of the forms that are no JSON."""
+
+
+class Logprob(Struct):
+    """Element of `logprobs`."""
+
+    token: str | None = None
+    logprob: float | None = None
+    bytes: list[int] | None = None
+
+
+class Word(Struct):
+    """Element of `words`."""
+
+    word: str = ""
+    start: float = 0
+    end: float = 0
+
+
+class Segment(Struct):
+    """Element of `segments`."""
+
+    id: int | str | None = None
+    start: float | None = None
+    end: float | None = None
+    text: str = ""
+    speaker: str | None = None
+    speaker_id: str | int | None = None
+    """Speaker by Mistral (mistralai, `TranscriptionSegmentChunk`)."""
+    seek: Count = None
+    tokens: list[int] | None = None
+    temperature: float | None = None
+    avg_logprob: float | None = None
+    compression_ratio: float | None = None
+    no_speech_prob: float | None = None
+
+
+class TokenDetails(Struct):
+    """Member `input_token_details` of a usage."""
+
+    audio_tokens: Count = None
+
+
+class ProviderUsage(Struct):
+    """Member `usage`: tokens or seconds."""
+
+    input_tokens: Count = None
+    output_tokens: Count = None
+    input_token_details: TokenDetails | None = None
+    seconds: float | None = None
+    prompt_audio_seconds: float | None = None
+    """Seconds by Mistral."""
+
+
+class ProviderBody(Struct):
+    """JSON body of a provider, of any form."""
+
+    text: str | None = None
+    language: str | None = None
+    duration: float | str | None = None
+    segments: list[Segment] | None = None
+    words: list[Word] | None = None
+    logprobs: list[Logprob] | None = None
+    usage: ProviderUsage | None = None
+    error: Raw = ABSENT
+
+
+_BODY = msgspec.json.Decoder(ProviderBody, strict=False)
+
+
+# --- provider -> canonical
+
+
+def decode_response(body: bytes, request: pb.TranscribeRequest, pass_: bool) -> pb.TranscribeResponse:
+    """Decode a provider's response. `pass_`: whether to keep its body for the caller, if it has the form that the
+    caller selects. Raise UmgError(UPSTREAM_FAILED) for a body without a text, and for subtitles without times.
+    """
+    wanted, response = format_of(request), pb.TranscribeResponse(model=request.model)
+    sent = _json(body, wanted)
+    if sent is None:
+        if not body:
+            raise unreadable(": it is empty")
+        response.text = body.decode(errors="replace")
+        if wanted == TEXT:
+            response.text = response.text.removesuffix("\n")
+        is_wanted = True
+    else:
+        fill(response, sent)
+        is_wanted = wanted in JSON_FORMATS and _has_form(sent, wanted)
+        if wanted in SUBTITLES and not response.segments:
+            raise unreadable(": it has no times for subtitles")
+    if pass_ and is_wanted:
+        response.source.format, response.source.body = NAME, body
+    return response
+
+
+def _json(body: bytes, wanted: str) -> ProviderBody | None:
+    """Return the JSON of a body; None for a text, which may begin as JSON does if a text is wanted."""
+    if wanted not in JSON_FORMATS and not body.lstrip().startswith(b"{"):
+        return None
+    try:
+        sent = decode(_BODY, body)
+        if is_error(sent.error):
+            raise from_provider(200, as_error(msgspec.json.decode(sent.error)), too_long=TOO_LONG)
+    except (ValueError, RecursionError):
+        if wanted not in JSON_FORMATS:
+            return None
+        raise unreadable() from None
+    if sent.text is None:
+        raise no_response(body, too_long=TOO_LONG)
+    return sent
+
+
+def _has_form(sent: ProviderBody, wanted: str) -> bool:
+    """Return whether a body has the members that SDKs read in this form."""
+    if wanted == JSON:
+        return True
+    return sent.duration is not None and (sent.language is not None if wanted == VERBOSE else sent.segments is not None)
+
+
+def fill(response: pb.TranscribeResponse, sent: ProviderBody) -> None:
+    """Set the fields of a response, in place, by the JSON of a provider."""
+    response.text, response.language = sent.text or "", sent.language or ""
+    duration = _seconds(sent.duration)
+    if duration is not None:
+        response.duration = duration
+    for position, segment in enumerate(sent.segments or ()):
+        fill_segment(response.segments.add(), segment, position)
+    for word in sent.words or ():
+        response.words.add(word=word.word, start=word.start, end=word.end)
+    add_logprobs(response, sent.logprobs)
+    if (usage := sent.usage) is not None:
+        seconds = usage.seconds if usage.seconds is not None else usage.prompt_audio_seconds
+        if seconds is not None:
+            response.usage.seconds = seconds
+        elif usage.input_tokens is not None or usage.output_tokens is not None:
+            details = usage.input_token_details
+            response.usage.input_tokens = count(usage.input_tokens)
+            response.usage.output_tokens = count(usage.output_tokens)
+            response.usage.audio_tokens = count(details.audio_tokens if details is not None else usage.input_tokens)
+
+
+def _seconds(written: float | str | None) -> float | None:
+    try:
+        seconds = float(written) if written is not None else None
+    except ValueError:
+        return None
+    return seconds if seconds is not None and math.isfinite(seconds) and seconds >= 0 else None
+
+
+def fill_segment(target: pb.TranscriptionSegment, segment: Segment, position: int) -> None:
+    """Set the fields of a segment in place. `position`: its place, for one without an id."""
+    target.segment_id = str(position if segment.id is None else segment.id)
+    target.start, target.end, target.text = segment.start or 0, segment.end or 0, segment.text
+    target.speaker = segment.speaker or ("" if segment.speaker_id is None else str(segment.speaker_id))
+    target.seek = count(segment.seek)
+    target.tokens.extend(segment.tokens or ())
+    for name in ("temperature", "avg_logprob", "compression_ratio", "no_speech_prob"):
+        if (value := getattr(segment, name)) is not None:
+            setattr(target, name, value)
+
+
+def add_logprobs(target: pb.TranscribeResponse | pb.TranscriptionDelta, sent: list[Logprob] | None) -> None:
+    """Add the probabilities of tokens in place."""
+    for each in sent or ():
+        target.logprobs.add(token=each.token or "", logprob=each.logprob or 0, bytes=each.bytes or ())
+
+
+# --- canonical -> caller
+
+
+def content_type(response: pb.TranscribeResponse, request: pb.TranscribeRequest) -> str:
+    """Return the media type of the form that a request selects."""
+    return MEDIA_TYPES.get(format_of(request), "application/json")
+
+
+def encode_response(response: pb.TranscribeResponse, request: pb.TranscribeRequest, shape: ClientShape) -> bytes:
+    """Return the body for a caller: the provider's own one if it was kept, otherwise one in the form that the request
+    selects. `shape`: without effect.
+    """
+    if response.source.format == NAME:
+        return response.source.body
+    match format_of(request):
+        case "text":
+            return f"{response.text}\n".encode()
+        case "srt":
+            return _cues(response.segments, ",", "")
+        case "vtt":
+            return _cues(response.segments, ".", "WEBVTT\n\n")
+        case "verbose_json":
+            return msgspec.json.encode(_verbose(response, request))
+        case "diarized_json":
+            return msgspec.json.encode(_diarized(response))
+        case _:  # an unknown form, which the provider took
+            return msgspec.json.encode(plain(response))
+
+
+def plain(response: pb.TranscribeResponse) -> JsonObject:
+    """Return the members of the form `json`."""
+    body: JsonObject = {"text": response.text}
+    if response.logprobs:
+        body["logprobs"] = logprobs_of(response.logprobs)
+    return body | usage_of(response)
+
+
+def usage_of(response: pb.TranscribeResponse) -> JsonObject:
+    """Return the member `usage`, if it is known."""
+    if not response.HasField("usage"):
+        return {}
+    usage = response.usage
+    if usage.HasField("seconds"):
+        return {"usage": {"type": "duration", "seconds": usage.seconds}}
+    details = {"audio_tokens": usage.audio_tokens, "text_tokens": max(0, usage.input_tokens - usage.audio_tokens)}
+    tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    total = usage.input_tokens + usage.output_tokens
+    return {"usage": {"type": "tokens", **tokens, "input_token_details": details, "total_tokens": total}}
+
+
+def logprobs_of(logprobs: Iterable[pb.TranscriptionLogprob]) -> list[JsonObject]:
+    """Return the elements of `logprobs`."""
+    return [{"token": each.token, "logprob": each.logprob, "bytes": list(each.bytes)} for each in logprobs]
+
+
+def _verbose(response: pb.TranscribeResponse, request: pb.TranscribeRequest) -> JsonObject:
+    body: JsonObject = {
+        "task": "translate" if request.translate else "transcribe",
+        "language": response.language,
+        "duration": _duration(response),
+        "text": response.text,
+        "segments": [
+            {
+                "id": int(segment.segment_id) if segment.segment_id.isdecimal() else position,
+                "seek": segment.seek,
+                "start": segment.start,
+                "end": segment.end,
+                "text": segment.text,
+                "tokens": list(segment.tokens),
+                "temperature": segment.temperature,
+                "avg_logprob": segment.avg_logprob,
+                "compression_ratio": segment.compression_ratio,
+                "no_speech_prob": segment.no_speech_prob,
+            }
+            for position, segment in enumerate(response.segments)
+        ],
+    }
+    if response.words:
+        body["words"] = [{"word": word.word, "start": word.start, "end": word.end} for word in response.words]
+    return body | usage_of(response)
+
+
+def _diarized(response: pb.TranscribeResponse) -> JsonObject:
+    segments = [segment_event(segment) for segment in response.segments]
+    body = {"task": "transcribe", "duration": _duration(response), "text": response.text, "segments": segments}
+    return body | usage_of(response)
+
+
+def segment_event(segment: pb.TranscriptionSegment) -> JsonObject:
+    """Return a segment of the form `diarized_json`, which is also an event of a stream."""
+    times = {"start": segment.start, "end": segment.end}
+    return {
+        "type": "transcript.text.segment",
+        "id": segment.segment_id,
+        **times,
+        "text": segment.text,
+        "speaker": segment.speaker,
+    }
+
+
+def _duration(response: pb.TranscribeResponse) -> float:
+    if response.HasField("duration"):
+        return response.duration
+    return max([response.usage.seconds, *(segment.end for segment in response.segments)])
+
+
+def _cues(segments: Iterable[pb.TranscriptionSegment], point: str, head: str) -> bytes:
+    """Return subtitles: SRT or WebVTT, by the decimal point and the head."""
+    cues = [head]
+    for number, segment in enumerate(segments, 1):
+        times = f"{_time(segment.start, point)} --> {_time(segment.end, point)}"
+        text = f"{segment.speaker}: {segment.text.strip()}" if segment.speaker else segment.text.strip()
+        cues.append(f"{times}\n{text}\n\n" if head else f"{number}\n{times}\n{text}\n\n")
+    return "".join(cues).encode()
+
+
+def _time(seconds: float, point: str) -> str:
+    milliseconds = round(seconds * 1000)
+    hours, rest = divmod(milliseconds, 3_600_000)
+    minutes, rest = divmod(rest, 60_000)
+    return f"{hours:02}:{minutes:02}:{rest // 1000:02}{point}{rest % 1000:03}"
