@@ -71,7 +71,7 @@ def encode_request(request: pb.SpeakRequest, model: str, notes: RequestNotes = N
         if voice != request.voice:
             report.drop("voice", voice)
         config["speechConfig"] = {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": voice}}}
-    # these models take directions before the text, after which a colon stands, and no system instruction
+    # these models take directions and a colon before the text, and no system instruction
     text = f"{request.instructions.rstrip(' .:')}: {request.input}" if request.instructions else request.input
     body = {"contents": [{"role": "user", "parts": [{"text": text}]}], "generationConfig": config}
     return UpstreamRequest(call_path(model, GENERATE), msgspec.json.encode(body), {}, report)

@@ -45,7 +45,7 @@ def test_a_body_passes_to_its_provider_with_another_model(members: dict[str, obj
     assert sent(decoded(**members)) == {**BODY, **members, "model": "m"}
 
 
-def test_a_whole_response_is_not_asked_for_as_events() -> None:
+def test_a_whole_response_is_not_requested_as_events() -> None:
     assert sent(decoded(stream_format="sse"), NO_NOTES) == {**BODY, "model": "m"}
 
 

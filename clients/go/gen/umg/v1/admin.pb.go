@@ -90,6 +90,10 @@ const (
 	KeyOperation_KEY_OPERATION_RERANK KeyOperation = 3
 	// `ModerationService`.
 	KeyOperation_KEY_OPERATION_MODERATE KeyOperation = 7
+	// `SpeechService`.
+	KeyOperation_KEY_OPERATION_SPEECH KeyOperation = 8
+	// `TranscriptionService`.
+	KeyOperation_KEY_OPERATION_TRANSCRIBE KeyOperation = 9
 	// `ImageService`, and the files of its results.
 	KeyOperation_KEY_OPERATION_IMAGES KeyOperation = 4
 	// `VideoService`, and the files of its results.
@@ -106,6 +110,8 @@ var (
 		2: "KEY_OPERATION_EMBED",
 		3: "KEY_OPERATION_RERANK",
 		7: "KEY_OPERATION_MODERATE",
+		8: "KEY_OPERATION_SPEECH",
+		9: "KEY_OPERATION_TRANSCRIBE",
 		4: "KEY_OPERATION_IMAGES",
 		5: "KEY_OPERATION_VIDEOS",
 		6: "KEY_OPERATION_MODELS",
@@ -116,6 +122,8 @@ var (
 		"KEY_OPERATION_EMBED":       2,
 		"KEY_OPERATION_RERANK":      3,
 		"KEY_OPERATION_MODERATE":    7,
+		"KEY_OPERATION_SPEECH":      8,
+		"KEY_OPERATION_TRANSCRIBE":  9,
 		"KEY_OPERATION_IMAGES":      4,
 		"KEY_OPERATION_VIDEOS":      5,
 		"KEY_OPERATION_MODELS":      6,
@@ -1820,13 +1828,15 @@ const file_umg_v1_admin_proto_rawDesc = "" +
 	"\fBudgetPeriod\x12\x1d\n" +
 	"\x19BUDGET_PERIOD_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11BUDGET_PERIOD_DAY\x10\x01\x12\x17\n" +
-	"\x13BUDGET_PERIOD_MONTH\x10\x02*\xe6\x01\n" +
+	"\x13BUDGET_PERIOD_MONTH\x10\x02*\x9e\x02\n" +
 	"\fKeyOperation\x12\x1d\n" +
 	"\x19KEY_OPERATION_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16KEY_OPERATION_GENERATE\x10\x01\x12\x17\n" +
 	"\x13KEY_OPERATION_EMBED\x10\x02\x12\x18\n" +
 	"\x14KEY_OPERATION_RERANK\x10\x03\x12\x1a\n" +
 	"\x16KEY_OPERATION_MODERATE\x10\a\x12\x18\n" +
+	"\x14KEY_OPERATION_SPEECH\x10\b\x12\x1c\n" +
+	"\x18KEY_OPERATION_TRANSCRIBE\x10\t\x12\x18\n" +
 	"\x14KEY_OPERATION_IMAGES\x10\x04\x12\x18\n" +
 	"\x14KEY_OPERATION_VIDEOS\x10\x05\x12\x18\n" +
 	"\x14KEY_OPERATION_MODELS\x10\x06*|\n" +
