@@ -29,6 +29,8 @@ STUBS = {
     "ModelService": "models",
     "ModerationService": "moderations",
     "RerankService": "rerank",
+    "SpeechService": "speech",
+    "TranscriptionService": "transcriptions",
     "VideoService": "videos",
 }
 REFERENCE = re.compile(r"\$\{(\w+)\.([\w.]+)\}")

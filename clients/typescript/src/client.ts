@@ -15,6 +15,8 @@ import { ImageService } from "../gen/umg/v1/image_service_pb.js";
 import { ModelService } from "../gen/umg/v1/model_service_pb.js";
 import { ModerationService } from "../gen/umg/v1/moderation_service_pb.js";
 import { RerankService } from "../gen/umg/v1/rerank_service_pb.js";
+import { SpeechService } from "../gen/umg/v1/speech_service_pb.js";
+import { TranscriptionService } from "../gen/umg/v1/transcription_service_pb.js";
 import { type DownloadVideoResponse, VideoService } from "../gen/umg/v1/video_service_pb.js";
 import { calls, type Options } from "./calls.js";
 
@@ -41,6 +43,8 @@ export function connect(address: string, key: string, options: Options = {}) {
     models: service(ModelService),
     moderations: service(ModerationService),
     rerank: service(RerankService),
+    speech: service(SpeechService),
+    transcriptions: service(TranscriptionService),
     videos: service(VideoService),
     close,
   };

@@ -16,6 +16,8 @@ import { GenerateImageRequestSchema, ImageService } from "../gen/umg/v1/image_se
 import { ModelService } from "../gen/umg/v1/model_service_pb.js";
 import { ModerationService } from "../gen/umg/v1/moderation_service_pb.js";
 import { RerankService } from "../gen/umg/v1/rerank_service_pb.js";
+import { SpeechService } from "../gen/umg/v1/speech_service_pb.js";
+import { TranscriptionService } from "../gen/umg/v1/transcription_service_pb.js";
 import { VideoTaskSchema } from "../gen/umg/v1/video_pb.js";
 import { CreateVideoTaskRequestSchema, VideoService } from "../gen/umg/v1/video_service_pb.js";
 import { chat, Code, connect, download, floats, runTools, text, type Umg, UmgError, user } from "./client.js";
@@ -52,6 +54,8 @@ const SERVICES: { [name: string]: [DescService, keyof Umg] } = {
   ModelService: [ModelService, "models"],
   ModerationService: [ModerationService, "moderations"],
   RerankService: [RerankService, "rerank"],
+  SpeechService: [SpeechService, "speech"],
+  TranscriptionService: [TranscriptionService, "transcriptions"],
   VideoService: [VideoService, "videos"],
 };
 

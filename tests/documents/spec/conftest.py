@@ -20,7 +20,7 @@ from tests.support.gateways import SANDBOX, Running, running
 CONFIG = f"""{SANDBOX.rstrip()}
   - name: vectors
     protocols: [sandbox]
-    models: [text-embedding-3-small, text-embedding-3-large, text-embedding-ada-002, famG-embedding-001, text-embedding-004, rerank-v1, omni-moderation-latest]
+    models: [text-embedding-3-small, text-embedding-3-large, text-embedding-ada-002, famG-embedding-001, text-embedding-004, rerank-v1, omni-moderation-latest, tts-1, whisper-1]
 {CHANNEL.strip(chr(10))}
 {VIDEO_CHANNEL.strip(chr(10))}
   - name: local

@@ -199,11 +199,10 @@ litellm_settings: {success_callback: [langfuse], cache: true}
 environment_variables: {REDIS_HOST: a}
 guardrails: []
 """,
-        [("openai", OPENAI, [("m", "gpt-5")])],
+        [("openai", OPENAI, [("m", "gpt-5"), ("whisper", "whisper-1")])],
         (
             "litellm_params.temperature of `m`: callers send it in their requests",
             "model_info.tier of `m`: set `weight` or `priority` of the channel",
-            "model `whisper` (openai/whisper-1): models of the mode `audio_transcription` are not served",
             "model `odd` (sagemaker/endpoint): endpoints of SageMaker have a format of their own for each model",
             "model `rare` (mistralai/m): its id names no provider that is known here; write a channel with `protocols` and"
             " `base_url`",

@@ -149,8 +149,8 @@ class Unconverted:
 
 REFUSED = [
     Unconverted("embeddings at a provider without", {"model": "groq/x", "info": {"mode": "embedding"}}, "`groq` serves no embeddings here"),
-    Unconverted("speech", {"model": "openai/gpt-4o-mini-tts"}, "models of the mode `audio_speech` are not served"),
-    Unconverted("transcription by mode", {"model": "groq/whisper", "info": {"mode": "audio_transcription"}}, "models of the mode `audio_transcription` are not served"),
+    Unconverted("speech at a provider without", {"model": "cerebras/x", "info": {"mode": "audio_speech"}}, "`cerebras` serves no speech here"),
+    Unconverted("transcription at a provider without", {"model": "cerebras/x", "info": {"mode": "audio_transcription"}}, "`cerebras` serves no transcriptions here"),
     Unconverted("text completions", {"model": "text-completion-openai/davinci-002"}, "text completions (`/v1/completions`) are not served; use a chat model of the provider"),
     Unconverted("a tuned model at Vertex AI", {"model": "vertex_ai/gemini/4965075652664360960"}, "endpoints of an account at Vertex AI have an address of their own, which is not called"),
     Unconverted("a deployed model at Vertex AI", {"model": "vertex_ai/openai/5464397967697903616"}, "endpoints of an account at Vertex AI have an address of their own, which is not called"),
@@ -164,7 +164,7 @@ REFUSED = [
     Unconverted("Lambda's former API", {"model": "lambda_ai/x"}, "Lambda has shut its Inference API down on 2025-09-25"),
     Unconverted("images of another method", {"model": "gemini/imagen-9", "info": {"mode": "image_generation"}}, "`gemini` serves no images of this model here"),
     Unconverted("a model in a variable", {"model": "os.environ/MODEL"}, "its id is in an environment variable, by which no provider is found: write the id"),
-    Unconverted("speech behind a name of the account", {"model": "azure/a", "api_base": AZURE_BASE, "info": {"base_model": "azure/whisper"}}, "it has no operation that is served: texts, embeddings, rankings, moderations, images, videos"),
+    Unconverted("sessions behind a name of the account", {"model": "azure/a", "api_base": AZURE_BASE, "info": {"base_model": "azure/gpt-realtime"}}, "it has no operation that is served: texts, embeddings, rankings, moderations, speech, transcriptions, images, videos"),
     Unconverted("no deployment of Azure", {"model": "azure/", "api_base": AZURE_BASE}, "`azure/` names no deployment"),
     Unconverted("no model", {"model": "groq/"}, "`groq/` names no model"),
     Unconverted("an unknown prefix", {"model": "mistralai/m"}, NO_PROVIDER),

@@ -278,7 +278,7 @@ MISTAKES = [
     Mistake(
         "an unknown operation",
         "capabilities:\n  operations:\n  - generate\n  - fly",
-        ".capabilities.operations[1]: expected one of generate, embed, rerank, moderate, images, videos",
+        ".capabilities.operations[1]: expected one of generate, embed, rerank, moderate, speech, transcribe, images, videos",
         line=4,
     ),
     Mistake(

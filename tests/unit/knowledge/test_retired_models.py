@@ -66,7 +66,7 @@ def test_a_config_with_a_retired_model_of_its_vendor_has_a_finding() -> None:
     assert Router(config).resolve("sora-2").model.id == "sora-2"  # the relay goes on
 
 
-@pytest.mark.parametrize("model", ["whisper-1", "openai/gpt-4o-mini-tts", "gpt-realtime"])
+@pytest.mark.parametrize("model", ["lyria-002", "gpt-realtime"])
 def test_the_error_of_a_model_whose_operation_is_not_served_states_it(model: str) -> None:
     assert model_not_found(model).message.endswith(" which is not served.")
 

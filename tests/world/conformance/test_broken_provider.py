@@ -188,9 +188,9 @@ async def test_the_command_prints_a_table_and_its_exit_code_is_that_of_required_
         (["127.0.0.1:1", "--key", KEY], 2, "http://HOST:PORT"),
         (["http://127.0.0.1:1", "--key", KEY, "--set", "a"], 2, "NAME=VALUE"),
         (
-            ["http://127.0.0.1:1", "--key", KEY, "--face", "speech"],
+            ["http://127.0.0.1:1", "--key", KEY, "--face", "holograms"],
             2,
-            "umg: --face speech: unknown; the faces are chat",
+            "umg: --face holograms: unknown; the faces are chat",
         ),
         (["http://127.0.0.1:1", "--key", KEY, "--face", "chat"], 2, "umg: GET /v1/models: Cannot connect"),
         (["http://127.0.0.1:1", "--face", "chat", "--list"], 0, "  answer.usage [required] callers are billed by it"),

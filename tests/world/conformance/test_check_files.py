@@ -82,8 +82,8 @@ def test_a_folder_has_files_of_different_faces(tmp_path: Path) -> None:
 
 
 def test_an_unknown_face_is_reported_with_the_faces() -> None:
-    with pytest.raises(UsageError, match="--face speech: unknown; the faces are chat, connect, "):
-        selected(Target("http://127.0.0.1:1", "", faces=("chat", "speech")))
+    with pytest.raises(UsageError, match="--face holograms: unknown; the faces are chat, connect, "):
+        selected(Target("http://127.0.0.1:1", "", faces=("chat", "holograms")))
 
 
 @pytest.mark.parametrize(

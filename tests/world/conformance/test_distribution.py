@@ -40,9 +40,9 @@ def test_the_command_lists_all_checks_without_the_gateway() -> None:
 
 
 def test_the_command_prints_its_own_name_before_an_error() -> None:
-    done = alone("http://127.0.0.1:1", "--key", "none", "--face", "speech")
+    done = alone("http://127.0.0.1:1", "--key", "none", "--face", "holograms")
     assert done.returncode == 2
-    assert done.stderr.startswith("umg-conformance: --face speech: unknown; the faces are chat")
+    assert done.stderr.startswith("umg-conformance: --face holograms: unknown; the faces are chat")
 
 
 def test_the_gateway_alone_has_its_other_commands_and_names_the_absent_kit() -> None:

@@ -457,18 +457,20 @@ async def test_the_grpc_face_speaks_and_transcribes(world: World) -> None:
             each async for each in speech.StreamSpeak(pb.StreamSpeakRequest(request=request), metadata=metadata)
         ]
         assert b"".join(message.audio for message in messages) == 2 * CHUNK
-        heard = pb.TranscribeRequest(model="gpt-4o-transcribe", audio=pb.AudioFile(data=RECORDING, file_name="a.wav"))
-        written = await transcription.Transcribe(heard, metadata=metadata)
+        spoken_request = pb.TranscribeRequest(
+            model="gpt-4o-transcribe", audio=pb.AudioFile(data=RECORDING, file_name="a.wav")
+        )
+        written = await transcription.Transcribe(spoken_request, metadata=metadata)
         assert (written.text, written.usage.audio_tokens) == ("Hi there.", 30)
-        stream = transcription.StreamTranscribe(pb.StreamTranscribeRequest(request=heard), metadata=metadata)
+        stream = transcription.StreamTranscribe(pb.StreamTranscribeRequest(request=spoken_request), metadata=metadata)
         events = [event async for message in stream for event in message.events]
         assert [event.WhichOneof("kind") for event in events] == ["delta", "delta", "finished"]
         form = pb.SourceDocument(format="transcriptions", body=b'{"model": "whisper-1", "prompt": "x"}')
-        heard = pb.TranscribeRequest(source=form, audio=heard.audio)
-        assert (await transcription.Transcribe(heard, metadata=metadata)).usage.seconds == 2
-        heard.ClearField("audio")
+        spoken_request = pb.TranscribeRequest(source=form, audio=spoken_request.audio)
+        assert (await transcription.Transcribe(spoken_request, metadata=metadata)).usage.seconds == 2
+        spoken_request.ClearField("audio")
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await transcription.Transcribe(heard, metadata=metadata)
+            await transcription.Transcribe(spoken_request, metadata=metadata)
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 

@@ -158,5 +158,13 @@ class Rerank(Calls, v1.RerankServiceStub):
     """Stub of the service `umg.v1.RerankService`."""
 
 
+class Speech(Calls, v1.SpeechServiceStub):
+    """Stub of the service `umg.v1.SpeechService`."""
+
+
+class Transcriptions(Calls, v1.TranscriptionServiceStub):
+    """Stub of the service `umg.v1.TranscriptionService`."""
+
+
 class Videos(Calls, v1.VideoServiceStub):
     """Stub of the service `umg.v1.VideoService`."""

@@ -19,6 +19,8 @@ from umg_client.calls import (
     Moderations,
     Options,
     Rerank,
+    Speech,
+    Transcriptions,
     Videos,
     closed,
 )
@@ -71,6 +73,8 @@ class Client:
         self.models = Models(channel, options)
         self.moderations = Moderations(channel, options)
         self.rerank = Rerank(channel, options)
+        self.speech = Speech(channel, options)
+        self.transcriptions = Transcriptions(channel, options)
         self.videos = Videos(channel, options)
 
     async def chat(self, model: str, text: str, *, instructions: str = "") -> AsyncGenerator[str, None]:

@@ -108,6 +108,8 @@ class SyncClient:
         self.models = blocking.ModelService(client.models, loop)
         self.moderations = blocking.ModerationService(client.moderations, loop)
         self.rerank = blocking.RerankService(client.rerank, loop)
+        self.speech = blocking.SpeechService(client.speech, loop)
+        self.transcriptions = blocking.TranscriptionService(client.transcriptions, loop)
         self.videos = blocking.VideoService(client.videos, loop)
 
     def chat(self, model: str, text: str, *, instructions: str = "") -> Iterator[str]:

@@ -146,4 +146,4 @@ def operations_of(kind: int, model: str) -> "frozenset[pb.ModelOperation.ValueTy
 
 
 TEXTS = operations_named(["generate"])
-UNSERVED = "its operation (speech, transcription, moderation, realtime or text completions) is not served"
+UNSERVED = "its operation (music, realtime or text completions) is not served"

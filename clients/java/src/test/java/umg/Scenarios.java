@@ -49,6 +49,7 @@ public final class Scenarios {
           FileServiceGrpc.getServiceDescriptor(), GenerationServiceGrpc.getServiceDescriptor(),
           ImageServiceGrpc.getServiceDescriptor(), ModelServiceGrpc.getServiceDescriptor(),
           ModerationServiceGrpc.getServiceDescriptor(), RerankServiceGrpc.getServiceDescriptor(),
+          SpeechServiceGrpc.getServiceDescriptor(), TranscriptionServiceGrpc.getServiceDescriptor(),
           VideoServiceGrpc.getServiceDescriptor())
       .flatMap(service -> service.getMethods().stream())
       .collect(Collectors.toMap(MethodDescriptor::getFullMethodName, Function.identity()));
