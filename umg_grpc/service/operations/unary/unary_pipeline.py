@@ -1,7 +1,7 @@
 """Pipeline of the operations with one request and one response, which may be streamed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import Generic
 
@@ -12,6 +12,7 @@ from umg_grpc.knowledge.prices import INPUT, Prices
 from umg_grpc.operations import StreamedMethod, UnaryOperation
 from umg_grpc.routing import RoutePreferences, Target
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, check_ownership
+from umg_grpc.service.guardrails.guarded_texts import has_texts
 from umg_grpc.service.operations.unary.streamed_messages import StreamedMessages
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
@@ -46,6 +47,7 @@ class UnaryPipeline(
         super().__init__(context, operation.value, operation.response, UnaryCall)
         self._row: UnaryOperation[RequestT, ResponseT] = operation
         self._faces: Mapping[str, UnaryFace[RequestT, ResponseT]] = operation.faces
+        self._has_texts = has_texts(operation.response.DESCRIPTOR)
 
     async def respond(self, request: RequestT) -> ResponseT:
         """Return the response of the first channel that succeeds, or the cached one. Raise UmgError if the request
@@ -124,6 +126,26 @@ class UnaryPipeline(
         return self._settle(admitted, response)
 
     # --- streams
+
+    def _may_cache(self, admitted: UnaryCall[RequestT]) -> bool:
+        return super()._may_cache(admitted) or self._is_whole(admitted)
+
+    def _is_whole(self, admitted: UnaryCall[RequestT]) -> bool:
+        """Return whether the messages of a stream are made of a whole response, which guards check as a whole."""
+        guards = admitted.access.guards
+        return admitted.stream and guards is not None and bool(guards.response) and self._has_texts
+
+    async def _cached(
+        self, admitted: UnaryCall[RequestT], make: Callable[[], AsyncGenerator[Message, None]]
+    ) -> AsyncGenerator[Message, None] | None:
+        return self._messages(admitted) if self._is_whole(admitted) else None
+
+    async def _messages(self, admitted: UnaryCall[RequestT]) -> AsyncGenerator[Message, None]:
+        admitted.stream = False
+        response = await self.response_to(admitted)
+        await self._settle(admitted, response)
+        for message in self._method.messages(response):
+            yield message
 
     def _output_check(self, admitted: UnaryCall[RequestT]) -> Callable[[Message], bool]:
         has_output = self._method.has_output
