@@ -24,7 +24,9 @@ from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.moderations import MODERATIONS
 from umg_grpc.wire.rerank import RERANK_FORMATS
+from umg_grpc.wire.speech import SPEECH
 from umg_grpc.wire.text_format import StreamDecoder, StreamEncoder, TextFace, TextFormat, TextProviderFormat
+from umg_grpc.wire.transcriptions import TRANSCRIPTIONS
 from umg_grpc.wire.unary_format import ClientShape, Request, Response, UnaryFormat
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -46,6 +48,8 @@ UNARY_SEEDS = {
     "native_embeddings": b'{"requests":[{"model":"models/m","content":{"parts":[{"text":"a"}]},"taskType":"RETRIEVAL_QUERY","outputDimensionality":2}]}',
     "native_embedding": b'{"model":"models/m","content":{"parts":[{"text":"a"}]},"title":"t","embedContentConfig":{"outputDimensionality":2}}',
     "rerank": b'{"model":"m","query":"q","documents":["a",{"text":"b"}],"top_n":2,"return_documents":true,"rank_fields":["text"]}',
+    "speech": b'{"model":"m","input":"a","voice":{"id":"v"},"speed":1.5,"response_format":"wav","stream_format":"sse"}',
+    "transcriptions": b'{"model":"m","temperature":"0.5","include[]":["logprobs"],"stream":"true","chunking_strategy[type]":"x"}',
     "moderations": b'{"input":["a",{"type":"image_url","image_url":{"url":"https://a.test/a.png"}}]}',
     "rerank_v2": b'{"model":"m","query":"q","documents":["a","b"],"top_n":2,"max_tokens_per_doc":9}',
 }
@@ -225,6 +229,9 @@ def _targets() -> Iterator[Target]:
     for name, rerank in RERANK_FORMATS.items():
         yield Target(name, [UNARY_SEEDS[name]], bodies, partial(check_unary, rerank, [*RERANK_FORMATS.values()]))
     yield Target("moderations", [UNARY_SEEDS["moderations"]], bodies, partial(check_unary, MODERATIONS, [MODERATIONS]))
+    yield Target("speech", [UNARY_SEEDS["speech"]], bodies, partial(check_unary, SPEECH, [SPEECH]))
+    seeds = [UNARY_SEEDS["transcriptions"]]
+    yield Target("transcriptions", seeds, bodies, partial(check_unary, TRANSCRIPTIONS, [TRANSCRIPTIONS]))
     for name, seeds, kind, check in media_checks():
         yield Target(name, seeds, bodies if kind == "bodies" else streams, check)
 

@@ -24,6 +24,8 @@ from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.formats import unary_operation
 from umg_grpc.operations.moderate import MODERATION
 from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.operations.speak import SPEECH
+from umg_grpc.operations.transcribe import TRANSCRIPTION
 from umg_grpc.process.service_factory import SERVICES
 
 CONFIG = """
@@ -56,6 +58,8 @@ HEADERS = (
     *(b"access-control-request-headers", b"grpc-encoding", b"x-grpc-web", b"cookie", b"x-forwarded-for", b"expect"),
 )
 UNARY_BODIES = {
+    SPEECH: {"model": "tts-1", "input": "x", "voice": "alloy", "speed": 1},
+    TRANSCRIPTION: {"model": "whisper-1", "file": "x"},
     MODERATION: {"model": "omni-moderation-latest", "input": ["x", {"type": "text", "text": "y"}]},
     EMBEDDING: {"model": "embA-1", "input": ["x"], "dimensions": 4, "content": {"parts": [{"text": "x"}]}},
     RERANKING: {"model": "rankA-1", "query": "x", "documents": ["a"], "top_n": 1},

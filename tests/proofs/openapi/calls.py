@@ -66,6 +66,7 @@ CALLS = (
     Call("/v1/embeddings", {"model": MODELS["embed"], "input": TEXT}),
     Call("/v1/rerank", _RANK),
     Call("/v2/rerank", _RANK | {"return_documents": True}),
+    Call("/v1/audio/speech", {"model": MODELS["speech"], "input": TEXT, "voice": "alloy", "stream_format": "sse"}),
     Call("/v1/moderations", {"model": MODELS["moderat"], "input": [TEXT, TEXT]}),
     Call("/v1/images/generations", _PICTURE),
     Call("/v1/images/generations", _PICTURE | {"stream": True}),

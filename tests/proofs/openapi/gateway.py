@@ -12,6 +12,8 @@ MODELS = {
     "image": "famG-2.5-flash-image",
     "embed": "text-embedding-3-small",
     "rank": "rerank-v1",
+    "speech": "tts-1",
+    "transcription": "whisper-1",
     "moderat": "omni-moderation-latest",
     "vid": "vidA-2",
     "bodies": "vidA-2",

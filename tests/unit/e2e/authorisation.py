@@ -22,11 +22,12 @@ from tests.support.gateways import Running
 from tests.support.images import PNG
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.audio_files import wav_file
 
 TEXT, MESSAGES, NATIVE = "famO-5", "famC-sonnet-4-5", "famG-2.5-pro"
 VIDEO, VIDEO_D = "clips-1", "clips-d"
 EMBEDDING, NATIVE_EMBEDDING, RERANK = "text-embedding-3-small", "text-embedding-004", "rerank-v1"
-MODERATION = "omni-moderation-latest"
+MODERATION, SPEECH, TRANSCRIPTION = "omni-moderation-latest", "tts-1", "whisper-1"
 IMAGE, EDITED = "imgA-3-0-t2i-250415", "imgC-1"
 CONFIG = f"""
 channels:
@@ -34,7 +35,7 @@ channels:
     protocols: [sandbox]
     pace: 0
     models:
-      [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}, {MODERATION}, {IMAGE}, {EDITED},
+      [{TEXT}, {MESSAGES}, {NATIVE}, {EMBEDDING}, {NATIVE_EMBEDDING}, {RERANK}, {MODERATION}, {SPEECH}, {TRANSCRIPTION}, {IMAGE}, {EDITED},
        {VIDEO}, {VIDEO_D}]
 models:
   {VIDEO}: {{capabilities: {{operations: [videos]}}}}
@@ -42,6 +43,7 @@ models:
 overload: {{lag: 10}}
 """
 
+RECORDING = wav_file(bytes(4800), 24_000)
 HI = [{"role": "user", "content": "Hi"}]
 CONTENT = {"parts": [{"text": "Hi"}]}
 PICTURE = base64.b64encode(PNG).decode()
@@ -66,6 +68,9 @@ BODIES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "rerank": (RERANK, RANKED),
     "rerank_v2": (RERANK, RANKED),
     "moderations": (MODERATION, {"model": MODERATION, "input": "Hi"}),
+    "speech": (SPEECH, {"model": SPEECH, "input": "Hi", "voice": "alloy", "stream_format": "sse"}),
+    "transcriptions": (TRANSCRIPTION, {"model": TRANSCRIPTION, "file": RECORDING}),
+    "translations": (TRANSCRIPTION, {"model": TRANSCRIPTION, "file": RECORDING}),
     "images": (IMAGE, {"model": IMAGE, "prompt": "Hi", "size": "720x1280"}),
     "image_edits": (EDITED, {"model": EDITED, "prompt": "Hi", "image": PICTURE}),
     "image_variations": (EDITED, {"model": EDITED, "image": PICTURE}),
@@ -89,7 +94,13 @@ SETTINGS_SHAPES = {Shape.CREATE_KEY, Shape.UPDATE_KEY}
 USER = pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])
 GENERATE = pb.GenerateRequest(model=TEXT, messages=[USER])
 MAKE_IMAGE = pb.GenerateImageRequest(model=IMAGE, prompt="Hi", size="720x1280")
+SPEAK = pb.SpeakRequest(model=SPEECH, input="Hi", voice="alloy")
+TRANSCRIBE = pb.TranscribeRequest(model=TRANSCRIPTION, audio=pb.AudioFile(data=RECORDING))
 REQUESTS: Mapping[str, Message] = {
+    "Speak": SPEAK,
+    "StreamSpeak": pb.StreamSpeakRequest(request=SPEAK),
+    "Transcribe": TRANSCRIBE,
+    "StreamTranscribe": pb.StreamTranscribeRequest(request=TRANSCRIBE),
     "Generate": GENERATE,
     "StreamGenerate": pb.StreamGenerateRequest(request=GENERATE),
     "CountTokens": pb.CountTokensRequest(request=GENERATE),
@@ -138,6 +149,16 @@ class Gate:
             return {}
         named = f"all but {', '.join(sorted(scopes))}" if kind == "other operations" else kind
         return {"authorization": f"Bearer {self.secrets[named]}"}
+
+
+def payload(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a request with a body: a form for one with a file, else JSON."""
+    if not any(isinstance(value, bytes) for value in body.values()):
+        return {"json": body}
+    form = aiohttp.FormData(default_to_multipart=True)
+    for name, value in body.items():
+        form.add_field(name, value, filename="a.wav" if isinstance(value, bytes) else None)
+    return {"data": form}
 
 
 def path_of(route: Route, model: str) -> str:

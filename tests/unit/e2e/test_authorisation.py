@@ -27,6 +27,7 @@ from tests.unit.e2e.authorisation import (
     call,
     call_over_http,
     path_of,
+    payload,
     request_of,
 )
 from umg_grpc.access.api_keys import ApiKeys
@@ -35,6 +36,8 @@ from umg_grpc.operations.embed import EMBEDDING
 from umg_grpc.operations.formats import unary_operation
 from umg_grpc.operations.moderate import MODERATION
 from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.operations.speak import SPEECH
+from umg_grpc.operations.transcribe import TRANSCRIPTION
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -68,7 +71,13 @@ SHAPES: Mapping[Shape, str] = {
     Shape.LIST_CHANNELS: ADMIN,
 }
 """Scope that a key needs for the routes of a shape."""
-UNARY_SCOPES = {EMBEDDING: "embed", RERANKING: "rerank", MODERATION: "moderate"}
+UNARY_SCOPES = {
+    EMBEDDING: "embed",
+    RERANKING: "rerank",
+    MODERATION: "moderate",
+    SPEECH: "speech",
+    TRANSCRIPTION: "transcribe",
+}
 """Scope that a key needs for the routes of an operation of `Shape.UNARY`."""
 MODEL_SHAPES = {
     *(Shape.GENERATE, Shape.COMPACT, Shape.COUNT_TOKENS, Shape.UNARY, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO),
@@ -79,6 +88,8 @@ SERVICES = {
     "umg.v1.GenerationService": {"generate"},
     "umg.v1.EmbeddingService": {"embed"},
     "umg.v1.ModerationService": {"moderate"},
+    "umg.v1.SpeechService": {"speech"},
+    "umg.v1.TranscriptionService": {"transcribe"},
     "umg.v1.RerankService": {"rerank"},
     "umg.v1.ModelService": {"models"},
     "umg.v1.ImageService": {"images"},
@@ -158,7 +169,7 @@ async def test_a_route_is_for_keys_with_its_scope_and_model(gate: Gate, route: R
     headers = gate.headers(kind, scopes)
     body = SETTINGS_BODY if route.shape in SETTINGS_SHAPES else body
     has_body = route.method in {"POST", "PATCH"}
-    async with gate.session.request(route.method, path, json=body if has_body else None, headers=headers) as answer:
+    async with gate.session.request(route.method, path, headers=headers, **payload(body) if has_body else {}) as answer:
         status, text = answer.status, await answer.text()
     if kind in INVALID:
         assert status == 401, text

@@ -20,7 +20,7 @@ from aiohttp import web
 from http_facade.routes import Route, Shape
 from tests.support.gateways import KEY, Running, running
 from tests.support.serving import serving
-from tests.unit.e2e.authorisation import BODIES, KEYED_ROUTES, METHODS, Gate, call, path_of, request_of
+from tests.unit.e2e.authorisation import BODIES, KEYED_ROUTES, METHODS, Gate, call, path_of, payload, request_of
 from tests.unit.e2e.authorisation import CONFIG as SIMULATED
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.v1 import pb
@@ -37,7 +37,7 @@ STREAMS = {"chat", "responses", "messages", "images", "image_edits"}
 FREE_METHODS = {"CountTokens", "RemixVideoTask"}
 MODELS = sorted({model for model, _ in BODIES.values() if model})
 NATIVE_MODELS = {"famG-2.5-pro", "text-embedding-004"}
-PROTOCOLS = "chat, responses, messages, embeddings, rerank, moderations, umg_images"
+PROTOCOLS = "chat, responses, messages, embeddings, rerank, moderations, speech, transcriptions, umg_images"
 VIDEO_MODELS = {"clips-1", "clips-d"}
 
 
@@ -75,7 +75,7 @@ def by_route(route: Route, *, stream: bool) -> Way:
     sent = {**body, "stream": True} if stream else body
 
     async def made(gate: Gate, secret: str) -> str:
-        async with gate.session.request(route.method, path, json=sent, headers=headers_of(secret)) as answer:
+        async with gate.session.request(route.method, path, headers=headers_of(secret), **payload(sent)) as answer:
             text = await answer.text()
         if answer.status == 200:
             return ""
@@ -98,7 +98,11 @@ ROUTES = [route for route in KEYED_ROUTES if route.shape in CHARGED]
 WAYS = [
     *(by_route(route, stream=False) for route in ROUTES),
     *(by_route(route, stream=True) for route in ROUTES if route.format in STREAMS),
-    *(by_method(name) for name in ("Generate", "StreamGenerate", "Embed", "Rerank", "Moderate")),
+    *(
+        by_method(name)
+        for name in ("Generate", "StreamGenerate", "Embed", "Rerank", "Moderate", "Speak", "StreamSpeak")
+    ),
+    *(by_method(name) for name in ("Transcribe", "StreamTranscribe")),
     *(by_method(name) for name in ("GenerateImage", "StreamGenerateImage", "CreateVideoTask")),
 ]
 
@@ -173,7 +177,7 @@ async def test_a_remix_is_charged_from_the_budget_of_its_key(tmp_path: Path) -> 
 
 
 def _is_charged(method: str) -> bool:
-    words = ("Generate", "Embed", "Rerank", "Moderate", "CreateVideo", "CountTokens", "Remix")
+    words = ("Generate", "Embed", "Rerank", "Moderate", "Speak", "Transcribe", "CreateVideo", "CountTokens", "Remix")
     return any(word in method.rpartition(".")[2] for word in words)
 
 

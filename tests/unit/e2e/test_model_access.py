@@ -35,6 +35,7 @@ CALLS = [
     Call("rerank", "/v1/rerank", {"model": "{model}", "query": "Hi", "documents": ["a"]}),
     Call("rerank v2", "/v2/rerank", {"model": "{model}", "query": "Hi", "documents": ["a"]}),
     Call("moderations", "/v1/moderations", {"model": "{model}", "input": "Hi"}),
+    Call("speech", "/v1/audio/speech", {"model": "{model}", "input": "Hi"}),
     Call("a model", "/v1/models/{model}"),
     Call("a native model", "/v1beta/models/{model}"),
 ]

@@ -18,11 +18,13 @@ from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.moderations import FORMATS as MODERATION_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
+from umg_grpc.wire.speech import FORMATS as SPEECH_FORMATS
 from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.transcriptions import UPSTREAMS as TRANSCRIPTION_FORMATS
 from umg_grpc.wire.unary_format import UnaryFormat
 
 ROUNDS = 25
-UNARY = {**EMBEDDING_FORMATS, **RERANK_FORMATS, **MODERATION_FORMATS}
+UNARY = {**EMBEDDING_FORMATS, **RERANK_FORMATS, **MODERATION_FORMATS, **SPEECH_FORMATS, **TRANSCRIPTION_FORMATS}
 PART = b'{"content":{"parts":[{"text":"a"}]},"taskType":"RETRIEVAL_QUERY","title":"t","outputDimensionality":3}'
 REQUESTS: dict[str, tuple[bytes, ...]] = {
     "embeddings": (
@@ -33,6 +35,8 @@ REQUESTS: dict[str, tuple[bytes, ...]] = {
     "native_embeddings": (b'{"requests":[%b]}' % PART.replace(b"{", b'{"model":"models/m",', 1),),
     "rerank": (b'{"model":"m","query":"q","documents":["a",{"text":"b","x":1}],"top_n":1,"rank_fields":["text"]}',),
     "rerank_v2": (b'{"model":"m","query":"q","documents":["a","b"],"top_n":1,"max_tokens_per_doc":3}',),
+    "speech": (b'{"model":"m","input":"a","voice":"v"}', b'{"model":"m","input":"a","voice":{"id":"v"},"speed":1.5}'),
+    "transcriptions": (b'{"model":"m","temperature":"0.5","include[]":["logprobs"],"chunking_strategy[type]":"x"}',),
     "moderations": (
         b'{"model":"m","input":["a","b"]}',
         b'{"input":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"https://a.test/a.png"}}]}',
@@ -45,6 +49,8 @@ RESPONSES: dict[str, bytes] = {
     "native_embeddings": b'{"embeddings":[{"values":[0.1,0.2,0.3]},{"values":[0.1,0.2,0.3]}]}',
     "rerank": RANKED,
     "rerank_v2": RANKED,
+    "speech": b'{"audio_data":"AAAA","usage":{"input_tokens":1}}',
+    "transcriptions": b'{"text":"a","duration":1.5,"segments":[{"id":0,"start":0,"end":1,"text":"a","tokens":[1]}],"words":[{"word":"a"}],"usage":{"seconds":2}}',
     "moderations": b'{"id":"x","model":"m","results":[{"flagged":true,"categories":{"a":true},"category_scores":{"a":0.5},"category_applied_input_types":{"a":["text"]}},{"categories":{"a":false}}],"usage":{"prompt_tokens":1}}',
 }
 ERRORS = (

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
+from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
@@ -183,16 +184,21 @@ def fill_segment(target: pb.TranscriptionSegment, segment: Segment, position: in
     target.start, target.end, target.text = segment.start or 0, segment.end or 0, segment.text
     target.speaker = segment.speaker or ("" if segment.speaker_id is None else str(segment.speaker_id))
     target.seek = count(segment.seek)
-    target.tokens.extend(segment.tokens or ())
+    target.tokens.extend(_counts(segment.tokens))
     for name in ("temperature", "avg_logprob", "compression_ratio", "no_speech_prob"):
         if (value := getattr(segment, name)) is not None:
             setattr(target, name, value)
 
 
+def _counts(numbers: list[int] | None) -> list[int]:
+    """Return the numbers that the schema has room for."""
+    return [number for number in numbers or () if 0 <= number <= MAX_COUNT]
+
+
 def add_logprobs(target: pb.TranscribeResponse | pb.TranscriptionDelta, sent: list[Logprob] | None) -> None:
     """Add the probabilities of tokens in place."""
     for each in sent or ():
-        target.logprobs.add(token=each.token or "", logprob=each.logprob or 0, bytes=each.bytes or ())
+        target.logprobs.add(token=each.token or "", logprob=each.logprob or 0, bytes=_counts(each.bytes))
 
 
 # --- canonical -> caller

@@ -86,7 +86,19 @@ def test_both_clients_have_the_same_surface() -> None:
     for name in public:
         asynchronous, blocking = (inspect.signature(getattr(kind, name)).parameters for kind in (Client, SyncClient))
         assert list(asynchronous) == list(blocking), name
-    for name in ("Admin", "Embedding", "File", "Generation", "Image", "Model", "Moderation", "Rerank", "Video"):
+    for name in (
+        "Admin",
+        "Embedding",
+        "File",
+        "Generation",
+        "Image",
+        "Model",
+        "Moderation",
+        "Rerank",
+        "Speech",
+        "Transcription",
+        "Video",
+    ):
         stub, blocking_stub = getattr(v1, f"{name}ServiceStub"), getattr(v1.blocking, f"{name}Service")
         assert {method for method in vars(stub) if not method.startswith("_")} == {
             method for method in vars(blocking_stub) if not method.startswith("_")
