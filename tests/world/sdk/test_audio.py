@@ -29,7 +29,7 @@ from tests.support.gateways import Running, running
 from tests.support.serving import serving
 from umg_grpc.access.api_keys import Keys
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.core.audio_files import duration_seconds, wav_file
+from umg_grpc.wire.core.audio_files import comment_of, duration_seconds, wav_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -200,11 +200,15 @@ channels:
     api_key: k
     models: [tts-1, gpt-4o-mini-tts, whisper-1, gpt-4o-transcribe, {{id: groq, upstream: whisper-large-v3}}]
   - {{name: gemini, provider: gemini, base_url: '{url}/v1beta', api_key: k, models: [gemini-2.5-flash-preview-tts]}}
-  - {{name: sandbox, protocols: [sandbox], models: [simulated-voice, simulated-ear]}}
+  - {{name: sandbox, protocols: [sandbox], models: [simulated-voice, simulated-ear, guarded-ear, guarded-voice]}}
+guards:
+  - {{name: words, kind: patterns, words: [sleeps], models: ['guarded-*']}}
 models:
   groq: {{capabilities: {{operations: [transcribe]}}, price: {{audio_second: 0.00003}}}}
   simulated-voice: {{capabilities: {{operations: [speech]}}, price: {{request: 0}}}}
   simulated-ear: {{capabilities: {{operations: [transcribe]}}, price: {{request: 0}}}}
+  guarded-ear: {{capabilities: {{operations: [transcribe]}}, price: {{request: 0}}}}
+  guarded-voice: {{capabilities: {{operations: [speech]}}, price: {{request: 0}}}}
 """
         async with running(config, tmp_path_factory.mktemp("audio")) as made:
             yield World(made, provider)
@@ -444,6 +448,19 @@ async def test_simulated_speech_is_a_file_whose_text_is_found_again(name: Any, w
         written = await client.audio.transcriptions.create(model="simulated-ear", file=file, response_format="srt")
     assert "Hello." in str(written)
     assert "A cat sleeps." in str(written)
+
+
+async def test_guards_check_the_texts_of_streams_too(world: World) -> None:
+    async with world.client() as client:
+        speak, write = client.audio.speech.create, client.audio.transcriptions.create
+        spoken = await speak(model="simulated-voice", input="A cat sleeps.", voice="nova")
+        file = ("a.mp3", spoken.content)
+        for name in ("text", "srt", "vtt"):
+            assert "sleeps" not in str(await write(model="guarded-ear", file=file, response_format=name))  # type: ignore[call-overload]
+        stream = await write(model="guarded-ear", file=file, stream=True)
+        assert "sleeps" not in str([event async for event in stream])
+        spoken = await speak(model="guarded-voice", input="A cat sleeps.", voice="nova")
+        assert "sleeps" not in comment_of(spoken.content)
 
 
 async def test_the_grpc_face_speaks_and_transcribes(world: World) -> None:

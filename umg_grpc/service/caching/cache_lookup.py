@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
+from umg_grpc.operations import UNARY_BY_REQUEST
 from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.routing import PublicModel, Router
 from umg_grpc.service.caching.cache_key import key_of
@@ -52,8 +53,9 @@ class CacheLookup:
             return None
         owner, operation, router = call.caller.key_id, call.arrival.method, self.channels.router
         ways = [*_targets_of(router, model.id), *([guards] if guards else ())]
-        is_image = isinstance(request, pb.GenerateImageRequest)
-        if not is_image and (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
+        row = UNARY_BY_REQUEST.get(type(request))
+        has_files = isinstance(request, pb.GenerateImageRequest) or (row is not None and bool(row.file_field))
+        if not has_files and (len(request.source.body) or request.ByteSize()) < BIG_BYTES:
             key = key_of(owner, operation, ways, request, notes)
         else:
             key = await asyncio.to_thread(key_of, owner, operation, ways, request, notes)

@@ -105,7 +105,8 @@ class UnaryPipeline(
         preferences = RoutePreferences(protocol=protocol, pins=pins, is_healthy=context.shared.is_healthy)
         if admitted.stream and not admitted.notes.is_streamed:
             admitted.notes = replace(admitted.notes, is_streamed=True)
-        return preferences, UnaryEncoder(admitted, face, context.channels.unary.of(self._row))
+        upstreams, has_file = context.channels.unary.of(self._row), bool(self._row.file_field)
+        return preferences, UnaryEncoder(admitted, face, upstreams, has_file=has_file)
 
     def _enclosing_steps(self) -> Collection[Step]:
         return [*super()._enclosing_steps(), SETTLE]  # of a cached response too: `respond` takes this step
@@ -179,15 +180,19 @@ class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):
         admitted: UnaryCall[RequestT],
         face: UnaryFace[RequestT, ResponseT] | None,
         upstreams: Mapping[str, UnaryUpstream[RequestT, ResponseT]],
+        *,
+        has_file: bool,
     ) -> None:
         self._admitted = admitted
+        self._has_file = has_file
         self._face: UnaryFace[RequestT, ResponseT] | None = face
         self._upstreams: Mapping[str, UnaryUpstream[RequestT, ResponseT]] = upstreams
 
     async def encode(self, target: Target) -> Attempt[PreparedCall[ResponseT]]:
         admitted = self._admitted
         request = admitted.request if admitted.adapt is None else await admitted.adapt(target)
-        if self._upstreams[target.channel.name].is_slow(len(request.source.body) or request.ByteSize()):
+        size = (0 if self._has_file else len(request.source.body)) or request.ByteSize()
+        if self._upstreams[target.channel.name].is_slow(size):
             prepared = await asyncio.to_thread(self._prepare, request, target)
         else:
             prepared = self._prepare(request, target)
