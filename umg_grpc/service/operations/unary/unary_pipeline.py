@@ -21,7 +21,7 @@ from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponseStep, ResponseT, checked_message
-from umg_grpc.service.pipeline.steps import COMPLETE, SETTLE, Step
+from umg_grpc.service.pipeline.steps import COMPLETE, GUARD_STREAM, SETTLE, Step
 from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
@@ -109,7 +109,8 @@ class UnaryPipeline(
         return preferences, UnaryEncoder(admitted, face, upstreams, has_file=has_file)
 
     def _enclosing_steps(self) -> Collection[Step]:
-        return [*super()._enclosing_steps(), SETTLE]  # of a cached response too: `respond` takes this step
+        # guards check streams as whole responses; `respond` settles a cached response, too
+        return [*(step for step in super()._enclosing_steps() if step is not GUARD_STREAM), SETTLE]
 
     def _response_steps(
         self,
