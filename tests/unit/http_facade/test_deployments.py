@@ -81,7 +81,7 @@ BAD = [
     Bad("no messages", path_of("m"), 400, "messages", {}),
     Bad("no object", path_of("m"), 400, "the body is not a JSON object", []),
     Bad("no deployment", "/openai/deployments/chat/completions", 404, "call /openai/deployments/{deployment}/chat/completions"),
-    Bad("speech", path_of("m", "audio/speech"), 404, "the further deployments API, which this gateway does not serve"),
+    Bad("text completions", path_of("m", "completions"), 404, "the further deployments API, which this gateway does not serve"),
     Bad("text completions", path_of("m", "completions"), 404, "further deployments API"),
     Bad("a slash too many", path_of("m") + "/", 404, "call /openai/deployments/m/chat/completions, without the slash"),
     Bad("a list of deployments", "/openai/deployments", 404, "further deployments API"),
@@ -98,7 +98,7 @@ async def test_a_bad_call_of_a_deployment_is_an_error_with_the_remedy(case: Bad,
 def test_each_deployment_path_has_a_rejection_under_overload() -> None:
     for row in DEPLOYMENT_ROUTES:
         assert model_call_route("POST", row.path.replace("{deployment:.+}", "some%2Fm") + "?api-version=1") is row
-    assert model_call_route("POST", path_of("m", "audio/speech")) is None
+    assert model_call_route("POST", path_of("m", "completions")) is None
 
 
 def test_the_model_of_a_body_and_of_a_form_is_replaced() -> None:

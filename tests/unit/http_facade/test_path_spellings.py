@@ -87,7 +87,7 @@ SIMILAR = [
     Similar("a version of another format", "/v1beta/chat/completions", "; call /v1/chat/completions"),
     Similar("a base of nobody", "/llm/v1/embeddings", "; call /v1/embeddings"),
     Similar("a path of Vertex", "/v1beta1/publishers/google/models/m:generateContent", "; call /v1/models/m:generateContent"),
-    Similar("an API that is not served, without a version", "/audio/speech", "the audio API"),
+    Similar("an API that is not served, without a version", "/audio/voices", "the further audio API"),
     Similar("an API that is not served, with two versions", "/v1/v1/completions", "the text completions API"),
     Similar("an API whose paths end alike", "/v1/threads/t/messages", "the assistants API"),
     Similar("a path of Ollama about models", "/api/pull", "the Ollama models API"),
