@@ -27,7 +27,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tests.support.gateways import Running, running
 from tests.support.serving import serving
-from umg_grpc.access.api_keys import Keys
+from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.audio_files import comment_of, duration_seconds, wav_file
 
@@ -492,7 +492,7 @@ async def test_the_grpc_face_speaks_and_transcribes(world: World) -> None:
 
 
 async def test_characters_seconds_and_tokens_are_charged(world: World) -> None:
-    key, secret = await Keys(world.gateway.service.store).create("budget", budget_micro_credits=1_000_000)
+    key, secret = await ApiKeys(world.gateway.service.store).create("budget", budget_micro_credits=1_000_000)
     async with world.client(secret) as client:
         await client.audio.speech.create(model="tts-1", input="x" * 100, voice="alloy")
         speak = client.audio.speech.with_streaming_response.create
@@ -513,7 +513,7 @@ async def test_characters_seconds_and_tokens_are_charged(world: World) -> None:
 
 
 async def test_a_budget_that_the_longest_speech_exceeds_refuses_it(world: World) -> None:
-    _, secret = await Keys(world.gateway.service.store).create("poor", budget_micro_credits=100)
+    _, secret = await ApiKeys(world.gateway.service.store).create("poor", budget_micro_credits=100)
     async with world.client(secret) as client:
         with pytest.raises(openai.RateLimitError):
             await client.audio.speech.create(model="tts-1", input="x" * 100, voice="alloy")

@@ -84,7 +84,9 @@ class HttpUnaryCall(HttpCall[Request, Response]):
         for message in self.method.messages(response) if self.method is not None else ():
             yield message
 
-    async def _decoded(self, exchange: ProviderExchange, decoder: MessageDecoder[Message]) -> AsyncGenerator[Message, None]:
+    async def _decoded(
+        self, exchange: ProviderExchange, decoder: MessageDecoder[Message]
+    ) -> AsyncGenerator[Message, None]:
         """Yield the messages of a streamed response."""
         deadline = exchange.deadline
         while not decoder.done and (chunk := await exchange.read()):

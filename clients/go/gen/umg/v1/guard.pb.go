@@ -222,6 +222,10 @@ type GuardedContent struct {
 	//	*GuardedContent_VideoRequest
 	//	*GuardedContent_ModerationRequest
 	//	*GuardedContent_ModerationResponse
+	//	*GuardedContent_SpeechRequest
+	//	*GuardedContent_SpeechResponse
+	//	*GuardedContent_TranscriptionRequest
+	//	*GuardedContent_TranscriptionResponse
 	Message       isGuardedContent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -354,6 +358,42 @@ func (x *GuardedContent) GetModerationResponse() *ModerateResponse {
 	return nil
 }
 
+func (x *GuardedContent) GetSpeechRequest() *SpeakRequest {
+	if x != nil {
+		if x, ok := x.Message.(*GuardedContent_SpeechRequest); ok {
+			return x.SpeechRequest
+		}
+	}
+	return nil
+}
+
+func (x *GuardedContent) GetSpeechResponse() *SpeakResponse {
+	if x != nil {
+		if x, ok := x.Message.(*GuardedContent_SpeechResponse); ok {
+			return x.SpeechResponse
+		}
+	}
+	return nil
+}
+
+func (x *GuardedContent) GetTranscriptionRequest() *TranscribeRequest {
+	if x != nil {
+		if x, ok := x.Message.(*GuardedContent_TranscriptionRequest); ok {
+			return x.TranscriptionRequest
+		}
+	}
+	return nil
+}
+
+func (x *GuardedContent) GetTranscriptionResponse() *TranscribeResponse {
+	if x != nil {
+		if x, ok := x.Message.(*GuardedContent_TranscriptionResponse); ok {
+			return x.TranscriptionResponse
+		}
+	}
+	return nil
+}
+
 type isGuardedContent_Message interface {
 	isGuardedContent_Message()
 }
@@ -408,6 +448,26 @@ type GuardedContent_ModerationResponse struct {
 	ModerationResponse *ModerateResponse `protobuf:"bytes,10,opt,name=moderation_response,json=moderationResponse,proto3,oneof"`
 }
 
+type GuardedContent_SpeechRequest struct {
+	// A request for speech.
+	SpeechRequest *SpeakRequest `protobuf:"bytes,11,opt,name=speech_request,json=speechRequest,proto3,oneof"`
+}
+
+type GuardedContent_SpeechResponse struct {
+	// The speech.
+	SpeechResponse *SpeakResponse `protobuf:"bytes,12,opt,name=speech_response,json=speechResponse,proto3,oneof"`
+}
+
+type GuardedContent_TranscriptionRequest struct {
+	// A request for a transcription.
+	TranscriptionRequest *TranscribeRequest `protobuf:"bytes,13,opt,name=transcription_request,json=transcriptionRequest,proto3,oneof"`
+}
+
+type GuardedContent_TranscriptionResponse struct {
+	// The transcription.
+	TranscriptionResponse *TranscribeResponse `protobuf:"bytes,14,opt,name=transcription_response,json=transcriptionResponse,proto3,oneof"`
+}
+
 func (*GuardedContent_GenerateRequest) isGuardedContent_Message() {}
 
 func (*GuardedContent_GenerateResponse) isGuardedContent_Message() {}
@@ -427,6 +487,14 @@ func (*GuardedContent_VideoRequest) isGuardedContent_Message() {}
 func (*GuardedContent_ModerationRequest) isGuardedContent_Message() {}
 
 func (*GuardedContent_ModerationResponse) isGuardedContent_Message() {}
+
+func (*GuardedContent_SpeechRequest) isGuardedContent_Message() {}
+
+func (*GuardedContent_SpeechResponse) isGuardedContent_Message() {}
+
+func (*GuardedContent_TranscriptionRequest) isGuardedContent_Message() {}
+
+func (*GuardedContent_TranscriptionResponse) isGuardedContent_Message() {}
 
 // The guard lets the content pass as it is.
 type GuardAllow struct {
@@ -636,7 +704,7 @@ var File_umg_v1_guard_proto protoreflect.FileDescriptor
 
 const file_umg_v1_guard_proto_rawDesc = "" +
 	"\n" +
-	"\x12umg/v1/guard.proto\x12\x06umg.v1\x1a\x14umg/v1/content.proto\x1a\x1eumg/v1/embedding_service.proto\x1a\x17umg/v1/generation.proto\x1a\x1aumg/v1/image_service.proto\x1a\x1fumg/v1/moderation_service.proto\x1a\x1bumg/v1/rerank_service.proto\x1a\x1aumg/v1/video_service.proto\"p\n" +
+	"\x12umg/v1/guard.proto\x12\x06umg.v1\x1a\x14umg/v1/content.proto\x1a\x1eumg/v1/embedding_service.proto\x1a\x17umg/v1/generation.proto\x1a\x1aumg/v1/image_service.proto\x1a\x1fumg/v1/moderation_service.proto\x1a\x1bumg/v1/rerank_service.proto\x1a\x1bumg/v1/speech_service.proto\x1a\"umg/v1/transcription_service.proto\x1a\x1aumg/v1/video_service.proto\"p\n" +
 	"\vGuardedText\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12 \n" +
@@ -644,7 +712,7 @@ const file_umg_v1_guard_proto_rawDesc = "" +
 	"\ais_json\x18\x04 \x01(\bR\x06isJson\"@\n" +
 	"\vGuardWindow\x12\x18\n" +
 	"\acontext\x18\x01 \x01(\tR\acontext\x12\x17\n" +
-	"\ais_last\x18\x02 \x01(\bR\x06isLast\"\xd5\x05\n" +
+	"\ais_last\x18\x02 \x01(\bR\x06isLast\"\xfd\a\n" +
 	"\x0eGuardedContent\x12D\n" +
 	"\x10generate_request\x18\x01 \x01(\v2\x17.umg.v1.GenerateRequestH\x00R\x0fgenerateRequest\x12G\n" +
 	"\x11generate_response\x18\x02 \x01(\v2\x18.umg.v1.GenerateResponseH\x00R\x10generateResponse\x12;\n" +
@@ -656,7 +724,11 @@ const file_umg_v1_guard_proto_rawDesc = "" +
 	"\rvideo_request\x18\b \x01(\v2\x1e.umg.v1.CreateVideoTaskRequestH\x00R\fvideoRequest\x12H\n" +
 	"\x12moderation_request\x18\t \x01(\v2\x17.umg.v1.ModerateRequestH\x00R\x11moderationRequest\x12K\n" +
 	"\x13moderation_response\x18\n" +
-	" \x01(\v2\x18.umg.v1.ModerateResponseH\x00R\x12moderationResponseB\t\n" +
+	" \x01(\v2\x18.umg.v1.ModerateResponseH\x00R\x12moderationResponse\x12=\n" +
+	"\x0espeech_request\x18\v \x01(\v2\x14.umg.v1.SpeakRequestH\x00R\rspeechRequest\x12@\n" +
+	"\x0fspeech_response\x18\f \x01(\v2\x15.umg.v1.SpeakResponseH\x00R\x0espeechResponse\x12P\n" +
+	"\x15transcription_request\x18\r \x01(\v2\x19.umg.v1.TranscribeRequestH\x00R\x14transcriptionRequest\x12S\n" +
+	"\x16transcription_response\x18\x0e \x01(\v2\x1a.umg.v1.TranscribeResponseH\x00R\x15transcriptionResponseB\t\n" +
 	"\amessage\"\f\n" +
 	"\n" +
 	"GuardAllow\"A\n" +
@@ -711,6 +783,10 @@ var file_umg_v1_guard_proto_goTypes = []any{
 	(*CreateVideoTaskRequest)(nil), // 16: umg.v1.CreateVideoTaskRequest
 	(*ModerateRequest)(nil),        // 17: umg.v1.ModerateRequest
 	(*ModerateResponse)(nil),       // 18: umg.v1.ModerateResponse
+	(*SpeakRequest)(nil),           // 19: umg.v1.SpeakRequest
+	(*SpeakResponse)(nil),          // 20: umg.v1.SpeakResponse
+	(*TranscribeRequest)(nil),      // 21: umg.v1.TranscribeRequest
+	(*TranscribeResponse)(nil),     // 22: umg.v1.TranscribeResponse
 }
 var file_umg_v1_guard_proto_depIdxs = []int32{
 	8,  // 0: umg.v1.GuardedText.role:type_name -> umg.v1.Role
@@ -724,13 +800,17 @@ var file_umg_v1_guard_proto_depIdxs = []int32{
 	16, // 8: umg.v1.GuardedContent.video_request:type_name -> umg.v1.CreateVideoTaskRequest
 	17, // 9: umg.v1.GuardedContent.moderation_request:type_name -> umg.v1.ModerateRequest
 	18, // 10: umg.v1.GuardedContent.moderation_response:type_name -> umg.v1.ModerateResponse
-	6,  // 11: umg.v1.GuardReplace.texts:type_name -> umg.v1.TextReplacement
-	3,  // 12: umg.v1.GuardReplace.content:type_name -> umg.v1.GuardedContent
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	19, // 11: umg.v1.GuardedContent.speech_request:type_name -> umg.v1.SpeakRequest
+	20, // 12: umg.v1.GuardedContent.speech_response:type_name -> umg.v1.SpeakResponse
+	21, // 13: umg.v1.GuardedContent.transcription_request:type_name -> umg.v1.TranscribeRequest
+	22, // 14: umg.v1.GuardedContent.transcription_response:type_name -> umg.v1.TranscribeResponse
+	6,  // 15: umg.v1.GuardReplace.texts:type_name -> umg.v1.TextReplacement
+	3,  // 16: umg.v1.GuardReplace.content:type_name -> umg.v1.GuardedContent
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_umg_v1_guard_proto_init() }
@@ -744,6 +824,8 @@ func file_umg_v1_guard_proto_init() {
 	file_umg_v1_image_service_proto_init()
 	file_umg_v1_moderation_service_proto_init()
 	file_umg_v1_rerank_service_proto_init()
+	file_umg_v1_speech_service_proto_init()
+	file_umg_v1_transcription_service_proto_init()
 	file_umg_v1_video_service_proto_init()
 	file_umg_v1_guard_proto_msgTypes[2].OneofWrappers = []any{
 		(*GuardedContent_GenerateRequest)(nil),
@@ -756,6 +838,10 @@ func file_umg_v1_guard_proto_init() {
 		(*GuardedContent_VideoRequest)(nil),
 		(*GuardedContent_ModerationRequest)(nil),
 		(*GuardedContent_ModerationResponse)(nil),
+		(*GuardedContent_SpeechRequest)(nil),
+		(*GuardedContent_SpeechResponse)(nil),
+		(*GuardedContent_TranscriptionRequest)(nil),
+		(*GuardedContent_TranscriptionResponse)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
