@@ -14,7 +14,7 @@ from umg_sandbox.model_limits import max_output_tokens
 from umg_sandbox.output_truncation import cut_at_stop, pieces, truncate
 from umg_sandbox.prompt_reader import Count, Prompt, first_words, numbered
 from umg_sandbox.prompt_words import Words, digest
-from umg_sandbox.schema_value_generation import REQUEST_STEPS, instance, json_of
+from umg_sandbox.schema_value_generation import instance, json_of
 from umg_sandbox.schema_work_budget import WorkBudget
 from umg_sandbox.simulated_reasoning import reasoning_part, reasoning_plan, reasoning_text, signed
 from umg_sandbox.simulated_tool_calls import call_part, called_tools, read_schema, searches, tool_words
@@ -79,7 +79,7 @@ def make_response(request: pb.GenerateRequest, model: str, prompt: Prompt, count
         draft.response.block_reason = "SAFETY"
         draft.response.prompt_safety_ratings.append(RATING)
         return draft
-    budget = WorkBudget(REQUEST_STEPS)
+    budget = WorkBudget()
     for index in range(request.candidate_count or 1):
         _Candidate(request, model, prompt, count, draft, index, budget).make()
     return draft

@@ -5,8 +5,8 @@ Keywords that are not listed here are ignored, as the standard requires for unkn
 `$dynamicRef` and `unevaluated*`. `format` is only a hint for the generator.
 """
 
-import math
-from collections.abc import Iterator
+import re
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Literal
 from urllib.parse import unquote
@@ -15,16 +15,11 @@ import msgspec
 from msgspec import UNSET, Meta, field
 
 from umg_grpc.wire.core.json import convert, echo, invalid
-from umg_sandbox.regular_expressions import MAX_PATTERN, MAX_PATTERNS, matches, problem
+from umg_sandbox.regular_expressions import MAX_PATTERN, matches
 from umg_sandbox.schema_work_budget import WorkBudget
 
-MAX_LEVELS = 100
-"""Maximum depth of nested schemas."""
-MAX_PATH = 200
-"""Maximum characters of a path inside a schema in an error."""
-
-EXACT = 2**53
-"""Smallest integer from which one float may represent several integers."""
+MAX_PLACE = 4_000
+"""Maximum characters of a path inside a schema, whose nesting they limit."""
 
 Kind = Literal["string", "number", "integer", "boolean", "object", "array", "null"]
 Count = Annotated[int, Meta(ge=0)]
@@ -33,30 +28,20 @@ Pattern = Annotated[str, Meta(max_length=MAX_PATTERN)]
 
 
 class Schema(dict[str, object]):
-    """JSON schema as a mapping of its keywords, as jsonschema requires, with `$ref` already resolved."""
-
-    def __init__(self, raw: object = None, **keywords: object) -> None:
-        super().__init__(keywords)
-        self.raw = raw  # the caller's value, from which a document reads the keywords
-        self.target: Schema | None = None  # of `$ref`
-        self.height = math.inf  # nesting depth of the flattest valid value; infinite if every value contains itself
+    """JSON schema as a mapping of its keywords, as jsonschema requires; the value of `$ref` is the schema to which it
+    refers.
+    """
 
     @cached_property
     def keywords(self) -> "Keywords":
         """Keywords of the schema as typed attributes."""
         return msgspec.convert(dict(self), Keywords)
 
-    @cached_property
-    def size(self) -> int:
-        """Steps of the work budget that reading the keywords takes."""
-        return 1 + sum(members(value) for value in self.values()) // 16
-
     def __repr__(self) -> str:
         return "Schema"  # short, since jsonschema writes it into messages, which are never shown
 
 
 ANY = Schema()
-ANY.height = 0
 Branches = Annotated[list[Schema], Meta(min_length=1)]
 
 
@@ -99,7 +84,7 @@ class Keywords(msgspec.Struct, rename="camel", kw_only=True):
     if_: Schema = field(default=ANY, name="if")
     then: Schema = ANY
     else_: Schema = field(default=ANY, name="else")
-    ref: object = field(default=None, name="$ref")
+    ref: Schema | None = field(default=None, name="$ref")
     defs: dict[str, Schema] = field(default_factory=dict, name="$defs")
     definitions: dict[str, Schema] = {}
 
@@ -108,40 +93,31 @@ class Keywords(msgspec.Struct, rename="camel", kw_only=True):
         """Allowed JSON types; an empty list for any type."""
         return self.type if isinstance(self.type, list) else [self.type] if self.type else []
 
-    def of_pattern(self, name: str, budget: WorkBudget) -> list[Schema]:
-        """Return the schemas in `patternProperties` that apply to the property `name`. Raise Exhausted if the budget
-        has no steps left.
-        """
-        return [inner for pattern, inner in self.pattern_properties.items() if matches(pattern, name, budget)]
-
-    def of_property(self, name: str, budget: WorkBudget) -> list[Schema]:
-        """Return all schemas that apply to the value of the property `name`. Raise Exhausted if the budget has no
+    def of_property(self, name: str, budget: WorkBudget) -> Schema:
+        """Return the schema that applies to the value of the property `name`. Raise Exhausted if the budget has no
         steps left.
         """
-        found = self.of_pattern(name, budget)
-        if name in self.properties:
-            return [*found, self.properties[name]]
-        return found or [self.additional_properties]
-
-    def height(self, target: Schema | None) -> float:
-        """Return the nesting depth of the valid value with the least nesting, from the depths of the inner schemas.
-        `target`: schema to which `$ref` refers, None without one.
-        """
-        if self.const is not UNSET or self.enum is not None:
-            return 0 if self.enum != [] else math.inf
-        heights = [part.height for part in self.all_of]
-        heights += [min(branch.height for branch in branches) for branches in (self.any_of, self.one_of) if branches]
-        if target is not None:
-            heights.append(target.height)
-        if "null" not in self.types:
-            heights += [1 + self.properties.get(name, ANY).height for name in self.required]
-            heights += [1 + self.items.height] if self.min_items else []
-        return max(heights, default=0)
+        found = [inner for pattern, inner in self.pattern_properties.items() if matches(pattern, name, budget)]
+        found += [self.properties[name]] if name in self.properties else []
+        return Schema(allOf=found) if found else self.additional_properties
 
 
-NAMES = dict(zip(Keywords.__struct_encode_fields__, Keywords.__struct_fields__, strict=True))
-"""Name of a keyword -> attribute of `Keywords`."""
-CHOICES = ("anyOf", "oneOf")
+NAMES = frozenset(Keywords.__struct_encode_fields__)
+
+
+def joined(schemas: Sequence[Schema]) -> Keywords:
+    """Return the keywords of schemas that all apply to one value. If two of them have a keyword other than
+    `properties` and `required`, the first counts.
+    """
+    if len(schemas) == 1:
+        return schemas[0].keywords
+    keywords, properties, required = dict[str, object](), dict[str, Schema](), list[str]()
+    for schema in schemas:
+        keywords = {**schema, **keywords}
+        for name, inner in schema.keywords.properties.items():
+            properties[name] = Schema(allOf=[properties[name], inner]) if name in properties else inner
+        required += schema.keywords.required
+    return msgspec.convert({**keywords, "properties": properties, "required": required}, Keywords)
 
 
 def members(value: object) -> int:
@@ -149,121 +125,78 @@ def members(value: object) -> int:
     return len(value) if isinstance(value, list | dict) else 0
 
 
-def key(value: object) -> object:
-    """Return a hashable value that is equal for equal JSON values: 1 equals 1.0, true does not equal 1."""
-    if isinstance(value, dict):
-        return "object", frozenset((name, key(inner)) for name, inner in value.items())
-    if isinstance(value, list):
-        return "array", tuple(map(key, value))
-    return isinstance(value, bool), value
-
-
-class SchemaDocument:
-    """JSON schema of a caller with all schemas inside it, whose references are resolved."""
-
-    def __init__(self, raw: object, field: str, budget: WorkBudget) -> None:
-        """Read a schema. `raw`: decoded JSON; `field`: its path in the request. Raise UmgError(INVALID_FIELD) with
-        the path of a malformed keyword, and Exhausted if the budget has no steps left.
-        """
-        self.root = Schema(raw)
-        self._field = field
-        self._budget = budget
-        self._patterns = set[str]()
-        self._schemas = {id(raw): self.root}  # by the identity of the caller's value
-        self._unread = [(self.root, field)]
-        schemas = list[Schema]()
-        while self._unread:
-            schema, at = self._unread.pop()
-            self._read(schema, at)
-            schemas.append(schema)
-        self._measure(schemas)
-
-    def _measure(self, schemas: list[Schema]) -> None:
-        """Compute the nesting depth of each schema, repeatedly until no depth changes. `schemas`: outer ones before
-        inner ones.
-        """
-        for _ in range(MAX_LEVELS):
-            before = [schema.height for schema in schemas]
-            for schema in reversed(schemas):
-                self._budget.spend(schema.size)
-                schema.height = schema.keywords.height(schema.target)
-            if before == [schema.height for schema in schemas]:
-                break
-
-    def _read(self, schema: Schema, at: str) -> None:
-        raw = ({} if schema.raw else {"enum": []}) if isinstance(schema.raw, bool) else schema.raw
-        if not isinstance(raw, dict):
-            raise invalid(at, "expected a JSON schema, which is an object or a boolean; correct it")
-        modern = _modern(raw)
-        schema.keywords = known = convert(Keywords, modern, at, _unread)
-        for name, attribute in NAMES.items():
-            if name in modern:
-                schema[name] = value = getattr(known, attribute)
-                for place, inner in _inner(value):
-                    self._schemas[id(inner.raw)] = inner
-                    self._unread.append((inner, _path(at, name + place)))
-        self._budget.spend(schema.size)
-        self._check_numbers_and_patterns(known, at)
-        if known.ref is not None:
-            schema["$ref"] = schema.target = self._target(str(known.ref), _path(at, "$ref"))
-
-    def _check_numbers_and_patterns(self, known: Keywords, at: str) -> None:
-        if known.multiple_of is not None and known.multiple_of <= 0:
-            raise invalid(_path(at, "multipleOf"), "expected a number above 0; correct its value")
-        names = dict.fromkeys(known.pattern_properties, "patternProperties")
-        names |= {known.pattern: "pattern"} if known.pattern else {}
-        for pattern in [each for each in names if each not in self._patterns]:
-            self._patterns.add(pattern)
-            self._budget.spend(100 + len(pattern) // 10)
-            if len(self._patterns) > MAX_PATTERNS:
-                raise invalid(self._field, f"expected at most {MAX_PATTERNS} different patterns; simplify the schema")
-            if (why := problem(pattern)) is not None:
-                raise invalid(_path(at, names[pattern]), why)
-
-    def _target(self, reference: str, at: str) -> Schema:
-        """Return the schema to which `reference` refers, a JSON pointer like `#/$defs/x`. `at`: path of the
-        reference, for errors. Raise UmgError(INVALID_FIELD) if there is none.
-        """
-        found, place = self.root.raw, self._field
-        beginning, *steps = unquote(reference).split("/")
-        try:
-            if beginning != "#":
-                raise LookupError(beginning)
-            for step in steps:
-                self._budget.spend(1)
-                name = step.replace("~1", "/").replace("~0", "~")
-                is_index = isinstance(found, list) and name.isdecimal()
-                found = found[int(name) if is_index else name]  # type: ignore[index]  # a TypeError is caught
-                place = f"{place}[{name}]" if is_index else _path(place, echo(name))
-        except (LookupError, TypeError, ValueError):
-            message = "expected a reference to a schema in the same document, such as `#/$defs/name`; correct it"
-            raise invalid(at, message) from None
-        if id(found) not in self._schemas:
-            self._schemas[id(found)] = Schema(found)
-            self._unread.append((self._schemas[id(found)], place))
-        return self._schemas[id(found)]
-
-
-def _unread(kind: type, raw: object) -> object:
-    """Return the value of a field while keywords are decoded: for a field of the type Schema a schema that is read
-    later, otherwise the value unchanged.
+def read_schema(raw: object, field: str, budget: WorkBudget) -> Schema:
+    """Return a caller's schema. `raw`: decoded JSON; `field`: its path in the request. Raise UmgError(INVALID_FIELD)
+    with the path of a malformed keyword, and Exhausted if the budget has no steps left.
     """
-    return Schema(raw) if kind is Schema else raw
+    references = list[tuple[str, Schema, str]]()
+    root = _read(raw, field, budget, references)
+    targets = dict[str, Schema]()
+    for at, schema, reference in references:  # grows while targets outside of known keywords are read
+        if reference not in targets:
+            targets[reference] = _read(_target(root, reference, at, budget), at, budget, references)
+        schema["$ref"] = targets[reference]
+    return root
 
 
-def _inner(value: object) -> Iterator[tuple[str, Schema]]:
-    """Yield (path, schema) for each schema in the value of a keyword."""
-    if isinstance(value, Schema):
-        yield "", value
-    elif isinstance(value, dict):
-        yield from ((f".{echo(name)}", inner) for name, inner in value.items() if isinstance(inner, Schema))
-    elif isinstance(value, list):
-        yield from ((f"[{index}]", inner) for index, inner in enumerate(value) if isinstance(inner, Schema))
+def _read(raw: object, at: str, budget: WorkBudget, references: list[tuple[str, Schema, str]]) -> Schema:
+    """Return a schema with the schemas inside it. `at`: its path; `references`: gets (path, schema, text) of each
+    `$ref`, which is left out.
+    """
+    if isinstance(raw, Schema):
+        return raw
+    if isinstance(raw, bool):
+        return Schema() if raw else Schema(enum=[])
+    if not isinstance(raw, dict):
+        raise invalid(at, "expected a JSON schema, which is an object or a boolean; correct it")
+    if len(at) > MAX_PLACE:
+        raise RecursionError
+    schema = Schema(_modern(raw))
+    budget.spend(1 + sum(map(members, schema.values())) // 16)
+    for name, value in schema.items():
+        if name in _SCHEMAS:
+            schema[name] = _read(value, f"{at}.{name}", budget, references)
+        elif name in _MAPS and isinstance(value, dict):
+            schema[name] = {key: _read(it, f"{at}.{name}.{echo(key)}", budget, references) for key, it in value.items()}
+        elif name in _LISTS and isinstance(value, list):
+            schema[name] = [_read(it, f"{at}.{name}[{index}]", budget, references) for index, it in enumerate(value)]
+    if "$ref" in schema:
+        references.append((f"{at}.$ref", schema, str(schema.pop("$ref"))))
+    multiple = convert(Keywords, dict(schema), at).multiple_of
+    if multiple is not None and multiple <= 0:
+        raise invalid(f"{at}.multipleOf", "expected a number above 0; correct its value")
+    return schema
+
+
+_SCHEMAS = frozenset(("items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"))
+_MAPS = frozenset(("properties", "patternProperties", "dependentSchemas", "$defs", "definitions"))
+_LISTS = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
+_TUPLE = re.compile(r"/items/(\d+)")  # place in a list of schemas, as drafts 4 to 7 have it
+
+
+def _target(root: Schema, reference: str, at: str, budget: WorkBudget) -> object:
+    """Return the value to which `reference` refers, a JSON pointer like `#/$defs/x`. `at`: path of the reference, for
+    errors. Raise UmgError(INVALID_FIELD) if there is none.
+    """
+    modern = _TUPLE.sub(r"/prefixItems/\1", unquote(reference))
+    beginning, *steps = modern.split("/")
+    found: object = root if beginning == "#" else None
+    for step in steps:
+        budget.spend(1)
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list):
+            found = found[int(name)] if re.fullmatch("[0-9]{1,9}", name) and int(name) < len(found) else None
+        else:
+            found = found.get(name) if isinstance(found, dict) else None
+    if not isinstance(found, dict | bool):
+        message = "expected a reference to a schema in the same document, such as `#/$defs/name`; correct it"
+        raise invalid(at, message)
+    return found
 
 
 def _modern(raw: dict[str, object]) -> dict[str, object]:
-    """Return the known keywords of a schema, with those of the drafts 4 to 7 converted to 2020-12. A keyword that is
-    null counts as absent, except `const`.
+    """Return the keywords of a schema, with those of the drafts 4 to 7 converted to 2020-12. A keyword that is null
+    counts as absent, except `const`.
     """
     modern = {name: value for name, value in raw.items() if value is not None or name == "const"}
     if isinstance(modern.get("items"), list):
@@ -275,12 +208,5 @@ def _modern(raw: dict[str, object]) -> dict[str, object]:
     if isinstance(dependencies := modern.get("dependencies"), dict):
         for keyword, kind in (("dependentRequired", list), ("dependentSchemas", dict | bool)):
             modern[keyword] = {name: needs for name, needs in dependencies.items() if isinstance(needs, kind)}
-    return {
-        name: int(value) if isinstance(value, float) and value.is_integer() and abs(value) < EXACT else value
-        for name, value in modern.items()
-        if name in NAMES
-    }
-
-
-def _path(at: str, name: str) -> str:
-    return f"{at}.{name}" if len(at) + len(name) < MAX_PATH else at
+    ignored = ("$", "unevaluated")
+    return {name: value for name, value in modern.items() if name in NAMES or not name.startswith(ignored)}

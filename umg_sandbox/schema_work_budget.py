@@ -1,11 +1,16 @@
 """Limit of the CPU work for JSON schemas and patterns of callers."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Optional
 
+STEPS = 40_000
+"""Maximum steps for one attempt at a value. Each step takes some microseconds."""
+REQUEST_STEPS = 5 * STEPS
+"""Maximum steps for all values of one request, since a caller may request many responses and tool calls."""
 MAX_NESTED = 150
-"""Maximum keywords whose checks are nested; each takes three frames of the stack, of which Python allows 1000."""
+"""Maximum keywords whose checks are nested; each takes three frames of the stack, of which Python allows 1000. The
+persistent maps of jsonschema's resolver panic where the stack ends.
+"""
 STEP_SIZE = 64
 """Characters of a value or of its JSON whose check costs one step."""
 
@@ -16,28 +21,19 @@ class Exhausted(Exception):  # noqa: N818 - names the state of the budget
 
 @dataclass
 class WorkBudget:
-    """Limit of the work on a caller's schemas and patterns, so that they cannot block the gateway: a number of steps
-    of some microseconds each.
+    """Limit of the work on a caller's schemas and patterns, so that they cannot block the gateway: a number of steps,
+    which are also subtracted from an outer budget.
     """
 
-    left: int
+    left: int = REQUEST_STEPS
+    outer: Optional["WorkBudget"] = None
     nested: int = 0
     """Number of keywords whose checks are running."""
 
     def spend(self, steps: int) -> None:
         """Subtract `steps` from the budget. Raise Exhausted if it has no steps left."""
         self.left -= steps
+        if self.outer is not None:
+            self.outer.spend(steps)
         if self.left < 0:
             raise Exhausted
-
-    @contextmanager
-    def part(self, max_steps: int) -> "Iterator[WorkBudget]":
-        """Return a context manager with a budget of at most `max_steps` and at most the steps that are left; the
-        steps spent in the block are subtracted from this budget.
-        """
-        steps = min(max_steps, self.left)
-        part = WorkBudget(steps)
-        try:
-            yield part
-        finally:
-            self.left -= min(steps, steps - part.left)

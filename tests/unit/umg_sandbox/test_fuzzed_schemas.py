@@ -73,7 +73,7 @@ def fitting(inner: SearchStrategy[object]) -> dict[str, SearchStrategy[object]]:
 def schema_of(inner: SearchStrategy[object]) -> SearchStrategy[object]:
     well_formed = fitting(inner)
     well_formed_names = st.sampled_from(sorted(well_formed))
-    all_names = st.sampled_from(sorted(NAMES.keys() | IGNORED))
+    all_names = st.sampled_from(sorted(NAMES | IGNORED))
     any_value = keyword_values(inner)
 
     @st.composite
