@@ -63,10 +63,6 @@ class SandboxEmbedding:
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxEmbeddingCall":
-        """Check the request, and return a call for the engine. `notes`: facts about the caller's body. Raise
-        UmgError: UNSUPPORTED_FIELD for token ids, INVALID_FIELD for a vector length that the model does not have,
-        CONTEXT_TOO_LONG for a text.
-        """
         texts = embedded_texts(request)
         check_characters(texts, model, LONGEST_TOKEN, TEXT_FIELD)
         report = Report()
@@ -91,9 +87,6 @@ class SandboxEmbeddingCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """Compute and return the vectors. `seconds`: time until the caller's deadline. Raise UmgError:
-        CONTEXT_TOO_LONG for a text, errors of the engine, and the fault that a mark in the texts selects.
-        """
         upstream = self.upstream
         await raise_in_unary_call(self.texts, seconds, upstream.deadlines)
         embedding = shared_embedding(self.model, self.lengths, _transform, upstream.count)

@@ -70,9 +70,6 @@ class SandboxImages:
     def prepare(
         self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES
     ) -> "SandboxImageCall":
-        """Check the request, and return a call that draws its images. `notes`: facts about the caller's body. Raise
-        UmgError(INVALID_FIELD) for an invalid size, type or input image, and for `extra_json` that is no JSON.
-        """
         report = Report()
         for name in extra_fields(request):
             report.drop(name)
@@ -90,9 +87,6 @@ class SandboxImageCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.GenerateImageResponse:
-        """Draw and return all images. `seconds`: time until the caller's deadline. Raise UmgError for a fault that
-        the prompt selects, and for an input image that cannot be decoded.
-        """
         mark, drawings = await self._begin(seconds), self.drawings
         if mark == simulated_faults.CUT:
             drawings = drawings[: len(drawings) // 2]
@@ -103,10 +97,6 @@ class SandboxImageCall:
         return pb.GenerateImageResponse(result=self._result(images))
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Draw the images, and yield an event for each draft and each finished image. `seconds`: time until the
-        caller's deadline. Raise UmgError for a fault that the prompt selects, and for an input image that cannot
-        be decoded.
-        """
         mark = await self._begin(seconds)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(seconds, self.upstream.deadlines.total)

@@ -27,9 +27,6 @@ class SandboxRerank:
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> "SandboxRerankCall":
-        """Check the request, and return a call for the engine. `notes`: facts about the caller's body. Raise
-        UmgError: INVALID_FIELD for a document that cannot be ranked, CONTEXT_TOO_LONG for the query.
-        """
         return SandboxRerankCall(self, request.query, self._local.prepare(request, model, notes))
 
 
@@ -43,12 +40,8 @@ class SandboxRerankCall:
 
     @property
     def report(self) -> Report:
-        """Fields of the caller's request that have no effect."""
         return self.local.report
 
     async def send(self, seconds: float) -> pb.RerankResponse:
-        """Compute and return the ranking. `seconds`: time until the caller's deadline. Raise UmgError:
-        CONTEXT_TOO_LONG for the query, errors of the engine, and the fault that a mark in the query selects.
-        """
         await raise_in_unary_call([self.query], seconds, self.upstream.deadlines)
         return await self.local.send(seconds)

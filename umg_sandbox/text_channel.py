@@ -73,13 +73,6 @@ class SandboxText:
         stream: bool,
         quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
     ) -> "SandboxCall":
-        """Generate the response to the request, which checks the request completely, and return the call that sends
-        it.
-
-        `notes`: facts about the caller's body; `stream` and `quirks`: without effect. Raise UmgError:
-        UNSUPPORTED_FIELD, UNTRANSLATABLE, INVALID_FIELD, MISSING_FIELD or CONTEXT_TOO_LONG for a request that cannot
-        be answered.
-        """
         report = Report()
         if "audio" in request.output_modalities:
             _refuse_sound(request, report)
@@ -106,31 +99,23 @@ class SandboxCall:
 
     @property
     def body(self) -> bytes:
-        """Empty: nothing is sent to a provider."""
         return b""
 
     @property
     def protocol(self) -> str:
-        """Empty, for the same reason."""
         return ""
 
     @property
     def storage(self) -> None:
-        """None, for the same reason."""
+        return None
 
     async def send(self, seconds: float) -> pb.GenerateResponse:
-        """Return the complete response. `seconds`: time until the caller's deadline. Raise UmgError for a fault that
-        the prompt selects.
-        """
         mark = await self._begin(seconds)
         if mark == simulated_faults.CUT:
             raise simulated_faults.failed()
         return await self._response()
 
     async def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the response in small pieces with the configured delays, or in messages of several events without
-        delays. `seconds`: time until the caller's deadline. Raise UmgError for a fault that the prompt selects.
-        """
         pace, loop = self.upstream.tokens_per_second, asyncio.get_running_loop()
         total = self.upstream.deadlines.total
         deadline, callers = loop.time() + min(seconds, total), seconds <= total

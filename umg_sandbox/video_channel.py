@@ -66,11 +66,9 @@ class _Content:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Headers of the file, as a provider sends them."""
         return {"content-type": self.mime_type, "content-length": str(len(self.data))}
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of the file."""
         yield self.data
 
 
@@ -89,9 +87,6 @@ class SandboxVideo:
         self._encodings: dict[str, Future[Sequence[ProviderResult]]] = {}
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
-        """Return a new task, and the fields of the submission that have no effect. Raise UmgError for the mark
-        `[[fail:429]]` in the prompt, and for values that cannot be encoded.
-        """
         if simulated_faults.mark(submission.request.parameters.prompt) == simulated_faults.BUSY:
             raise simulated_faults.busy()
         # the loop's own threads, not the encoder's: a submission does not wait for videos
@@ -99,7 +94,6 @@ class SandboxVideo:
         return self._task(submission, plan), Report()
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
-        """Return the task of a submission whose outcome is unknown; None if the submission is one that is rejected."""
         try:
             task, _ = await self.submit(submission, seconds)
         except UmgError:
@@ -111,7 +105,6 @@ class SandboxVideo:
         return ProviderTask(id=task_id, model=submission.model, key_id="", facts=encode_plan(plan))
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
-        """Return task id -> status of each task. `seconds`: time for the call."""
         return {task.id: await self._status(task, min(WAIT_SECONDS, seconds) / len(tasks)) for task in tasks}
 
     async def _status(self, task: ProviderTask, seconds: float) -> ProviderStatus:
@@ -155,16 +148,12 @@ class SandboxVideo:
         return done is not None and self._encodings.pop(done) is not None
 
     async def cancel(self, task: ProviderTask, seconds: float) -> bool:
-        """Cancel a task that has not started. Return whether it was cancelled."""
         return self._now() < decode_plan(task.facts).submit_time + QUEUE_SECONDS
 
     @asynccontextmanager
     async def content(
         self, task: ProviderTask, result: ProviderResult, headers: Mapping[str, str]
     ) -> AsyncGenerator[_Content, None]:
-        """Return a context manager with the download of a thumbnail or spritesheet, which is drawn now. `headers`:
-        without effect, as ranges are not supported.
-        """
         plan, index = decode_plan(task.facts), int(result.needs_key.rpartition("/")[2])
         work = self._executor.submit(_encode, plan, result.variant, index)
         yield _Content(await wrap_future(work), result.mime_type)
