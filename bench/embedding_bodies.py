@@ -112,7 +112,6 @@ def pack(numbers: Sequence[float]) -> bytes:
 
 @lru_cache
 def _first(numbers: int) -> list[float]:
-    """Return a vector whose numbers have eight significant digits, as providers' numbers have."""
     source = random.Random(numbers)
     drawn = [source.gauss() for _ in range(numbers)]
     length = sum(number * number for number in drawn) ** 0.5
@@ -124,6 +123,5 @@ def _length(packed: bytes) -> float:
 
 
 def _sentence(position: int) -> str:
-    """Return a sentence of about 15 words, different for each position."""
     subject, doing = _SUBJECTS[position % len(_SUBJECTS)], _DOINGS[position % len(_DOINGS)]
     return f"Note {position}: in the town where we lived {subject} {doing}, as everybody there knew well."

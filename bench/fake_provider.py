@@ -149,7 +149,6 @@ def _json(body: bytes, status: bytes = b"200 OK") -> bytes:
 
 
 def _chunked(*events: bytes) -> bytes:
-    """Return the events, each in a chunk of its own, as providers send them."""
     return b"".join(b"%x\r\n%s\r\n" % (len(event), event) for event in events)
 
 

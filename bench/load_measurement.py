@@ -170,7 +170,6 @@ class Bench:
             raise BenchError(f"{target.name}, {load}: {wrong} wrong answers\n{some}{target.process.error_output()}")
 
     async def _served(self, target: Target) -> int:
-        """Return the number of calls with this server's credential that the fake provider has answered."""
         async with self.session.get(f"http://127.0.0.1:{self.upstream.port}/served") as answer:
             return msgspec.json.decode(await answer.read(), type=dict[str, int]).get(target.name, 0)
 

@@ -348,7 +348,6 @@ async def measure(job: Job) -> Report:
 
 
 def _percentile(seconds: Sequence[float], percent: int) -> float:
-    """Return a percentile in milliseconds, 0 without values."""
     if len(seconds) < 2:
         return sum(seconds) * 1e3
     return statistics.quantiles(seconds, n=100)[percent - 1] * 1e3

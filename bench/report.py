@@ -180,7 +180,6 @@ def _translation_tables(made: Sequence[Translation]) -> list[str]:
 
 
 def _median(figures: Iterator[float]) -> str:
-    """Return the median as text; "-" for a format that callers do not have."""
     found = [*figures]
     return f"{statistics.median(found):,.1f}" if found else "-"
 

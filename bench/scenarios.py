@@ -75,7 +75,6 @@ async def embed_batch(bench: Bench, target: Target) -> tuple[float, ...]:
 
 
 async def _rates(bench: Bench, target: Target, request: embedding_bodies.VectorRequest) -> tuple[float, float]:
-    """Return the answers to a request per second, and per second of CPU time."""
     most = await bench.put(target, request.name, 64)
     return most.report.window_answers / most.report.window_seconds, most.report.window_answers / most.cpu_seconds
 

@@ -173,7 +173,6 @@ class Dispatcher:
         return {} if authorization is None else self._settings.key_fields(authorization)
 
     def _send_continue(self, request: web.BaseRequest) -> None:
-        """Answer `Expect: 100-continue` with 100 Continue, unless the body is longer than the limit."""
         waits = request.headers[hdrs.EXPECT].lower() == "100-continue" and request.version >= HttpVersion11
         transport, limit = request.transport, self._settings.body_limit_bytes
         if transport is not None and waits and declared_bytes(request) <= limit:
@@ -181,10 +180,6 @@ class Dispatcher:
 
 
 async def _send(exchange: HttpExchange, response: web.StreamResponse) -> None:
-    """Send the rest of a response, and wait until the client has read nearly all of it or is disconnected.
-
-    The call keeps its slot of the load shedder until then, which limits the number of unread responses in memory.
-    """
     transport = exchange.request.transport
     if transport is not None and not transport.is_closing():
         if not response.prepared:

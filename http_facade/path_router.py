@@ -75,7 +75,6 @@ def _methods_of(route: Route) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)  # a process has one table, and its tests some more
 def _patterns_of(table: tuple[Route, ...]) -> tuple[web.UrlDispatcher, Mapping[web.AbstractRoute, int]]:
-    """Return aiohttp's router for a table of routes, and for each of its routes the position in the table."""
     patterns, positions = web.UrlDispatcher(), dict[web.AbstractRoute, int]()
     for position, route in enumerate(table):
         for method in _methods_of(route):
@@ -84,5 +83,4 @@ def _patterns_of(table: tuple[Route, ...]) -> tuple[web.UrlDispatcher, Mapping[w
 
 
 async def _matched(_: web.Request) -> web.StreamResponse:
-    """Raise NotImplementedError: aiohttp's router requires a handler for each route, and never calls it here."""
     raise NotImplementedError

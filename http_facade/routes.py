@@ -123,11 +123,6 @@ MODEL = f"{{model:(?:(?!:(?:{'|'.join(ACTIONS)})$).)+}}"
 
 
 def _both(method: str, path: str, shape: Shape, face: str, kind: str = "") -> tuple[Route, Route]:
-    """Return two routes of an operation: for its path, and for its path with a trailing slash.
-
-    `face`: wire format; `kind`: kind of video task that the path selects, "" for any. Some clients append a slash, and
-    other clients lose the body when they are redirected.
-    """
     signed = shape is Shape.RECEIVE_VIDEO_CALLBACK
     route = Route(method, path, shape, face, needs_key=not signed, is_signed=signed, kind=kind)
     return route, replace(route, path=f"{path}/")

@@ -130,7 +130,6 @@ def findings_of_schema(schema: FileDescriptorSet) -> list[str]:
 
 
 def _oneofs(message: DescriptorProto) -> list[str]:
-    """Return the names of a message's oneofs, without the ones that protobuf adds for optional fields."""
     synthetic = {field.oneof_index for field in message.field if field.proto3_optional}
     return [oneof.name for index, oneof in enumerate(message.oneof_decl) if index not in synthetic]
 

@@ -121,9 +121,6 @@ class SandboxImageCall:
         yield _message(pb.ImageEvent(finished=pb.ImageFinished(result=result)))
 
     async def _begin(self, seconds: float) -> str:
-        """Raise the fault that a mark in the prompt selects, if it occurs before the first byte. Return the mark, ""
-        without one. `seconds`: time until the caller's deadline.
-        """
         mark = simulated_faults.mark(_words(self.request))
         await simulated_faults.raise_early(mark, seconds, self.upstream.deadlines)
         return mark
@@ -244,9 +241,6 @@ def _pixels(
 
 
 def _of_ratio(width: int, height: int) -> tuple[int, int]:
-    """Return (width, height) in pixels with the ratio of `width` to `height`: the same numbers if they are a usual
-    size, otherwise about a megapixel.
-    """
     if min(width, height) >= EDGE // 8 and max(width, height) <= MAX_EDGE:
         return width, height
     scale = EDGE / math.sqrt(width * height)

@@ -137,7 +137,6 @@ def _color(chosen: Random) -> tuple[int, int, int]:
 
 
 def _encode(image: Image.Image, drawing: Drawing) -> bytes:
-    """Return the file of an image in the requested type, with settings that give small files in little time."""
     file, quality = BytesIO(), QUALITY if drawing.quality is None else drawing.quality
     options = {"compress_level": 6, "compress_type": zlib.Z_RLE, "quality": quality, "method": 2}
     image.save(file, FORMATS[drawing.mime_type], **options)

@@ -315,9 +315,6 @@ def _last_turn(messages: Sequence[pb.Message]) -> tuple[int, int]:
 
 
 def _ttl(marked: pb.Part | pb.Tool) -> pb.CacheTtl.ValueType:
-    """Return the lifetime for which a part or tool requests caching of the prompt up to its end. A cache mark inside
-    a tool result applies to the whole result.
-    """
     if marked.HasField("cache_control"):
         return marked.cache_control.ttl or pb.CACHE_TTL_FIVE_MINUTES
     if isinstance(marked, pb.Part) and marked.HasField("tool_result"):

@@ -140,9 +140,6 @@ class _Candidate:
         return True
 
     def _attach_state(self) -> None:
-        """Attach the signed opaque data of the reasoning to the first tool call or, without one, to the last text, as
-        the native format does.
-        """
         calls = [part for part in self._parts if part.HasField("tool_call")]
         texts = [part for part in self._parts if part.HasField("text")]
         for part in calls[:1] or texts[-1:]:
@@ -308,10 +305,6 @@ class _Candidate:
 
 
 def _of_document(text: str, blocks: int, index: int, start: int, end: int) -> pb.Citation:
-    """Return a citation of the beginning of a document for the response's text from `start` to `end`, in code points.
-    `text`: text of the document; `blocks`: number of pieces in which it was sent; `index`: its position among the
-    documents.
-    """
     unit = pb.DOCUMENT_UNIT_BLOCK if blocks else pb.DOCUMENT_UNIT_CHARACTER
     last = 1 if blocks else min(len(text), end - start)
     source = pb.DocumentSource(document_index=index, unit=unit, start=0, end=last)

@@ -159,7 +159,6 @@ class _Generator:
             yield joined([*applied.values()]), bool(chosen)
 
     def _is_flat(self, depth: int) -> bool:
-        """Return whether a value at this depth has required properties only."""
         return depth >= RICH_DEPTH or self._nodes > RICH_NODES or self._depth == DEPTHS[-1]
 
     def _candidates(self, known: Keywords, at: str, depth: int) -> Iterator[object]:
@@ -189,9 +188,6 @@ class _Generator:
                 assert_never(unhandled)
 
     def _listed(self, values: list[object], at: str) -> Iterator[object]:
-        """Yield the values of `enum`: first one that the prompt contains, then all, from a position on that depends
-        on the prompt.
-        """
         self._budget.spend(len(values) + len(repr(values)) // STEP_SIZE)
         if (mentioned := self._words.mentioned(value for value in values if isinstance(value, str))) is not None:
             yield mentioned
@@ -225,7 +221,6 @@ class _Generator:
         return {name: made[name] for name in [*known.properties, *made] if name in made}
 
     def _is_wanted(self, name: str) -> bool:
-        """Return whether to generate the optional property `name` if the object may have it."""
         self._budget.spend(1 + len(name) // STEP_SIZE)
         return not self._only_mentioned or self._words.mentioned([name]) is not None
 
@@ -302,5 +297,4 @@ def _kind_of(known: Keywords) -> Kind | None:
 
 
 def _fractions(*values: float | None) -> list[Fraction]:
-    """Return numbers as exact fractions of their decimal digits (0.1 is a tenth)."""
     return [Fraction(str(value)) for value in values if value is not None]

@@ -143,13 +143,11 @@ def _free_text(tool: pb.CustomTool, words: Words) -> str:
 
 
 def _own_names(request: pb.GenerateRequest) -> set[str]:
-    """Return the names by which `tool_choice` may select the web search that the sandbox simulates."""
     declared = {tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")}
     return {"web_search", *declared} if declared else set()
 
 
 def _name(tool: pb.Tool) -> str:
-    """Return the name of a tool with its namespace, if it has one; "" for a tool that callers do not run."""
     name = name_of(tool)
     return name.joined if name.name else ""
 

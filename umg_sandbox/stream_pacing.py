@@ -92,5 +92,4 @@ def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Ite
 
 
 def _same_part(event: pb.GenerateEvent) -> pb.GenerateEvent:
-    """Return an event without content that refers to the same part of the message as `event`."""
     return pb.GenerateEvent(candidate_index=event.candidate_index, part_index=event.part_index)

@@ -32,7 +32,6 @@ def _host(words: Words) -> str:
 
 
 def _quoted(pattern: re.Pattern[str], words: Words) -> str | None:
-    """Return the first match of the pattern in the prompt; None if there is none or it is not ASCII."""
     found = pattern.search(words.text)
     return found[0] if found and found[0].isascii() else None
 

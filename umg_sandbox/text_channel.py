@@ -140,9 +140,6 @@ class SandboxCall:
             raise simulated_faults.cut()
 
     async def _begin(self, seconds: float) -> str:
-        """Raise the fault that a mark in the prompt selects, if it occurs before the first byte. Return the mark,
-        which may select a later fault; "" without one. `seconds`: time until the caller's deadline.
-        """
         mark = simulated_faults.mark(self.prompt.recent_text)
         await simulated_faults.raise_early(mark, seconds, self.upstream.deadlines)
         return mark
@@ -162,9 +159,6 @@ class SandboxCall:
 
 
 def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
-    """Raise UmgError if audio is the only requested output; otherwise record requested audio output as dropped in
-    `report`.
-    """
     if set(request.output_modalities) == {"audio"}:
         text = "output_modalities: the sandbox makes no sound; ask for text too"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, text, field="output_modalities")
@@ -172,9 +166,6 @@ def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
 
 
 def _check_draws(model: str) -> None:
-    """Raise UmgError(UNSUPPORTED_FIELD) for a model of the catalogue without image output; models that it does not
-    list can draw.
-    """
     known = describe(model)
     if known is not None and "image" not in known.capabilities.output_modalities:
         text = "`output_modalities`: this model makes no images; ask for text only, or choose a model that makes images"
@@ -189,15 +180,11 @@ def _check_length(request: pb.GenerateRequest, model: str, prompt: Prompt) -> No
 
 
 def _first_half(steps: list[PacedEvents]) -> list[PacedEvents]:
-    """Return the steps of a stream before a simulated break: half of those with tokens, at least one of them."""
     timed = [index for index, step in enumerate(steps) if step.tokens]
     return steps[: timed[(len(timed) - 1) // 2] + 1] if timed else steps[:1]
 
 
 async def _until(due: float, deadline: float, *, callers: bool) -> None:
-    """Wait until the time `due` on the event loop's clock. If `deadline` is earlier, raise the timeout error then;
-    `callers`: whether it is the caller's deadline.
-    """
     now = asyncio.get_running_loop().time()
     if due > deadline:
         await asyncio.sleep(max(0, deadline - now))

@@ -33,16 +33,12 @@ def transform(vectors: Vectors, model: str, length: int) -> Vectors:
 
 @lru_cache(64)
 def _signs(model: str, turns: int) -> Vectors:
-    """Return a row of pseudo-random 1 and -1 for each of `turns` rotations, which depend only on the model id."""
     bits = np.unpackbits(np.frombuffer(shake_256(model.encode()).digest(turns * DIMENSIONS // 8), np.uint8))
     return (1 - 2 * bits.astype(np.float32)).reshape(turns, DIMENSIONS)
 
 
 @cache
 def _hadamard(size: int) -> Vectors:
-    """Return an orthogonal matrix whose elements have equal magnitudes (Hadamard matrix). `size`: number of rows, a
-    power of two.
-    """
     made = np.ones((1, 1), np.float32)
     while len(made) < size:
         made = np.block([[made, made], [made, -made]])

@@ -139,9 +139,6 @@ class SandboxVideo:
         return encoding.result()
 
     def _has_room(self) -> bool:
-        """Return whether another file may be encoded; if needed, discard the oldest file whose task was not polled
-        again.
-        """
         if len(self._encodings) < MAX_ENCODINGS:
             return True
         done = next((name for name, encoding in self._encodings.items() if encoding.done()), None)
@@ -195,7 +192,6 @@ def _result(
 
 
 def _encode(plan: VideoPlan, variant: "pb.VideoVariant.ValueType", index: int) -> bytes:
-    """Return the file of a result. The time of the submission does not change it."""
     encode = _encode_file if plan.width * plan.height * plan.frame_count <= RECENT_PIXELS else _encode_file.__wrapped__
     return encode(msgspec.structs.replace(plan, submit_time=0.0), variant, index)
 

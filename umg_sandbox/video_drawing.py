@@ -58,7 +58,6 @@ class FramePainter:
         return frame
 
     def _picture(self, role: str) -> Image.Image:
-        """Return the picture behind the frames: the input with the role `first` or `last`, or else a scene."""
         size, media = (self._plan.width, self._plan.height), self._plan.media
         shown = next((_input(medium) for medium in media if medium.role == role), None)
         picture = draw_scene(*size, self._seed) if shown is None else draw_input(shown, *size)
@@ -67,7 +66,6 @@ class FramePainter:
 
 
 def _input(medium: Medium) -> InputImage:
-    """Return an input of a task as an image; one that is no image is shown by its name."""
     name = "" if medium.data else medium.url or f"{medium.role} {medium.kind}"
     return InputImage(medium.role, data=medium.data, url=name)
 

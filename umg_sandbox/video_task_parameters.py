@@ -137,9 +137,6 @@ def decode_plan(facts: str) -> VideoPlan:
 
 
 def _has_sound(wanted: pb.VideoParameters, model: str) -> bool:
-    """Return whether the video has sound. `wanted`: parameters of the request. If it states nothing, models of family
-    D have sound, as in the vendor's API; the specification does not define it.
-    """
     if _WITHOUT_SOUND.search(model):
         return False
     if _WITH_SOUND.search(model):
@@ -224,7 +221,6 @@ def _media(media: Sequence[pb.VideoMedia], width: int, height: int) -> tuple[Med
 
 
 def _reduced(image: InputImage, width: int, height: int) -> bytes:
-    """Return the JPEG file of an image that is scaled and cropped to a size in pixels."""
     file = BytesIO()
     draw_input(image, width, height).save(file, "JPEG", quality=85)
     return file.getvalue()

@@ -52,9 +52,6 @@ class CorsRules:
         return headers
 
     def _allowed(self, request_headers: Mapping[str, str]) -> str | None:
-        """Return the value of `Access-Control-Allow-Origin`; None if the origin is not allowed or the request has
-        none.
-        """
         if "*" in self._origins:
             return "*"
         origin = request_headers.get(hdrs.ORIGIN)

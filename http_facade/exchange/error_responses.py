@@ -69,7 +69,6 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
 
 
 def _is_worth_retrying(error: UmgError) -> bool:
-    """Return whether a repetition of the call may succeed. SDKs repeat some statuses unless a header forbids it."""
     if error.reason == pb.ERROR_REASON_RATE_LIMITED:
         return error.retry_after is not None
     if error.reason == pb.ERROR_REASON_UPSTREAM_FAILED:

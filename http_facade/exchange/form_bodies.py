@@ -50,10 +50,6 @@ def _boundary(content_type: str) -> bytes:
 
 
 def _first(body: bytes, delimiter: bytes) -> int:
-    """Return the offset in the body of the first byte after the first `delimiter`, the boundary between parts.
-
-    Text before that boundary is skipped. Raise UmgError(MALFORMED_BODY) if the body has no boundary.
-    """
     start = 0 if body.startswith(delimiter) else body.find(_LINE_END + delimiter)
     if start < 0:
         raise _malformed("the boundary of its content type is not in it")

@@ -126,9 +126,6 @@ def _api_not_served(request: web.BaseRequest, *, matched: bool) -> UmgError | No
 
 
 def _with_wire_path(error: UmgError, face: str) -> UmgError:
-    """Return the error with the path of its field as callers of the format `face` spell it, instead of the canonical
-    path.
-    """
     field, codec = error.metadata.get("field"), face_of(face) or MODEL_LISTS.get(face)
     if field is None or codec is None or error.reason not in FIELD_REASONS:
         return error
@@ -136,9 +133,6 @@ def _with_wire_path(error: UmgError, face: str) -> UmgError:
 
 
 def _renamed(error: UmgError, field: str, written: str) -> UmgError:
-    """Return a copy of the error in which the path `field` is replaced by `written`, also at the beginning of its
-    message.
-    """
     message = error.message
     for named, renamed in ((field, written), (f"`{field}`", f"`{written}`")):
         if message.startswith(named):

@@ -79,10 +79,6 @@ def _value(head: bytes, name: bytes) -> bytes | None:
 
 
 def _written_value(data: bytes, start: int, head: bytes, name: bytes) -> str:
-    """Return the value of the header `name` in its original case; "" if it is missing.
-
-    `head` is the part of `data` from the offset `start` on, converted to lower case, in which the name is searched.
-    """
     at = head.find(name)
     if at < 0:
         return ""

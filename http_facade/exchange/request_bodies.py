@@ -104,7 +104,6 @@ class BodyReader:
         return body
 
     def _check_load(self, exchange: HttpExchange) -> None:
-        """Raise UmgError if the load shedder rejects the call, unless its connection has admitted it already."""
         try:
             self._settings.load_shedder.check()
         except UmgError:

@@ -70,7 +70,6 @@ def encode_head(exchange: HttpExchange, headers: Mapping[str, str], length: int 
 
 @lru_cache(maxsize=1)
 def _dated(second: int) -> str:
-    """Return the lines of the headers `Server` and `Date` for a Unix time in seconds; cached for the current second."""
     return f"Server: {SERVER}\r\nDate: {formatdate(second, usegmt=True)}\r\n"
 
 

@@ -42,15 +42,10 @@ class AdminHandlers:
         return handle
 
     async def _read(self, exchange: HttpExchange, method: AdminMethod) -> Message:
-        """Return the request message of an RPC, from the JSON body or, for an RPC without a body, from the query.
-
-        Fields whose values are in the path, for example `key_id`, are still unset.
-        """
         if (decode := method.decode) is None:
             return from_query(method.request, exchange.request.query.items())
         return await self._bodies.read(exchange, lambda body, *_: decode(body))
 
 
 def _json(body: bytes) -> web.Response:
-    """Return a JSON response with the header `Cache-Control: no-store`, because the body may contain a secret."""
     return web.Response(headers={hdrs.CONTENT_TYPE: JSON, hdrs.CACHE_CONTROL: "no-store"}, body=body)

@@ -103,7 +103,6 @@ class GenerateImage:
         return await self._bodies.read(exchange, decode, None if codec.decode_form is None else decode_form)
 
     async def _stream(self, exchange: HttpExchange, request: ImageRequest) -> web.StreamResponse:
-        """Stream the images."""
         encoder = ImageEvents(self._codec.stream_encoder(request.canonical), self._codec.heartbeat)
         message = pb.StreamGenerateImageRequest(request=request.canonical)
         opened = open_stream(self._stub.StreamGenerateImage, message, exchange, self._face, request.notes)

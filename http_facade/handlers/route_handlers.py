@@ -124,7 +124,6 @@ class Generate:
     async def _respond_empty(
         self, exchange: HttpExchange, canonical: pb.GenerateRequest, encode: Callable[[pb.GenerateRequest, str], bytes]
     ) -> web.Response:
-        """Return the response to a request without a conversation, after a check that the key may use the model."""
         await check_model(self._models, canonical.model, exchange, self._face)
         now = Timestamp()
         now.GetCurrentTime()
@@ -168,11 +167,6 @@ class Generate:
         return events.response
 
     async def _end_failed(self, exchange: HttpExchange, encoded: EncodedStream, failure: Exception) -> bytes:
-        """Return the events that end a stream with an error.
-
-        It is a separate function because a variable of `_stream` with the exception would be in a reference cycle with
-        its traceback, which would keep all bytes of the stream in memory.
-        """
         error = explain(failure, exchange, self._face)
         exchange.failure = error.name
         return await encoded.error(error)

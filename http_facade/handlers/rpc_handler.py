@@ -180,60 +180,34 @@ class ConnectHandler:
         await events.begin(CIMultiDict(self._metadata.headers(await call.initial_metadata())))
 
     def _call(self, exchange: HttpExchange, method: RpcMethod, request: Message, timeout: float | None) -> Any:  # noqa: ANN401  as `RpcMethod.call`
-        """Start the RPC of the method. Return the grpc call object. `timeout`: seconds; None for no deadline of the
-        caller.
-
-        Raise UmgError for a header with an invalid value.
-        """
         pairs = self._metadata.request(exchange, needs_key=self._needs_key)
         return attach(method.call, None, exchange.known_key)(request, metadata=pairs, timeout=timeout)
 
     def _end_failed(
         self, exchange: HttpExchange, protocol: EnvelopedProtocol, failure: Exception
     ) -> tuple[Pairs, bytes]:
-        """Return the response headers and the last envelope of a call that failed with the exception `failure`.
-
-        It is a separate function so that no variable of the caller keeps the exception in memory.
-        """
         failed = self._metadata.failed(failure, exchange)
         return failed.headers, protocol.end(failed.status, failed.trailers)
 
 
 def _unsupported_type(kind: str, accepted: Iterable[str]) -> web.Response:
-    """Return the response 415 to the content type `kind`, whose text lists the `accepted` types.
-
-    Its body is plain text, which no client of these protocols takes for a message.
-    """
     message = f"send the body with content-type: {' or '.join(accepted)}, not {echo(kind)}"
     return web.Response(status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text=message)
 
 
 def _timeout(exchange: HttpExchange, header: str, parse: Callable[[str], float]) -> float | None:
-    """Return the seconds left of the timeout in the request header `header`, parsed by `parse`; None without the
-    header.
-
-    Raise UmgError(INVALID_FIELD) for an invalid value.
-    """
     if (given := exchange.request.headers.get(header)) is None:
         return None
     return max(MIN_TIMEOUT_SECONDS, parse(given) - (time.monotonic() - exchange.began_at))
 
 
 def _with_trailers(headers: Pairs, trailers: Pairs, kind: str) -> CIMultiDict[str]:
-    """Return the headers of a unary response of the content type `kind`: `headers`, and the trailers with the prefix
-    `trailer-` of the Connect protocol.
-    """
     prefixed = ((connect_protocol.TRAILER_PREFIX + name, value) for name, value in trailers)
     return CIMultiDict([(hdrs.CONTENT_TYPE, kind), *headers, *prefixed])
 
 
 @asynccontextmanager
 async def _responses(method: RpcMethod, call: Any) -> AsyncIterator[AsyncIterator[Message | bytes]]:  # noqa: ANN401  as `RpcMethod.call`
-    """Return a context manager that yields an iterator over the responses of an RPC: all of a stream, or one of a unary
-    method.
-
-    Its exit cancels the call of a stream.
-    """
     if method.is_stream:
         async with opened(call):
             yield call

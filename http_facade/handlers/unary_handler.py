@@ -102,12 +102,10 @@ def _form_decoder(
 
 
 def _refuse_json(body: bytes, headers: Mapping[str, str], model: str = "") -> Never:
-    """Raise the error for a body without a media type, which counts as JSON, at a path that reads forms alone."""
     raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, f"send the body with content-type: {FORM}")
 
 
 def _streamed_method(service: str, method: StreamedMethod[Any] | None, channel: grpc.aio.Channel) -> StreamCall:
-    """Return the method of an operation with a streamed response, and the type of its request; None without one."""
     if method is None:
         return None
     path, encode, decode = f"/{service}/{method.name}", method.request.SerializeToString, method.message.FromString

@@ -136,9 +136,6 @@ class VideoHandlers:
         return web.json_response({"code": 0, "message": "success"})
 
     def _parameters(self, exchange: HttpExchange) -> dict[str, str]:
-        """Return the parameters of the query and of the path by name; the values of a repeated one are joined by
-        commas.
-        """
         query = exchange.request.query
         given = {name: ",".join(query.getall(name)) for name in query}
         return given | dict(exchange.parameters) | ({"kind": self._kind} if self._kind else {})
@@ -172,9 +169,6 @@ class VideoHandlers:
 
 
 def _idempotency_key(exchange: HttpExchange) -> str | None:
-    """Return the idempotency key in the request's headers; None without one. Raise UmgError(INVALID_FIELD) if it is
-    empty or too long.
-    """
     key = exchange.request.headers.get(IDEMPOTENCY_KEY)
     if key is not None and not 1 <= len(key) <= MAX_KEY_CHARACTERS:
         raise invalid(IDEMPOTENCY_KEY, f"expected 1 to {MAX_KEY_CHARACTERS} characters; send another key")

@@ -95,13 +95,11 @@ def _facts(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _abilities(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fact about the abilities of an entry; empty without any."""
     found = sorted(name for flag, name in ABILITIES.items() if entry.get(flag))
     return {"abilities": found} if found else {}
 
 
 def _inputs(entry: Mapping[str, Any]) -> set[str]:
-    """Return the kinds of media that a model accepts. Documents are no modality there, and often lack their flag."""
     kinds = {*entry["supported_modalities"], *(name for flag, name in INPUTS.items() if entry.get(flag))}
     if "image" in kinds and entry.get("supports_pdf_input") is not False:
         kinds.add("file")
@@ -109,7 +107,6 @@ def _inputs(entry: Mapping[str, Any]) -> set[str]:
 
 
 def _endpoints(entry: Mapping[str, Any]) -> list[str]:
-    """Return the formats of OpenAI in which a model is called; empty if the entry does not state them."""
     named = [name for path, name in ENDPOINTS.items() if path in entry.get("supported_endpoints", ())]
     return named or (["responses"] if entry["mode"] == "responses" else [])
 

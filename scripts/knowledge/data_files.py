@@ -74,5 +74,4 @@ def _data(package: Package) -> Path:
 
 
 def _text(rows: Rows) -> str:
-    """Return rows as a data file has them: an array, one row a line."""
     return "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n"

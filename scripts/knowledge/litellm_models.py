@@ -56,7 +56,6 @@ def _aliases(cost_map: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, s
 
 
 def _provider(entry: Mapping[str, Any]) -> str:
-    """Return the prefix of the provider's models."""
     name = str(entry.get("litellm_provider", ""))
     match = PROVIDER.fullmatch(name)
     return next(filter(None, match.groups())) if match is not None else name

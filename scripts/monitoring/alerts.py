@@ -20,15 +20,11 @@ class Alert:
 
 
 def _grows(selector: str, window: str, labels: str) -> str:
-    """Return the PromQL condition that a counter grew within a window. A new series counts: `increase` does not see its
-    first value.
-    """
     new = f"{selector} unless {selector} offset {window}"
     return f"sum by ({labels}) (increase({selector}[{window}]) > 0 or ({new})) > 0"
 
 
 def _cached_share(window: str) -> str:
-    """Return the PromQL expression of the share of each model's input tokens that came from prompt caches."""
     read = f'sum by (model) (increase(umg_prompt_cache_tokens_total{{kind="read"}}[{window}))'
     return f'{read} / sum by (model) (increase(umg_tokens_total{{direction="input"}}[{window}))'
 

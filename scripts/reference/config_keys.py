@@ -137,27 +137,21 @@ def tag_field(entry: type[ConfigEntry]) -> str:
 
 
 def _docstring(entry: type[ConfigEntry]) -> str:
-    """Return the docstring of a mapping's struct, or of the value that is made from it; "" without one."""
     own = entry.__dict__.get("__doc__") or getattr(VALUES.get(entry), "__doc__", None) or ""
     return _for_readers(own)
 
 
 def _without_unit(key: Key) -> str:
-    """Return the description of a key without the unit of the parsed value, if the file has a text with a unit."""
     if key.value.startswith("duration"):
         return re.sub(r"^Seconds\b", "Time", key.description)
     return key.description.replace(", in bytes", "") if key.value.startswith("size") else key.description
 
 
 def _for_readers(docstring: str) -> str:
-    """Return a docstring on one line, in the words of the file: an absent value is no None."""
     return re.sub(r"\bNone\b", "no value", re.sub(r"(?<=[.] )None\b", "No value", paragraph(docstring)))
 
 
 def _descriptions(entry: type[ConfigEntry]) -> dict[str, str]:
-    """Return the descriptions of the keys of a mapping: docstrings of its struct, before those of the value that is
-    made from it.
-    """
     value = VALUES.get(entry)
     found = {**(attributes(value) if value is not None else {}), **attributes(entry)}
     return {name: _for_readers(text) for name, text in found.items()}
@@ -184,7 +178,6 @@ def _bare(hint: object) -> Any:  # noqa: ANN401  any type
 
 
 def _kinds(hint: object) -> list[Any]:
-    """Return the members of a union, without None and annotations of the union."""
     bare = _bare(hint)
     if get_origin(bare) in (Union, UnionType):
         return [kind for member in get_args(bare) if member is not NoneType for kind in _kinds_or_annotated(member)]
@@ -232,7 +225,6 @@ def _is_annotated(hint: object) -> bool:
 
 
 def _range(meta: msgspec.Meta) -> str:
-    """Return the range of a number or the least length of a text."""
     if meta.min_length is not None:
         return f"of at least {meta.min_length} characters"
     low = f"{_number(meta.ge)}" if meta.ge is not None else f"more than {_number(meta.gt)}"

@@ -105,7 +105,6 @@ def _row(row: ErrorRow) -> list[str]:
 
 
 def _caller(row: ErrorRow, face: str) -> str:
-    """Return the statuses and the words that callers of a format get, for all statuses of a row."""
     return ", ".join(dict.fromkeys(caller_of(row, face, status) for status in row.statuses or (500,)))
 
 

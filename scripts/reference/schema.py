@@ -87,7 +87,6 @@ Comments = Mapping[tuple[int, ...], str]
 
 
 def _comments(file: FileDescriptorProto) -> Comments:
-    """Return the comment before each definition, by the path of the definition in the file."""
     return {tuple(each.path): _text(each.leading_comments) for each in file.source_code_info.location}
 
 
@@ -147,7 +146,6 @@ def _type(message: DescriptorProto, field: FieldDescriptorProto, maps: Mapping[s
 
 
 def _link(name: str) -> str:
-    """Return the name of a type, with a link to its section if it is one of ours."""
     own = name.removeprefix(PACKAGE)
     return code(name.lstrip(".")) if own == name else f"[`{own}`](#{_anchor(own)})"
 

@@ -199,7 +199,6 @@ class House:
                 return None
 
     def _full(self, full_name: str) -> Function | Class | None:
-        """Return the definition of a full name, also where a package hands it on."""
         name, _, member = full_name.rpartition(".")
         if (module := self._modules.get(name)) is None:
             return None
@@ -213,13 +212,11 @@ class House:
         return None if found is None else replace(found, receiver=owner)
 
     def _held(self, owner: Class, attribute: str) -> Class | None:
-        """Return the class of an attribute by its annotation."""
         if attribute in owner.attributes:
             return self._annotated(owner.module, owner.attributes[attribute])
         return next((found for base in self._bases(owner) if (found := self._held(base, attribute))), None)
 
     def _bases(self, derived: Class | None) -> Iterator[Class]:
-        """Yield the base classes of a class that are in the gateway."""
         for base in derived.node.bases if derived is not None else ():
             if (found := self._annotated(derived.module, base)) is not None:
                 yield found

@@ -126,14 +126,12 @@ class _Body(ast.NodeVisitor):
             self._visit_steps(node)
 
     def _visit_steps(self, call: ast.Call) -> None:
-        """Enter the steps of the pipeline in their order, where a loop calls each of them with the value."""
         house, pipeline = self._walk.house, self._function.receiver
         for step in house.steps(pipeline) if pipeline is not None and house.is_pipeline(pipeline) else ():
             for name, fields in self._received(step, call):
                 self._walk.enter(step, name, fields, is_step=True)
 
     def _received(self, callee: Function, call: ast.Call) -> Iterator[tuple[str, Fields]]:
-        """Yield the parameters of a callee in which it gets the value, with the fields that hold it."""
         given = [(parameter.arg, argument) for parameter, argument in zip(callee.parameters, call.args, strict=False)]
         given += [(each.arg, each.value) for each in call.keywords if each.arg]
         for name, argument in given:

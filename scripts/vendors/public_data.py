@@ -116,7 +116,6 @@ def _by_id(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
 
 
 def _named_models() -> set[str]:
-    """Return the ids of models that our presets and hand-kept prices name in full."""
     ids = {str(row["model"]) for row in _committed("prices")}
     for provider in PROVIDERS.values():
         ids |= {model if isinstance(model, str) else model.id for model in provider.models}

@@ -191,9 +191,6 @@ class _Place:
 
 
 def _alias(line: ast.AnnAssign) -> str:
-    """Return the name of a member in JSON, where it differs from the attribute: `Field(alias="name")`, or
-    `PropertyInfo(alias="name")`.
-    """
     for node in ast.walk(line):
         if isinstance(node, ast.keyword) and node.arg == "alias" and isinstance(node.value, ast.Constant):
             return str(node.value.value)
@@ -224,7 +221,6 @@ def _parsed(name: str, source: str, *, is_package: bool) -> _Module:
 
 
 def _origin(name: str, line: ast.ImportFrom, *, is_package: bool) -> str:
-    """Return the full name of the module from which a line imports."""
     if not line.level:
         return line.module or ""
     parts = name.split(".")

@@ -38,7 +38,6 @@ def _count(least: int, most: int) -> str:
 
 
 def _sizes(row: ImageRules) -> tuple[str, str]:
-    """Return the cells with the sizes and the default size."""
     if row.sizes is RATIO_PIXELS:
         return "ten ratios, or pixels", "`1:1`, or the ratio of the last image"
     sizes = "`<width>*<height>`" if row.sizes is None else str(len(row.sizes))

@@ -195,7 +195,6 @@ def _unit_test(series: Mapping[str, str], minutes: int, firing: Mapping[str, boo
 
 
 def _run_promtool(*arguments: str | Path) -> None:
-    """Run a check of promtool. Fail with its output if it finds a problem; skip where it is not installed."""
     if PROMTOOL is None:
         pytest.skip("promtool is not installed (Debian: prometheus)")
     done = subprocess.run([PROMTOOL, *arguments], capture_output=True, text=True, check=False)
@@ -203,7 +202,6 @@ def _run_promtool(*arguments: str | Path) -> None:
 
 
 def _test_rules(file: Path, rules: Path, tests: Sequence[Mapping[str, object]]) -> None:
-    """Run unit tests of the rules, which are written to the file."""
     written = {"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": list(tests)}
     file.write_text(yaml.safe_dump(written))
     _run_promtool("test", "rules", file)
@@ -221,7 +219,6 @@ SELECTOR = re.compile(r'(\w+)\{(\w+)="(\w+)"\}')
 
 
 def _series(name: str, labels: set[str], **fixed: str) -> dict[str, str]:
-    """Return a series that grows by one a minute; `fixed`: values of some labels."""
     values = {label: fixed.get(label, "1") for label in sorted(labels)}
     return {
         "series": f"{name}{{{', '.join(f'{label}={json.dumps(value)}' for label, value in values.items())}}}",

@@ -205,7 +205,6 @@ class Distribution:
                 worker.failure = text
 
     def _log(self, item: pytest.Item, reports: Sequence[pytest.TestReport]) -> None:
-        """Log the reports of one test, as the protocol of pytest does."""
         hook, location = item.ihook, reports[0].location  # known already; an item reads the path of its file anew
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=location)
         for report in reports:
@@ -255,7 +254,6 @@ class Distribution:
 
 
 def _runs_all(config: pytest.Config) -> bool:
-    """Return whether all tests run, in their usual order: no option selects or orders them."""
     options = ("collectonly", "keyword", "markexpr", "deselect", "lf", "failedfirst", "newfirst", "stepwise")
     chosen = [name for name in options if config.getoption(name, default=None)]
     return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not chosen

@@ -151,9 +151,6 @@ async def prepared_database(request: pytest.FixtureRequest, tmp_path: Path) -> D
 
 
 def _user() -> str | None:
-    """Return the user that runs the PostgreSQL server; None for the user of the tests. PostgreSQL refuses to run as
-    root.
-    """
     if os.geteuid() != 0:
         return None
     users = {entry.pw_name for entry in pwd.getpwall()}

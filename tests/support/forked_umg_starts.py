@@ -125,7 +125,6 @@ class Output:
 
 @cache
 def _folders(process: int) -> Path:
-    """Return the folder of all new folders of a process, which is deleted at its end."""
     folder = Path(tempfile.mkdtemp(prefix="umg-folders-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -59,7 +59,6 @@ def configure() -> None:
 
 
 def _line(logger: WrappedLogger, level: str, event: EventDict) -> str:
-    """Return the line of an event, with its traceback below it."""
     event = structlog.processors.format_exc_info(logger, level, event)
     name, traceback = event.pop("event", ""), event.pop("exception", "")
     return "\n".join(filter(None, [f"{level} {name} {event}", traceback]))

@@ -364,10 +364,6 @@ def _name_exists(name: str) -> UmgError:
 
 
 async def _find_live(session: AsyncSession, reference: str) -> ApiKey:
-    """Return the row of the key with this id, name or prefix.
-
-    Raise UmgError: OBJECT_NOT_FOUND, INVALID_FIELD if several keys match, WRONG_STATE if it is revoked.
-    """
     row = await _find(session, reference)
     if row.revoke_time is not None:
         message = f"the key `{row.name}` was revoked, which is permanent; create another one"
@@ -376,9 +372,6 @@ async def _find_live(session: AsyncSession, reference: str) -> ApiKey:
 
 
 async def _check_name_is_no_prefix(session: AsyncSession, row: ApiKey) -> None:
-    """Raise UmgError(INVALID_FIELD) if the name of a key is the prefix or the id of another, which commands would then
-    confuse with it.
-    """
     prefix = row.name.rstrip("….")
     others = or_(ApiKey.prefix == prefix, ApiKey.previous_prefix == prefix, ApiKey.key_id == row.name)
     if prefix and await session.scalar(select(ApiKey.key_id).where(others, ApiKey.key_id != row.key_id).limit(1)):

@@ -205,7 +205,6 @@ class Authenticator:
         return True
 
     def _is_outdated(self, known: KnownKey) -> bool:
-        """Return whether the key must not be used any more without the database."""
         age = self._monotonic() - max(known.checked, self._current_at)
         return age > self._max_stale and known.digest not in self._permanent
 
@@ -216,9 +215,6 @@ class Authenticator:
         return refused.rejection
 
     def _request_lookup(self, digest: str) -> asyncio.Future[_Outcome]:
-        """Return the future of the database lookup of the key with the hash `digest`, which is queued unless one is in
-        flight.
-        """
         future = self._in_flight.get(digest) or self._queued.get(digest)
         if future is None:
             future = self._queued[digest] = asyncio.get_running_loop().create_future()

@@ -155,7 +155,6 @@ def _check_length(current: ApiKey | None) -> None:
 
 
 def _stamped(row: ApiKey, now: datetime) -> ApiKey:
-    """Record this host and the time `now` in the row, as place and time of the secret's creation. Return the row."""
     row.create_time, row.tags = now, {**(row.tags or {}), HOST_TAG: socket.gethostname()}
     return row
 
@@ -169,9 +168,6 @@ def _unknown(current: ApiKey) -> Bootstrap:
 
 
 def _origin(row: ApiKey) -> str:
-    """Return the host (missing in rows of older versions) and the time of the secret's creation as text for
-    messages.
-    """
     host = (row.tags or {}).get(HOST_TAG)
     time = row.create_time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"on {host} at {time}" if host else f"at {time}"

@@ -196,18 +196,13 @@ class Lease:
         return min(self._ahead(now, VALID_SECONDS), self._share())
 
     def _spending(self, now: float, seconds: float) -> int:
-        """Return the micro-credits that the process spends in these seconds at its present rate."""
         measured = max(LEAST_RATE_SECONDS, self._seconds + now - self._measured_at)
         return int(seconds * (self._total + self._spent) / measured)
 
     def _ahead(self, now: float, seconds: float) -> int:
-        """Return the micro-credits without reservations for these seconds at the present rate: the costs of the calls,
-        and their reservations, which may be much larger, at the recent number of calls in flight.
-        """
         return self._spending(now, seconds) + max(FLOOR_CALLS * self.largest, self.peak - self.reserved)
 
     def _share(self) -> int:
-        """Return the amount without reservations that the process may keep beside the others."""
         processes = LEAST_SHARES if self.grant is None else max(self.grant.processes, LEAST_SHARES)
         return (max(0, self.left) + self.rest) // (SHARE_DIVISOR * processes)
 

@@ -255,7 +255,6 @@ class Budgets:
         await self._owner.return_all({self._holder})
 
     def _is_alone(self) -> bool:
-        """Return whether the database did not answer of late."""
         return self._monotonic() < self._alone_until
 
     def _period_start(self, period: str) -> int:
@@ -375,7 +374,6 @@ class Budgets:
 
 
 def _refusal(caller: Caller, lease: Lease, grant: Grant, need: int) -> UmgError:
-    """Return the error for a call that costs at least `need`, with the amounts at the refusal."""
     reset = period_end(caller.budget_period, lease.lease_id.period)
     unwritten = max(0, grant.own - lease.to_return - max(0, lease.left) - lease.reserved)  # costs of ended calls
     spent, reserved = grant.balance.spent + unwritten, lease.reserved + grant.tasks

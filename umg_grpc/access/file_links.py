@@ -93,7 +93,6 @@ class FileLinks:
         return FileLink(blob_id, name, end)
 
     def _key_of(self, token: str) -> bytes:
-        """Return the key with which a token was signed; for a token with an unknown signature the key of new links."""
         for key in self._accepted:
             with suppress(jwt.InvalidTokenError):
                 jwt.decode(token, key, [ALGORITHM], options={"verify_exp": False})

@@ -87,7 +87,6 @@ class RequestLimits:
         return max(times[0] + limit.get_expiry() - now, MIN_RETRY_SECONDS)
 
     def _times(self, limit_id: str, amount: int) -> Iterable[float]:
-        """Return the times of the requests of the last minute."""
         limit = RateLimitItemPerMinute(amount)
         return self._windows.times(limit.key_for(limit_id), limit.get_expiry())
 
@@ -161,7 +160,6 @@ class _Windows(MemoryStorage):
             times.pop()
 
     def _window(self, key: str, start: float) -> deque[float]:
-        """Return the times of a key's requests after `start`, oldest first."""
         times = self._windows.get(key) or deque()
         while times and times[0] <= start:
             times.popleft()

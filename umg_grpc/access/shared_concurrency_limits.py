@@ -210,7 +210,6 @@ class SharedConcurrencyLimits:
             await self._returns.aclose(CLOSE_SECONDS)
 
     def _restore(self) -> None:
-        """Lease the permits of the running calls again, since Redis does not know them any more."""
         for key in self._keys.values():
             key.held, key.keeps, key.synchronized_at = key.running, False, -math.inf
         self._search_at = -math.inf
@@ -218,24 +217,17 @@ class SharedConcurrencyLimits:
             self._returns.wake()
 
     def _alone(self, key: _KeyPermits) -> int:
-        """Return the calls that may run in this process while Redis is unavailable: an equal part of the limit, at
-        least 1, without the permits that other processes had a moment ago.
-        """
         share = max(1, key.limit // self._processes())
         if self._now() < key.answered_at + LEASE_SECONDS:
             share = min(share, key.limit - key.others)
         return max(0, share - key.running)
 
     def _check(self, key_id: str) -> None:
-        """Schedule a check, in the background, whether the key or model has unused permits to return."""
         self._unchecked.add(key_id)
         if self._returns is not None:
             self._returns.wake()
 
     def _is_due(self, key: _KeyPermits, now: float) -> bool:
-        """Return whether the permits of a key should be synchronized with Redis now: unused ones are left, or its lease
-        ends soon.
-        """
         if key.keeps:
             return now >= key.synchronized_at + SYNCHRONIZE_SECONDS
         is_unused = not key.running and not key.held and key.synchronized_at > -math.inf
@@ -273,9 +265,6 @@ class SharedConcurrencyLimits:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _return_unused(self, key_id: str, key: _KeyPermits) -> _PermitReply | None:
-        """Return the unused permits of a key to Redis, except as many as its recent calls needed. Return the reply,
-        None without one.
-        """
         keeps = key.keeps and key.calls > 1
         kept = max(0, key.peak - key.running) if keeps else 0
         return await key.queue.send(partial(self._send, key_id, key, need=0, kept=kept, keeps=keeps))

@@ -313,7 +313,6 @@ class SharedRequestLimits:
             await self._reports.aclose(CLOSE_SECONDS)
 
     def _restore(self) -> None:
-        """Forget the slices, which Redis does not know any more, and write the admitted requests to Redis."""
         for key_id, key in self._keys.items():
             key.end_slice()
             key.ended.clear()
@@ -321,9 +320,6 @@ class SharedRequestLimits:
             self._restoring.replace(key_id, [Amount(time, 1) for time in self._admitted(key_id, key.limit)])
 
     def _changed_key(self, key_id: str, limit: int) -> _KeySlices:
-        """Create the record of a key or model that is new, or reset it because its limit has changed. Return the
-        record.
-        """
         key = self._keys.setdefault(key_id, _KeySlices(limit))
         key.limit, key.refusal, key.remaining, key.replied_at = limit, None, limit, -math.inf
         key.end_slice()
@@ -395,7 +391,6 @@ class SharedRequestLimits:
         return _SliceReply(*await self._script([PREFIX + key_id], arguments))
 
     def _check(self, key_id: str) -> None:
-        """Schedule a check, in the background, whether a key has request times to report."""
         self._unchecked.add(key_id)
         if self._reports is None:
             self._reports = Background("report of requests", self.report, every=WINDOW_SECONDS, at_end=True)
@@ -403,9 +398,6 @@ class SharedRequestLimits:
 
 
 def _step(limit: int) -> int:
-    """Return the step, in microseconds, to which the request times of a key are rounded up: a coarse one for large
-    limits, to save memory.
-    """
     return 1 if limit <= EXACT_REQUESTS else COARSE_STEP
 
 

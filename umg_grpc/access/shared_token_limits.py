@@ -204,7 +204,6 @@ class SharedTokenLimits:
             await self._returns.aclose(CLOSE_SECONDS)
 
     def _restore(self) -> None:
-        """Forget the leases, which Redis does not know any more, and write the used tokens to Redis."""
         for key_id, key in self._keys.items():
             key.left, key.expires_at = 0, 0.0
             key.corrections.clear()
@@ -227,11 +226,6 @@ class SharedTokenLimits:
         key.second, key.left, key.expires_at = lease.second, lease.granted, expires_at
 
     async def _call(self, key_id: str, key: _KeyTokens, need: int, size: int) -> _Lease:
-        """Send the corrections of a key to Redis, and lease `size` tokens, or less if few are left, but at least
-        `need`.
-
-        The reply has no tokens if `need` are not available. Raise RedisUnavailable.
-        """
         sent, key.corrections = key.corrections, defaultdict(int)
         arguments = [key.limit, need, size, COUNTED_SECONDS, *(each for pair in sent.items() for each in pair)]
         send = self._redis.count if need else self._redis.run

@@ -130,7 +130,6 @@ class TokenWindows:
         return window
 
     def _clean_up(self, now: float) -> None:
-        """Forget the keys and models without tokens in their windows."""
         self._clean_up_at = now + WINDOW_SECONDS
         for key_id, window in [*self._windows.items()]:
             window.remove_expired(now)

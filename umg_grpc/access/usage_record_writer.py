@@ -214,24 +214,17 @@ class UsageLog:
                 self._writing = []
 
     async def _insert(self, records: Sequence[bytes]) -> None:
-        """Insert records of the journal into the database, then the records that the journal has refused in the
-        meantime. Raise SQLAlchemyError.
-        """
         await self._records.insert(records)
         self._late_since, self._failed = time.monotonic(), False
         if self._journal.refusal:
             await self._insert_completed()
 
     def _release(self, records: Sequence[tuple[bytes, int]]) -> None:
-        """Free the memory of records that the journal or the database has, and their places in the file of calls in
-        flight.
-        """
         for record, slot in records:
             self._memory_bytes -= len(record)
             self.open_records.delete(slot)
 
     def _lose(self, count: int) -> None:
-        """Count records that neither the journal nor the database has taken."""
         if not self._lost:
             logger.error("usage records are lost: neither the journal nor the database takes them")
         self._lost += count

@@ -147,9 +147,6 @@ def check_url(url: str, rules: EgressRules, field: str | None) -> CheckedUrl:
 
 
 def _may_exempt(network: NetworkPlace, address: IpAddress | None, port: int) -> bool:
-    """Return whether the allowed network may exempt a host from the rules: by its `address` or, if that is None (a
-    name), by the port alone, until the name is resolved.
-    """
     return network.port in {None, port} if address is None else network.has_address(address, port)
 
 

@@ -71,9 +71,6 @@ def place_of(error: BaseException) -> str:
 
 
 def _utf8_text(text: str) -> str:
-    """Return the text with `?` instead of halves of surrogate pairs, which no message to a caller can be encoded
-    with.
-    """
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 

@@ -122,6 +122,5 @@ def has_status_of(error: grpc.aio.AioRpcError, reason: "pb.ErrorReason.ValueType
 
 
 def _reason(name: str) -> "pb.ErrorReason.ValueType":
-    """Return the error reason with this name (`MODEL_NOT_FOUND`); INTERNAL for a name that this build does not have."""
     known = f"ERROR_REASON_{name}"
     return pb.ErrorReason.Value(known) if known in NAMES else pb.ERROR_REASON_INTERNAL

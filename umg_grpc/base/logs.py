@@ -173,17 +173,12 @@ class JsonLine:
 
 
 def _visible(line: bytes) -> bytes:
-    """Return a line of JSON with escapes of characters that are not seen or change the order of others: ids of models
-    come from providers and callers, and people read the log in a terminal.
-    """
     return line if line.isascii() and b"\x7f" not in line else printable_json(line.decode()).encode()
 
 
 def _printable_values(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Escape invisible characters of the values, which the console prints as they are: a structlog processor."""
     return {key: printable_lines(value) if isinstance(value, str) else value for key, value in event.items()}
 
 
 def _drop_none(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Remove the fields that are None, because they do not apply to the event: a structlog processor."""
     return {key: value for key, value in event.items() if value is not None}

@@ -163,7 +163,6 @@ def _host(parts: SplitResult) -> str:
 
 
 def _address(host: str) -> IpAddress | None:
-    """Return the address that a host is, None for a name; an IPv4 address in one of IPv6 counts as the former."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -342,7 +342,6 @@ class Chat:
             self._screen.note(summary)
 
     async def _list(self) -> list[pb.Model]:
-        """Return the models that generate text."""
         response = await self._models.ListModels(pb.ListModelsRequest(), metadata=self._credentials)
         return [model for model in response.models if pb.MODEL_OPERATION_GENERATE in model.operations]
 

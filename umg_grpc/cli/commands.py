@@ -238,9 +238,6 @@ def check(
 
 
 def _certificate_problem(files: "Tls") -> str:
-    """Return the reason why clients would reject the configured certificate; "" if it is valid. Raise UmgError for
-    unusable files.
-    """
     from umg_grpc.process.tls_certificates import load as load_certificate
 
     return load_certificate(files).problem

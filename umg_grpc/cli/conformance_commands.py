@@ -17,6 +17,5 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _absent() -> None:
-    """Check the wire formats of a gateway or a provider; the kit for it is not installed."""
     typer.echo(f"umg: {ABSENT}", err=True)
     raise typer.Exit(2)

@@ -48,7 +48,6 @@ def print_restrictions(target: Target, prices: PriceFile) -> None:
 
 
 def _identity(found: FoundModel, vendor: str) -> str:
-    """Return the vendor and the ids by which the facts were found."""
     parts = [vendor or "unknown vendor", f"as {', '.join(found.ids)}"]
     if found.like:
         parts.append(f"a model without a row, treated as {', '.join(found.like)}")
@@ -100,7 +99,6 @@ def _cells(source: QuirkSource | None, *, is_certain: bool) -> Cells:
 
 
 def _source(sources: list[QuirkSource], name: str, value: object) -> QuirkSource | None:
-    """Return the first source of a quirk; None if the value is not of it. Rows add their refused members up."""
     first = next((source for source in sources if getattr(source.quirks, name) is not None), None)
     return first if name == "rejects" or (first is not None and getattr(first.quirks, name) == value) else None
 

@@ -141,7 +141,6 @@ def _price_of_one(model: pb.ModelChannels, unit: Unit, name: str) -> str:
 
 
 def _credits(micro_credits: int, units: int = 1) -> str:
-    """Return the credits for one unit as a decimal number, from the micro-credits for `units` of them."""
     return f"{Decimal(micro_credits) / units / MICRO_CREDITS:f}"
 
 
@@ -308,17 +307,10 @@ def _affordable(rows: list[Row], router: Router, found: Resolved, operation: Mod
 
 
 def _state(states: States, pair: Pair) -> str:
-    """Return the circuit breaker state of a channel and model as text.
-
-    It is `healthy` if the gateway has not called the channel yet, and `-` if no gateway answers.
-    """
     return states.get(pair, HEALTHY if states else "-")
 
 
 def _state_and_kind(states: States, failures: Mapping[Pair, pb.ChannelFailure], pair: Pair) -> str:
-    """Return the circuit breaker state of a channel and model as text, with the kind of the last failure unless it is
-    healthy.
-    """
     state = _state(states, pair)
     failure = failures.get(pair) if states and state != HEALTHY else None
     return state if failure is None else f"{state} ({failure.kind})"
@@ -333,9 +325,6 @@ def _failures(data: Path) -> list[LastFailure]:
 
 
 def _describe(channel: str, model: str, failure: pb.ChannelFailure) -> str:
-    """Return a line for operators about the last failure of a channel, with its age. `model`: the provider's model
-    id.
-    """
     age = age_text(time.time() - failure.time.ToNanoseconds() / 1e9)
     text = f"{channel}: {failure.kind}, {age} ago: {_details(model, failure)}"
     return "".join(character if character.isprintable() else " " for character in text)

@@ -59,7 +59,6 @@ def list_prices(file: PriceFile, pattern: str, vendor: str) -> None:
 
 
 def _all_rows(file: PriceFile) -> Iterator[UnitPrices]:
-    """Yield the rows in effect, sorted by vendor and model."""
     rows: Mapping[tuple[str, str], UnitPrices] = {**shipped_rows(), **file.rows}
     for key in sorted(rows):
         yield rows[key]
@@ -185,7 +184,6 @@ def _count(number: int, noun: str) -> str:
 
 
 def _current(path: Path) -> PriceFile:
-    """Return the present file of prices; none if it does not exist or cannot be used."""
     try:
         return read_price_file(path.read_bytes())
     except (FileNotFoundError, ValueError):
@@ -206,7 +204,6 @@ def _content(source: str) -> bytes:
 
 
 def _write(path: Path, rows: list[FilePrice]) -> None:
-    """Replace the file of prices by rows, one a line."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     lines = (msgspec.json.encode(row) for row in rows)

@@ -98,7 +98,6 @@ async def _records(admin: AdminClient, request: pb.ListRequestRecordsRequest, li
 
 
 async def _key_text(admin: AdminClient, key_id: str) -> str:
-    """Return the name, prefix and id of a key; only the id if the key was deleted."""
     with suppress(UmgError, CommandError):
         key = (await admin.call(pb.GetKeyRequest(key_id=key_id), pb.GetKeyResponse)).key
         return f"{key.settings.name} ({key.prefix}…, {key.key_id})"
@@ -198,5 +197,4 @@ def _ms(duration: Duration) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return the text on one line, without control characters, which could change the terminal."""
     return "".join(character if character.isprintable() else " " for character in text)

@@ -55,7 +55,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a line of text for each row, with cells in columns. `rich` takes a millisecond for a row."""
     columns = [_padded(column) for column in zip(*rows, strict=True)]
     for row in zip(*columns, strict=True):
         yield f" {'  '.join(row)} \n"

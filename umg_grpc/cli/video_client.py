@@ -76,11 +76,6 @@ class VideoOptions:
 
 
 def _entry(model: pb.Model) -> "tuple[pb.VideoEntry.ValueType, Rules | None]":
-    """Return the HTTP API for videos to which requests for the model are sent, and the model's rules in this API.
-
-    It is the first API whose rules list the model or its family; for any other model the unified API, and None as
-    rules.
-    """
     for name in (model.id, model.family):
         for entry, rows in RULES.items():
             if name in rows:
@@ -261,9 +256,6 @@ async def show(target: GrpcTarget, task_id: str) -> None:
 
 
 def _rows(value: object, path: str = "") -> list[tuple[str, str]]:
-    """Return the leaves of a nested JSON value as pairs of path (`output.videos[0].url`) and text; `path` is that of
-    the value.
-    """
     if isinstance(value, dict):
         return [row for name, each in value.items() for row in _rows(each, f"{path}.{name}" if path else name)]
     if isinstance(value, list):
@@ -287,7 +279,6 @@ def _state(task: pb.VideoTask) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line, with control characters, which could change the terminal, removed."""
     return " ".join(text.translate(CONTROL_CHARACTERS).split())
 
 

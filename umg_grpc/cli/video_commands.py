@@ -168,7 +168,6 @@ def callbacks(
 
 
 def _run(work: Coroutine[None, None, None]) -> None:
-    """Run a command's coroutine. Print a failure to standard error and exit with 1; exit with 130 after Ctrl-C."""
     try:
         run_async(work)
     except KeyboardInterrupt:

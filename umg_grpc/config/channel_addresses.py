@@ -55,7 +55,6 @@ def _missing_path(preset: Provider, base_url: str) -> str:
 
 
 def _pattern(host: str) -> re.Pattern[str]:
-    """Return the pattern of a host with parts in `<>`."""
     return re.compile(re.sub("<[^>]+>", "[^.]+", re.escape(host)))
 
 

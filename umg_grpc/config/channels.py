@@ -274,9 +274,6 @@ def _protocols(document: YamlDocument, path: Path, protocols: list[str]) -> tupl
 
 
 def _no_protocol(written: str) -> str:
-    """Return the message that `written` is no protocol, with the most similar protocol as a suggestion, if any is
-    similar.
-    """
     if (provider := written.lower()) in PROVIDERS:
         return f"`{written}` is a provider: set `provider: {provider}` in place of `protocols`"
     if (meant := protocol_by_other_name(written) or similar(written, served_protocols())) is not None:

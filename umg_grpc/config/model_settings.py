@@ -25,7 +25,6 @@ T = TypeVar("T")
 
 
 def _enum_names(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
-    """Return the enum values by their names in lower case without the prefix, for example `input_token`."""
     return {name.removeprefix(prefix).lower(): value for name, value in values if value}
 
 

@@ -106,10 +106,6 @@ def _prices_of_variants(document: YamlDocument, path: Path, unit: Unit, price: o
 
 
 def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
-    """Yield key, value and path of each entry of a mapping of prices, "" as key for `any`.
-
-    For a price instead of a mapping the only entry has the key "".
-    """
     if not isinstance(price, dict) or not price:
         yield "", price, path
         return
@@ -126,9 +122,6 @@ def micro_credits_of(credits_: object) -> int | None:
 
 
 def _each(credits_: object) -> int | None:
-    """Convert the price of one unit in credits to the micro-credits for a million units; None for an invalid or too
-    high price.
-    """
     amount = micro_credits_of(credits_)
     return None if amount is None or amount > MAX_CREDITS * MICRO_CREDITS else amount * PRICED_UNITS
 

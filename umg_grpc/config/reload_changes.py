@@ -58,7 +58,6 @@ def _changed(old: Config, new: Config) -> list[str]:
 
 
 def _names(section: object) -> list[str]:
-    """Return the keys of a config section; empty for a value that is no section."""
     if isinstance(section, msgspec.Struct):
         return [field.name for field in msgspec.structs.fields(section)]
     return [field.name for field in fields(section)] if is_dataclass(section) else []

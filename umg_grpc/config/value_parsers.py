@@ -158,9 +158,6 @@ def redis_url(document: YamlDocument, path: Path, text: str) -> str:
 
 
 def _is_redis_address(parts: SplitResult) -> bool:
-    """Return whether the scheme, host, port and path of a URL are valid for Redis. Raises ValueError for an invalid
-    port.
-    """
     if parts.scheme == "unix":
         return not parts.hostname and parts.port is None and parts.path not in {"", "/"}
     is_valid = parts.scheme in {"redis", "rediss"} and parts.hostname and parts.port != 0

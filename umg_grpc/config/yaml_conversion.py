@@ -80,15 +80,10 @@ def read_entry(document: YamlDocument, path: Path, value: Value, kind: type[Entr
 
 @cache
 def _fields(kind: type[ConfigEntry]) -> Mapping[str, msgspec.structs.FieldInfo]:
-    """Return the fields of a section type by name; cached, because msgspec reads them slowly from annotations."""
     return {field.name: field for field in msgspec.structs.fields(kind)}
 
 
 def _parts(value: Value, kind: object) -> Sequence[Value]:
-    """Split a mapping with arbitrary keys into mappings of one key each; return any other value as the only part.
-
-    Parts are converted one by one, because msgspec's errors do not name the key.
-    """
     if get_origin(kind) is dict and isinstance(value, dict):
         return [{key: child} for key, child in value.items()]
     return [value]
@@ -124,14 +119,10 @@ def _report_mismatch(document: YamlDocument, path: Path, value: Value, kind: obj
 
 
 def _last_key(path: Path) -> str:
-    """Return the key of a value, or of the list that contains it."""
     return next(step for step in reversed(path) if isinstance(step, str))
 
 
 def _keys_of(kind: object) -> Mapping[str, object]:
-    """Return the keys that a mapping of the type `kind` may have, with their fields; empty if no mapping is
-    possible.
-    """
     structs = [part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, ConfigEntry)]
     return {name: field for struct in structs for name, field in _fields(struct).items()}
 

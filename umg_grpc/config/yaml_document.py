@@ -109,7 +109,6 @@ class YamlDocument:
         return self.environment.get(name)
 
     def _line(self, path: Path) -> int:
-        """Return the line of the value at the path, else of the nearest value that contains it, else 1."""
         while path and path not in self._lines:
             path = path[:-1]
         return self._lines.get(path, 1)
@@ -188,13 +187,9 @@ class YamlDocument:
 
 
 def _hint(lines: list[str], number: int) -> str:
-    """Return `; ` and a hint at the usual cause of a YAML error in the line with the index `number`; "" without a
-    hint.
-    """
     line = lines[number] if number < len(lines) else ""
     return next((f"; {hint}" for pattern, hint in HINTS if pattern.search(line)), "")
 
 
 def _format_path(path: Path) -> str:
-    """Return a path as text, for example `channels[0].name`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")

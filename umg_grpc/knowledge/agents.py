@@ -66,6 +66,5 @@ def agent_of(headers: Mapping[str, str]) -> str:
 
 @lru_cache(CACHED_VALUES)
 def _row_of(header: str, value: str) -> AgentRow | None:
-    """Return the first row of a header that matches a value, None if no row does."""
     value = value.lower()
     return next((row for row in AGENTS if row.header == header and value and value.startswith(row.begins)), None)

@@ -95,9 +95,6 @@ def _image(model: str, *operations: "pb.ModelOperation.ValueType") -> pb.Model:
 
 
 def _video(model: str, *inputs: str, remix: bool = False) -> pb.Model:
-    """Return the description of a video model. `inputs`: kinds of input besides text, for example `image`; `remix`:
-    whether it changes finished videos.
-    """
     operations = [pb.MODEL_OPERATION_CREATE_VIDEO, *([pb.MODEL_OPERATION_REMIX_VIDEO] if remix else [])]
     capabilities = pb.ModelCapabilities(input_modalities=inputs, output_modalities=["video"])
     return pb.Model(id=model, operations=operations, capabilities=capabilities)

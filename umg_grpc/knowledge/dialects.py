@@ -68,7 +68,6 @@ class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @cache
 def _uncharted() -> frozenset[str]:
-    """Return the vendors whose restrictions are not known."""
     return frozenset(row.name for row in PROVIDERS.values() if not row.restrictions_known)
 
 
@@ -110,14 +109,12 @@ def rows_of(model: str, family: str, base_url: str, protocol: str) -> tuple[Dial
 
 @lru_cache(FOUND_MODELS)
 def _numbers_of(model: str, family: str, base_url: str, protocol: str) -> tuple[int, ...]:
-    """Return the positions of the rows that apply, from which their merged quirks are found again."""
     rows = _rows_at(base_url, protocol)
     return tuple(number for number in rows if PROVIDER_QUIRKS[number].holds_for(model, family))
 
 
 @lru_cache(256)
 def _rows_at(base_url: str, protocol: str) -> tuple[int, ...]:
-    """Return the positions of the rows about a provider, which has thousands of models and few of the rows."""
     url, vendor = urlsplit(base_url), vendor_of(base_url)
     place = url.hostname or "", protocol, vendor, url.path
     return tuple(number for number, row in enumerate(PROVIDER_QUIRKS) if row.holds_at(*place))
@@ -125,7 +122,6 @@ def _rows_at(base_url: str, protocol: str) -> tuple[int, ...]:
 
 @lru_cache(FOUND_MODELS)
 def _merged(numbers: tuple[int, ...], certain: bool) -> Quirks:
-    """Return the quirks of rows. `certain`: whether only rows that are sure count."""
     found = NO_QUIRKS
     for row in (PROVIDER_QUIRKS[number] for number in numbers):
         if row.sure or not certain:

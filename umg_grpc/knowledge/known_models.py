@@ -106,7 +106,6 @@ def _rows(ids: tuple[str, ...], vendor: str, series: Series | None) -> list[Appl
 
 
 def _applied(row: HandRow, speaks: bool) -> Applied:
-    """Return a hand-kept row as it applies. `speaks`: whether the vendor is one that applies the maker's own rules."""
     facts = known_facts(row)
     sure = frozenset(facts) if row.sure and (speaks or row.vendors) else NOTHING
     return Applied("hand", row.source, row.as_of, facts, sure)
@@ -130,15 +129,11 @@ def _merged(rows: Sequence[Applied], ids: tuple[str, ...], like: tuple[str, ...]
 
 
 def _is_known(series: Series, ids: Sequence[str], vendor: str) -> bool:
-    """Return whether a model of the series is a known one, at the vendor or at its maker."""
     rows = _generated_rows()
     return ids[-1] in series.also or any((each, model) in rows for each in (vendor, series.vendors[0]) for model in ids)
 
 
 def _generated(ids: Sequence[str], vendor: str) -> Iterable[GeneratedRow]:
-    """Yield the generated rows of a model: those of the vendor first, then those of its maker if they apply
-    everywhere.
-    """
     rows = _generated_rows()
     makers = (maker for maker in CLOSED_MAKERS if maker != vendor and is_closed(ids[-1], maker))
     for each in (vendor, *makers):
@@ -161,7 +156,6 @@ def _alike(series: Series, model: str) -> tuple[str, ...]:
 
 
 def _inherited(like: Sequence[str], vendor: str) -> Applied:
-    """Return the facts that models of a series have in common, as those of another model of the series."""
     described = [(ids := spellings(model), _rows(ids, vendor, series_of(ids[-1]))) for model in like]
     common = in_common([_merged(rows, ids).facts for ids, rows in described])
     return Applied("inherited", f"as {', '.join(like)}", "", known_facts(common), common.sure)
@@ -188,5 +182,4 @@ def _hand_rows() -> tuple[HandRow, ...]:
 
 @cache
 def _generated_rows() -> Mapping[tuple[str, str], GeneratedRow]:
-    """Return the generated rows by vendor and model."""
     return {(row.vendor, row.model): row for row in read_rows("generated_models", GeneratedRow)}

@@ -134,18 +134,15 @@ def in_common(models: Sequence[ModelFacts]) -> ModelFacts:
 
 
 def _combined(values: Iterable[Value | None], combine: Callable[[list[Value]], Value | None]) -> Value | None:
-    """Return the result of `combine` for the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return combine(known) if known else None
 
 
 def _first_of(order: Sequence[Value], values: list[Value]) -> Value:
-    """Return the value that is first in the order."""
     return min(values, key=order.index)
 
 
 def _same(values: list[Value]) -> Value | None:
-    """Return the value of all models; None if they differ."""
     return values[0] if all(value == values[0] for value in values) else None
 
 

@@ -83,7 +83,6 @@ def _check_vendors(rows: Iterable[UnitPrices]) -> None:
 
 
 def _entries(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the entries of a cost map."""
     entries = {key: entry for key, entry in data.items() if isinstance(entry, dict) and "litellm_provider" in entry}
     if not entries:
         raise ValueError(f"expected {SHAPES}")

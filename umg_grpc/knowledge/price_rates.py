@@ -116,7 +116,6 @@ def _prices_with(rates: Rates, chosen: tuple[Rate, ...]) -> Prices:
 
 
 def _is_within(rate: Rate, seconds: float) -> bool:
-    """Return whether a time is within the hours and weekdays of a rate."""
     time = datetime.fromtimestamp(seconds, UTC)
     minute = time.hour * 60 + time.minute
     return (not rate.weekdays or time.isoweekday() in rate.weekdays) and (

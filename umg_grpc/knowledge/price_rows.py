@@ -175,15 +175,11 @@ def unit_prices(row: TokenPrices) -> Iterator[pb.Price]:
 
 
 def _price_of_one(unit: Unit, credits_: str, size: str = "", quality: str = "") -> pb.Price:
-    """Return the price message for a unit, given `credits_` for one unit (not a million), with "" for any size or
-    quality.
-    """
     micro_credits = int(Decimal(credits_).scaleb(6) * PRICED_UNITS)
     return pb.Price(**Variant(unit, size, quality)._asdict(), micro_credits_per_million=micro_credits)
 
 
 def _hours(text: str) -> Hours:
-    """Return the time of day in a text like `00:00-01:00`; `00:00` as its end is midnight."""
     start, end = (int(hour) * 60 + int(minute) for hour, _, minute in (part.partition(":") for part in text.split("-")))
     return Hours(start, end or DAY_MINUTES)
 

@@ -305,9 +305,6 @@ def video_quantities(videos: int, seconds: int, resolution: str = "", quality: s
 
 
 def _take(found: dict[Item, int], unit: Unit, count: int, left: int) -> int:
-    """Add up to `left` tokens of the kind `unit` to `found`. Return the rest of `left`, the tokens of the total that no
-    kind has yet.
-    """
     if (taken := min(count, left)) > 0:
         found[unit] = taken
         return left - taken

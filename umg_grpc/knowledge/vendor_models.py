@@ -51,9 +51,6 @@ def vendor_models(preset: str) -> tuple[str, ...]:
 
 
 def _ids(preset: Provider) -> Iterator[str]:
-    """Yield the ids of a preset's vendor. The generated facts have ids in lower case and without organizations, which
-    are those of makers only.
-    """
     if preset.kind == "maker":
         yield from models_of(preset.vendor or preset.name)
     yield from _other_models().get(preset.name, ())

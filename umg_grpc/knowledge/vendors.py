@@ -122,5 +122,4 @@ def _addresses() -> tuple[Mapping[str, Sequence[ApiPath]], Sequence[tuple[re.Pat
 
 
 def _pattern(host: str) -> re.Pattern[str]:
-    """Return the pattern of a host, whose parts in `<>` stand for any text without a dot."""
     return re.compile(r"[^.]+".join(map(re.escape, re.split(r"<[^>]*>", host))))

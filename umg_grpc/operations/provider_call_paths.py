@@ -42,7 +42,6 @@ def call_path(protocol: str, url: str) -> str | None:
 
 
 def _lacks_version(path: str) -> bool:
-    """Return whether a call has a path of the known protocols, whose version belongs to the base URL."""
     if _VERSION.fullmatch(path.strip("/").partition("/")[0]):
         return False
     patterns = (row.call_path for row in provider_protocols().values())

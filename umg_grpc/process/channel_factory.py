@@ -240,7 +240,6 @@ class ChannelFactory:
     def _of_account(
         self, channel: Channel, file: str, scope: str, tls: ssl.SSLContext | None, proxies: ProxyRules
     ) -> ProviderEndpoint:
-        """Return the channel's address with the tokens of the service account in a file, without a library."""
         account = service_account(channel, file)
         proxy = proxy_url(channel, proxies, account.token_uri)
         signer = ServiceAccountSigner(account, self._client, scope=scope, proxy=proxy, tls=tls)
@@ -248,7 +247,6 @@ class ChannelFactory:
 
 
 def _first_in(protocols: Collection[str], channel: Channel) -> str | None:
-    """Return the first protocol of a channel that is among `protocols`; None if none is."""
     return next((name for name in channel.protocols if name in protocols), None)
 
 
@@ -317,9 +315,6 @@ def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | QueryAuth | NoAu
 
 
 def _signed(channel: Channel, key: str, signer: Signer) -> ProviderEndpoint:
-    """Return the channel's address with a signer, which signs each request by `key` or adds a token; the key is not
-    sent.
-    """
     return ProviderEndpoint(channel.base_url, channel.headers, key_in_headers=key, signer=signer, query=channel.query)
 
 
@@ -336,9 +331,6 @@ def _token_endpoint(channel: Channel, key: str) -> ProviderEndpoint:
 
 
 def _access_key_signer(channel: Channel, auth: AccessKeyAuth, key: str) -> Signer:
-    """Return the object that signs requests with the access key `key` (`ID:SECRET`), by the scheme that `auth`
-    names.
-    """
     region, service = signature_scope(auth, channel.base_url) or ("", "")  # the config has checked it
     if auth.scheme == "volcengine":
         return AccessKeySigner(*_pair(key), region=region, service=service)
@@ -347,6 +339,5 @@ def _access_key_signer(channel: Channel, auth: AccessKeyAuth, key: str) -> Signe
 
 
 def _pair(key: str) -> tuple[str, str]:
-    """Split an access key as configured, `ID:SECRET`, into its id and its secret; the secret is "" without a colon."""
     access_key, _, secret = key.partition(":")
     return access_key, secret

@@ -170,9 +170,6 @@ async def _serve_worker(options: Options, config: Config) -> None:
 
 
 async def _delay_drain(state: Gateway, signals: Signals, seconds: float) -> None:
-    """Announce the shutdown to load balancers, and wait `seconds`, or until another signal, so that they stop to send
-    calls.
-    """
     await state.announce_drain()
     if seconds > 0:
         logger.info("shutdown announced; calls are still accepted", seconds=seconds)
@@ -377,9 +374,6 @@ def _example_call(http: str | None, grpc: Address, bootstrap: Bootstrap, model: 
 
 
 def _shell_word(bootstrap: Bootstrap) -> str:
-    """Return a shell expression for the bootstrap key, which reads its file or environment variable instead of
-    containing the key.
-    """
     if bootstrap.file is not None:
         return f"$(cat {shell_word(str(bootstrap.file))})"
     return "YOUR_KEY" if bootstrap.secret is None else f"${VARIABLE}"

@@ -86,7 +86,6 @@ class GrpcFace:
         cut_off_timer.cancel()
 
     async def _check(self) -> None:
-        """Report to health checks whether this process should get calls, if that has changed."""
         if (is_fit := not self._service.unfit()) != self._is_fit:
             self._is_fit = is_fit
             await self._report()

@@ -85,7 +85,6 @@ def _listening_inodes(port: int) -> set[str]:
 
 
 def _rows(name: str) -> Iterator[list[str]]:
-    """Yield the rows, without the header, of a socket table in /proc/net; none on systems without it."""
     try:
         lines = (PROC / "net" / name).read_text(errors="replace").splitlines()[1:]
     except OSError:

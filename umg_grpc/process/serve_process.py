@@ -145,7 +145,6 @@ async def gateway(
 
 
 def _channel_behind(address: Address, limit: int) -> grpc.aio.Channel:
-    """Return the channel to the gRPC face of another process, for requests of at most `limit` bytes."""
     sizes = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", limit)]
     return grpc.aio.insecure_channel(str(address), options=[*sizes, WITHOUT_PROXY])
 
@@ -163,11 +162,6 @@ def _certificates(config: Config, metrics: Metrics, stack: AsyncExitStack) -> Ce
 
 
 def _public_url(options: Options, config: Config, http: Address | None) -> str:
-    """Return the URL at which callers reach the gateway: `public_url` of the config, or else the URL of the HTTP
-    address.
-
-    `http`: bound address; None if another process serves HTTP, whose address `--http` states.
-    """
     if config.public_url is not None:
         return config.public_url
     address = http or options.http
@@ -190,7 +184,6 @@ def _load_shedder(config: Config, metrics: Metrics, processes: int, stack: Async
 
 
 def _report_limits(files: int, connections: int, memory: MemoryWatch, metrics: Metrics) -> None:
-    """Write the limits that follow from the system to the log, and export the numbers of files and connections."""
     metrics.watch(OPEN_FILES_LIMIT, lambda: {(): files})
     metrics.watch(CONNECTIONS_LIMIT, lambda: {(): connections})
     most = {} if memory.limit == math.inf else {"memory_mib": int(memory.limit) >> 20}
@@ -282,9 +275,6 @@ def drain_delay(options: Options, config: Config) -> float:
 
 
 def _connections(config: Config, files: int) -> int:
-    """Return the connection limit: the configured one, or less if `files`, the limit of open files, does not suffice
-    for it; without a configured one as many as it suffices for.
-    """
     possible = max_clients(files)
     wanted = config.overload.connections or possible
     if possible < wanted:

@@ -246,7 +246,6 @@ class Service:
         await self.tasks.aclose()
 
     async def _take_models(self) -> None:
-        """Use the newest model lists of the providers for calls that start later. The router is built in a thread."""
         async with self._routing:
             config = self._config
             router = await asyncio.to_thread(self._channel_factory.router, self._discovery.extended())
@@ -289,7 +288,6 @@ class Service:
 
 
 def _tasks(config: Config, store: Store, channels: Channels, process: ProcessContext) -> Tasks:
-    """Create the object that runs the video tasks of this process; it is not started yet."""
     context = TaskContext(
         *(store, process.task_process, process.links, process.signatures, TaskMetrics(process.metrics), ENTRIES),
         has_usage=process.usage is not None,

@@ -168,14 +168,9 @@ class Certificates:
                 earlier = logged = ""
 
     def _changed(self) -> Loaded | None:
-        """Return the certificate in the files if it differs from the current one, else None.
-
-        Raise UmgError(INVALID_FIELD) for unusable files.
-        """
         return load(self._tls) if Files.read(self._tls) != self._loaded.files else None
 
     def _use(self, loaded: Loaded | None) -> None:
-        """Use this certificate for new connections; None keeps the current one."""
         self.is_current = True
         if loaded is not None:
             self._loaded = loaded
@@ -183,9 +178,6 @@ class Certificates:
             self._warn()
 
     def _changed_for_grpc(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return the certificate if it has changed since the last gRPC handshake, else None. Runs in a thread of
-        gRPC.
-        """
         loaded = self._loaded
         if loaded is self._sent_to_grpc:
             return None
@@ -205,10 +197,6 @@ def _read(key: str, path: str) -> bytes:
 
 
 def _certificates(key: str, path: str, content: bytes) -> list[x509.Certificate]:
-    """Parse the certificates in the content of a PEM file, at least one.
-
-    `key`, `path`: config key and file, which the error names. Raise UmgError(INVALID_FIELD).
-    """
     with suppress(ValueError):
         return x509.load_pem_x509_certificates(content)
     raise _error(key, path, "has no valid certificate in PEM format (`-----BEGIN CERTIFICATE-----`)")

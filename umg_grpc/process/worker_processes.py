@@ -263,7 +263,6 @@ class Workers:
             mark_process_dead(process.pid, metrics_folder)  # removes the gauges of the ended process
 
     def _finish_reload(self, number: int, outcome: Outcome) -> None:
-        """Record the outcome of a reload that the worker with the number `number` reports; `reload` waits for it."""
         if (waiting := self._outcomes.pop(number, None)) is not None and not waiting.done():
             waiting.set_result(outcome)
 

@@ -14,7 +14,6 @@ from umg_grpc.routing.channel_target import Target
 
 
 def _always_healthy(target: Target) -> bool:
-    """Return True: the default of `RoutePreferences.is_healthy`, for calls without circuit breakers."""
     return True
 
 
@@ -143,7 +142,6 @@ def _by_rank(ranked: tuple[Rank, Target]) -> Rank:
 def _order_equals(
     targets: list[Target], preferences: RoutePreferences, turn: Callable[[Sequence[Target]], list[Target]]
 ) -> list[Target]:
-    """Return targets of equal rank in the order for the call: by its affinity key, or by `turn` without one."""
     affinity = preferences.affinity
     if not affinity:
         return turn(targets)
@@ -152,8 +150,5 @@ def _order_equals(
 
 @lru_cache(maxsize=4096)
 def _pinned(pins: tuple[str, ...]) -> Callable[[str], bool]:
-    """Return a function that returns whether a channel's name matches one of the patterns `pins`, which are not
-    empty.
-    """
     pattern = matcher(pins)
     return lambda name: pattern.match(name) is not None

@@ -74,7 +74,6 @@ def target_of(config: Config, channel: Channel, model: ChannelModel) -> Target:
 
 
 def _known_family(*ids: str) -> str:
-    """Return the family of texts, images or videos whose prefix one of the model ids has; "" if none has one."""
     rows = (family_row(model) for model in ids)
     of_images = next((row.family for row in rows if row is not None), "")
     return family_of(*ids) or of_images or video_family(*ids)
@@ -135,9 +134,6 @@ def _described_quirks(config: Config, model: str) -> Quirks:
 
 
 def _limit(model: str) -> Quirks:
-    """Return the output token limit that the model catalogue has for a model id, as quirks; none for an unknown
-    model.
-    """
     known_model = describe(model)
     return Quirks(max_output_tokens=known_model.output_token_limit or None) if known_model is not None else NO_QUIRKS
 
@@ -192,9 +188,6 @@ def formats_of(targets: Iterable[Target]) -> list[str]:
 
 
 def _formats_for(channel: Channel, operation: ModelOperation) -> Collection[str]:
-    """Return the names of the wire formats in which the channel can be called for the operation; empty if it cannot.
-    Local and sandbox channels have all formats, since they are called in the canonical form, without a wire format.
-    """
     names = PROTOCOLS[operation]
     return names if is_own(channel) else tuple(name for name in names if name in channel.protocols)
 

@@ -37,18 +37,12 @@ def with_discovered(config: Config, lists: Lists) -> Config:
 
 
 def _known(channel: Channel) -> Sequence[pb.Model] | None:
-    """Return the models that are known of the preset of a channel whose list is not known; None if there are none, or
-    if the channel serves no others than those of the list.
-    """
     if channel.discovery not in {"known", "preset"}:
         return None
     return [pb.Model(id=model) for model in vendor_models(channel.provider)] or None
 
 
 def _merged(channel: Channel, found: Sequence[ChannelModel]) -> tuple[ChannelModel, ...]:
-    """Return the channel's models in the config, followed by the models `found` in the provider's list that the config
-    does not name. With `discovery: only` the config's patterns are left out.
-    """
     kept = [model for model in channel.models if channel.discovery != "only" or "*" not in model.id]
     named = {model.id for model in kept}
     return (*kept, *(model for model in found if model.id not in named))

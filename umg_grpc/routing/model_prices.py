@@ -48,7 +48,6 @@ def price_region_of(channel: Channel, upstream: str) -> str:
 
 
 def _own_prices(config: Config, channel: Channel, model: str) -> Sequence[pb.Price] | None:
-    """Return the prices of a model that have precedence over public ones; None if there are none."""
     info = config.models.get(model)
     if info is not None and info.described.prices:
         return info.described.prices

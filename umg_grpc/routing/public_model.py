@@ -166,9 +166,6 @@ def _describe_retirement(
 
 
 def _prices(config: Config, model: str, targets: Sequence[Target]) -> Sequence[pb.Price]:
-    """Return the prices of the first target that has some and is no part of the gateway, else of the first that has
-    some; empty if none has.
-    """
     priced = [target for target in targets if target.prices is not FREE]
     if not priced:
         return ()
@@ -177,5 +174,4 @@ def _prices(config: Config, model: str, targets: Sequence[Target]) -> Sequence[p
 
 
 def _owner(channel: Channel) -> str:
-    """Return the name of the channel as the owner in the list of models, marked if it is simulated."""
     return f"{channel.name} (simulated)" if channel.is_simulated else channel.name

@@ -186,7 +186,6 @@ class Router:
         return self._names
 
     def _require(self, model: str) -> _Model:
-        """Return the routing data of a model id without alias and suffix. Raise UmgError(MODEL_NOT_FOUND)."""
         if (served := self._served(model)) is None:
             raise model_not_found(model)
         return served
@@ -234,7 +233,6 @@ class Router:
         return Resolved(served.resolved.model, served.resolved.rules, suffix, alias.alias if alias else "")
 
     def _resolved_aliases(self) -> Iterator[tuple[str, Resolved]]:
-        """Yield (alias, model that it refers to), without the aliases of models that no channel serves."""
         for alias, model in self._config.aliases.items():
             with suppress(UmgError):
                 yield alias, replace(self.resolve(model), alias=alias)
@@ -269,9 +267,6 @@ def _with_other_tag(model: str) -> str:
 
 
 def _unsupported_operation(served: _Model, operation: ModelOperation) -> UmgError:
-    """Return the error for an operation that no channel of the model supports; its message lists the supported
-    operations.
-    """
     can = [verb for known, verb in VERBS.items() if served.able[known]]
     does = f"; it can {' and '.join(can)}" if can else ""
     message = f"model: `{served.resolved.model.id}` cannot {VERBS.get(operation, 'do that')}{does}"

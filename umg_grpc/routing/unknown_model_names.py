@@ -68,7 +68,4 @@ def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Seq
 
 
 def _end_alike(letters: str, wanted: str) -> bool:
-    """Return whether one of two normalised names, `letters` and `wanted`, is the other with a prefix, for example with
-    the name of a provider.
-    """
     return letters.endswith(wanted) or (len(letters) >= MIN_CHARACTERS and wanted.endswith(letters))

@@ -337,7 +337,6 @@ class Metrics:
         return _printable(generate_latest(together))
 
     def _count_agent(self, agent: str, usage: pb.Usage) -> None:
-        """Count the input tokens of a call with those of prompt caches. `agent`: its program, "" for unknown."""
         if usage.input_tokens:
             counts, counter, label = self._counts, self._agent_tokens, agent or UNKNOWN_AGENT
             counts[counter, (label, "input")] += usage.input_tokens
@@ -375,13 +374,9 @@ class Metrics:
             (counter.labels(*labels) if labels else counter).inc(amount)
 
     def _key(self, label: str) -> tuple[str, ...]:
-        """Return the key's label value as a tuple; an empty tuple if the operator turned the label `key` off."""
         return (label,) if self._key_labels else ()
 
     def _max_by_label(self, values: Mapping[tuple[str, str], float]) -> Values:
-        """Return the highest of the values for each label, where several models share the label `other`.
-        `values`: (channel, model) -> value.
-        """
         highest: dict[tuple[str, ...], float] = {}
         for (channel, model), value in values.items():
             key = channel, self._models[model]
@@ -458,9 +453,6 @@ def _tasks() -> Values:
 
 
 def _printable(exposition: bytes) -> bytes:
-    """Return the metrics with escapes of invisible characters in labels, whose backslashes are escaped themselves: ids
-    of models come from providers and callers.
-    """
     text = exposition.decode()
     if text.replace("\n", "").isprintable():
         return exposition

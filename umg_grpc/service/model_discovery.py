@@ -119,9 +119,6 @@ class ModelDiscovery:
         return with_discovered(self._config, {name: each.models for name, each in self._lists.items()})
 
     def _models(self, channel: Channel) -> Sequence[pb.Model] | None:
-        """Return the models in the last list of a channel, else in the stored one; None without either for its
-        address.
-        """
         known = self._lists.get(channel.name)
         if known is None or known.models is None or known.channel.base_url != channel.base_url:
             return self._files.read(channel.name, channel.base_url)
@@ -176,7 +173,6 @@ class ModelDiscovery:
             self._refreshes = None
 
     async def _read_due(self) -> None:
-        """Read the lists of the channels whose time has come."""
         now = asyncio.get_running_loop().time()
         await self._read([each for each in self._lists.values() if each.due <= now])
 
@@ -287,16 +283,13 @@ class ModelDiscovery:
                 self._announced = announced
 
     def _pause(self, failed: _ChannelList) -> float:
-        """Return the seconds from a failed read of a list, the last of several in a row, to the next one."""
         pause = RETRY_SECONDS * 2.0 ** min(failed.failures - 1, MAX_DOUBLINGS)
         return min(pause, self._config.discovery.interval)
 
     def _set_due(self, planned: _ChannelList, seconds: float) -> None:
-        """Plan the next read of a list after `seconds`, a little earlier at random."""
         planned.due = asyncio.get_running_loop().time() + seconds * (1 - JITTER * self._vary())
 
     def _fail(self, failed: _ChannelList) -> None:
-        """Record that a list could not be read."""
         failed.failures += 1
         self._set_due(failed, self._pause(failed))
 

@@ -128,7 +128,6 @@ async def _live_keys(keys: ApiKeys) -> AsyncGenerator[Key, None]:
 
 
 def _version_in(path: Path) -> str:
-    """Return the text of the file, "" without one."""
     try:
         return path.read_text()
     except FileNotFoundError:

@@ -326,7 +326,6 @@ def not_found() -> UmgError:
 
 
 async def _guarded(work: Awaitable[Result]) -> Result:
-    """Await work of the storage, and return its result. Raise UmgError(UNAVAILABLE) instead of an OSError."""
     try:
         return await work
     except OSError as error:

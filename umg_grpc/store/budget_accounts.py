@@ -380,7 +380,6 @@ def _columns(lease: LeaseId) -> dict[str, object]:
 
 
 async def _take_from(session: AsyncSession, lease: LeaseId, amount: int) -> None:
-    """Subtract an amount from a lease, but not below 0: a call may cost more than it had reserved."""
     held = BudgetLease.held_micro_credits
     less = case((held > amount, held - amount), else_=0)
     await session.execute(update(BudgetLease).where(_is(lease)).values(held_micro_credits=less))

@@ -55,7 +55,6 @@ def receiver_of(url: str) -> str:
 
 
 def _is_at(receiver: str) -> ColumnElement[bool]:
-    """Return the SQL expression whether a notification is for a receiver."""
     url = TaskCallback.url
     return or_(url == receiver, *(url.startswith(f"{receiver}{mark}", autoescape=True) for mark in "/?#"))
 

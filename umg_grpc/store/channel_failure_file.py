@@ -151,7 +151,6 @@ def read_failures(data: Path) -> list[LastFailure]:
 
 
 def _written_at(path: Path) -> float:
-    """Return the Unix time of the last change of a file; 0 if there is none."""
     try:
         return path.stat().st_mtime
     except OSError:
@@ -159,9 +158,6 @@ def _written_at(path: Path) -> float:
 
 
 def _decoded(file: BinaryIO) -> list[LastFailure]:
-    """Return the failures in the file; empty if the file is empty, cut off by a crash, or written by another
-    version.
-    """
     try:
         return _FAILURES.decode(file.read())
     except ValueError:

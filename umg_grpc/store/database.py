@@ -267,7 +267,6 @@ async def postgresql_state(database: str) -> tuple[str, float]:
 
 
 async def _measure(connection: AsyncConnection, clock: DatabaseClock) -> None:
-    """Measure the difference between the clock and that of the database, over an open connection."""
     sent = clock.monotonic()
     micros = await connection.scalar(select(clock.sql_micros()))
     clock.measured((micros or 0) / 1e6, sent, clock.monotonic())

@@ -134,7 +134,6 @@ class DatabaseClock:
 
     @property
     def _certain_skew(self) -> float:
-        """Smallest skew, without its sign, that is possible after the last measurement."""
         return abs(self.skew_seconds) - self._uncertainty
 
     def now(self) -> float:

@@ -75,9 +75,6 @@ class ExpiredRowSweep(Generic[Row]):
             await self._shrink(live, bound)
 
     async def _shrink(self, rows: Select[Row], bound: int) -> None:
-        """Delete the selected rows that expire first, until the total size of the selection is at most `bound`
-        bytes.
-        """
         while await self._shrink_step(rows, bound):
             pass
 
@@ -115,12 +112,10 @@ class ExpiredRowSweep(Generic[Row]):
         return len(oldest)
 
     async def _lock_sweeps(self, session: AsyncSession) -> None:
-        """Exclude the deletions of other processes until the end of the transaction."""
         if session.get_bind().dialect.name != SQLITE:  # SQLite has only one writer
             await session.execute(select(func.pg_advisory_xact_lock(SWEEP_LOCK)))
 
     async def _oldest(self, session: AsyncSession, rows: Select[Row]) -> list[_SweptRow]:
-        """Return up to `BATCH_ROWS` of the selected rows, in the order in which they expire."""
         table = self._table
         query = rows.with_only_columns(table.owner, table.object_id, table.expire_time, table.size_bytes)
         found = await session.execute(query.order_by(table.expire_time).limit(BATCH_ROWS))

@@ -261,7 +261,6 @@ class Retained(Generic[Row]):
 
     @repeated
     async def _delete(self, owner: str, object_id: str) -> bool:
-        """Delete a row. Return whether it existed and had not expired."""
         table = self._table
         deleted = delete(table).where(table.owner == owner, table.object_id == object_id)
         async with self._store.write() as session:

@@ -87,7 +87,6 @@ class OpenRecords:
         return is_empty
 
     def _report(self, error: OSError) -> None:
-        """Log an error that leaves the file too small for the calls in flight, if it is the first."""
         if not self._is_full:
             logger.error("calls in flight are lost with the process", reason=error.strerror or str(error))
         self._is_full = True

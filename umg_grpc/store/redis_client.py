@@ -213,7 +213,6 @@ class Redis:
 
 
 async def _call(connection: "AbstractConnection", *words: str) -> bytes | None:
-    """Send a command on a connection that is being opened. Return the response, if it is a text."""
     await connection.send_command(*words)
     response = await connection.read_response()
     return response if isinstance(response, bytes) else None

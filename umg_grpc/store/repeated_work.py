@@ -90,7 +90,6 @@ class Background:
             await self._try_step()
 
     def _pause(self) -> float | None:
-        """Return the seconds until the next step without a wake; None to wait for a wake only."""
         if self.every is None or not self._with_steps:
             return self.every
         return max(0.0, self.every - 2 * self._step_seconds)
@@ -132,7 +131,6 @@ class Background:
 
 
 async def _wait(event: asyncio.Event, seconds: float | None) -> None:
-    """Wait until the event is set, at most `seconds`; None waits without a limit."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

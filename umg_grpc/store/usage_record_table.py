@@ -346,7 +346,6 @@ def _charge_of(record: UsageRecord) -> Charge:
 
 
 def _row_of(record: "_JournalRecord") -> tuple[object, ...]:
-    """Return the values of a record in the order of the table's columns."""
     values = list(_PLACES(msgspec.structs.astuple(record)))
     values[_DETAILS] = None if record.details == NULL else str(record.details, "utf-8")
     return tuple(values)

@@ -151,7 +151,6 @@ async def spans_of_records(session: AsyncSession) -> list[tuple[int, int]]:
 
 
 async def _days(session: AsyncSession) -> list[int]:
-    """Return the days of the partitions, as numbers of days since 1970, in ascending order; empty without any."""
     is_partitioned = (await session.connection()).dialect.name != SQLITE
     return await days_of_partitions(session) if is_partitioned else []
 

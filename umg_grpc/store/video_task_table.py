@@ -248,7 +248,6 @@ class VideoTasks:
             await session.execute(reported.values(**values))
 
     def _own(self, task_id: str) -> tuple[ColumnElement[bool], ...]:
-        """Return the conditions for a task that this process is submitting."""
         table = MediaTask
         return (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
 
@@ -352,9 +351,6 @@ def _conditions(selection: TaskFilter) -> list[ColumnElement[bool]]:
 
 
 async def _end_hold(session: AsyncSession, task_id: str, owner: str, period: int | None, micro_credits: int) -> None:
-    """End the reservation of a task's cost, and charge the actual cost to the budget period that begins at `period`; do
-    nothing for None, a key without a budget.
-    """
     if period is not None:
         await end_hold(session, LeaseId(owner, period, f"{TASK_PREFIX}{task_id}"), micro_credits)
 

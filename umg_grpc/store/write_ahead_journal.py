@@ -208,7 +208,6 @@ class Journal:
         self._descriptor, self._size, self._records = -1, 0, 0
 
     def _refuse(self, error: OSError) -> None:
-        """Note that records were refused because of an error, and log it if those before were not."""
         self.problem, was_refusing = error.strerror or str(error), self.refusal
         self.refusal = FULL if isinstance(error, _FullError) else DISK
         if not was_refusing:
@@ -216,7 +215,6 @@ class Journal:
             logger.error(event, journal=str(self._directory), reason=self.problem)
 
     def _note_no_space(self, error: OSError) -> None:
-        """Note that the journal cannot have a further segment, and log it if there was no problem before."""
         if not self.problem:
             event = "the journal has no space for more records than it has allocated"
             logger.warning(event, journal=str(self._directory), reason=error.strerror or str(error))
@@ -251,7 +249,6 @@ class Journal:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock the file without waiting. Return False if another process has locked or deleted it."""
     with suppress(BlockingIOError):
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.fstat(descriptor).st_nlink > 0
@@ -287,8 +284,5 @@ def _delete(path: Path) -> bool:
 
 
 def _read_records(path: Path) -> list[bytes]:
-    """Return the records in a file, without the unwritten rest and an incomplete last line, which a killed process may
-    leave.
-    """
     written, _, _ = path.read_bytes().partition(b"\0")
     return [line for line in written.split(b"\n")[:-1] if line]

@@ -106,7 +106,6 @@ def _reasoning_pieces(part: pb.Part) -> Iterator[Piece]:
 
 
 def _result_pieces(result: pb.ToolResult) -> Iterator[Piece]:
-    """Yield the countable pieces of a tool result: its parts or, if it has none, its JSON."""
     if result.parts:
         yield from part_pieces(result.parts)
     else:

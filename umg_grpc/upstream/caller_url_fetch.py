@@ -414,7 +414,6 @@ def _translated(field: str | None, error: UmgError) -> UmgError:
 
 
 def _proxy_of(target: CheckedUrl, rules: EgressRules, route: ProviderRoute) -> str | None:
-    """Return the URL of the proxy that the rules name for a place which is not the provider's own; None for none."""
     found = None if route.is_direct else rules.proxies.of(target.scheme, target.host, target.port, target.address)
     return None if found is None else found.url
 

@@ -115,7 +115,6 @@ def encode_rotate(request: pb.RotateKeyRequest) -> JsonObject:
 
 
 def _given(settings: KeySettingsJson) -> dict[str, object]:
-    """Return the settings that are present in a body by name, including the ones that are null."""
     fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
     return {name: value for name, value in fields.items() if value is not UNSET}
 

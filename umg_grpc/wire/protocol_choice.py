@@ -44,7 +44,6 @@ def _refused_tool(request: pb.GenerateRequest, quirks: Quirks) -> str | None:
 
 
 def _type_of(tool: pb.Tool) -> str:
-    """Return the type of a tool in responses."""
     if tool.HasField("namespace"):
         return "namespace"
     declared = tool.function.declared

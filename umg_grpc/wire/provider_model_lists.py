@@ -90,9 +90,6 @@ def decode_gemini(body: bytes, listed: ListedOperations) -> ModelListPage:
 
 
 def _rows(rows: object, name: str) -> Iterator[tuple[Fields, str]]:
-    """Yield (list entry, model id) of a model list; `name`: member of the entry with the id. Entries without an id
-    are skipped. Raise ValueError if `rows` is no list.
-    """
     if not isinstance(rows, list):
         raise ValueError("expected a list of models")
     for row in rows:

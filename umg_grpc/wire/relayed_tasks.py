@@ -110,15 +110,11 @@ def _opened(value: object) -> object:
 
 
 def _selected(items: Sequence[object], protocol: str, task_id: str) -> object:
-    """Return the item of a list of tasks with the id, else the first item."""
     paths = paths_of("id", protocol)
     return next((item for item in items if task_id and task_id in _texts([item], paths)), items[0])
 
 
 def _stated(places: Sequence[object], protocol: str) -> tuple[object, str]:
-    """Return (object with the members of the task, word for its state). An envelope may have a word of its own, for the
-    query: of several words, the outermost beside an id is that of the task, else the innermost.
-    """
     paths = paths_of("status", protocol)
     found = [(place, word) for place in places if (word := _word([place], paths, protocol))]
     ids = paths_of("id", protocol)
@@ -127,13 +123,11 @@ def _stated(places: Sequence[object], protocol: str) -> tuple[object, str]:
 
 
 def _word(places: Sequence[object], paths: Sequence[Path], protocol: str) -> str:
-    """Return the first word of a known meaning, else the first word."""
     words = [value for value in _values(places, paths) if isinstance(value, str) and value.strip()]
     return next((word for word in words if meaning_of(word.partition(":")[0], protocol)), next(iter(words), ""))
 
 
 def _reasons(places: Sequence[object], protocol: str) -> Iterator[str]:
-    """Yield the texts that may be the reason of a failure, without those of an envelope that mean success."""
     for value in _values(places, paths_of("reason", protocol)):
         text = _unpacked(value) if isinstance(value, str) else as_error(value).message
         if text and not is_ok(text) and meaning_of(text, protocol) != "done":
@@ -141,7 +135,6 @@ def _reasons(places: Sequence[object], protocol: str) -> Iterator[str]:
 
 
 def _unpacked(text: str) -> str:
-    """Return the message in a text that is an error in JSON, as relays of relays write it; other texts unchanged."""
     value = _opened(text.strip())
     if not isinstance(value, dict):
         return text.strip()
@@ -157,7 +150,6 @@ def _codes(places: Sequence[object], protocol: str) -> Iterator[str]:
 def _first(
     places: Sequence[object], paths: Sequence[Path], is_valid: Callable[[str], bool] = lambda _: True
 ) -> list[str]:
-    """Return the valid texts at the first path that has any, in the place nearest to the task."""
     found = ([text for text in _texts([place], [path]) if is_valid(text)] for place in places for path in paths)
     return next(filter(None, found), [])
 
@@ -169,7 +161,6 @@ def is_address(text: str) -> bool:
 
 
 def _texts(places: Sequence[object], paths: Sequence[Path]) -> Iterator[str]:
-    """Yield the non-empty texts at paths, and whole numbers as text. Paths are the outer order, places the inner."""
     for path in paths:
         for value in _values(places, [path]):
             if isinstance(value, str | int) and not isinstance(value, bool) and (text := str(value).strip()):

@@ -138,7 +138,6 @@ def fill_vectors(
 
 
 def _can_cut(vector: bytes, requested: int, shortest: int) -> bool:
-    """Return whether a vector has the requested length, or may be cut to it."""
     length = len(vector) // ELEMENT_BYTES
     return bool(requested) and (length == requested or shortest <= requested < length)
 

@@ -36,7 +36,6 @@ def fit_members(encoded: UpstreamRequest, request: object, dialect: MemberDialec
 
 
 def _require_only_length(value: Raw, length: int) -> None:
-    """Raise UmgError(UNTRANSLATABLE) unless a JSON value is the length of all vectors of the model."""
     if bytes(value) != b"%d" % length:
         problem = f"this model makes vectors of {length} numbers only; leave it out or choose another model"
         raise untranslatable("dimensions", problem)

@@ -82,7 +82,6 @@ async def _umg(*arguments: str) -> str:
 
 
 def _placed(output: str, served: Served) -> str:
-    """Return the output with the usual addresses in place of those of the test."""
     return output.replace(served.http, ADDRESSES[0]).replace(served.grpc, ADDRESSES[1])
 
 

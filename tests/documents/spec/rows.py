@@ -24,7 +24,6 @@ class Row:
 
 
 def _rows(section: str, *rows: tuple[str, ...]) -> list[Row]:
-    """Return the rows of one section: a text and the names of its tests each."""
     return [Row(section, text, tests) for text, *tests in rows]  # type: ignore[misc]
 
 

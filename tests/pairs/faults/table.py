@@ -164,7 +164,6 @@ IMAGE_QUESTIONS = {"umg_images": IMAGE_BYTES, "ark_images": IMAGE_GROUP}
 
 
 def _other(fault: Fault, upstream: str) -> str:
-    """Return another format, not the same for all faults, nor for all providers."""
     formats = tuple(TEXT_CLIENTS) if upstream in TEXT_FORMATS else ("embeddings", "native_embeddings")
     others = [name for name in formats if name != upstream] or [upstream]
     return others[(zlib.crc32(fault.name.encode()) + FORMATS.index(upstream)) % len(others)]

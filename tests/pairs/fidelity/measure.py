@@ -183,7 +183,6 @@ def _refused(error: UmgError) -> Cell:
 
 
 def _named(dropped: dict[str, str | None], sample: Sample) -> tuple[str, str | None] | None:
-    """Return the report's entry about the field, by the field's own name or that of its parent; None without one."""
     words = {name.removesuffix("_json") for name in re.findall(r"\w+", sample.path)}.union(sample.named)
     for name, instead in dropped.items():
         if re.findall(r"\w+", name)[-1].removesuffix("_json") in words:
@@ -268,7 +267,6 @@ def same(one: object, other: object) -> bool:
 
 
 def _flat(value: object) -> object:
-    """Return the grammar of a custom tool, which one of the formats wraps, without its wrapper."""
     if isinstance(value, dict) and isinstance(inner := value.get("grammar"), dict):
         return {key: each for key, each in value.items() if key != "grammar"} | inner
     return value

@@ -752,7 +752,6 @@ AGENT_LIMIT = Feature(
 
 
 def _sampled(name: str, native_name: str, value: float) -> Feature:
-    """Return a sampling parameter with a value of its own."""
     ways = {protocol: [Way({name: value})] for protocol in FACES[:3]}
     return Feature(name, {}, {**ways, "native": [Way(native(**{native_name: value}))]}, (name, native_name))
 

@@ -149,7 +149,6 @@ def _embedding(vendor: str) -> HttpEmbedding:
 
 @cache
 def _channel() -> HttpChannel:
-    """Return a channel whose connection is never opened."""
     endpoints = RotatingEndpoints([ProviderEndpoint("https://vendor.invalid", {}, "sk-vendor")])
     return HttpChannel(asyncio.run(_client()), endpoints, Deadlines(1, 1, 1, 1))
 

@@ -122,7 +122,6 @@ def _keeps(model: Model, feature: Feature, protocol: str, body: Json) -> bool:
 
 
 def _has(model: Model, feature: Feature) -> bool:
-    """Return whether the vendor has the feature, in one of the protocols of its preset."""
     return _capability(model, feature.id, EMBEDDING_FEATURES.get(feature.id) is feature)
 
 
@@ -204,7 +203,6 @@ def _is_known(model: Model, feature: Feature, protocol: str, way: Way) -> bool:
 
 
 def _reasons(model: Model) -> bool:
-    """Return whether the model is not known as one that never reasons."""
     flags, fact = sources.flags(model.vendor, model.own_id), sources.fact(model.vendor, model.own_id)
     return not flags or bool(flags.get("supports_reasoning")) or fact.default in ("on", "always")
 

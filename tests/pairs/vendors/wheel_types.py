@@ -30,7 +30,6 @@ class WheelTypes:
 
     @cached_property
     def _modules(self) -> Mapping[str, Path]:
-        """Name of a type -> module that defines it."""
         return {
             match[1] or match[2]: path
             for path in sorted(self._folder.glob("*.py"))

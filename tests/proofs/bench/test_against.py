@@ -152,6 +152,5 @@ def _git(*arguments: str) -> str:
 
 
 def _worktrees() -> list[str]:
-    """Return the worktrees of the benchmark that git lists or that exist."""
     known = [line for line in _git("worktree", "list", "--porcelain").splitlines() if f"{ROOT}/build/bench-" in line]
     return known + [str(path) for path in (ROOT / "build").glob("bench-*")]

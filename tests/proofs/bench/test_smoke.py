@@ -93,7 +93,6 @@ SEVERAL = embedding_bodies.answer(embedding_bodies.BATCH_BASE64)
 
 
 def _reversed(body: bytes) -> bytes:
-    """Return the answer with its vectors in another order, each under its original number."""
     read = msgspec.json.decode(body, type=dict[str, object])
     data = read["data"]
     assert isinstance(data, list)
@@ -249,6 +248,5 @@ async def _measured(
 
 
 def _children(parent: int) -> list[int]:
-    """Return the ids of the processes that a process has started."""
     tasks = Path(f"/proc/{parent}/task").iterdir()
     return [int(child) for task in tasks for child in (task / "children").read_text().split()]

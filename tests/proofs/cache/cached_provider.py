@@ -151,7 +151,6 @@ class CachedFormat:
         return replace(received, body=json.dumps(body).encode())
 
     def _account(self, received: ReceivedRequest) -> str:
-        """Return the account of the key of a request. Raise RefusedError(401) for an unknown key."""
         for secret in secrets_of(received):
             if secret in self.accounts:
                 return self.accounts[secret]

@@ -71,6 +71,5 @@ def selected(wire_format: str, rules: CacheRules, body: Json, account: str, mode
 
 
 def _top_level(body: Json) -> str:
-    """Return the lifetime of the mark of the whole request, which is at its last block; "" for none."""
     control = body.get("cache_control")
     return str(control.get("ttl") or "5m") if control else ""

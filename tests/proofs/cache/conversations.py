@@ -208,12 +208,10 @@ def _named(call: Json) -> Json:
 
 
 def _others(content: Any) -> list[Json]:
-    """Return the parts of the first turn before its prompt."""
     return content[:-1] if isinstance(content, list) else []
 
 
 def _filled(value: Any) -> Any:
-    """Return a recorded value with text in each place where it was cut."""
     if isinstance(value, dict):
         return {name: _filled(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -87,7 +87,6 @@ def _values(text: str) -> list[str]:
 
 
 def _usage_of(values: list[Json]) -> Json:
-    """Return the last usage of an answer or of the events of a stream, with the members of the ones before."""
     found: Json = {}
     for value in values:
         for holder in (value, value.get("message") or {}, value.get("response") or {}):

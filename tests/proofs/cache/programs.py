@@ -26,7 +26,6 @@ REQUESTS_BESIDE = 20  # for titles and counts of tokens
 
 
 def _finished(program: Program, finished: Finished) -> Iterator[str]:
-    """Yield problems unless the program read all parts."""
     if finished.status != 0 or task.DONE not in finished.printed:
         yield f"{program.name}: exit status {finished.status}: {finished.printed[-600:]}"
 
@@ -77,7 +76,6 @@ class ProgramSubject:
 
 
 def _sent(wire_format: str, recorder: Recorder) -> Iterator[Prompt]:
-    """Yield the prompts of the calls that generate."""
     for exchange in recorder.exchanges:
         if exchange.method == "POST" and PATHS[wire_format].fullmatch(exchange.path) and exchange.status == 200:
             yield prompt_of(wire_format, json.loads(exchange.body))

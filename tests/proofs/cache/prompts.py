@@ -39,7 +39,6 @@ class Prompt:
 
 
 def _mark(value: Json, usual: str) -> str:
-    """Return the lifetime of the mark of a block; "" for a block without."""
     for name, lifetime in (("cache_control", "5m"), ("prompt_cache_breakpoint", usual)):
         if (control := value.get(name)) is not None:
             return str(control.get("ttl") or lifetime)
@@ -47,7 +46,6 @@ def _mark(value: Json, usual: str) -> str:
 
 
 def _bare(value: Any, left_out: frozenset[str] = CONTROLS) -> Any:
-    """Return a value without the members that control caches."""
     if isinstance(value, dict):
         return {name: _bare(each, left_out) for name, each in value.items() if name not in left_out}
     return [_bare(each, left_out) for each in value] if isinstance(value, list) else value
@@ -115,7 +113,6 @@ def responses_blocks(body: Json) -> Iterator[Block]:
 
 
 def _text_part(part: Json) -> Json:
-    """Return a part of text without the members that only its response has."""
     if part["type"] in ("input_text", "output_text"):
         return {name: value for name, value in part.items() if name in ("text", *CONTROLS)}
     return part

@@ -51,7 +51,6 @@ def answer_to(request: ScenarioRequest) -> Answer | Failure:
 
 
 def _step(request: ScenarioRequest, path: str) -> Answer:
-    """Return a call that reads a file by one of the declared tools."""
     for name, schema in request.tools.items():
         if (call := _reading(name, schema.get("properties") or {}, path)) is not None:
             return Answer(calls=(call,))

@@ -109,7 +109,6 @@ async def hold(
 
 
 async def _share(gateways: Sequence[Running]) -> None:
-    """Wait until each gateway has the beginnings of the others."""
     for gateway in gateways:
         assert await gateway.service.prompt_table.flushed()
     for gateway in gateways:

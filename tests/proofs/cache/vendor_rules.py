@@ -113,7 +113,6 @@ RULES_OF = {rules.vendor: rules for rules in RULES}
 
 
 def _micros(dollars: str) -> int:
-    """Return the micro-dollars of an amount in dollars."""
     return int(Decimal(dollars).scaleb(6))
 
 

@@ -121,12 +121,10 @@ def _is_repeated(each: Ended, provider: CountingProvider) -> bool:
 
 
 def _is_killed(each: Ended, kills: Sequence[tuple[float, float]]) -> bool:
-    """Return whether a call was in flight when a gateway was killed."""
     return any(each.began <= after and before <= each.began + each.seconds for before, after in kills)
 
 
 def _is_kept(each: Ended, facts: Facts) -> bool:
-    """Return whether a call that began during the freeze, and long before its end, waited for its end."""
     return facts.began < each.began and each.began + NOTICE_SECONDS < facts.over < each.began + each.seconds
 
 
@@ -159,7 +157,6 @@ def _compare_money(facts: Facts, verdict: Verdict) -> None:
 
 
 def _ages(ended: Sequence[Ended], lost_at: float) -> dict[str, float]:
-    """Return the seconds from the end of each call until the loss, negative for a later end."""
     return {each.made.call.call_id: lost_at - each.began - each.seconds for each in ended if each.began < lost_at}
 
 

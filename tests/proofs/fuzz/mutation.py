@@ -39,7 +39,6 @@ BYTES = [
 
 @cache
 def _integers(least: int, most: int) -> st.SearchStrategy[int]:
-    """Return the strategy, made once: a new one takes longer than to draw from it."""
     return st.integers(least, most)
 
 

@@ -97,9 +97,6 @@ def _is_killed(record: UsageRecord) -> bool:
 
 
 def _served(made: Made, sent: Sent, record: UsageRecord) -> int:
-    """Return the micro-credits of the part of the call that the provider served; for a killed call, of which that part
-    is not known, those of its estimate.
-    """
     if not sent.requests:
         return 0
     if not _is_killed(record) and (made.outcome is Outcome.ANSWERED or record.status == "OK"):
@@ -149,7 +146,6 @@ def _fault_without_record(outcome: Outcome, sent: Sent) -> str:
 
 
 def _expected_tokens(call: Call, outcome: Outcome, record: UsageRecord) -> tuple[int, int] | None:
-    """Return the tokens of the provider; None for a call without an answer to its end."""
     if outcome is Outcome.ANSWERED or (record.status == "OK" and not record.estimated):
         return INPUT_TOKENS, call.output_tokens
     return None

@@ -124,7 +124,6 @@ class Provider:
 
 
 def _most(request: dict[str, Any]) -> int:
-    """Return the tokens of the answer; 0 for vectors."""
     stated = request.get("max_completion_tokens") or request.get("max_tokens") or OWN_TOKENS
     return min(OWN_TOKENS, int(stated)) if "messages" in request else 0
 

@@ -89,7 +89,6 @@ async def run(plan: Plan, database: str, directory: Path) -> Verdict:
 
 
 def _budget(number: int) -> int | None:
-    """Return the budget of a key: none, a large or a small one."""
     return (None, LARGE, None, SMALL)[number % 4]
 
 

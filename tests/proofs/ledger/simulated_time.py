@@ -57,7 +57,6 @@ class SimulatedTime:
             self._all_sleep.set()
 
     def _wake_next(self) -> None:
-        """Wake all sleepers of the next time at which one wakes."""
         self.seconds = self._sleepers[0][0]
         while self._sleepers and self._sleepers[0][0] <= self.seconds:
             self._awake += 1

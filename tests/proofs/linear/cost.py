@@ -78,7 +78,6 @@ def line_growth(make: Making, size: int) -> str:
 
 
 def _suspected(make: Making, size: int, slack: int) -> str:
-    """Return the description of line counts, at three sizes, that exceed the limit by more than the slack; "" if none."""
     one, two, four = (lines_of(make(size * factor)) for factor in (1, 2, 4))
     if four - two <= 2 * LIMIT * max(0, two - one) + slack:
         return ""

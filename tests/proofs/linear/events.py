@@ -64,7 +64,6 @@ def _signed_calls(size: int) -> Events:
 
 
 def _calls_side_by_side(size: int) -> Events:
-    """Yield the pieces of many calls in turn; all calls end at the end."""
     yield from (_call(part) for part in range(size))
     yield from (_argued(part, '{"a":') for part in range(size))
     yield from (_argued(part, "1}") for part in range(size))
@@ -72,7 +71,6 @@ def _calls_side_by_side(size: int) -> Events:
 
 
 def _calls_behind_an_open_one(size: int) -> Events:
-    """Yield many complete calls before the first call has any arguments."""
     yield from (_call(part) for part in range(size))
     yield from (_argued(part) for part in range(1, size))
     yield from (_ended(part) for part in reversed(range(1, size)))

@@ -105,9 +105,6 @@ def places(value: Json, path: Path) -> Iterator[tuple[Path, Json]]:
 
 
 def _name(path: Path) -> str:
-    """Return the path without its indexes and the names of a schema's properties; of a deep path only the end, which is
-    the same in many places.
-    """
     steps = (
         "[]" if isinstance(step, int) else ".*" if before == "properties" else f".{step}"
         for before, step in list(zip(("", *path), path, strict=False))[-5:]
@@ -129,7 +126,6 @@ def _of_list(document: Json, path: Path, elements: Sequence[Json]) -> Iterator[G
 
 
 def _kind(element: Json) -> str:
-    """Return a key of the kind of an element."""
     if not isinstance(element, dict):
         return type(element).__name__
     named = [f"{element[name]}" for name in ("role", "type") if isinstance(element.get(name), str)]

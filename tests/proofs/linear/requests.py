@@ -124,12 +124,10 @@ def _tools(request: pb.GenerateRequest, size: int) -> None:
 
 
 def _long_names(request: pb.GenerateRequest, size: int) -> None:
-    """Add tools with long names, which are equal once they are cut."""
     request.tools.extend(_tool(number, "n" * 200 + "{}") for number in range(size))
 
 
 def _alike_names(request: pb.GenerateRequest, size: int) -> None:
-    """Add tools whose names differ only in characters that some providers do not take."""
     letters = [chr(0x4E00 + number) for number in range(size)]
     request.tools.extend(_tool(0, f"name {letter}") for letter in letters)
     for letter in letters:

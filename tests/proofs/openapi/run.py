@@ -80,7 +80,6 @@ def prepared(document: Document, models: Mapping[str, str]) -> Document:
 
 
 def _named(models: Mapping[str, str], name: str) -> list[str]:
-    """Return the models for a path or a component; all if none has a word of it."""
     found = [model for word, model in models.items() if word in name.lower()]
     return found or list(models.values())
 

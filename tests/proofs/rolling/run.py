@@ -98,17 +98,14 @@ async def _replace(replica: Replica, plan: Plan, outcome: Outcome, log: Path) ->
 
 
 def _lines(log: Path) -> list[str]:
-    """Return the lines of the proxy's log."""
     return log.read_text().splitlines()
 
 
 def _addresses(line: str) -> list[str]:
-    """Return the addresses of the gateways that the proxy tried for a request; the last one answered."""
     return [part.rstrip(",") for part in line.split()[5:] if part.startswith("127.0.0.1:")]
 
 
 def _answering(lines: Sequence[str]) -> set[str]:
-    """Return the addresses that answered a request."""
     return {address for line in lines for address in _addresses(line)[-1:]}
 
 

@@ -195,7 +195,6 @@ class Callers:
 
 
 def _judged(received: ReceivedAnswer, right: str) -> tuple[Outcome, str]:
-    """Return the outcome of a stream or answer that was read to its end."""
     if received.is_whole and received.text == right:
         return Outcome.RIGHT, ""
     if received.error and not received.looks_whole and right.startswith(received.text):
@@ -204,7 +203,6 @@ def _judged(received: ReceivedAnswer, right: str) -> tuple[Outcome, str]:
 
 
 def _refusal(status: int, headers: Mapping[str, str], message: str) -> tuple[Outcome, str]:
-    """Return the outcome of an error with its status."""
     if status in (429, 503) and float(headers.get("retry-after", "0")) > 0:
         return Outcome.REFUSED, f"{status}: {message}"
     return (Outcome.FAILED if status >= 400 else Outcome.WRONG), f"{status}: {message}"

@@ -117,7 +117,6 @@ def retried_calls(calling: Callers, prefix: str = "") -> MakeCall:
 
 
 def _fault(question: Question, lane: str, nonce: str) -> Fault:
-    """Return the fault with which the faulty channel answers a call."""
     order = EJECTING_FAULTS if lane == EJECTED else FAULTY
     return struck(order, f"nonce-{nonce}", streamed=question.stream)
 
@@ -230,9 +229,6 @@ def files_open(before: Figures, after: Figures) -> Verdict:
 
 
 def _more_files(before: Figures, after: Figures) -> dict[str, int]:
-    """Return the additional file descriptors by kind. The database's are left out: they belong to a pool with a bound
-    of its own.
-    """
     return {name: count for name, count in (after.files - before.files).items() if not name.startswith(DATABASE)}
 
 

@@ -117,7 +117,6 @@ async def measure(usage: UsageReport, report: Report, page_size: int, server_pro
 
 
 def _processor_seconds(server_process: int) -> float:
-    """Return the processor time of this process and of another one."""
     nanoseconds = int(Path(f"/proc/{server_process}/schedstat").read_text().split()[0])
     return time.process_time() + nanoseconds / 1e9
 

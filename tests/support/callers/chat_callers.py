@@ -190,7 +190,6 @@ def _accumulate(answer: ChatResult, message: pb.StreamGenerateResponse) -> None:
 
 
 def _chunks(message: pb.StreamGenerateResponse) -> Iterator[Json]:
-    """Yield the chunks in a message of a passed-through stream."""
     for line in message.source_frames.split(b"\n"):
         if line.startswith(b"data: {"):
             yield json.loads(line[6:])
@@ -209,7 +208,6 @@ def _undecoded(body: bytes) -> pb.GenerateRequest:
 
 
 def _streamed(body: bytes) -> bytes:
-    """Return the body with `stream: true`, with which a chat request selects a stream."""
     try:
         whole = json.loads(body)
     except ValueError:

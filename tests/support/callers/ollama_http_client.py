@@ -34,7 +34,6 @@ def encode_chat(request: Request, model: str, previous: Turn | None = None) -> J
 
 
 def _stripped(message: Json) -> Json:
-    """Return a message without the ids of its calls, as the client in Python sends it back."""
     calls = [call["function"] for call in message["tool_calls"]]
     return message | {"tool_calls": [{"function": {key: call[key] for key in ("name", "arguments")}} for call in calls]}
 

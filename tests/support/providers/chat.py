@@ -322,7 +322,6 @@ def _media(content: Any, at: str) -> Iterator[Media]:
 
 
 def _last_calls(messages: list[Json]) -> Json:
-    """Return the last message of the assistant, if only tool results and instructions follow it."""
     for message in reversed(messages):
         if message["role"] not in ("tool", "system", "developer"):
             return message
@@ -354,7 +353,6 @@ def _thought_back(messages: list[Json]) -> bool:
 
 
 def _thought_id(thought: str, position: int) -> str:
-    """Return the id of a call after reasoning: it identifies that reasoning, with any white space between its pieces."""
     return f"call_t{position}{letters(''.join(thought.split()))}"
 
 

@@ -224,7 +224,6 @@ def _judge_thinking(body: Json) -> None:
 
 
 def _turn_of_calls(messages: list[Json]) -> list[Json]:
-    """Return the blocks of the turn whose tool calls the last turn answers; none if it answers none."""
     answers = len(messages) > 1 and _ids(messages[-1], "toolResult")
     return list(messages[-2]["content"]) if answers else []
 

@@ -66,7 +66,6 @@ class GoogleIssuer(FakeProvider):
         return web.json_response({"error": "refused", "error_description": refused.message}, status=refused.status)
 
     def _verified(self, assertion: str) -> str:
-        """Return the scope of an assertion that the vendor's library verifies."""
         certificate = PUBLIC_KEY.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         claims = jwt.decode(assertion, certs={"k1": certificate}, audience=AUDIENCE)
         assert claims["iss"] == EMAIL

@@ -249,7 +249,6 @@ def _judge_thinking(body: Json, merged: list[tuple[str, list[Json]]]) -> None:
 
 
 def _turn_of_calls(merged: list[tuple[str, list[Json]]]) -> list[Json]:
-    """Return the blocks of the assistant's turn whose tool calls the last turn answers; none if it answers none."""
     if len(merged) > 1 and any(block["type"] == "tool_result" for block in merged[-1][1]):
         return merged[-2][1]
     return []

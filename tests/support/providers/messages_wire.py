@@ -29,7 +29,6 @@ def signature(thinking: str) -> str:
 
 
 def _omitted_signature(thinking: str) -> str:
-    """Return the signature of a block whose text is omitted: another one for each text."""
     own = signature(thinking)
     return own + sign(f"messages omitted {own}")
 

@@ -141,7 +141,6 @@ def _call(part: types.Part) -> str:
 
 
 def _shown(body: Json) -> bool:
-    """Return whether the request selects visible reasoning."""
     config = body.get("generationConfig", body.get("generation_config")) or {}
     thinking = config.get("thinkingConfig", config.get("thinking_config")) or {}
     return thinking.get("includeThoughts", thinking.get("include_thoughts")) is True

@@ -116,7 +116,6 @@ def _grounding(answer: Answer) -> Json:
 
 
 def _segment(text: str, source: Source) -> Json:
-    """Return the span in bytes of UTF-8; a start of 0 is left out."""
     start, end = (len(text[:position].encode()) for position in (source.start, source.end))
     return ({"startIndex": start} if start else {}) | {"endIndex": end, "text": text[source.start : source.end]}
 

@@ -163,7 +163,6 @@ def _odd(request: VectorRequest, body: Json, ranked: list[Json]) -> Json:
 
 
 def _all(request: VectorRequest) -> list[Json]:
-    """Return a ranking of all documents, which ignores `top_n`."""
     return [
         {"index": at, "relevance_score": score(request.body["query"], text)} for at, text in enumerate(request.texts)
     ]

@@ -241,7 +241,6 @@ def answer_to(request: ScenarioRequest) -> Answer | Failure:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    """Split a text into pieces of a few characters, like tokens."""
     return tuple(text[start : start + 7] for start in range(0, len(text), 7))
 
 
@@ -328,7 +327,6 @@ def _drawing(request: ScenarioRequest) -> Answer:
 
 
 def _breaking(breaks: Literal["error", "error-event", "cut", "ends"]) -> Callable[[ScenarioRequest], Answer | Failure]:
-    """Return a scenario whose stream fails in its middle; without a stream the whole request fails."""
     return lambda request: Answer(WORDS, breaks=breaks) if request.stream else Failure(500, "the model fell over")
 
 

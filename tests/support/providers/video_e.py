@@ -218,7 +218,6 @@ class FamilyEProvider(VideoProvider):
         return web.json_response(self._envelope(tasks))
 
     def _id_of(self, name: str) -> str:
-        """Return the id of the task with this id or external id; "" for none."""
         return next((task.id for task in self.tasks.values() if name in (task.id, task.external_id)), "")
 
     def refuse(self, refused: RefusedError) -> web.Response:

@@ -78,7 +78,6 @@ class RequestProvider(VideoProvider):
 
 
 def _check_image(image: Any) -> None:
-    """Raise RefusedError for an image that is neither an address nor a data URL."""
     if image is not None and not image["url"].startswith("https://"):
         only(image, "url")
         require(image["url"].startswith("data:image/"), "image")

@@ -145,7 +145,6 @@ async def test_a_record_in_memory_keeps_its_place_in_the_file_of_calls_in_flight
 
 
 def _written(directory: Path) -> int:
-    """Return the number of records in the journal and in the file of calls in flight of the only process."""
     [calls] = directory.glob("*.open")
     journal = sum(path.read_bytes().count(b"\n") for path in directory.glob("*.jsonl"))
     return journal + len(records_of(directory, calls.stem))

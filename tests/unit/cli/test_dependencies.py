@@ -41,7 +41,6 @@ async def _readiness(session: aiohttp.ClientSession, served: Served) -> tuple[in
 
 
 async def _respond(session: aiohttp.ClientSession, served: Served) -> int:
-    """Call a model, with a stored answer. Return the status."""
     body = {"model": "famO-5", "input": "Hi"}
     async with session.post(f"{served.http}/v1/responses", json=body, headers=HEADERS) as response:
         await response.read()
@@ -88,7 +87,6 @@ async def test_every_worker_serves_every_key_without_the_database(postgres: Post
 
 
 async def _until_recorded(session: aiohttp.ClientSession, served: Served) -> None:
-    """Wait until the database has the usage record of a call."""
     async with asyncio.timeout(60):
         while True:
             async with session.get(f"{served.http}/admin/v1/requests", headers=HEADERS) as response:

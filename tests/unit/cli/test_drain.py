@@ -31,7 +31,6 @@ async def served(tmp_path: Path) -> AsyncGenerator[Served, None]:
 
 
 async def _call(session: aiohttp.ClientSession, served: Served) -> tuple[int, str | None]:
-    """Call a model. Return the status and the header `connection`."""
     body = {"model": "famO-5", "messages": [{"role": "user", "content": "Hi"}]}
     async with session.post(f"{served.http}/v1/chat/completions", json=body, headers=HEADERS) as response:
         await response.read()

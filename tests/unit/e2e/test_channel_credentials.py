@@ -166,6 +166,5 @@ async def test_the_program_is_run_again_once_for_a_token_that_is_rejected(tmp_pa
 
 
 def _age(made: Running) -> None:
-    """Make the cached token older than a new one."""
     http = made.service._channels.text["a"]._channels["chat"]  # type: ignore[attr-defined]
     http._in_turn.endpoints[0].signer._made -= 60

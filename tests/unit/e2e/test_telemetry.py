@@ -166,7 +166,6 @@ async def _make_video(made: Setting) -> str:
 
 
 async def _generate(gateway: Running) -> None:
-    """Call the gateway over gRPC."""
     parts = [pb.Part(text=pb.TextPart(text=SECRET))]
     request = pb.GenerateRequest(model="m", messages=[pb.Message(role=pb.ROLE_USER, parts=parts)])
     async with grpc.aio.insecure_channel(gateway.grpc) as channel:

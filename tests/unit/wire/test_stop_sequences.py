@@ -198,7 +198,6 @@ def _sent(protocol: str, body: bytes) -> object:
 
 
 def _with_stops(case: Case, body: bytes) -> bytes:
-    """Return the caller's body with all the stop sequences."""
     members = msgspec.json.decode(body)
     members.get("generationConfig", members)[MEMBERS[case.protocol]] = case.stops
     return msgspec.json.encode(members)

@@ -62,7 +62,6 @@ def scenarios_of(program: Program) -> list[Scenario]:
 
 
 def _known(program: Program, settings: Settings) -> str:
-    """Return a known model id where, for an unknown one, the program sends requests that no provider accepts; else ""."""
     return "claude-sonnet-4-5" if (program.name, settings.format) == ("Qwen Code", "messages") else ""
 
 

@@ -95,7 +95,6 @@ def documented(name: str, address: str) -> str:
 
 
 def _sections(text: str, level: int) -> list[tuple[str, str]]:
-    """Return (heading, text below it) of each heading of a level."""
     parts = re.split(rf"^{'#' * level} (.+)$", text, flags=re.MULTILINE)
     return list(zip(parts[1::2], parts[2::2], strict=True))
 

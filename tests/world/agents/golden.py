@@ -77,7 +77,6 @@ def clean(body: Any, folder: Path, packages: Path) -> Any:
 
 
 def _walked(value: Any, change: Callable[[str, str], str], name: str = "") -> Any:
-    """Return the value with each of its strings changed, given the name of the field that it belongs to."""
     if isinstance(value, dict):
         return {key: _walked(each, change, key) for key, each in value.items()}
     if isinstance(value, list):
@@ -86,7 +85,6 @@ def _walked(value: Any, change: Callable[[str, str], str], name: str = "") -> An
 
 
 def _cut(text: str) -> str:
-    """Return a long text with its middle left out."""
     return text if len(text) <= LONG else f"{text[:HEAD]} [...] {text[-TAIL:]}"
 
 
@@ -107,7 +105,6 @@ def _fewer_tools(body: Any) -> Any:
 
 
 def _lists_of_tools(value: Any) -> Iterator[list[Any]]:
-    """Yield the lists of tools in a body, those of namespaces among them."""
     for name, each in value.items() if isinstance(value, dict) else enumerate(value):
         if name in ("tools", "functionDeclarations") and isinstance(each, list):
             yield each

@@ -41,7 +41,6 @@ async def failed_lines(python: Path, directory: Path) -> AsyncGenerator[tuple[st
 
 
 def _command(lines: Block, python: Path) -> list[str]:
-    """Return the command that runs lines: `llm` as a module, because its script has the path of its first folder."""
     if lines.language == "python":
         return [str(python), "-c", lines.text]
     return ["bash", "-euc", lines.text.replace("llm ", f"{python} -m llm ", 1)]

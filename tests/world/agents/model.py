@@ -108,12 +108,10 @@ def _step(request: ScenarioRequest) -> Answer:
 
 
 def _requested(request: ScenarioRequest) -> str:
-    """Return the texts that may request a summary."""
     return f"{request.system}\n{request.last_of_user}"
 
 
 def _summary(request: ScenarioRequest, known: list[Prompt]) -> Answer:
-    """Return a summary, in the tag that the request names, with the word to remember in another form."""
     words = [prompt.values["word"] for prompt in known if prompt.template in REMEMBERED]
     text = REMEMBER.format(word=words[-1].removesuffix(COMPACTED) + COMPACTED) if words else UNKNOWN
     if (found := SUMMARY_TAG.search(_requested(request))) is not None:
@@ -178,7 +176,6 @@ def _writing(name: str, schema: Mapping[str, Any], path: str, word: str) -> Call
 
 
 def _edit(request: ScenarioRequest, path: str, word: str) -> str:
-    """Return the text by which a program without tools changes a file: a block of changes, or the whole file."""
     block = f"<<<<<<< SEARCH\n=======\n{word}\n>>>>>>> REPLACE" if "SEARCH/REPLACE" in request.system else word
     return f"{DONE}\n\n{path}\n```\n{block}\n```\n"
 
@@ -201,12 +198,10 @@ def _words_on(medium: Media) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a tool's own name, without that of its namespace, in the letters that all programs have in common."""
     return re.split(r"\.|__", name)[-1].replace("_", "").lower()
 
 
 def _filled(fields: Mapping[str, Any], path: str, content: str) -> dict[str, str]:
-    """Return the arguments of a tool that reads or writes a file, by the names of its fields."""
     return {
         name: path if "path" in name.lower() else content
         for name in fields

@@ -84,7 +84,6 @@ def _written(program: Program, finished: Finished) -> Iterator[str]:
 
 
 def _described(program: Program, finished: Finished) -> Iterator[str]:
-    """Yield problems unless the picture was described with its size. Some programs send a PNG as JPEG."""
     yield from _ended(program, finished)
     expected = [model.described(f"image/{kind}", *SIZE) for kind in ("png", "jpeg")]
     if not any(text in " ".join(finished.out.split()) for text in expected):
@@ -100,7 +99,6 @@ def _reported(program: Program, finished: Finished) -> Iterator[str]:
 
 
 def _passed_on(program: Program, finished: Finished) -> Iterator[str]:
-    """Yield problems unless the run failed with the provider's own message."""
     if program.status and finished.status == 0:
         yield "exit status 0 of a run that failed"
     if model.REFUSED not in finished.printed:
@@ -108,7 +106,6 @@ def _passed_on(program: Program, finished: Finished) -> Iterator[str]:
 
 
 def _summarized(program: Program, finished: Finished) -> Iterator[str]:
-    """Yield problems unless the answer comes from the summary."""
     yield from _ended(program, finished)
     yield from _shown(finished, model.backwards(WORD + model.COMPACTED))
 

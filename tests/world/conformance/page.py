@@ -58,7 +58,6 @@ def _failures(run: Run) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a problem in one line, without ids and times that differ between runs."""
     text = re.sub(r"\s+", " ", text.replace("`", "'"))
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 

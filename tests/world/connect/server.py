@@ -108,7 +108,6 @@ class Conformance:
 
 
 async def _delay(definition: Proto, context: InProcessContext) -> None:
-    """Wait as the request defines. Fail when the caller's deadline ends before, as the gateway's own calls do."""
     seconds = definition.response_delay_ms / 1000
     remaining = context.time_remaining()
     await asyncio.sleep(min(seconds, remaining))

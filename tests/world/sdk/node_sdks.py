@@ -48,7 +48,6 @@ class Sdk:
         return self._by_ai(case, printed) if self.is_ai else printed
 
     def _by_ai(self, case: Case, shown: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer as `ai` shows it: citations without the cited spans, a refusal as text."""
         shown["finish"] = "tool-calls" if shown["calls"] else FINISHES.get(case.id, "stop")
         shown["citations"] = [[url, title if self.titled else None, ""] for url, title, _ in shown["citations"]]
         if self.format in ("chat", "responses"):

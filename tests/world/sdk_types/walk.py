@@ -93,7 +93,6 @@ _ABSENT = object()
 
 
 def _bare(kind: Any) -> Any:
-    """Return the type without annotations that only mark a field as required, or describe its validation."""
     while get_origin(kind) in (typing_extensions.Required, typing_extensions.NotRequired, typing.Annotated):
         kind = get_args(kind)[0]
     return kind
@@ -108,12 +107,10 @@ def _is_object(kind: Any) -> bool:
 
 
 def _is_data(kind: Any) -> bool:
-    """Return whether the type can be in a body, and is no class or function from which the SDK makes a body."""
     return kind is not type and get_origin(kind) is not Callable and not str(kind).startswith(("<class 'PIL", "mcp"))
 
 
 def _fields(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """Return name -> (type, whether it is required)."""
     if hasattr(kind, "model_fields"):
         return {name: (info.annotation, info.is_required()) for name, info in kind.model_fields.items()}
     hints = typing_extensions.get_type_hints(kind, include_extras=True)

@@ -94,7 +94,6 @@ def _list(made: ImportedConfig, place: Path, problem: Problem) -> None:
 
 
 def _model(made: ImportedConfig, position: int, public: str) -> str:
-    """Return the words for a model of a channel, with the channel if others have the model, too."""
     channel = made.channels[position]
     others = (model for each in made.channels if each is not channel for model in each.models)
     return f"model `{public}`" + (f" of channel `{channel.name}`" if any(m["id"] == public for m in others) else "")

@@ -104,9 +104,6 @@ def _base_url(name: str, environment: Mapping[str, str]) -> str | None:
 
 
 def _ollama(environment: Mapping[str, str]) -> str | None:
-    """Return the base URL from `OLLAMA_HOST`, which may be only a host or port, or an address to listen on
-    (0.0.0.0).
-    """
     match = re.fullmatch(r"(?:(https?)://)?([^:/]*|\[[^\]]*\])(?::(\d+))?/*", environment.get("OLLAMA_HOST", ""))
     if match is None or not match[0]:
         return None

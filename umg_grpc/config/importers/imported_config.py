@@ -130,7 +130,6 @@ def _short(model: Mapping[str, str]) -> object:
 
 
 def _one_line(text: str) -> str:
-    """Return text without line ends, and without characters that YAML permits in no comment."""
     return "".join(character for character in " ".join(text.split()) if character.isprintable())
 
 
@@ -147,9 +146,6 @@ def written(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return text as a YAML string in quotes: a JSON string, with the other characters that YAML permits in no file
-    escaped, too.
-    """
     quoted = json.dumps(text, ensure_ascii=False)
     return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
 

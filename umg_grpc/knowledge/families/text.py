@@ -221,7 +221,6 @@ def _reject_fields(written: Iterable[str], family: str) -> None:
 
 
 def _prefixes(path: str) -> Iterator[str]:
-    """Yield all proper prefixes of a field path: `a.b.c` -> `a`, `a.b`."""
     return (path[:at] for at, character in enumerate(path) if character == ".") if "." in path else iter(())
 
 
@@ -324,9 +323,6 @@ def _apply_suffix(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffi
 
 
 def _turn_on(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Turn reasoning on for the suffix `-thinking`: by the effort, level or budget in the body, else with the automatic
-    amount.
-    """
     if reasoning.effort and reasoning.budget_tokens:
         whole = reasoning.budget_tokens if reasoning.budget_tokens > 0 else model.largest_budget
         reasoning.budget_tokens = _share(reasoning.effort, whole)
@@ -379,9 +375,6 @@ def _is_off(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _share(effort: str, budget: int) -> int:
-    """Return the reasoning tokens for an effort, a fixed share of the budget; at least 1 unless the effort is
-    `none`.
-    """
     share = SHARES.get(effort, 1.0)
     return max(int(share * budget), 1) if share else 0
 
@@ -406,7 +399,6 @@ def _fam_q(
 
 
 def _check_search(request: pb.GenerateRequest, fields: Sequence[str]) -> None:
-    """Raise UmgError if famC's search option is set without a search tool of the caller (chat rule 6)."""
     if request.HasField("search") and not request.tools:
         field = "web_search_options" if "web_search_options" in fields else "search"
         problem = "models of family famC do not search by this option alone; send a search tool of your own in `tools`"
@@ -416,7 +408,6 @@ def _check_search(request: pb.GenerateRequest, fields: Sequence[str]) -> None:
 def _fam_o_or_x(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
 ) -> bool:
-    """Apply the rules of famO and famX to the reasoning options. Return whether options were changed."""
     if not request.HasField("reasoning"):
         return False
     before = _copied_reasoning(request)
@@ -440,9 +431,6 @@ def _copied_reasoning(request: pb.GenerateRequest) -> pb.ReasoningOptions:
 
 
 def _caller_path(fields: Sequence[str], *names: str) -> str | None:
-    """Return the first path in `fields`, of the caller's chat body, that ends in one of these names; None without
-    one.
-    """
     return next((path for path in fields if path.rpartition(".")[2] in names), None)
 
 

@@ -238,11 +238,9 @@ def _by_size(entry: Mapping[str, Any], pattern: re.Pattern[str]) -> dict[str, st
 
 
 def _images(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Return the price of an image of a provider whose price is stated for the request."""
     price = None if any(key.startswith("output_cost") for key in entry) else entry.get("input_cost_per_image")
     return {"": text(_decimal(price))} if price else {}
 
 
 def _decimal(value: float) -> Decimal:
-    """Return a number of the cost map, rounded to the digits that prices have."""
     return Decimal(repr(value)).quantize(Decimal("1e-15"))

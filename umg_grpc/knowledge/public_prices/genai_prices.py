@@ -69,14 +69,12 @@ def price_rows(listed: Sequence[Mapping[str, Any]], as_of: str) -> dict[tuple[st
 
 
 def _vendor(vendor: str, model: str) -> str:
-    """Return the vendor by whose API a model is called, of a provider with several."""
     if model.startswith("claude"):
         return {"gemini": "vertex", "bedrock": "bedrock-anthropic"}.get(vendor, vendor)
     return vendor
 
 
 def _names(model: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the ids of a model: its own, and the other ids in its conditions, each without prefixes."""
     clauses = model["match"].get("or_") or model["match"].get("or") or [model["match"]]
     ids = [model["id"], *(clause[kind] for clause in clauses for kind in ("equals", "starts_with") if kind in clause)]
     return (price_ids(each.rstrip("-@:"))[0] for each in dict.fromkeys(ids))
@@ -103,7 +101,6 @@ def _row(prices: Mapping[str, Any] | Sequence[Mapping[str, Any]], day: date) -> 
 
 
 def _date(stated: str | Mapping[str, Any]) -> date:
-    """Return a date of the JSON file, or of the module of data in the package."""
     return date.fromisoformat(stated) if isinstance(stated, str) else date(*stated["arguments"])
 
 
@@ -142,7 +139,6 @@ def _stated(prices: Mapping[str, Any]) -> dict[Term, dict[str, Decimal]]:
 
 
 def _amount(price: Mapping[str, Any] | str | float, above: int) -> Decimal:
-    """Return a price of prompts with more tokens than `above`."""
     if not isinstance(price, Mapping):
         return Decimal(str(price))
     amounts = {0: price["base"], **{tier["start"]: tier["price"] for tier in price["tiers"]}}

@@ -48,30 +48,20 @@ def is_equal(row: Row, other: Row) -> bool:
 
 
 def _common(row: Row) -> tuple[Decimal, Decimal]:
-    """Return the members by which rows are compared, since others are often absent in one of them. A model that makes
-    images alone may have their price for any output.
-    """
     return Decimal(row.get("input", 0)), Decimal(row.get("output") or row.get("image_output") or 0)
 
 
 def _completed(row: Row, other: Row) -> Row:
-    """Return a row of genai-prices with the members of that of the cost map, which has more rates, and its own rates of
-    later days.
-    """
     later = [rate for rate in row.get("rates", ()) if "start" in rate]
     rates = [*(other.get("rates") or [rate for rate in row.get("rates", ()) if "start" not in rate]), *later]
     return {**other, **row} | ({"rates": rates} if rates else {})
 
 
 def _has_prices(row: Row | None, dated: Row) -> bool:
-    """Return whether the row of a model has all prices of the same model with a date, those of its regions, and its
-    end.
-    """
     if row is None or any(row.get(member) != value for member, value in dated.items() if member not in LOOSE):
         return False
     return all(rate in row.get("rates", ()) for rate in dated.get("rates", ()) if "region" in rate)
 
 
 def _is_same(row: Row | None, other: Row) -> bool:
-    """Return whether two rows have the same prices, of any package."""
     return row is not None and {**row, "package": ""} == {**other, "package": ""}

@@ -52,7 +52,6 @@ def _times(prices: Credits, factor: Decimal) -> Credits:
 
 
 def _merged(before: Mapping[Term, Credits], above: int) -> Credits:
-    """Return the prices that all rates up to a number of tokens change."""
     found = dict[str, Decimal]()
     for term in sorted(before):
         if term.above <= above:
@@ -65,7 +64,6 @@ def _changed(prices: Credits, known: Credits) -> Credits:
 
 
 def _factor(prices: Credits, base: Credits) -> Decimal:
-    """Return the factor that most prices of tokens have; 1 if there is none."""
     ratios = [prices[unit] / base[unit] for unit in prices if base.get(unit) and unit != SEARCH]
     factor = max(ratios, key=ratios.count, default=Decimal(1))
     return factor if ratios.count(factor) * 2 > len(ratios) and len(text(factor)) <= len("0.75") else Decimal(1)

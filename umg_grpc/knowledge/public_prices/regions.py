@@ -98,17 +98,14 @@ def absolute(base: Row) -> Iterator[Row]:
 
 
 def _conditional(row: Row) -> list[Row]:
-    """Return the rates of a row for all regions."""
     return [rate for rate in row.get("rates", ()) if "region" not in rate]
 
 
 def _term(rate: Row) -> str:
-    """Return the conditions of a rate, as text."""
     return str({member: rate[member] for member in CONDITIONS if member in rate})
 
 
 def _scaled(row: Row, factor: Decimal) -> Row:
-    """Return a row or rate with its prices of tokens times a factor."""
     return row | {unit: text((Decimal(row[unit]) * factor).quantize(DIGITS, ROUND_UP)) for unit in UNITS if unit in row}
 
 

@@ -50,9 +50,6 @@ def key_of(
 
 
 def _relevant_content(request: CanonicalRequest) -> bytes:
-    """Return the bytes of a request that determine its response: its canonical fields, and the caller's body with
-    sorted keys. Raise ValueError or RecursionError for a body that cannot be read as JSON.
-    """
     relevant = deepcopy(request)
     if relevant.HasField("source"):
         source, body = request.source, _normalised(request.source.body)
@@ -102,9 +99,6 @@ def _is_deterministic_image(request: pb.GenerateImageRequest) -> bool:
 
 
 def _is_run_by_caller(tool: pb.Tool) -> bool:
-    """Return whether the caller runs the tool. The result of a tool that the provider runs may differ in the next call,
-    so that the response cannot be cached.
-    """
     return tool.HasField("function") or tool.HasField("custom")
 
 

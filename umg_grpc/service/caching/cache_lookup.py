@@ -63,7 +63,6 @@ class CacheLookup:
 
 
 def _targets_of(router: Router, model: str) -> list[str]:
-    """Return the id of a public model, followed by name, base URL and provider model of each of its channels."""
     targets = {(target.channel.name, target.channel.base_url, target.model) for target in router.targets(model)}
     return [model, *chain.from_iterable(sorted(targets))]
 
@@ -182,13 +181,11 @@ class Recording:
         self._frames.append(message.source_frames)
 
     def _keep(self) -> None:
-        """Put the recorded stream, which is complete, into the cache."""
         if self._lead is not None and self._message is not None and self._entry.is_exact:
             self._message.source_frames = b"".join(self._frames)
             self._lead.keep(self._message)
 
     def _give_up(self) -> None:
-        """Stop recording: the stream will not be cached."""
         self._message = None
         self._frames.clear()
         if self._lead is not None:

@@ -283,16 +283,10 @@ async def _wait_until_finished(pending: _Pending, end: float) -> bool:
 
 
 def _wait_limit(kind: type[Message], seconds: float) -> float:
-    """Return the longest time in seconds that a call waits for the response of another call.
-    `kind`: message type of the response; a stream is not waited for long. `seconds`: time until the call's deadline.
-    """
     return min(STREAM_SECONDS if kind is pb.StreamGenerateResponse else WHOLE_SECONDS, seconds * MAX_WAIT_SHARE)
 
 
 def _entry_key(key: str, kind: type[Message]) -> str:
-    """Return the key under which a response is stored, from the key of its request and its message type: a stream and a
-    single message have separate entries.
-    """
     return f"{kind.DESCRIPTOR.name}:{key}"
 
 

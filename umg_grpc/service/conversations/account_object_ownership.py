@@ -76,9 +76,6 @@ def account_objects(
 
 
 def _reencoded_members(own: TextFormat, edited: Collection[str]) -> list[str]:
-    """Return the top-level fields of the caller's body that are encoded again, not passed through, for a provider of
-    the same format. `edited`: names of the canonical fields that were changed after decoding.
-    """
     members = [own.conversation_field, *own.instruction_fields] if "messages" in edited else []
     return [*members, "previous_response_id"] if "previous_response_id" in edited else members
 
@@ -122,9 +119,6 @@ def _in_fields(request: pb.GenerateRequest) -> Iterator[AccountObject]:
 
 
 def _in_instructions(request: pb.GenerateRequest) -> Iterator[AccountObject]:
-    """Yield the references to files by addresses in instructions, which some providers replace by the file's
-    content.
-    """
     if request.instructions:
         yield from _in_texts(request.instructions, "instructions")
     for index, message in enumerate(request.messages):
@@ -207,8 +201,5 @@ def _in_media(media: pb.MediaPart, protocols: Collection[str], *, from_model: bo
 
 
 def _in_opaque(opaque: pb.OpaquePart, protocols: Collection[str], *, from_model: bool = False) -> Iterator[str]:
-    """Yield the object ids in an opaque part, raw JSON of one format; none if the channel does not have this format,
-    since the part is then not sent.
-    """
     if opaque.format in protocols and (codec := TEXT_UPSTREAMS.get(opaque.format)) is not None:
         yield from (name for _, name in codec.objects.in_json(opaque.json, from_model=from_model))

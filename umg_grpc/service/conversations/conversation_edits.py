@@ -214,7 +214,6 @@ class _ClearedUses:
         self._waiting = [use for use in self._waiting[:latest] if not use.is_clearable] + self._waiting[latest:]
 
     def _ignored_tokens(self, message: pb.Message) -> int:
-        """Return the tokens of reasoning that is removed by another edit, in this request or in a later one."""
         if not self._ignores_reasoning:
             return 0
         return self._counter.count_parts(part for part in message.parts if part.HasField("reasoning"))

@@ -171,7 +171,6 @@ class Restoration:
 
 
 def _keep_texts(turn: pb.Message) -> None:
-    """Remove the reasoning states from stored reasoning, and the parts that have no text without them."""
     *thoughts, own = turn.parts
     del turn.parts[:]
     for part in (*(each for each in thoughts if any(each.reasoning.texts)), own):

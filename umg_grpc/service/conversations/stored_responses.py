@@ -269,7 +269,6 @@ class Conversations(RetainedStore[ResponseRow]):
         return row
 
     def _absent(self, response_id: str, at: str = "") -> UmgError:
-        """Return the error for a response without a row, or with the id of an item that it does not have."""
         return unwritten(response_id, field=at) if self._rows.may_lack_rows else _not_found(response_id, at)
 
 

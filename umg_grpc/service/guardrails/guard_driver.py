@@ -183,7 +183,6 @@ class GuardRun(msgspec.Struct, eq=False):
         return UmgError(pb.ERROR_REASON_GUARD_REFUSED, message, **metadata)
 
     def _record(self, guard: Guard, decision: str, began: float) -> None:
-        """Count a decision, and note it for the headers, the record and the log of the call."""
         decisions, name = self._facts.decisions, f"{self.phase}:{guard.row.name}"
         self.plan.note(guard.row.name, self.phase, decision, time.perf_counter() - began)
         decisions[name] = max(decisions.get(name, ALLOW), decision, key=DECISIONS.index)

@@ -52,7 +52,6 @@ class Guards:
 
 
 def _applies(row: GuardRow, scope: str, model: str, key: str) -> bool:
-    """Return whether a guard checks the calls of an operation to a model with a key."""
     return (
         (not row.operations or scope in row.operations)
         and matcher(row.models).match(model) is not None

@@ -93,7 +93,6 @@ def _guarded(text: str, path: str, role: "pb.Role.ValueType", kind: str) -> pb.G
 
 
 def _places(value: object, path: str, *, is_repeated: bool) -> Iterator[tuple[Message, str]]:
-    """Yield each message of a field with its path."""
     if isinstance(value, Message):
         yield value, path
     elif is_repeated and isinstance(value, Iterable):
@@ -122,7 +121,6 @@ def is_json(text: str) -> bool:
 
 @cache
 def _fields(descriptor: Descriptor) -> tuple[_Field, ...]:
-    """Return the fields of a message with guarded texts, and with messages that have them."""
     return tuple(
         _Field(field.name, kind, field.is_repeated, field.has_presence)
         for field in descriptor.fields

@@ -48,7 +48,6 @@ class PatternGuard(Guard):
         return pb.CheckResponse(replace=replaced) if replaced.texts else ALLOWED
 
     def _masked(self, context: str, text: str) -> tuple[str, Sequence[Match]]:
-        """Return a text with masks, and its matches. `context`: end of the text before it."""
         if not (matches := self._search.find(context + text, len(context))):
             return text, matches
         return self._search.mask(context + text, matches)[len(context) :], matches

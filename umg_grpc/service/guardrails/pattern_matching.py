@@ -137,7 +137,6 @@ class PatternSearch:
 
 
 def _is_open(match: Match, text: str) -> bool:
-    """Return whether more text may make a match longer."""
     rest, characters = text[match.end :], CHARACTERS.get(match.row.characters)
     if len(rest) < match.row.margin:
         return True
@@ -145,7 +144,6 @@ def _is_open(match: Match, text: str) -> bool:
 
 
 def _union(rows: Sequence[GuardedPattern]) -> "re2._Regexp":
-    """Return one expression for several patterns, with a group for each."""
     options = re2.Options()
     options.log_errors = False
     groups = (f"({'(?i)' if row.ignores_case else ''}{row.pattern})" for row in rows)
@@ -153,7 +151,6 @@ def _union(rows: Sequence[GuardedPattern]) -> "re2._Regexp":
 
 
 def _characters(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return the places in a text of two places in its bytes."""
     first = len(data[:start].decode())
     return first, first + len(data[start:end].decode())
 
@@ -167,7 +164,6 @@ def _without_overlaps(matches: Iterable[Match]) -> Iterator[Match]:
 
 
 def _unescaped(text: str) -> str:
-    """Return a JSON text with characters in place of its escapes."""
     if "\\" not in text:
         return text
     return ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else ESCAPED.get(found[2], found[2]), text)

@@ -118,7 +118,6 @@ class Pipeline(ABC, Generic[AdmittedT]):
         """Return the steps that run one after the other, each with its method."""
 
     def _enclosing_steps(self) -> Collection[Step]:
-        """Return the steps behind them, which enclose each other, so that the pipeline has a method for all of them."""
         return ()
 
     def _resolve(self, admitted: AdmittedT) -> None:
@@ -134,7 +133,6 @@ class Pipeline(ABC, Generic[AdmittedT]):
     # --- guards
 
     def _run_request_guards(self, admitted: AdmittedT) -> Awaitable[None] | None:
-        """Check the request by its guards, which may change it. Raise UmgError(GUARD_REFUSED) if one refuses it."""
         guards = admitted.access.guards
         return self._guard_request(admitted, guards) if guards is not None and guards.request else None
 
@@ -145,16 +143,12 @@ class Pipeline(ABC, Generic[AdmittedT]):
             self._take_request(admitted, checked)
 
     def _take_request(self, admitted: AdmittedT, checked: Checked[Any]) -> None:
-        """Take the request as the guards have changed it. By default the caller's body, which has the original, is left
-        out, so that providers of every format are sent the changed fields.
-        """
         admitted.request = checked.message
         clear_field(checked.message, "source")
 
     # --- fallbacks
 
     def _has_fallback(self, fallbacks: ModelFallbacks[Any], call: Call, cause: str) -> bool:
-        """Return whether the key may use a model that is called if the current one fails by a cause."""
         for name in fallbacks.names_for(cause):
             with suppress(UmgError):
                 if not self._access.resolve(call.known_caller, name).is_unpriced:

@@ -190,12 +190,10 @@ class CallInterceptor(Interceptor):
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
 
     def _cancellation_error(self, call: Call) -> UmgError:
-        """Return the error for a call that was cancelled, by the shutdown of the gateway or by its caller."""
         return shutting_down() if self._is_shutting_down and not call.arrival.trusted else _caller_cancelled()
 
 
 def _hold_memory(task: asyncio.Task[Any] | None) -> None:
-    """Count the memory of a call over a socket as used until gRPC has sent its response, which ends the call's task."""
     memory = CallMemory()
     MEMORY.set(memory)
     if task is not None:

@@ -223,7 +223,6 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return None
 
     def _take_slot(self, attempt: AttemptT) -> bool:
-        """Take a free slot of the attempt's channel. Return False if it has none."""
         attempt.limiter = limiter = self._plan.limiters.get(attempt.channel)
         return limiter is None or limiter.try_take()
 
@@ -259,6 +258,5 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return True
 
     def _end(self, attempt: AttemptT, outcome: str, error: UmgError | None = None) -> None:
-        """Send the outcome of the attempt to the observers."""
         for record in self._observers.ended:
             record(self.call, attempt, outcome, error)

@@ -172,14 +172,10 @@ def _generation_bound(
 
 
 def _highest(prices: Prices, tokens: int, tier: str, now: float) -> Prices:
-    """Return the highest prices of a call at `now` (Unix seconds) with at most these input tokens and this class of
-    service.
-    """
     return prices if prices.rates is None else highest_prices(prices, Terms(tokens, tier, seconds=now))
 
 
 def _may_be_fast(request: pb.GenerateRequest) -> bool:
-    """Return whether the body may select the fast answers of the messages format, which have no canonical field."""
     return request.source.format == "messages" and SPEED in request.source.body
 
 
@@ -221,7 +217,6 @@ def _scan(request: pb.GenerateRequest) -> _Content:
 
 
 def _canonical_bytes(request: pb.GenerateRequest, media: Iterable[pb.MediaPart]) -> int:
-    """Return the size in bytes of the canonical request, without the caller's body and the data of its media."""
     return request.ByteSize() - len(request.source.body) - sum(len(medium.data) for medium in media)
 
 
@@ -252,7 +247,6 @@ def _medium_tokens(medium: pb.MediaPart) -> int:
 
 
 def _searches(request: pb.GenerateRequest) -> int:
-    """Return the maximum number of web searches that the provider may charge for."""
     if not requests_search(request):
         return 0
     uses = [tool.web_search.max_uses for tool in request.tools if tool.web_search.max_uses]
@@ -271,9 +265,6 @@ def _input_units(found: _Content) -> Iterator[Unit]:
 
 
 def _added_reasoning(request: pb.GenerateRequest) -> int:
-    """Return the tokens by which a translated output limit may be raised for reasoning, since some formats count
-    reasoning as output and others do not.
-    """
     if not request.HasField("reasoning"):
         return 0
     return max(MIN_REASONING_TOKENS, request.reasoning.budget_tokens)

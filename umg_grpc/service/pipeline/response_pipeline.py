@@ -109,7 +109,6 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         return admitted
 
     def _release(self, admitted: AdmittedT) -> Awaitable[None] | None:
-        """Release resources of the call at its end, also if it is cancelled. The default has none."""
         return None
 
     async def response_to(self, admitted: AdmittedT, *, use_cache: bool = True) -> ResponseT:
@@ -156,9 +155,6 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
     def _run_response_guards(
         self, admitted: AdmittedT, attempt: AttemptT, response: ResponseT
     ) -> Awaitable[None] | None:
-        """Check the response by its guards, which may change it. Raise UmgError(GUARD_REFUSED) if one refuses it, and
-        the response has no place for that.
-        """
         guards = admitted.access.guards
         if guards is None or not guards.response:
             return None
@@ -184,9 +180,6 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
     # --- steps before the attempts
 
     def _decode(self, admitted: AdmittedT) -> Awaitable[None] | None:
-        """Decode the caller's body, unless the HTTP server has decoded it. Raise UmgError with the messages of the
-        body's format.
-        """
         if not admitted.request.HasField("source"):
             admitted.is_canonical = True
         elif admitted.call.arrival.notes is None:
@@ -198,21 +191,15 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         """Decode the caller's body in `request.source`, with facts about the body for the encoders. Raise UmgError."""
 
     def _validate(self, admitted: AdmittedT) -> Awaitable[None] | None:
-        """Check a request in the canonical form by the rules of the schema. Raise UmgError for the first one that it
-        breaks. A decoded body is not checked again: the rules of the codecs are as strict (tested for every codec), and
-        the check of a long conversation takes longer than all other steps here.
-        """
         if admitted.is_canonical:
             check(checked_message(admitted))
         return None
 
     def _refuse_unpriced(self, admitted: AdmittedT) -> None:
-        """Raise UmgError if the key has a budget and the model no price."""
         if admitted.access.is_unpriced:
             raise model_unpriced(admitted.request.model)
 
     def _count(self, admitted: AdmittedT) -> Awaitable[None] | None:
-        """Count the call against the limits of its key and model, until the call ends. Raise UmgError(RATE_LIMITED)."""
         if admitted.access.has_limits:
             return self._acquire_limits(admitted)
         admitted.call.facts.model = admitted.model.id  # set here, since the call may reach no channel
@@ -225,9 +212,6 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         admitted.call.facts.model = model.id
 
     def _reserve(self, admitted: AdmittedT) -> Awaitable[None] | None:
-        """Reserve the maximum cost of the call from the budget of its key until the call ends. Raise
-        UmgError(QUOTA_EXHAUSTED).
-        """
         if admitted.access.has_budget:
             return self._reserve_cost(admitted)
         admitted.call.charges.prices = admitted.model.prices
@@ -245,7 +229,6 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         call.charges.prices = admitted.model.prices
 
     def _whole_request(self, admitted: AdmittedT) -> DecodedRequest[RequestT]:
-        """Return the request with all messages of its conversation, whose maximum cost is reserved."""
         return DecodedRequest(admitted.request, admitted.notes)
 
     # --- cache, plan and attempts
@@ -254,7 +237,6 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         return bool(admitted.model.cache) or CACHE_HEADER in admitted.call.arrival.metadata
 
     async def _cache_entry(self, admitted: AdmittedT) -> CacheEntry | None:
-        """Return the place of the response in the response cache; None if it is not cached."""
         guards = admitted.access.guards
         return await self._context.cache.entry(
             *(admitted.call, admitted.model, admitted.request, admitted.notes),

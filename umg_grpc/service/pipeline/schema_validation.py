@@ -45,9 +45,6 @@ class _TimeField:
 
 @cache
 def _time_fields(kind: Descriptor) -> tuple[_TimeField, ...]:
-    """Return the fields of a message type that lead to a time or duration, other than through lists: only content has
-    times in lists, which nothing computes with.
-    """
     return tuple(_found_time_fields(kind, frozenset()))
 
 

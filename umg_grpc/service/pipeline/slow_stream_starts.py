@@ -111,7 +111,6 @@ def _send_headers(stream: WaitingStream, call: Call, context: Context) -> None:
 
 
 async def _send(context: Context, headers: tuple[tuple[str, str], ...]) -> None:
-    """Send the headers over a socket. If the caller has left, the call ends by itself."""
     try:
         await context.send_initial_metadata(headers)
     except (grpc.RpcError, asyncio.InvalidStateError) as error:

@@ -112,9 +112,6 @@ class StreamPipeline(
     async def _cached(
         self, admitted: AdmittedT, make: Callable[[], AsyncGenerator[MessageT, None]]
     ) -> AsyncGenerator[MessageT, None] | None:
-        """Return the stream from the response cache, or the one that `make` makes on its way into the cache; None if it
-        is not cached. The default caches no streams.
-        """
         return None
 
     def _enclosing_steps(self) -> Collection[Step]:

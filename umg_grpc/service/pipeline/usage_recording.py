@@ -91,7 +91,6 @@ def prices_of_call(prices: Prices, usage: pb.Usage, now: Callable[[], float]) ->
 
 
 def _unit_prices(prices: Prices, quantities: Quantities) -> list[tuple[int, int]]:
-    """Return each unit of the quantities that has a price, with the price."""
     return [(unit_of(item), price) for item in quantities if (price := prices.price_of(item))]
 
 

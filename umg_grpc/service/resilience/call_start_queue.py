@@ -167,7 +167,6 @@ class StartQueue:
             raise
 
     def _is_full(self, count: int) -> bool:
-        """Return whether the queue rejects another call. `count`: number of calls that wait or are announced."""
         if self._is_warm_from is None or self._clock() < self._is_warm_from:
             return count >= max(self._max_waiting, self._warm_up.max_waiting)
         is_late = bool(self._queue) and self._now() - self._queue[0].arrived_now > self._wait
@@ -193,9 +192,6 @@ class StartQueue:
         asyncio.get_running_loop().call_soon(self._begin_round)
 
     def _fitting(self, before: int, waited: float) -> int:
-        """Return the number of calls that may wait, after a call with `before` calls before it has waited for `waited`
-        seconds. The calls of one iteration, which run meanwhile, have their part in both waits.
-        """
         started = before + AT_ONCE
         if waited * (self._max_waiting + AT_ONCE) <= started * self._wait:
             return self._max_waiting

@@ -259,7 +259,6 @@ class CircuitBreakers:
         return round(seconds, 1)
 
     def _new_generation(self, circuit: _Circuit) -> None:
-        """Begin a new generation of calls. The results of all calls that began earlier are ignored."""
         self._generations += 1
         circuit.generation = self._generations
         circuit.probes = 0
@@ -274,7 +273,6 @@ class CircuitBreakers:
             circuit.probes -= 1
 
     def _move_window(self, circuit: _Circuit, now: float) -> None:
-        """Move the time window of counted results up to the time `now`, and reset the parts that have left it."""
         part = int(now / self._part_seconds)
         for passed in range(max(circuit.part, part - PARTS) + 1, part + 1):
             circuit.calls[passed % PARTS] = circuit.faults[passed % PARTS] = 0

@@ -124,7 +124,6 @@ class ConcurrencyLimiter:
 
     @property
     def _all_busy_seconds(self) -> float:
-        """Seconds in which slots were in use until now, summed over all slots."""
         return self._busy_seconds + self.taken * self._now()
 
     @property

@@ -94,9 +94,6 @@ class Administration:
 
 
 def _own_or_any(key_id: str) -> str:
-    """Return the id of the key that a call reads: `key_id`, or the caller's own key for "". Raise
-    UmgError(PERMISSION_DENIED) for another key unless the caller is an administrator.
-    """
     caller = current().caller
     if key_id not in {"", caller.key_id}:
         caller.check_scopes(frozenset({ADMIN}))

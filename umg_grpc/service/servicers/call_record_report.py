@@ -139,7 +139,6 @@ def _attempts(record: UsageRecord, attempts: Sequence[AttemptRecord]) -> list[pb
 
 
 def _reason(name: str) -> "pb.ErrorReason.ValueType":
-    """Return the error reason with this name; unspecified for a name that only a later version of the gateway has."""
     return dict(pb.ErrorReason.items()).get(f"ERROR_REASON_{name}", pb.ERROR_REASON_UNSPECIFIED)
 
 

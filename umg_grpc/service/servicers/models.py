@@ -62,14 +62,10 @@ def _models(router: Router, caller: Caller, unknown: Collection[tuple[str, str]]
 
 
 def _is_gone(router: Router, model: PublicModel, unknown: Collection[tuple[str, str]]) -> bool:
-    """Return whether all channels of a model have it of their providers' lists, and were refused it as unknown."""
     targets = router.targets(model.id)
     return all(target.is_listed and (target.channel.name, target.model) in unknown for target in targets)
 
 
 def _page(boundary: PageBoundary, ids: list[str], size: int) -> tuple[int, int]:
-    """Return the start and the exclusive end of a page as indexes of `ids`. `boundary`: page tokens of the request.
-    `size`: maximum number of ids.
-    """
     place = bisect_left(ids, boundary.id)
     return (max(0, place - size), place) if boundary.back else (place, min(len(ids), place + size))

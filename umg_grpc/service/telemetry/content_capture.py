@@ -102,9 +102,6 @@ class ContentCapture:
                 assert_never(unhandled)
 
     def _text(self, text: str) -> str:
-        """Return the text redacted, and then cut to the maximum length: a cut before could hide a secret from the
-        redaction function.
-        """
         return (text if self._redact is None else self._redact(text))[:MAX_TEXT_CHARACTERS]
 
 
@@ -137,9 +134,6 @@ def _hook(named: str) -> Redact:
 
 
 def _decoded(request: pb.GenerateRequest, response: pb.GenerateResponse) -> pb.GenerateResponse:
-    """Return the response with its candidates. Those of a passed-through response are decoded from the provider's own
-    body; it has none if the body is larger than `MAX_RESPONSE_BYTES`.
-    """
     if not response.source.body or len(response.source.body) > MAX_RESPONSE_BYTES:
         return response
     return read_whole_response(FORMATS[response.source.format], request, response)

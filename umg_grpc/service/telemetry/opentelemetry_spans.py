@@ -234,7 +234,6 @@ class OtelAttemptSpan:
 
 
 def _remote(caller: TraceContext) -> Context:
-    """Return the OpenTelemetry context of the caller's span, to be the parent of the span of the call."""
     flags = TraceFlags(TraceFlags.SAMPLED if caller.is_sampled else TraceFlags.DEFAULT)
     state = TraceState.from_header([caller.tracestate]) if caller.tracestate else None
     parent = SpanContext(int(caller.trace_id, 16), int(caller.span_id, 16), True, flags, state)

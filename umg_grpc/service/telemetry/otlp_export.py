@@ -41,9 +41,6 @@ def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _settings(environment: Mapping[str, str], variable: str) -> dict[str, Any]:
-    """Return the settings of the exporter to the collector that the variable of a signal names, or that of all. Without
-    either it is on this machine.
-    """
     # a dict, since the declared type of the options admits only one, with a text
     return {"channel_options": proxy_options(environment.get(variable) or environment.get(ENDPOINT) or "localhost")}
 

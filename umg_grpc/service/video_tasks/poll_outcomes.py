@@ -153,7 +153,6 @@ class Outcomes:
 
     @property
     def _may_give_up(self) -> bool:
-        """Whether a task may fail because of its age: not while the clock of this process is wrong."""
         return self._tasks.clock.is_trusted
 
     async def _apply_one(
@@ -368,7 +367,6 @@ class Outcomes:
         return Poll(claim, self._tasks.jittered(pause), failures, stall=stall)
 
     def _interval(self, upstream: VideoUpstream, claim: Claim) -> float:
-        """Return the seconds to the next poll of an unfinished task; they grow with its age."""
         age = max(0.0, (self._tasks.now() - claim.create_micros) / 1e6)
         return upstream.poll_seconds * (1 + (SLOWEST - 1) * min(1.0, age / SLOWING_SECONDS))
 

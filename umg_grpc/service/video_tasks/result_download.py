@@ -130,9 +130,6 @@ class TaskContent:
         raise failure
 
     def _sources(self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange) -> Iterator[_Source]:
-        """Yield the sources of a result, the nearest first. The last one is a new poll, since the provider may return a
-        new address.
-        """
         if result.blob_id:
             yield _Source("store", lambda: self._from_blob(result, wanted))
         yield from self._provider_sources(row, result, wanted)
@@ -285,9 +282,6 @@ def _part(part: ContentPart, result: TaskResult, wanted: pb.ByteRange) -> _Opene
 
 
 def _mime_type(headers: Mapping[str, str], result: TaskResult) -> str:
-    """Return the media type that the provider's headers declare if it is a known type of video or image, else the one
-    that is stored with the result.
-    """
     declared = _declared(headers)
     is_media = declared in EXTENSIONS and declared.startswith(("video/", "image/"))
     return declared if is_media else result.mime_type

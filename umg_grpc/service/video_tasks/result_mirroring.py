@@ -136,7 +136,6 @@ class Mirror:
         result.blob_id, result.size_bytes = blob.id, blob.size
 
     def _is_short(self, task: MediaTask, result: TaskResult) -> bool:
-        """Return whether a result has to be copied: its address is still valid, but expires within about a day."""
         end = result.url_expire_micros
         if not result.url or result.blob_id or end is None or end <= self._now():
             return False

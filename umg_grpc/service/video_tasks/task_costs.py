@@ -88,9 +88,6 @@ def complete_usage(
 
 
 def _variant(parameters: pb.VideoParameters) -> tuple[str, str]:
-    """Return (size, quality) of the requested videos, on which a price may depend; "" for one that the request leaves
-    open.
-    """
     kind = MOTION if ORIENTATION in parameters.extra_json else AUDIO if parameters.generate_audio else ""
     quality = "+".join(part for part in (parameters.mode, kind) if part)
     return parameters.resolution or parameters.size, quality
@@ -101,7 +98,6 @@ def _has_length(parameters: pb.VideoParameters) -> bool:
 
 
 def _seconds(parameters: pb.VideoParameters) -> int:
-    """Return the requested length of a video in seconds, rounded up; `MAX_SECONDS` without one."""
     if parameters.HasField("frames"):
         return -(-parameters.frames // (parameters.frames_per_second or DEFAULT_FRAMES_PER_SECOND))
     return parameters.duration_seconds or MAX_SECONDS

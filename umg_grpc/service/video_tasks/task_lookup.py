@@ -121,9 +121,6 @@ def _owner(caller: Caller, request: pb.ListVideoTasksRequest) -> str | None:
 
 
 def _matches(row: MediaTask, request: pb.GetVideoTaskRequest) -> bool:
-    """Return whether a task was submitted by the HTTP API, and has the kind and the model, that the request states; one
-    that it does not state matches.
-    """
     if request.entry and row.entry != request.entry:
         return False
     if request.kind and row.kind != request.kind:

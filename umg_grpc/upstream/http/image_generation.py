@@ -210,7 +210,6 @@ class HttpImageCall:
         return request, await asyncio.to_thread(encode, request, self.model, stream, self.notes)
 
     def _complete(self, result: pb.ImageResult) -> None:
-        """Set the creation time of the result if the provider does not state it."""
         if not result.HasField("create_time"):
             result.create_time.FromDatetime(self.parts.now())
 
@@ -307,9 +306,6 @@ class HttpImageCall:
 
 
 async def _fed(decoder: ImageStreamDecoder, frames: bytes) -> pb.StreamGenerateImageResponse | None:
-    """Decode bytes of a stream, many bytes in a thread. Return the message with their events; None if they complete
-    no event.
-    """
     if len(frames) < BIG_BYTES:
         return guarded(decoder.feed, frames)
     return await asyncio.to_thread(guarded, decoder.feed, frames)

@@ -90,5 +90,4 @@ class TaskRunner:
 
 
 def _is_unknown(error: UmgError) -> bool:
-    """Return whether the provider has answered that it does not have the task, which a relay may do for a new one."""
     return error.metadata.get("upstream_status") == "404"

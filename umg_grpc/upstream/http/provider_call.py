@@ -98,5 +98,4 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
         return response
 
     def _refusal(self, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool) -> UmgError:
-        """Return the error for a response with a status other than 200. `is_forwarded`: see `refusal`."""
         return refusal(self.format.decode_error, status, headers, body, is_forwarded=is_forwarded)

@@ -227,6 +227,5 @@ class HttpChannel:
 
 
 def _rejects_credential(error: UmgError, status: int, headers: Mapping[str, str]) -> bool:
-    """Return whether a failure means that a new token or signature may be accepted."""
     code = error.facts.code if error.facts is not None else ""
     return rejects_credential(status, f"{headers.get(AWS_ERROR, '')} {code}")

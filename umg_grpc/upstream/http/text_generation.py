@@ -142,9 +142,6 @@ NOTHING_LOST = (0, 0)
 
 
 def _cost(encoded: UpstreamRequest) -> tuple[int, int]:
-    """Return the number of fields that the provider is not sent: the lost ones, without losses in single turns, and
-    the ones whose effect the gateway itself has.
-    """
     return encoded.report.lost_for_choice, len(encoded.report.performed)
 
 
@@ -172,7 +169,6 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         return self._whole(seconds) if self.encoded.is_whole else self._parts(seconds)
 
     async def _whole(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield a complete response as one message, with the time limits of a call without a stream."""
         yield response_to_events(await self.send(seconds))
 
     async def _parts(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
@@ -238,7 +234,6 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         return response
 
     def _new_decoder(self) -> StreamDecoder:
-        """Return the decoder of a stream of the provider."""
         if self.passes and isinstance(self.format, TextFormat):
             return self.format.passthrough_decoder(self.request)
         decoder, stops = self.format.translating_decoder(self.request), self.encoded.local_stops
@@ -256,9 +251,6 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         )
 
     def _keep_refusal(self, error: UmgError) -> None:
-        """Add the refusal of the request that a provider stated in its stream, behind the status 200, so that the
-        request can be mended as after a refusal by status.
-        """
         if error.refusal is None and error.reason == pb.ERROR_REASON_UPSTREAM_REJECTED and error.facts is not None:
             stated = msgspec.json.encode({"message": error.facts.message})
             error.with_refusal(
@@ -266,16 +258,12 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
             )
 
     def _decode_whole(self, body: bytes) -> pb.GenerateResponse:
-        """Return the response in the body of a provider that ignored the request for a stream and sent a complete
-        response.
-        """
         response = self.format.decode_response(body, self.request, False)
         cut_response(response, self.encoded.local_stops)
         return response
 
 
 def _is_stopped(decoder: StreamDecoder) -> bool:
-    """Return whether the response ended at a local stop sequence, so that the provider still generates."""
     return isinstance(decoder, StoppingDecoder) and decoder.stopped
 
 
@@ -292,9 +280,6 @@ def _begins(exchange: ProviderExchange, chunk: bytes, message: pb.StreamGenerate
 
 
 def _has_frames(message: pb.StreamGenerateResponse) -> bool:
-    """Return whether a message contains events of the provider; false for comments that only keep the connection
-    alive.
-    """
     for event in sse.split(message.source_frames):  # noqa: SIM110  `any` over a generator takes longer
         if event.data is not None:
             return True

@@ -157,18 +157,11 @@ def _refusal(
 
 
 def _below(url: str, base_url: str) -> str:
-    """Return the URL of a path below the base URL. A path that begins with that of the base URL, or with a version
-    of its own, is one of the host, as relays write it.
-    """
     base, path = urlsplit(base_url).path.rstrip("/"), url.removeprefix(base_url)
     is_versioned = _VERSION.match(path) is not None and _VERSION.search(base) is not None
     return urljoin(base_url, path) if is_versioned or (base and path.startswith(f"{base}/")) else url
 
 
 def _passed(headers: Mapping[str, str], *, is_packed: bool) -> Mapping[str, str]:
-    """Return the headers that describe the file, without those of the provider's server (cookies, cache, CORS) and
-    without the channel's secrets.
-    `is_packed`: whether the file arrives compressed; its stated length is then left out.
-    """
     names = (name for name in HEADERS if not (is_packed and name == "content-length"))
     return {name: without_secrets(value) for name in names if (value := headers.get(name)) is not None}

@@ -326,7 +326,4 @@ class _Call:
 
 
 async def _encoded(encode: Callable[[Submission], ProviderRequest], submission: Submission) -> ProviderRequest:
-    """Return the result of `encode` for a submission, computed in a thread, since the submission may contain large
-    media. Raise UmgError for any failure: nothing was sent, so that the outcome is known.
-    """
     return await asyncio.to_thread(encode_body, encode, submission)

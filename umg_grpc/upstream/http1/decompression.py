@@ -93,14 +93,12 @@ async def inflate(response: ReceivedResponse, limit: int) -> Fetched:
 
 
 def _steps(body: bytes, encodings: tuple[bytes, ...], max_bytes: int) -> Iterator[bytes]:
-    """Yield the decompressed body in parts of at most `max_bytes`."""
     inflater = Inflater(encodings, max_bytes)
     yield from inflater.feed(body)
     inflater.close()
 
 
 def _inflate_in_one_step(body: bytes, encodings: tuple[bytes, ...]) -> bytes | None:
-    """Return the decompressed body if it is small enough for one step; None if it is larger."""
     steps = _steps(body, encodings, STEP_BYTES)
     first = next(steps, b"")
     return first if next(steps, None) is None else None

@@ -114,7 +114,6 @@ def _server(url: URL) -> Server:
 
 
 def _proxy_credentials(proxy: URL) -> list[str]:
-    """Return [header line with the credentials in a proxy's URL]; an empty list if the URL has none."""
     if proxy.user is None and proxy.password is None:
         return []
     credentials = b64encode(f"{proxy.user or ''}:{proxy.password or ''}".encode()).decode()

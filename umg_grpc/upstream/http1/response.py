@@ -54,9 +54,6 @@ def _key(name: str) -> bytes:
 
 
 def _text(value: bytes) -> str:
-    """Return the text of a value, with U+FFFD for bytes that are not UTF-8: it is passed on in messages, records and
-    the log, which can contain no other substitute.
-    """
     return value.rstrip(b" \t").decode("utf-8", "replace")
 
 

@@ -99,12 +99,10 @@ def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str, 
 
 
 def _text(raw: msgspec.Raw, at: str) -> str:
-    """Return a member that is a text in the responses of some providers; "" for any other value."""
     return parse(str, raw, at) if bytes(raw).startswith(b'"') else ""
 
 
 def _state(message: schema.ChatMessage) -> State:
-    """Return the reasoning state that the caller sends back, {} for one that cannot be read."""
     try:
         return read_message(message)
     except (ValueError, RecursionError):

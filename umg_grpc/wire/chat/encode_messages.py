@@ -269,17 +269,11 @@ class MessageEncoder:
             encoded["extra_content"] = encode_signature(part.state)
 
     def _takes_state(self, state: pb.ReasoningState) -> bool:
-        """Return whether the provider accepts a state: any that it made itself, otherwise each state that chat has
-        members for, unless the provider is known to have none.
-        """
         if state.format == "chat":
             return bool(state.channel) or self._signatures is not False
         return state.format == "native" and (self._signatures is not False or is_placeholder(state.data))
 
     def _function_call(self, call: pb.ToolCall) -> JsonObject:
-        """Return a tool call as the value of the older member `function_call`; a text for a custom tool becomes an
-        object with `input`.
-        """
         arguments = call.arguments_json or "{}"
         if call.HasField("text"):
             arguments = msgspec.json.encode({"input": call.text}).decode()
@@ -347,23 +341,14 @@ class MessageEncoder:
         return texts
 
     def _unanswered_id(self, name: str) -> str:
-        """Return the id of the first call of the tool `name` without a result, else of the first call of any tool; a
-        generated id if the conversation has no unanswered call.
-        """
         return self._unanswered.answered(name) or f"call_{name or 'unknown'}"
 
     def _end_results(self) -> list[JsonObject]:
-        """Return the messages that must follow tool results before a message of another role: empty results for calls
-        without one, and a user message with the content that only a user message can contain. [] if neither is needed.
-        """
         results, shown = self._placeholder_results(), self._shown
         self._shown = []
         return [*results, {"role": "user", "content": _compact(shown)}] if shown else results
 
     def _placeholder_results(self) -> list[JsonObject]:
-        """Return an empty result for each tool call without one, since providers reject unanswered calls; [] if there
-        is none.
-        """
         waiting, self._open = self._open, {}
         if not waiting or not self._completes_pairs:
             return []

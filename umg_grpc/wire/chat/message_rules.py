@@ -116,9 +116,6 @@ def _with_instructions_first(messages: list[object], report: Report, *, own: boo
 
 
 def _with_reasoning(message: object) -> object:
-    """Return a message with a blank as its reasoning if it has tool calls and no reasoning: the provider refuses it
-    without, and the caller has none.
-    """
     if not isinstance(message, dict) or not _has_calls(message):
         return message
     if msgspec.json.encode(message.get("reasoning_content")) not in (b"null", b'""'):
@@ -186,7 +183,6 @@ class _Message(msgspec.Struct):
 
 
 def _text_of(message: object) -> str:
-    """Return the text of a message: its content, or the texts of its parts."""
     content = parse(_Message, msgspec.json.encode(message), "messages").content
     return content if isinstance(content, str) else "\n\n".join(part.text for part in content or ())
 

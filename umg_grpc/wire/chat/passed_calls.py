@@ -189,7 +189,6 @@ def body_with_calls(body: bytes, messages: Sequence[Raw], response_id: str) -> b
 
 
 def _with_changes(data: bytes, content: str, changes: list[Changes]) -> bytes:
-    """Return a response or chunk with changed tool calls. `content`: member of a choice with its calls."""
     remaining = iter(changes)
     path = ("choices", EACH, content, "tool_calls")
     return bytes(edit_values(Raw(data), path, lambda calls: _changed_calls(calls, remaining)))
@@ -212,14 +211,12 @@ def _changed(call: Raw, changes: Changes) -> Raw:
 
 
 def _text_arguments(function: Raw) -> Raw:
-    """Return the function of a call with its arguments as a text."""
     members = MEMBERS.decode(function)
     members["arguments"] = Raw(msgspec.json.encode(str(members["arguments"], "utf-8")))
     return Raw(msgspec.json.encode(members))
 
 
 def _without_name(function: Raw) -> Raw:
-    """Return the function of a later piece of a call without its name."""
     members = MEMBERS.decode(function)
     del members["name"]
     return Raw(msgspec.json.encode(members))

@@ -60,7 +60,6 @@ class _PassedCall(msgspec.Struct):
 
 
 def _completed_call(raw: Raw, parts: Mapping[str, pb.Part]) -> JsonObject:
-    """Return a tool call of the body with the state of its part. `parts`: by the id of the call."""
     part, added = parts.get(parse(_PassedCall, raw).id, pb.Part()), JsonObject()
     put(from_canonical(part.state), added, "call")
     if is_signed(part):

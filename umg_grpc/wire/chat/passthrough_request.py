@@ -124,16 +124,10 @@ def _raw(value: object) -> Raw:
 
 
 def _members(raw: Raw, at: str) -> dict[str, Raw]:
-    """Return the members of a JSON object; {} for null and for an absent object (empty `raw`). Raises
-    UmgError(INVALID_FIELD) for any other value. `at`: path of the object, for that error.
-    """
     return parse(dict[str, Raw], raw, at) if is_present(raw) else {}
 
 
 def _replace_field(fields: dict[str, Raw], field: str, encoded: JsonObject) -> None:
-    """Replace the canonical field `field` in a body, in place: remove it from every member that may contain it, and add
-    the member for it in `encoded`.
-    """
     removed = [path for path in PATHS[field] if _remove_member(fields, path)]
     for path in PATHS[field]:
         if (value := _find_member(encoded, path)) is not None:

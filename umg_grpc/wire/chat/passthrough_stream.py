@@ -102,7 +102,6 @@ class Template(NamedTuple):
 
 
 def _ids(frame: bytes) -> tuple[bytes, int]:
-    """Return the beginning of a member `id` in the style of a frame, and the number of these members in it."""
     member = b'"id": "' if b'": "' in frame else b'"id":"'
     return member, frame.count(member)
 
@@ -158,11 +157,6 @@ class PassthroughDecoder(FrameDecoder):
         return DECODED if renamed is None else (renamed, len(plain))
 
     def _may_start_call(self, frames: bytes, member: bytes, added: int) -> bool:
-        """Return whether a frame may start a tool call, or may continue a call that has a wrong index. Most providers
-        state the id of a call only in its first piece, others repeat it, or an empty one.
-
-        `member`: beginning of a member `id`; `added`: number of these members inside of deltas.
-        """
         if self._numbers.is_wrong and CALLED in frames:
             return True
         return added != frames.count(member + b'"') + frames.count(member + self._numbers.last_id)
@@ -215,9 +209,6 @@ class PassthroughDecoder(FrameDecoder):
         return frame if self._started else self._hold(frame)
 
     def _readable(self, event: sse.SseEvent, chunk: PassedChunk) -> tuple[sse.SseEvent, PassedChunk]:
-        """Return the event of a chunk with choices that typed clients can read, and the chunk decoded from it;
-        unchanged for a response that failed, which its finish reason states.
-        """
         reasons = [choice.finish_reason for choice in chunk.choices or () if choice.finish_reason]
         if wants_one(self._request) and any(failed_response(Ended(reason)) for reason in reasons):
             return event, chunk

@@ -254,7 +254,6 @@ class _Item:
         return "".join(added)
 
     def _add_text(self, name: str, text: str) -> str:
-        """Add a piece of text. Some providers send all of the text so far in each piece."""
         pieces = self.texts.setdefault(name, Pieces())
         if MIN_SNAPSHOT <= pieces.size <= len(text) and text.startswith(pieces.text()):
             text = text[pieces.size :]

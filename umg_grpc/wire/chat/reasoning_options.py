@@ -92,9 +92,6 @@ def _set_budget(request: pb.GenerateRequest, value: float | None, field: str) ->
 
 
 def _level(value: str, field: str) -> str:
-    """Return a thinking level in lower case. Raises UmgError(INVALID_FIELD) for an unknown level. `field`: path of the
-    level.
-    """
     if value.lower() not in LEVELS:
         known = ", ".join(f"`{name.upper()}`" for name in LEVELS)
         raise invalid(field, f"{echo(repr(value))} is not one of its values; send one of {known}")
@@ -131,7 +128,6 @@ def encode_reasoning(
 
 
 def _is_known(quirks: Quirks) -> bool:
-    """Return whether the quirks state how the model of a real provider reasons."""
     return not (quirks.reasoning_form is None and quirks.efforts is None and quirks.thinking is None)
 
 
@@ -217,11 +213,6 @@ def _thinking(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
 
 
 def _vendor_config(reasoning: pb.ReasoningOptions, config: JsonObject, source_format: str) -> JsonObject:
-    """Return {"extra_body": ...} with vendor G's thinking config; {} for an empty `config`.
-
-    Vendor G returns reasoning only with `include_thoughts`; it is set for callers of other formats than native
-    (`source_format`), which expect reasoning as soon as they enable it.
-    """
     shown = reasoning.include_thoughts if reasoning.HasField("include_thoughts") else source_format != "native"
     if config and (shown or reasoning.HasField("include_thoughts")):
         config["include_thoughts"] = shown
@@ -235,10 +226,6 @@ def _budget(reasoning: pb.ReasoningOptions) -> JsonObject:
 
 
 def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
-    """Return `thinking_level` as the member of vendor G's config; {} if the request disables reasoning, for which there
-    is no level, or has no options. A budget or unlimited reasoning becomes the highest level.
-    `report`: collects the options that are left out or changed.
-    """
     if _is_disabled(reasoning) or not (reasoning.level or reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
     if not reasoning.level and reasoning.budget_tokens > 0:

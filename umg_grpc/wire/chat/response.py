@@ -271,9 +271,6 @@ def _pass(parsed: PassedResponse, body: bytes, request: pb.GenerateRequest, resp
 
 
 def _note_refusal(choice: Ending, body: bytes, candidate: pb.Candidate) -> None:
-    """Set the finish reason REFUSAL for a choice with a refusal text, which providers end with `stop`. `body`: the
-    whole response.
-    """
     if candidate.finish_reason == pb.FINISH_REASON_STOP and REFUSED.search(body) is not None:
         message = decode(REFUSING, bytes(choice.message))
         if message is not None and message.refusal:
@@ -281,7 +278,6 @@ def _note_refusal(choice: Ending, body: bytes, candidate: pb.Candidate) -> None:
 
 
 def _is_odd(choice: Ending) -> bool:
-    """Return whether typed clients cannot read a choice: it lacks its index or message, or a reason of this format."""
     return choice.index is None or len(choice.message) <= len(NULL) or choice.finish_reason not in FINISH_REASONS
 
 

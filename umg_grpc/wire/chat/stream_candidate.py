@@ -277,11 +277,9 @@ class StreamCandidate(PartEmitter):
             yield event
 
     def _function_call(self, piece: ProviderFunction) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of one piece of the older `function_call`: the only call of the message, without an id."""
         yield from self._append_call(ProviderCall(index=0, function=piece))
 
     def _start_named(self, call: _OpenCall) -> Iterator[pb.GenerateEvent]:
-        """Yield the event that starts the part of a call whose name is followed by no input, if it is not started."""
         if call.part is None and call.name:
             yield from self._start_call(call, custom=False)
 

@@ -67,9 +67,6 @@ class TranslatingDecoder(EventDecoder):
         return self._chunk(chunk)
 
     def _continuation(self, chunk: Chunk) -> pb.GenerateEvent | None:
-        """Return the event of a chunk that only appends to the text of one candidate, as most chunks do; None for any
-        other chunk, which has to be decoded completely. This only saves time.
-        """
         choices = chunk.choices
         if not choices or len(choices) != 1 or chunk.usage is not None or chunk.citations or self._has_halves:
             return None
@@ -109,9 +106,6 @@ class TranslatingDecoder(EventDecoder):
             raise choice_error(choice.error)
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the last canonical events of a stream that has no end marker. Raises UmgError(UPSTREAM_CUT) if a
-        candidate has no finish reason.
-        """
         if not self._candidates or not all(candidate.reason for candidate in self._candidates.values()):
             raise cut_off()
         yield from self._finished()

@@ -201,9 +201,6 @@ class StreamEncoder(msgspec.Struct, eq=False):
                 assert_never(unhandled)
 
     def _begin(self, index: int, content: str | None) -> Iterator[bytes]:
-        """Yield the first chunk of the choice `index`, with its role; nothing if it was sent. `content`: "" if the
-        choice begins with text, else None, which is sent as null.
-        """
         choice = self._choice(index)
         if not choice.has_role:
             choice.has_role = True
@@ -368,9 +365,6 @@ class StreamEncoder(msgspec.Struct, eq=False):
             yield self._chunk(index, delta)
 
     def _end_part(self, index: int, part: int) -> Iterator[bytes]:
-        """Yield an empty JSON object as the arguments of a tool call that ends without any, since clients parse them;
-        nothing for any other part.
-        """
         choice = self._choice(index)
         if part in choice.calls and part not in choice.has_input and part not in choice.custom:
             yield from self._arguments(index, part, "{}")

@@ -55,9 +55,6 @@ def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: 
 
 
 def _search_tools(vendor: schema.VendorG, at: str) -> Iterator[str]:
-    """Yield the names of the search tools among vendor G's `tools`. Raises UmgError(INVALID_FIELD) for options of a
-    tool that are no object. `at`: path of `vendor` in the body.
-    """
     for index, tool in enumerate(vendor.tools or ()):
         for key, options in tool.items():
             if key in SEARCH_KEYS and is_present(options):
@@ -116,7 +113,6 @@ def encode_search(request: pb.GenerateRequest, words: ChatFields, report: Report
 
 
 def _encode_search_parameters(search: pb.SearchOptions) -> JsonObject:
-    """Return the value of `search_parameters` (model family famX) for search options; {} if none is set."""
     fields: JsonObject = {"mode": MODE_NAMES[search.mode]} if search.mode else {}
     if search.HasField("return_citations"):
         fields["return_citations"] = search.return_citations

@@ -106,7 +106,6 @@ def _is_base64(text: str) -> bool:
 
 
 def _json_content(text: str) -> JsonObject:
-    """Return the result of a tool that is JSON: an object as JSON, any other value as text."""
     try:
         value = msgspec.json.decode(text, type=Raw)
     except (ValueError, RecursionError):

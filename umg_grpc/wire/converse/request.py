@@ -110,6 +110,5 @@ def _encode_fields(request: pb.GenerateRequest, model: BedrockModel, report: Rep
 
 
 def _mark_whole(request: pb.GenerateRequest, turns: MessageEncoder, report: Report) -> None:
-    """Set the mark of the whole request on the last block of the conversation, unless that has one."""
     if (last := turns.blocks[-1]).mark is None:
         last.take_mark(pb.Part(cache_control=request.cache_control), report)

@@ -114,7 +114,6 @@ def _encode_function(
 
 
 def _head(tool: pb.Tool, names: ToolNames) -> JsonObject:
-    """Return the members `name` and `description`, without a blank description, which the service refuses."""
     return {name: text for name, text in names.head(tool).items() if name == "name" or str(text).strip()}
 
 

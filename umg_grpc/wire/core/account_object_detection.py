@@ -246,7 +246,6 @@ class ObjectRules:
 
     @cached_property
     def _plain_decoder(self) -> msgspec.json.Decoder[msgspec.Struct]:
-        """JSON decoder that accepts only bodies in which no member can name an object of an account."""
         texts = [each for each in PLAIN_TEXTS if self._kind_of(each[0]) in (_Kind.WORDS, _Kind.FREE)]
         members = [(name, type_, None) for name, type_ in (*texts, *PLAIN_OTHERS)]
         return msgspec.json.Decoder(msgspec.defstruct("PlainBody", members, forbid_unknown_fields=True))

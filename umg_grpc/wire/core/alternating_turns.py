@@ -69,14 +69,12 @@ class AlternatingTurns(ABC, Generic[BlockT]):
         return called
 
     def _encode_messages(self) -> None:
-        """Fill `system` and `turns`. Raise UmgError(UNTRANSLATABLE) for content that the format cannot express."""
         for index, part in enumerate(self._request.instructions):
             self._append_instruction(part, f"instructions[{index}]")
         for index, message in enumerate(self._request.messages):
             self._message(message, index)
 
     def _order_turns(self) -> None:
-        """Change the turns by the rules of the providers. Raise UmgError(UNTRANSLATABLE) if there is no text."""
         self._answer_calls()
         self._begin_with_user()
         if self.turns and self.turns[-1].role == ASSISTANT:
@@ -167,9 +165,6 @@ class AlternatingTurns(ABC, Generic[BlockT]):
         return None
 
     def _turn_blocks(self, role: str) -> list[BlockT]:
-        """Return the list to which blocks of a role are appended: that of the last turn if it has this role, else that
-        of a new one.
-        """
         if not self.turns or self.turns[-1].role != role:
             self.turns.append(Turn(role, []))
         return self.turns[-1].blocks
@@ -221,12 +216,10 @@ class AlternatingTurns(ABC, Generic[BlockT]):
             self.system = []
 
     def _append_continue(self) -> None:
-        """Append a turn of the user behind an assistant's turn that the model does not continue."""
         self._report.drop("messages", "a user's turn last")
         self._turn_blocks(USER).append(self._parts.text_block(CONTINUE))
 
     def _strip_end(self, last: Turn[BlockT]) -> None:
-        """Cut white space from the end of the assistant's turn that the model continues, since providers refuse it."""
         members = self._members(last.blocks[-1])
         if isinstance(text := members.get("text"), str) and text != text.rstrip():
             self._report.drop("messages", "no white space last")
@@ -238,11 +231,9 @@ class AlternatingTurns(ABC, Generic[BlockT]):
     """Whether instructions after the first turn go into the system prompt, too."""
 
     def _own_turn(self, message: pb.Message, at: str) -> Turn[BlockT] | None:
-        """Return a message whose role only this format has; None for any other message."""
         return None
 
     def _keeps_place(self, message: pb.Message, index: int) -> bool:
-        """Return whether instructions are a turn of their own."""
         return False
 
     @abstractmethod

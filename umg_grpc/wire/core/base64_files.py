@@ -199,9 +199,6 @@ class CutBody:
             self._start, self._position = -1, end + 1
 
     def _end_file(self, file: EncodedFile) -> None:
-        """End `file`, whose string is at the end of the text, and put its reference in its place. Raise ValueError or
-        UmgError for a file that is not an image in base64.
-        """
         file.close()
         self._text[self._start : self._start] = (reference := self._files.add(file))
         self._position = self._start + len(reference)

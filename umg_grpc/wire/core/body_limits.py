@@ -46,7 +46,6 @@ def check_bounds(body: bytes) -> None:
 
 
 def _count_in_steps(body: bytes, mark: bytes) -> int:
-    """Return how often the character `mark` occurs in a body, counted in steps between which other threads may run."""
     return sum(body.count(mark, start, start + STEP_BYTES) for start in range(0, len(body), STEP_BYTES))
 
 
@@ -73,18 +72,12 @@ def _structure(body: bytes) -> bytes:
 
 
 def _step_end(body: bytes, start: int) -> int:
-    """Return the end of the step of a body that begins at `start`; it is never between a backslash and the character
-    that the backslash escapes.
-    """
     end = min(start + STEP_BYTES, len(body))
     step = body[start:end]
     return end + (len(step) - len(step.rstrip(b"\\"))) % 2
 
 
 def _marks(step: bytes) -> bytes:
-    """Return the structural characters of JSON (brackets, commas, colons, quotes) in a step of a body. Escaped
-    characters are left out, and strings in which none of these characters occurs.
-    """
     if b'\\"' in step:
         step = step.replace(b"\\\\", b"").replace(b'\\"', b"")
     return step.translate(None, _OTHERS).replace(b'""', b"")

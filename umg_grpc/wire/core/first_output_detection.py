@@ -62,7 +62,6 @@ def output_check(mark: re.Pattern[bytes], *shapes: Shape) -> OutputCheck:
 
 
 def _fits_one(value: object, shapes: Sequence[Shape]) -> bool:
-    """Return whether a JSON value has at least one of the shapes. False for null."""
     return value is not None and any(_fits(value, shape) for shape in shapes)
 
 

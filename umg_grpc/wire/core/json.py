@@ -276,9 +276,6 @@ def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
 
 
 def _expected_types(kinds: str) -> str:
-    """Return a description of the expected types in an error message of msgspec: `a number` for the `kinds` `int |
-    float | null`. Null is left out: callers are never required to send it.
-    """
     names = [name for name in kinds.split(" | ") if name != "null"]
     if {"int", "float"} <= set(names):
         names.remove("int")
@@ -299,9 +296,6 @@ def _limits(bound: str) -> str:
 
 
 def _choices(kind: type[T], local: str) -> tuple[str, ...]:
-    """Return the allowed values of an enumerated field of a struct `kind`, for an error message. `local`: path of the
-    field within the struct (`.a[0].b`).
-    """
     described: object = kind  # a `type[T]` is not hashable to the type checker
     return _choices_at(described, tuple(name for name, _ in _TOKEN.findall(local)))
 
@@ -329,10 +323,8 @@ def _choices_at(kind: object, names: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def _type_info(kind: object) -> msgspec.inspect.Type:
-    """Return msgspec's description of a type. It is cached, because it takes milliseconds to make."""
     return msgspec.inspect.type_info(kind)
 
 
 def _members(found: list[msgspec.inspect.Type]) -> list[msgspec.inspect.Type]:
-    """Return the types in `found` with each union replaced by its members."""
     return [part for info in found for part in (info.types if isinstance(info, msgspec.inspect.UnionType) else (info,))]

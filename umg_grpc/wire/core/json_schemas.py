@@ -89,9 +89,6 @@ def _name_types(schema: JsonObject) -> None:
 
 
 def _order(schema: JsonObject) -> None:
-    """Sort the properties of a schema, in place, by its member `propertyOrdering`, which JSON schema does not have:
-    models follow the order of the properties.
-    """
     names, properties = schema.pop("propertyOrdering", None), schema.get("properties")
     if isinstance(names, list) and isinstance(properties, dict):
         first = {name: properties[name] for name in names if isinstance(name, str) and name in properties}

@@ -82,7 +82,6 @@ def encode_form(fields: Iterable[tuple[str, str]], files: Sequence[FilePart]) ->
 
 
 def _quoted(name: str) -> bytes:
-    """Return a name as the HTML standard writes it in a form."""
     return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A").encode()
 
 

@@ -130,6 +130,5 @@ class PartEncoder(ABC, Generic[BlockT]):
         """Return media of the user. Raise UmgError(UNTRANSLATABLE) for media that providers do not accept."""
 
     def _server_part(self, part: pb.Part, at: str) -> BlockT | None:
-        """Return a call of a tool that the provider runs itself, or its result."""
         self._report.drop(part.WhichOneof("kind") or "")
         return None

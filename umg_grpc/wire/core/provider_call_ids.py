@@ -69,7 +69,6 @@ class ProviderCallIds:
         return self._sent[call_id]
 
     def _shortened(self, call_id: str) -> str:
-        """Return an id of a legal length: one that is too long ends with a digest of the whole."""
         if self._max_characters is None or len(call_id) <= self._max_characters:
             return call_id
         digest = hashlib.sha256(call_id.encode()).hexdigest()[:DIGEST_CHARACTERS]

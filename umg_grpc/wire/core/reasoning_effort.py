@@ -116,5 +116,4 @@ def _turned_off(name: str, quirks: Quirks, report: Report, *, has_switch: bool) 
 
 
 def _named(effort: str, name: str) -> str:
-    """Return the effort as the value sent instead of the option `name`."""
     return effort if name in {"reasoning.effort", "reasoning.level"} else f"effort {effort}"

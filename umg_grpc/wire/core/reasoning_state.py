@@ -62,9 +62,6 @@ def is_placeholder(signature: str) -> bool:
 
 
 def _decoded(text: str) -> str | None:
-    """Return the text in base64 (standard or URL-safe, with or without padding), with U+FFFD for invalid UTF-8; None if
-    `text` is not base64.
-    """
     compact = text.translate(_STANDARD).rstrip("=")
     try:
         return binascii.a2b_base64(compact + "=" * (-len(compact) % 4), strict_mode=True).decode("utf-8", "replace")

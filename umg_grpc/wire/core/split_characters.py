@@ -101,7 +101,6 @@ class SurrogateJoiner:
 
 
 def _split(character: "re.Match[str]") -> str:
-    """Return the two placeholders for the halves of a character's surrogate pair."""
     offset = ord(character[0]) - 0x10000
     return chr(_SURROGATE + (offset >> 10)) + chr(_SURROGATE + 0x400 + (offset & 0x3FF))
 

@@ -70,7 +70,6 @@ def cut_response(response: pb.GenerateResponse, sequences: Iterable[str]) -> Non
 
 
 def _find(text: str, sequences: Iterable[str]) -> tuple[int, str] | None:
-    """Return (position in the text, sequence) of the sequence that is complete first; None if the text has none."""
     found = [(at + len(sequence), at, sequence) for sequence in sequences if (at := text.find(sequence)) >= 0]
     return min(found)[1:] if found else None
 
@@ -206,7 +205,6 @@ class StopCutter:
             candidate.stop = event.part_index, found[1]
 
     def _held_length(self, text: str) -> int:
-        """Return the length of the longest end of the text that is the beginning of a stop sequence."""
         for at in range(max(0, len(text) - self._longest + 1), len(text)):
             end = text[at:]
             if any(sequence.startswith(end) for sequence in self._sequences):
@@ -231,7 +229,6 @@ class StopCutter:
 
 
 def _logprobs(candidate: int, part: int, text: _Text) -> Iterator[pb.GenerateEvent]:
-    """Yield the log probabilities of the tokens whose text was emitted."""
     if tokens := list(text.tokens.up_to(text.emitted_bytes)):
         delta = pb.LogprobsDelta(logprobs=tokens)
         yield pb.GenerateEvent(candidate_index=candidate, part_index=part, logprobs=delta)

@@ -351,9 +351,6 @@ class _Part:
                 assert_never(unhandled)
 
     def _update(self, part: pb.Part) -> None:
-        """Replace the part by a later version of it from the provider (`part`), without changing its reasoning state.
-        Media are merged: fields that the later version lacks stay.
-        """
         if not part.HasField("media"):
             self._part = pb.Part(state=self._part.state if self._part.HasField("state") else None)
         self._part.MergeFrom(part)
@@ -387,9 +384,6 @@ class _Part:
 
 
 def _append_texts(texts: MutableSequence[str], deltas: dict[int, Pieces]) -> None:
-    """Append deltas to the texts of a part. `deltas`: index of the text -> its deltas. An index that the provider
-    skipped becomes an empty text.
-    """
     for index, pieces in sorted(deltas.items()):
         position = min(index, len(texts) + MAX_SKIPPED)
         texts.extend([""] * (position + 1 - len(texts)))

@@ -103,9 +103,6 @@ class EventDecoder(_Decoder, ABC):
         return message if message.events else None
 
     def _split(self, frames: bytes) -> Iterable[sse.SseEvent]:
-        """Return the events in the bytes of complete events. A subclass whose provider sends events of another form
-        returns their names and data as those of server-sent events.
-        """
         return sse.split(frames)
 
     def _read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> tuple[T, bytes]:
@@ -219,21 +216,12 @@ class FrameDecoder(_Decoder, ABC):
         return pb.StreamGenerateResponse(source_frames=b"".join(passed), events=events)
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return (leading frames that need no decoding, in the form to be passed through; their length in bytes as
-        received); `DECODED` if the first frame needs decoding. This only saves time.
-        """
         return DECODED
 
     def _comment(self, frame: bytes) -> bytes:
-        """Return a frame without data in the form to be passed through: a comment, which keeps the connection alive,
-        unchanged; b"" for any other, since it breaks clients, and before the response has started.
-        """
         return frame if self._started and frame.startswith(b":") else b""
 
     def _hold(self, frame: bytes) -> bytes:
-        """Keep a frame at the beginning of the stream until the next frame that is passed through. Return b"", the
-        bytes to be passed through now.
-        """
         self._early = self._early or []
         self._early.append(frame)
         return b""

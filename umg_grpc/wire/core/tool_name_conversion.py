@@ -130,9 +130,6 @@ class ToolNames:
 
     @cached_property
     def _by_name(self) -> dict[str, ToolName]:
-        """Mapping from a name without its namespace to the tool that it means in a tool choice: the tool without a
-        namespace, else the first tool with that name.
-        """
         plain = {name.name: name for name in self._tools if not name.namespace}
         return {name.name: name for name in reversed(self._tools)} | plain
 

@@ -122,9 +122,6 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
 
 
 def _rebuild(request: pb.EmbedRequest, model: str) -> bytes:
-    """Return the caller's body with the provider's model id, without nulls, and with an integer as vector length; all
-    else is unchanged.
-    """
     fields = parse(dict[str, Raw], request.source.body)
     fields["model"] = Raw(msgspec.json.encode(model))
     if request.HasField("dimensions"):

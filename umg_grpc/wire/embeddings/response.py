@@ -111,9 +111,6 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
 
 
 def _has_other_numbers(body: bytes) -> bool:
-    """Return whether a caller's body selects vectors of other numbers than floats by a member of its vendor (`int8`,
-    `binary`). The gateway does not convert these.
-    """
     if not any(b'"%b"' % name.encode() in body for name in TYPE_MEMBERS):
         return False
     members = msgspec.json.decode(body, type=dict[str, Raw])
@@ -169,7 +166,6 @@ def _renamed(body: bytes, provider_id: str | None, public_id: str) -> bytes:
 
 
 def _has_model(document: bytes, model: str | None) -> bool:
-    """Return whether a JSON document is a response with the model id `model`."""
     try:
         return _HEAD.decode(document).model == model
     except (ValueError, RecursionError):

@@ -186,7 +186,6 @@ def is_overflow(error: ProviderError) -> bool:
 
 @cache
 def _any_overflow() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns of any wording in a message, and of any of their codes."""
     rows = [row for row in overflow_wordings() if row.overflow]
     messages = "|".join(f"(?:{row.pattern})" for row in rows if row.pattern)
     codes = "|".join(f"(?:{row.codes})" for row in rows if row.codes)
@@ -264,5 +263,4 @@ def stated_status(error: ProviderError) -> int:
 
 @cache
 def _statuses_of_codes() -> dict[str, int]:
-    """Return the HTTP statuses with the same meaning as codes, types and status words of errors."""
     return {row.code: row.status for row in read_rows("error_codes", StatedCode)}

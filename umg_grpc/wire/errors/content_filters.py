@@ -42,7 +42,6 @@ def categories_in(levels: Sequence[Mapping[str, object]]) -> str:
 
 
 def _results(level: Mapping[str, object]) -> Iterator[object]:
-    """Yield the results in an error object: below `innererror`, or in the elements of `content_filters`."""
     listed = level.get("content_filters")
     for place in (level, level.get("innererror"), *(listed if isinstance(listed, list) else ())):
         if isinstance(place, dict):

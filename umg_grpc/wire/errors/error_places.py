@@ -91,7 +91,6 @@ def _levels(value: object) -> Iterator[dict[str, object]]:
 
 
 def _container(value: object) -> dict[str, object] | None:
-    """Return the error object that a value is, or that a text contains as JSON; None for any other value."""
     if isinstance(value, str):
         value = _quoted(value)
     if isinstance(value, list) and value and isinstance(value[0], dict) and "error" in value[0]:
@@ -115,7 +114,6 @@ def _quoted(text: str) -> object:
 
 
 def _texts(level: dict[str, object]) -> Iterator[str]:
-    """Yield the messages of one error object, except texts that are errors themselves."""
     for found in values_of(level, "text"):
         words = _violations(found) if isinstance(found, list) else found
         if isinstance(words, str) and _container(words) is None and (text := plain(words)):
@@ -186,6 +184,5 @@ def _at(level: dict[str, object], steps: tuple[str, ...]) -> object:
 
 @cache
 def _places(part: str) -> tuple[tuple[Place, tuple[str, ...]], ...]:
-    """Return the rows of the table for one part of an error, each with the steps of its path."""
     rows = (row for row in read_rows("error_places", Place) if row.part == part)
     return tuple((row, tuple(row.path.replace(FIRST, f".{FIRST}").split("."))) for row in rows)

@@ -148,7 +148,6 @@ def as_error(value: object) -> ProviderError:
 
 
 def _details(value: object) -> list[object]:
-    """Return the elements of a member `details`, a list of objects or one object; an empty list for any other value."""
     return value if isinstance(value, list) else [value]
 
 
@@ -156,21 +155,18 @@ _HINT = re.compile(r"[\w./:-]{1,200}", re.ASCII)
 
 
 def _hints(value: dict[str, object]) -> Iterator[str]:
-    """Yield the machine-readable codes in an error or in an element of its details, other than `code` and `type`."""
     yield from (hint for hint in values_of(value, "hint") if isinstance(hint, str) and _HINT.fullmatch(hint))
     for violation in _violations(value, "violations"):
         yield from _hints(violation)
 
 
 def _reasons(details: list[dict[str, object]]) -> Iterator[str]:
-    """Yield the member `reason` of the elements of an error's details, for example `API_KEY_INVALID`."""
     for detail in details:
         if isinstance(reason := detail.get("reason"), str) and _HINT.fullmatch(reason):
             yield reason
 
 
 def _fields(details: list[dict[str, object]]) -> Iterator[str]:
-    """Yield the paths of the request fields that the elements of an error's details name."""
     for detail in details:
         for violation in _violations(detail, "fieldViolations"):
             if isinstance(field := violation.get("field"), str) and field:
@@ -178,7 +174,6 @@ def _fields(details: list[dict[str, object]]) -> Iterator[str]:
 
 
 def _unsupported(details: list[dict[str, object]]) -> Iterator[str]:
-    """Yield the names of features that the elements of an error's details name as unsupported."""
     for detail in details:
         listed = detail.get("unsupported")
         for feature in listed if isinstance(listed, list) else []:
@@ -200,7 +195,6 @@ _WAIT = re.compile(
 
 
 def _waits(details: list[dict[str, object]]) -> Iterator[float]:
-    """Yield the seconds to wait before another attempt that the elements of an error's details state."""
     for detail in details:
         delay = detail.get("retryDelay")
         if isinstance(delay, str) and (found := _DELAY.fullmatch(delay)):
@@ -208,9 +202,6 @@ def _waits(details: list[dict[str, object]]) -> Iterator[float]:
 
 
 def _wait_of_message(message: str) -> float | None:
-    """Return the seconds to wait before another attempt that the text of an error states, as errors in streams do;
-    None if it states none.
-    """
     found = _WAIT.search(message)
     if found is None or not any(found.groups()):
         return None
@@ -268,16 +259,12 @@ def from_provider(
 
 
 def _wait(failure: Failure, seconds: int | None) -> dict[str, str]:
-    """Return the metadata with the seconds that a provider stated, where a later repetition may succeed."""
     if seconds is None or failure in (Failure.CALLER, Failure.DOWN):
         return {}
     return {"retry_after_seconds": str(seconds)}
 
 
 def _stated_code(error: ProviderError) -> str:
-    """Return the code of a provider's error for operators: its own code or, if there is none or it only repeats the
-    HTTP status, the reason in the details, the type or another code; "" without any.
-    """
     code = "" if error.code is None else str(error.code)
     if not code or HTTP_ERROR.fullmatch(code):
         code = error.reason or error.type or error.hints.partition(" ")[0] or code
@@ -346,5 +333,4 @@ def _retry_after(headers: Mapping[str, str]) -> int | None:
 
 
 def _whole_seconds(seconds: float) -> int:
-    """Return a number of seconds rounded up, at most `LONGEST_WAIT`."""
     return math.ceil(min(max(0, seconds), LONGEST_WAIT))

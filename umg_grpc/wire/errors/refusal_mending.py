@@ -108,9 +108,6 @@ def _mend_fields(protocol: str, refused: Refused, body: object) -> Mended | None
 
 
 def _keeps_meaning(quirks: Quirks) -> bool:
-    """Return whether a restriction only changes the form of the conversation or of the response, which themselves may
-    never be left out.
-    """
     return any(getattr(quirks, name) is not None for name in FORMS)
 
 
@@ -147,7 +144,6 @@ def _mending(
 
 
 def _leave_out(refused: Refused, member: str, values: list[object]) -> Quirks | None:
-    """Return the restriction that leaves a member out: only the refused words of it, if it has words as values."""
     words = [value for value in values if isinstance(value, str)] if refused.kind == "value" else []
     if any(len(word) > MAX_WORD_CHARACTERS for word in words):
         return None  # no value that any provider has
@@ -193,7 +189,6 @@ def _value_class(refused: Refused) -> str:
 
 
 def _is_written(quirks: Quirks, written: Quirks) -> bool:
-    """Return whether the operator's quirks already set a field of a restriction."""
     return any(
         getattr(quirks, each.name) is not None and getattr(written, each.name) is not None
         for each in fields(Quirks)

@@ -193,7 +193,6 @@ def _read_text(protocol: str, text: str, depth: int) -> list[Refused] | None:
 
 
 def _last(pattern: re.Pattern[str], text: str) -> int | None:
-    """Return the start of a match that ends at the end of the text; None if there is none."""
     return next((found.start() for found in pattern.finditer(text) if found.end() == len(text)), None)
 
 
@@ -237,7 +236,6 @@ def known_member(protocol: str, name: str) -> str:
 
 @cache
 def _wordings() -> list[tuple[Wording, re.Pattern[str]]]:
-    """Return the rows of the table with their compiled patterns."""
     return [(row, re.compile(_expanded(row.pattern))) for row in read_rows("refusal_wordings", Wording)]
 
 

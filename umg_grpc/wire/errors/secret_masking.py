@@ -104,9 +104,6 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _inner_forms(encodings: Iterable[str]) -> Iterator[str]:
-    """Yield the parts of base64 that depend on the secret alone, for the three positions at which a secret may begin
-    in a longer text. The first and the last characters also encode bits of their neighbours.
-    """
     for shift, encoded in enumerate(encodings):
         inner = encoded[(0, 2, 3)[shift] :]
         inner = inner.rstrip("=")[:-1] if inner.endswith("=") else inner

@@ -79,17 +79,11 @@ def _decode_data_url(url: str, at: str) -> bytes:
 
 
 def _base64_start(head: str) -> int:
-    """Return the position in a data URL at which its base64 begins; -1 for a data URL without base64. `head`: first
-    characters of the URL.
-    """
     comma = head.find(",")
     return comma + 1 if comma >= 0 and "base64" in head[:comma].lower().replace(" ", "").split(";") else -1
 
 
 def _decode_base64(text: str, at: str) -> bytes:
-    """Return the bytes of a base64 text. Its standard form is decoded without copying the text; other variants are
-    accepted.
-    """
     try:
         return pybase64.b64decode(text, validate=True)
     except ValueError:

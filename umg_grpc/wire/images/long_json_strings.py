@@ -81,6 +81,5 @@ def _long_strings(body: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _backslashes(body: bytes, start: int, end: int) -> int:
-    """Return the number of backslashes before `end`, at most `_MAX_BACKSLASHES`."""
     before = body[max(start + 1, end - _MAX_BACKSLASHES) : end]
     return len(before) - len(before.rstrip(b"\\"))

@@ -83,7 +83,6 @@ def _text(part: FormPart, at: str) -> str:
 
 
 def _read_field(name: str, part: FormPart) -> object:
-    """Return the value of a form field as in a JSON body; None for an empty text in a field that is no text."""
     read, text = _READERS.get(name, _keep), _text(part, name)
     return None if not text and read is not _keep else read(name, text)
 

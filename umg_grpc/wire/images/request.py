@@ -251,9 +251,6 @@ def _decode_parameters(given: StructuredParameters, request: pb.GenerateImageReq
 
 
 def _response_format(decoded: ImageBody, notes: RequestNotes) -> "pb.ImageResponseFormat.ValueType | None":
-    """Return the requested form of the images; None for none and for an unknown one, which only family G accepts (image
-    document, response-format rule 1): `notes` have its name for the rules of the model's family.
-    """
     if (given := decoded.response_format) is None:
         return None
     if (known := RESPONSE_FORMATS.get(given)) is None:
@@ -325,9 +322,6 @@ def _decode_part(text: str | None, image: str | None, part: pb.ImageTurnPart, at
 
 
 def _one_of(text: str | None, image: str | None, at: str) -> str:
-    """Return the path of the member of an item, `text` or `image`. `at`: path of the item. Raise
-    UmgError(INVALID_FIELD) unless it has exactly one of the two.
-    """
     if (text is None) == (image is None):
         raise invalid(at, "expected either `text` or `image`; send one item for each")
     return f"{at}.{'image' if text is None else 'text'}"

@@ -50,7 +50,6 @@ class _Check(NamedTuple):
             raise self._invalid(name, f"expected {row.ranges[name][0]} to {row.ranges[name][1]}; correct it")
 
     def _pixels(self, size: str) -> None:
-        """Raise UmgError(INVALID_FIELD) for a size outside of the limits."""
         if (found := SIZE.fullmatch(size)) is None:
             choices = self._choices("size", self.row.values["size"])
             raise self._invalid("size", f"expected {choices}, or pixels such as `1536x864`; correct it")
@@ -70,7 +69,6 @@ class _Check(NamedTuple):
             raise self._invalid(rule.needs, f"expected {choices} with `{other}` {given}; correct it")
 
     def _name(self, name: str) -> str:
-        """Return the caller's name of a field, where it has more than one."""
         return self.notes.opaque_paths.get(name, name)
 
     def _choices(self, name: str, values: Collection[Value]) -> str:

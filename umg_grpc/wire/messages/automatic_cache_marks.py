@@ -53,16 +53,10 @@ def _mark_last(blocks: object) -> None:
 
 
 def _as_blocks(content: object) -> object:
-    """Return the content of a message or system prompt as a list of blocks, so that its last block can get a cache
-    mark: a string becomes one text block, any other value is returned unchanged.
-    """
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _turns(fields: JsonObject) -> list[JsonObject]:
-    """Return the messages of a body that have a role of the format, as objects; messages of other roles, which are kept
-    as raw JSON, are left out.
-    """
     messages = fields.get("messages")
     return [turn for turn in messages if isinstance(turn, dict)] if isinstance(messages, list) else []
 

@@ -86,7 +86,6 @@ class MessageEncoder(AlternatingTurns[object]):
             self._append_continue()
 
     def _complete_reasoning(self) -> None:
-        """Add blank reasoning in front of the calls of each turn without any."""
         for turn in self.turns:
             has_calls = turn.role == ASSISTANT and any(_has_type(block, "tool_use") for block in turn.blocks)
             if has_calls and not any(map(self._is_reasoning, turn.blocks)):

@@ -80,7 +80,6 @@ class OpenPart:
 
 
 def _copied(part: pb.Part) -> pb.Part:
-    """Return a copy of a part, which belongs to the caller and is not changed."""
     copy = pb.Part()
     copy.CopyFrom(part)
     return copy

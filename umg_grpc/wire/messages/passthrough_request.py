@@ -162,9 +162,6 @@ def _move_betas(fields: dict[str, Raw], headers: dict[str, str]) -> None:
 
 
 def _make_max_tokens_whole(fields: dict[str, Raw], request: pb.GenerateRequest) -> None:
-    """Replace a `max_tokens` like `50.0` by 50: the gateway's specification allows any number, providers require an
-    integer.
-    """
     raw = bytes(fields.get("max_tokens", ABSENT))
     if raw and not raw.isdigit():
         fields["max_tokens"] = Raw(b"%d" % request.max_output_tokens)
@@ -213,7 +210,6 @@ def _has_gateway_blocks(text: bytes) -> bool:
 
 
 def _begins_with_reasoning(blocks: list[Raw]) -> bool:
-    """Return whether the first of a message's blocks is reasoning; False without blocks."""
     return bool(blocks) and parse(_GatewayBlock, blocks[0], "messages").type in {"thinking", "redacted_thinking"}
 
 

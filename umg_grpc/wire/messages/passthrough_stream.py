@@ -49,9 +49,6 @@ class PassthroughDecoder(FrameDecoder):
         self._stopped = False  # the stop reason was emitted
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the leading frames that are only deltas, unchanged, and their length in bytes; `DECODED` (no bytes,
-        length 0) if the first frame has to be decoded.
-        """
         if not self._started or self._blocks.is_wrong or not frames.startswith(DELTA_START):
             return DECODED
         deltas = frames[: frames.find(b"\n\n", frames.rfind(DELTA_START)) + 2]

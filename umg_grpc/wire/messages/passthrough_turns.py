@@ -64,7 +64,6 @@ def fit_turns(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
 
 
 def _without_instructions(raw: Raw, report: Report) -> Raw:
-    """Return a turn; one with instructions as a marked turn of the user."""
     if b'"system"' not in bytes(raw) or (turn := parse(_Turn, raw, "messages")).role != "system":
         return raw
     report.drop("messages.role", "user")

@@ -184,7 +184,6 @@ def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report
 
 
 def _budget(request: pb.GenerateRequest, level: str) -> int:
-    """Return the budget that corresponds to an effort or level, or the default one for "", within the output limit."""
     budget, share = BUDGETS.get(level, (DEFAULT_BUDGET, 0.5))
     if request.HasField("max_output_tokens"):
         return max(MIN_BUDGET, min(budget, int(request.max_output_tokens * share)))

@@ -158,9 +158,6 @@ def _decode_uncarried(parsed: schema.MessagesRequest, notes: RequestNotes) -> No
 
 
 def _decode_edits(parsed: schema.CountRequest, notes: RequestNotes) -> None:
-    """Decode the edits of the conversation into `notes`. The member is recorded as uncarried, too, until the gateway
-    makes its edits.
-    """
     if is_present(parsed.context_management) and (edits := decode_edits(parsed.context_management)):
         notes.context_edits = edits
         notes.uncarried.append(FIELD)

@@ -306,9 +306,6 @@ class TranslatingDecoder(EventDecoder):
         yield pb.GenerateEvent(part_index=block.part, part_ended=pb.PartEnded())
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the last canonical events of a stream that has no end marker. Raise UmgError(UPSTREAM_CUT) if no stop
-        reason was received.
-        """
         if not self._started or self._ending is None or self._ending.stop_reason is None:
             raise cut_off()
         yield from self._finished()
@@ -332,9 +329,6 @@ class TranslatingDecoder(EventDecoder):
 
 
 def _decode_block(raw: Raw) -> pb.Part:
-    """Return the content block of a `content_block_start` event as a part, with the content known at the start. Raise
-    UmgError(UPSTREAM_FAILED) for a block that cannot be decoded.
-    """
     message = pb.Message()
     decode_response_blocks([raw], message)
     return message.parts[0]

@@ -211,7 +211,6 @@ class StreamEncoder:
         # a citation of a text whose block is ended is lost
 
     def _hold_back(self, event: pb.GenerateEvent) -> Iterator[bytes]:
-        """Keep an event until its part can be written; end the open call first if its arguments are complete."""
         self._waiting.setdefault(event.part_index, []).append(event)
         self.retained_bytes += EVENT_BYTES + event.ByteSize()
         if self._current is not None and self._current.is_complete():
@@ -231,7 +230,6 @@ class StreamEncoder:
                 yield from self._end_part()
 
     def _interrupt(self) -> Iterator[bytes]:
-        """Yield the end of the open text's block, so that another part can begin."""
         if self._current is not None:
             self._interrupted[self._current.index] = ""
             yield from self._close_block(self._current)
@@ -302,7 +300,6 @@ class StreamEncoder:
         current.block = self._text = None
 
     def _write_block(self, current: OpenPart, block: object) -> Iterator[bytes]:
-        """Yield the start and the end of a block without deltas. `current`: part to which the block belongs."""
         yield from self._open_block(current, block)
         yield from self._close_block(current)
 
@@ -396,12 +393,10 @@ class StreamEncoder:
         yield from self._close_block(current)
 
     def _whole_blocks(self, current: OpenPart) -> Iterator[bytes]:
-        """Yield the blocks of a part whose content is sent in one piece, without deltas."""
         for block in encode_blocks(current.part, self._response_id, current.index):
             yield from self._write_block(current, block)
 
     def _summary(self, current: OpenPart) -> Iterator[bytes]:
-        """Yield the summary of a compaction as one delta, as its vendor does."""
         block = parse(dict[str, Raw], current.part.opaque.json.encode())
         members = {name: value for name, value in block.items() if name in DELTA_MEMBERS}
         yield from self._open_block(current, {**block, **dict.fromkeys(members)})
@@ -423,13 +418,9 @@ def _frame(name: str, event: JsonObject) -> bytes:
 
 
 def _delta_head(index: int, kind: bytes, member: bytes) -> bytes:
-    """Return the JSON of a delta event up to its value, which is the same for all deltas of a block. `kind`: type of
-    the delta. `member`: member of the delta with the value.
-    """
     head = b'{"type":"content_block_delta","index":%d,' % index
     return head + b'"delta":{"type":"%b","%b":' % (kind, member)
 
 
 def _delta(head: bytes, value: object) -> bytes:
-    """Return a delta event. `head`: beginning of its JSON, from `_delta_head`."""
     return named_frame(b"content_block_delta", b"%b%b}}" % (head, _encode(value)))

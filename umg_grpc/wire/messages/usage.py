@@ -169,7 +169,6 @@ def _decode_iterations(raw: Raw, target: pb.Usage) -> None:
 
 
 def _complete(usage: ProviderUsage, target: pb.Usage) -> None:
-    """Set the totals of a usage that lacks one in the names of its format."""
     given = usage.prompt_tokens if usage.input_tokens is None else target.input_tokens
     generated = usage.completion_tokens if usage.output_tokens is None else usage.output_tokens
     given, generated = completed(given, generated, usage.total_tokens)

@@ -39,7 +39,6 @@ def error_details(error: UmgError, status: int) -> JsonObject:
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return the JSON object for a model. `created` is in Unix seconds, 0 if unknown."""
     return {"id": model.id, "object": "model", "created": model.create_time.seconds, "owned_by": model.owned_by}
 
 

@@ -102,7 +102,6 @@ def _model_info(model: pb.Model) -> JsonObject:
 
 
 def _basename(model: pb.Model) -> str:
-    """Return the name that editors show, without the tag that `encode_list` adds."""
     return (model.display_name or model.id).removesuffix(DEFAULT_TAG)
 
 

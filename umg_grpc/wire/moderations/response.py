@@ -62,7 +62,6 @@ def encode_response(response: pb.ModerateResponse, request: pb.ModerateRequest, 
 
 
 def _id_of(response: pb.ModerateResponse) -> str:
-    """Return an id for a response whose provider sent none: clients read one."""
     return f"modr-{hashlib.sha256(response.SerializeToString()).hexdigest()[:32]}"
 
 
@@ -113,5 +112,4 @@ def _decode_result(judgement: Judgement, result: pb.ModerationResult) -> None:
 
 
 def _is_whole(judgement: Judgement) -> bool:
-    """Return whether a result has the members that SDKs read."""
     return judgement.flagged is not None and bool(judgement.category_scores and judgement.category_applied_input_types)

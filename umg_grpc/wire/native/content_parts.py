@@ -160,9 +160,6 @@ def _decode_blob(blob: schema.ProviderBlob, media: pb.MediaPart, at: str) -> Non
 
 
 def _mime(mime: str) -> str:
-    """Return the media type of inline data under its registered name. Raw audio samples keep their parameters (rate,
-    channels), without which they cannot be played.
-    """
     plain = normal_mime(mime)
     return mime.strip().lower() if plain in ("audio/pcm", "audio/l16") else plain
 
@@ -185,7 +182,6 @@ def is_own_file(name: str) -> bool:
 
 
 def _by_suffix(address: str) -> str:
-    """Return the media type of a file by the suffix of its address; "" for an unknown suffix, and without one."""
     suffix = _SUFFIX.search(address)
     return SUFFIXES.get(suffix[1].lower(), "") if suffix else ""
 

@@ -66,9 +66,6 @@ def _decode(part: schema.Part, target: pb.Part, at: str, notes: Notes) -> None:
 
 
 def _check_file(file: schema.ProviderFile | None, at: str) -> None:
-    """Raise UmgError(INVALID_FIELD) for the address of a file that no provider may fetch; a file that the provider
-    stores may be stated by its name. None passes. `at`: path of the file in the body.
-    """
     if file is not None and file.file_uri and ("://" in file.file_uri or not is_own_file(file.file_uri)):
         check_address(file.file_uri, f"{at}.fileUri", "bytes go into `inlineData`")
 

@@ -324,11 +324,6 @@ class ContentEncoder:
             raise untranslatable(at, "a document is text and images in native")
 
     def _add_signatures(self) -> None:
-        """Add a placeholder signature to the first tool call of each message of the model, unless it has a signature.
-
-        The provider requires one since the user's last message. Earlier messages keep theirs, so that the beginning of
-        a conversation stays the same for prompt caches.
-        """
         for turn in self._turns:
             call = next((part for part in turn.parts if _is_call(part)), None)
             if isinstance(call, dict) and not turn.signed:
@@ -340,9 +335,6 @@ def _is_call(part: object) -> bool:
 
 
 def _object(text: str, at: str) -> Raw:
-    """Return the JSON object of a tool result. Raise UmgError(INVALID_FIELD) for any other text. `at`: canonical path
-    of the result, for that error.
-    """
     raw = json_text(text, at)
     if not bytes(raw).startswith(b"{"):
         raise invalid(at, "expected an object; send a JSON object")

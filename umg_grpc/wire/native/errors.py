@@ -81,7 +81,6 @@ def _encode(error: UmgError, code: int) -> JsonObject:
 
 
 def _name(status: int) -> str:
-    """Return the status name that belongs to an HTTP status."""
     return NAMES.get(status) or ("INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
 
 

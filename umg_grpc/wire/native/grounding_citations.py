@@ -246,9 +246,6 @@ def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) 
 
 
 def _has_citations(rest: str, cited: Sequence[Cited]) -> bool:
-    """Return whether the provider's `groundingMetadata` (`rest`, JSON) has exactly the citations of the texts in
-    `cited`.
-    """
     texts = [
         Text(part, -1 if text.part_index is None else text.part_index, text.text) for part, text in enumerate(cited)
     ]
@@ -264,9 +261,6 @@ def _segment(part_index: int | None, start: int, end: int, text: str) -> JsonObj
 
 
 def _rest(text: str) -> dict[str, Raw]:
-    """Return the members of a provider's `groundingMetadata` (`text`, JSON), some of which are sent beside the
-    citations, for example search suggestions; {} for "" and for a text that is no JSON object.
-    """
     try:
         return msgspec.json.decode(text, type=dict[str, Raw]) if text else {}
     except (ValueError, RecursionError):

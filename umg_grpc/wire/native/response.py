@@ -182,7 +182,6 @@ def _failure(response: ProviderResponse | PassedResponse) -> UmgError | None:
 
 
 def _with_finish_reasons(body: bytes) -> bytes:
-    """Return a complete response in which each candidate with content has a finish reason."""
     return bytes(edit_values(Raw(body), ("candidates", EACH), _finished))
 
 
@@ -255,9 +254,6 @@ def _unsigned_text(part: pb.Part) -> bool:
 def _parts(
     provider_candidate: ProviderCandidate, unknown: UnknownParts, candidate_position: int
 ) -> Iterator[tuple[ProviderPart, Raw | None]]:
-    """Yield (part, raw JSON if the kind of the part is unknown, else None) for the non-empty parts of a candidate.
-    `candidate_position`: index of the candidate in the body.
-    """
     parts = (provider_candidate.content and provider_candidate.content.parts) or []
     for part, raw in zip(parts, unknown.of(parts, candidate_position), strict=True):
         if raw is not None or is_known(part) or part.thought_signature:

@@ -373,7 +373,6 @@ def _server_tool(part: pb.Part) -> JsonObject | None:
 
 
 def _raw(text: str) -> Raw | None:
-    """Return a text as raw JSON for insertion into a body; None for a text that is not one JSON value."""
     try:
         return msgspec.json.decode(text, type=Raw)
     except (ValueError, RecursionError):

@@ -114,7 +114,6 @@ class StreamEncoder:
         return error_frame(error)
 
     def _update_tail(self) -> None:
-        """Encode the members with which all following lines end: usage, model, time and id."""
         rest = escaped(_encode({"usageMetadata": encode_usage(self._usage), **self._head}))
         self._tail = b'}],"role":"model"},"index":%d,"safetyRatings":[]}],' + rest[1:].replace(b"%", b"%%")
 
@@ -259,9 +258,6 @@ class StreamEncoder:
         yield self._line(index, signed)
 
     def _update(self, index: int, part: int, updated: pb.Part) -> None:
-        """Replace the call or result of a provider's own tool, which is kept until it is complete, by its final
-        version. Media keep the pieces received. `index`, `part`: indexes of the candidate and the part.
-        """
         held = self._candidate(index).held
         if part in held and not updated.HasField("media"):
             self._hold(-held[part].size)
@@ -280,9 +276,6 @@ class StreamEncoder:
             yield self._line(index, encoded)
 
     def _line(self, index: int, part: object, more: JsonObject | None = None) -> bytes:
-        """Return a `data:` line with one part of the candidate `index`. `more`: further members of the candidate, None
-        for none.
-        """
         encoded = escaped(_encode(part))
         line = b'{"candidates":[{'
         if more:

@@ -45,7 +45,4 @@ class Offsets:
 
 
 def _count_starts(encoded: bytes) -> int:
-    """Return the number of characters that begin in a piece of UTF-8, whose first bytes may belong to the character
-    before.
-    """
     return len(encoded.translate(None, _INNER))

@@ -65,9 +65,6 @@ def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: 
 
 
 def _as_list(value: Raw) -> Raw:
-    """Return function declarations as a JSON list: a single declaration, which clients send without a list,
-    gets one.
-    """
     return Raw(b"[" + bytes(value) + b"]") if bytes(value).startswith(b"{") else value
 
 
@@ -181,9 +178,6 @@ def _encode_each(
 
 
 def _declare_search(choice: JsonObject) -> JsonObject:
-    """Return `toolConfig` for a request with both functions and a web search, in which the mode `AUTO` is rejected and
-    `VALIDATED` has the same effect. `choice`: value of `functionCallingConfig`, {} for none.
-    """
     config: JsonObject = {"includeServerSideToolInvocations": True}
     if choice:
         mode = "VALIDATED" if choice.get("mode") == "AUTO" else choice.get("mode")
@@ -192,9 +186,6 @@ def _declare_search(choice: JsonObject) -> JsonObject:
 
 
 def _left_out(request: pb.GenerateRequest) -> set[str]:
-    """Return the caller's names of the tools that are not sent because the tool choice excludes them: the provider
-    itself restricts a choice by names only if a call is required. The set is empty if all tools are sent.
-    """
     choice = request.tool_choice
     if choice.mode not in (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_UNSPECIFIED) or not choice.names:
         return set()
@@ -220,10 +211,6 @@ def _encode_function(
 
 
 def _encode_custom(tool: pb.Tool, names: ToolNames, report: Report) -> JsonObject:
-    """Return a custom tool, which takes free text, as a function with one text as its argument; the decoder of the
-    response turns the argument into the text again.
-    `names`: the caller's tool names -> the provider's. `report`: collects the tool, as changed.
-    """
     return {**names.head(tool), "parametersJsonSchema": encode_free_text(tool.custom, report)}
 
 

@@ -76,9 +76,6 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObject]:
-    """Return the token counts by kind of media (text, image, audio), each as {modality, tokenCount}; [] if all tokens
-    are text. `kinds`: modality -> name of its count in `usage`. `total`: all tokens.
-    """
     others = {kind: tokens for kind, name in kinds.items() if (tokens := getattr(usage, name))}
     if not others:
         return []

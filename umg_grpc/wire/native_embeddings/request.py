@@ -112,9 +112,6 @@ def _decode_items(
 
 
 def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str]) -> None:
-    """Add the paths of an input's options without a canonical form to `uncarried`, each option only once, as the
-    caller spelled it. `at`: path in front of the input's fields.
-    """
     for field, name in UNCARRIED.items():
         end = f"{notes.snake.get(CONFIG, CONFIG)}.{notes.snake.get(name, name)}"
         if is_present(getattr(config, field)) and not any(noted.endswith(end) for noted in uncarried):
@@ -141,9 +138,6 @@ def _text(content: Content | None, at: str) -> str:
 
 
 def _set(request: pb.EmbedRequest, name: str, values: Sequence[str | int | None]) -> None:
-    """Set the field `name` of the inputs. `values`: its value for each input, None for none; if all are equal, it is
-    set on the request itself.
-    """
     all_equal = values.count(values[0]) == len(values)
     for target, value in zip([request] if all_equal else request.inputs, values, strict=False):
         if value is not None:
@@ -185,9 +179,6 @@ def _encode_item(item: pb.EmbeddingInput, at: str, request: pb.EmbedRequest, nam
 
 
 def _rebuild_single(body: bytes, name: str) -> bytes:
-    """Return a caller's body for one content with the provider's model id `name`, if it contains a model; all else is
-    unchanged.
-    """
     return msgspec.json.encode(_edited(parse(dict[str, Raw], body), name))
 
 

@@ -69,9 +69,6 @@ def _item(_: int, vector: bytes) -> JsonObject:
 
 
 def _encode_usage(usage: pb.EmbeddingUsage) -> JsonObject:
-    """Return two members with the same token usage: `metadata`, as in the specification of texts, and
-    `usageMetadata`, which SDKs read.
-    """
     counts = {"prompt_tokens": usage.input_tokens, "total_tokens": usage.total_tokens}
     return {"usageMetadata": {"promptTokenCount": usage.input_tokens}, "metadata": {"usage": counts}}
 
@@ -123,9 +120,6 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
 
 
 def _vectors(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
-    """Return the vectors of a response as a list, from its member `embedding` or `embeddings`. Raise
-    UmgError(UPSTREAM_FAILED) if both are absent.
-    """
     if one is not None:
         return [one]
     if several is None:

@@ -77,10 +77,6 @@ _Images = str | list[str]
 
 
 def _fields(table: submission_body_reader.Fields) -> list[_Field]:
-    """Return the struct fields (name, type or None, default None) of a request body for a video task.
-
-    `table`: field name -> member, with which the same body is decoded.
-    """
     return [(name, _optional(_KINDS.get(member.kind, member.kind)), None) for name, member in table.items()]
 
 

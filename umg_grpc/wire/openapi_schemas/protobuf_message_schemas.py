@@ -131,21 +131,14 @@ class PlainSchemas(ProtoJsonSchemas):
         return _SCALARS[field.cpp_type]
 
     def _enum(self, kind: EnumDescriptor) -> JsonObject:
-        """Return the schema of an enum: any string, since a newer gateway may send values that this version does not
-        have.
-        """
         return {"type": "string", "description": _values(kind, list(enum_names(kind).values()))}
 
 
 def _described(schema: JsonObject, name: str) -> JsonObject:
-    """Return a copy of a schema whose description is the comment in the .proto file of the element with the full name
-    `name`; the schema unchanged if it has no comment.
-    """
     text = comments().get(name)
     return schema if text is None else {**schema, "description": text}
 
 
 def _values(kind: EnumDescriptor, names: list[str]) -> str:
-    """Return the description of an enum: its comment in the .proto file and the value names in JSON, `names`."""
     text = comments().get(kind.full_name, "")
     return f"{text} One of {', '.join(f'`{name}`' for name in names)}.".strip()

@@ -119,9 +119,6 @@ class StructSchemas:
 
 
 def _package(kind: type) -> str:
-    """Return the first part of the component name of a struct: the wire format whose package defines it (`chat`), or
-    the module of this package.
-    """
     package, _, module = kind.__module__.removeprefix("umg_grpc.wire.").partition(".")
     return module.removesuffix("_answers") if package == "openapi_schemas" else package
 

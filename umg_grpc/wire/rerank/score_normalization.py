@@ -31,5 +31,4 @@ def logistic(logit: float) -> float:
 
 
 def _remainder(size: float) -> float:
-    """Return 1 minus the probability of a logit with the absolute value `size`."""
     return 1 / (1 + math.exp(size)) if size <= MAX_LOGIT else MIN_REMAINDER / (1 + math.log1p(size - MAX_LOGIT))

@@ -114,7 +114,6 @@ class InputEncoder:
         return {"type": "message", "role": "developer", "content": content}
 
     def _takes_mark(self, message: pb.Message, part: pb.Part) -> bool:
-        """Return whether the provider takes the mark of a part; report a mark that it does not take."""
         if self._quirks.breakpoints is None or not can_end_prefix(message, part, self._quirks):
             self._report.drop("cache_control")
             return False
@@ -162,7 +161,6 @@ class InputEncoder:
         self._items.append({"type": "message", "role": role, "content": content})
 
     def _is_encodable(self, part: pb.Part) -> bool:
-        """Return whether a part of a message that is not the model's can be encoded; report a part that cannot."""
         kind = part.WhichOneof("kind")
         if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
             self._report.drop("thought" if part.thought else kind or "")
@@ -189,10 +187,6 @@ class InputEncoder:
         self._reasoning_dropped = False
 
     def _own_id(self, prefix: str, given: str) -> str:
-        """Return the id of an item: `given`, which the caller or an earlier response gave it, if it begins with
-        `prefix`; else a generated id with that prefix. After left out reasoning, which an id would require, the id is
-        generated.
-        """
         if given.startswith(prefix) and not self._reasoning_dropped:
             return given
         self._generated_ids += 1
@@ -222,7 +216,6 @@ class InputEncoder:
             self._add_message_item(run, run_id, phase)
 
     def _add_item(self, item: object) -> None:
-        """Add an item of the model, preceded by the reasoning items that belong to it; None adds nothing."""
         if item is not None:
             self._items += [*self._reasoning_items, item]
             self._reasoning_items = []
@@ -374,7 +367,4 @@ class InputEncoder:
                 yield self._input(part, path)
 
     def _unanswered_id(self, name: str) -> str:
-        """Return the id of the first call of the tool `name` without a result, else of the first call of any tool; a
-        generated id if the conversation has no unanswered call.
-        """
         return self._unanswered.answered(name) or f"call_{name or 'unknown'}"

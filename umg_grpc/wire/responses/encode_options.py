@@ -125,10 +125,6 @@ def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks =
 
 
 def _encode_copied_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the fields that have the same name in the body and in the canonical request, with values that the provider
-    accepts: for callers of other formats a low `max_output_tokens` is raised to the minimum, and reported.
-    `quirks`: restrictions of the provider's model.
-    """
     fields = copied_fields(request, COPIED_NAMES, SERVICE_TIERS, quirks, report)
     if request.HasField("max_output_tokens") and request.max_output_tokens < MIN_OUTPUT_TOKENS and _is_foreign(request):
         fields["max_output_tokens"] = MIN_OUTPUT_TOKENS
@@ -200,9 +196,6 @@ def encode_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks
 
 
 def _summary(reasoning: pb.ReasoningOptions, effort: str) -> str:
-    """Return the value of `reasoning.summary`, "" for no summary: this format lets callers see reasoning as summaries
-    only. `effort`: effort that is sent, "" for none.
-    """
     if reasoning.summary:
         return "" if reasoning.summary == "none" else reasoning.summary
     seen = reasoning.include_thoughts if reasoning.HasField("include_thoughts") else reasoning.mode in SHOWING

@@ -210,9 +210,6 @@ def _flatten_choice(fields: dict[str, Raw]) -> None:
 
 
 def _flat(tool: Raw) -> Raw:
-    """Return a function tool whose fields are in a member `function`, as the gateway's specification allows, in the
-    form of providers, with the fields beside `type`; any other tool unchanged.
-    """
     head = parse(schema.NestedFunction, tool)
     if not is_present(head.function) or parse(schema.Kind, tool).type != "function":
         return tool

@@ -93,9 +93,6 @@ class PassthroughDecoder(FrameDecoder):
         return mark_states(event.raw) if self._started else b""  # clients expect `response.created` first
 
     def _with_right_index(self, event: sse.SseEvent, index: int, *, starts: bool) -> sse.SseEvent:
-        """Return an event of an item with the index that only this item has. `index`: the provider's; `starts`: whether
-        the event starts the item.
-        """
         own = self._indexes.start(index) if starts else self._indexes.current(index)
         if own == index:
             return event
@@ -138,15 +135,11 @@ class PassthroughDecoder(FrameDecoder):
         return self._renamed(event, response.model)
 
     def _renamed(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
-        """Return the frame of an event with the caller's model id in its response object, and with marks on reasoning
-        states that look like the gateway's. `provider_model`: model id in the event, None if it has none.
-        """
         marked = sse.SseEvent(event.name, mark_states(event.data or b""), mark_states(event.raw))
         return self._model.replace(marked, provider_model)
 
 
 def _with_type(event: sse.SseEvent, kind: str) -> sse.SseEvent:
-    """Return an event with another type, which is its name too."""
     value = Raw(msgspec.json.encode(kind))
     data = bytes(edit_values(Raw(event.data or b""), ("type",), lambda _: value))
     return sse.new_event(kind.encode(), data)

@@ -132,9 +132,6 @@ def _new_request(
 
 
 def _require_input(items: str | list[Raw] | None, request: pb.GenerateRequest) -> None:
-    """Raise UmgError(MISSING_FIELD) if the body has no `input` (`items`; an empty list counts as none) and no field
-    that replaces it: instructions, an earlier response, a conversation, a prompt template.
-    """
     if items or items == "" or request.instructions or request.previous_response_id or request.conversation_id:
         return
     if not request.HasField("prompt_template"):
@@ -199,9 +196,6 @@ def _decode_options(parsed: schema.ResponsesRequest, request: pb.GenerateRequest
 
 
 def _decode_compaction_entry(raw: Raw) -> tuple[ContextEdit, ...] | None:
-    """Return the compaction in the member `context_management`; None for one without a threshold, and for entries of
-    another type, which only the provider can apply.
-    """
     match decode_or_none(_ENTRIES, raw):
         case [_Entry(type="compaction", compact_threshold=int(threshold))]:
             return (Compact(type="compaction", field=FIELD, trigger_tokens=threshold, is_sealed=True),)
@@ -216,9 +210,6 @@ def _decode_prompt(prompt: schema.Prompt, target: pb.PromptTemplate) -> None:
 
 
 def _decode_reasoning(options: schema.Reasoning, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the member `reasoning`; without an effort it means `medium`, as the gateway's specification states.
-    `notes`: receives its members that have no canonical form.
-    """
     request.reasoning.effort = options.effort or "medium"
     request.reasoning.summary = options.summary or options.generate_summary or ""
     for name in ("context", "mode"):

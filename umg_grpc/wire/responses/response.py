@@ -110,7 +110,6 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def _with_status(body: bytes) -> bytes:
-    """Return a complete response without a status as a completed one."""
     members = msgspec.json.decode(body, type=dict[str, Raw])
     members["status"] = Raw(b'"completed"')
     return msgspec.json.encode(members)

@@ -149,7 +149,6 @@ def _result(result: pb.ToolResult, message_id: str, index: int) -> JsonObject:
 
 
 def _with_id(opaque: pb.OpaquePart, message_id: str) -> object:
-    """Return an item that is stored as raw JSON, with `message_id` as its id."""
     members = msgspec.json.decode(opaque.json, type=dict[str, msgspec.Raw])
     return members | {"id": message_id}
 

@@ -177,9 +177,6 @@ class TranslatingDecoder(EventDecoder):
     # --- parts
 
     def _open(self, item: _Item, index: int, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the event that starts a part, `part`, for the content of an item; nothing if it has started.
-        `index`: position of the content in the item.
-        """
         if index not in item.parts:
             yield from self._begin(Head())
             item.parts[index] = Streamed(self._emitter.count)
@@ -199,9 +196,6 @@ class TranslatingDecoder(EventDecoder):
             yield streamed.delta(key, text)
 
     def _item(self, event: Event, kind: str) -> _Item:
-        """Return the state of the item to which an event belongs. If the provider left out the event that starts the
-        item, create the state, with the type `kind`.
-        """
         index = count(event.output_index)
         if index not in self._items:
             self._items[index] = _Item(StreamedItem(type=kind))

@@ -236,16 +236,12 @@ class StreamEncoder:
     # --- items
 
     def _supersede(self) -> None:
-        """Record that another item starts: the item before it accepts no more parts, and is finished once its parts
-        have ended.
-        """
         if (before := self._last) is not None:
             before.superseded = True
             if not before.open and not before.encoded:
                 before.finish(incomplete=False)
 
     def _add(self, item: Item, part_index: int) -> None:
-        """Add an item to the output. `part_index`: index of the part with which the item starts."""
         self._items.append(item)
         self._last = item
         item.open.add(part_index)
@@ -329,9 +325,6 @@ class StreamEncoder:
             self._add_result(part.server_tool_result)
 
     def _add_result(self, result: pb.ServerToolResult) -> None:
-        """Set the result of a provider's tool on the last unfinished item for its call; without one the result is left
-        out.
-        """
         servers = self._servers.get(result.call_id, [])
         while servers and servers[-1].encoded:
             servers.pop()
@@ -366,7 +359,6 @@ class StreamEncoder:
 
 
 def _states_of(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.Part]:
-    """Return index of part -> part with only its reasoning state, for the states among the events of one message."""
     states = dict[int, pb.Part]()
     for event in events:
         if not event.candidate_index and event.WhichOneof("kind") == "state" and event.part_index not in states:

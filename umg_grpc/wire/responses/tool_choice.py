@@ -17,9 +17,6 @@ from umg_grpc.wire.responses.tools import SEARCH_PREFIX, search_tool
 
 
 def _types_of_tools(request: pb.GenerateRequest) -> set[str]:
-    """Return the types of the caller's tools that have a type instead of a schema, for example `shell`; the type is
-    also the tool's name in the canonical request.
-    """
     return {tool.function.declared.type for tool in request.tools if tool.function.HasField("declared")}
 
 

@@ -70,9 +70,6 @@ def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest, not
 
 
 def _identity(tool: pb.Tool) -> ToolName | bytes:
-    """Return the key by which two declarations of the same tool are recognised: its name and namespace or, for a tool
-    without a name, the whole tool in bytes.
-    """
     name = name_of(tool)
     return name if name.name else tool.SerializeToString(deterministic=True)
 
@@ -247,9 +244,6 @@ def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Re
 
 
 def _own_name(tool: pb.Tool, names: ToolNames) -> str:
-    """Return the name under which a tool is sent: the caller's name inside a `namespace` tool, else the name that the
-    provider accepts (`names`).
-    """
     return name_of(tool).name if tool.HasField("namespace") else names.of_tool(tool)
 
 
@@ -273,9 +267,6 @@ def _custom_tool(custom: pb.CustomTool, at: str) -> JsonObject:
 
 
 def _flat_format(format_json: str, at: str) -> object:
-    """Return the format of a custom tool with the grammar's fields beside `type`; callers of chat send them below a
-    member `grammar`. `at`: canonical path of the format, for errors.
-    """
     members = parse(dict[str, Raw], Raw(msgspec.json.encode(json_text(format_json, at))), at)
     if "grammar" not in members:
         return json_text(format_json, at)

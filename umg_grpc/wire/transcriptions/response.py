@@ -142,7 +142,6 @@ def _json(body: bytes, wanted: str) -> ProviderBody | None:
 
 
 def _has_form(sent: ProviderBody, wanted: str) -> bool:
-    """Return whether a body has the members that SDKs read in this form."""
     if wanted == JSON:
         return True
     return sent.duration is not None and (sent.language is not None if wanted == VERBOSE else sent.segments is not None)
@@ -191,7 +190,6 @@ def fill_segment(target: pb.TranscriptionSegment, segment: Segment, position: in
 
 
 def _counts(numbers: list[int] | None) -> list[int]:
-    """Return the numbers that the schema has room for."""
     return [number for number in numbers or () if 0 <= number <= MAX_COUNT]
 
 

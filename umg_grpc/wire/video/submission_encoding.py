@@ -102,7 +102,6 @@ def _unfit(submission: Submission, row: MediaModel, implied: Mapping[str, Implie
 
 
 def _values(submission: Submission, implied: Mapping[str, Implied]) -> Mapping[str, Value]:
-    """Return the values by which conditions are checked: of parameters, and whether there are frames."""
     inputs = inputs_of(submission, pairs=True)
     found: dict[str, Value] = {name: value.value for name, value in implied.items()}
     found |= {descriptor.name: value for descriptor, value in submission.request.parameters.ListFields()}

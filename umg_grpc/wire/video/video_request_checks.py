@@ -250,16 +250,12 @@ RANGE_NAMES = {"duration_seconds": "duration", "sample_count": "sampleCount"}
 
 
 def _present(parameters: pb.VideoParameters) -> Iterator[str]:
-    """Yield the names of the parameters that the request sets, in the order of the schema."""
     for descriptor, _ in parameters.ListFields():
         if descriptor.name not in {"prompt", "media", "extra_json"}:
             yield descriptor.name
 
 
 def _check_size(size: str, path: str) -> None:
-    """Raise UmgError for a size of a vidC model that is not `<width>*<height>`. `path`: path of the field, for the
-    error.
-    """
     found = _SIZE.fullmatch(size)
     if found is None or not all(MIN_SIDE <= int(side) <= MAX_SIDE for side in found.groups()):
         problem = f"expected `<width>*<height>`, each of {MIN_SIDE} to {MAX_SIDE} pixels, got {_shown(size)}"
@@ -298,9 +294,6 @@ def _set_defaults(parameters: pb.VideoParameters, rules: Rules) -> None:
 
 
 def _set_kind(request: pb.CreateVideoTaskRequest) -> None:
-    """Set the kind of the task (text, image or omni to video) by the input media and the model, unless the caller
-    selected it.
-    """
     kinds = {medium.kind for medium in request.parameters.media if medium.role != MASK}
     if not request.kind:
         omni = VIDEO in kinds or (request.entry == E_3 and request.model.endswith("-omni"))
@@ -308,7 +301,6 @@ def _set_kind(request: pb.CreateVideoTaskRequest) -> None:
 
 
 def _at(media: Sequence[pb.VideoMedia], role: Role) -> str:
-    """Return the canonical path of the first input medium with the role, which must exist, for errors."""
     return f"parameters.media[{next(position for position, medium in enumerate(media) if medium.role == role)}]"
 
 

@@ -75,7 +75,6 @@ def conformance(
 
 
 def _write(path: Path, content: bytes, program: str) -> None:
-    """Write bytes to a file. If that fails, print the error and exit."""
     try:
         path.write_bytes(content)
     except OSError as error:

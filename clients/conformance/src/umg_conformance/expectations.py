@@ -133,7 +133,6 @@ def _type(value: object, wanted: str | list[str]) -> Problem:
 
 
 def _same(value: object, other: object) -> bool:
-    """Return whether two JSON values are equal; unlike in Python, true does not equal 1."""
     return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 
@@ -159,7 +158,6 @@ def _number(value: object) -> float | None:
 
 
 def _limit(argument: object) -> float:
-    """Return a limit of a number as a float; NaN, which no number reaches, for a variable whose value is no number."""
     number = _number(argument)
     return math.nan if number is None else number
 

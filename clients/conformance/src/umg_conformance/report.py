@@ -64,9 +64,6 @@ def _failures(results: Sequence[Result]) -> list[str]:
 
 
 def _skips(results: Sequence[Result]) -> list[str]:
-    """Return a line for each wire format and cause of skipped checks, with the number of checks; empty if none was
-    skipped.
-    """
     causes = Counter((r.face, r.problem) for r in results if r.outcome is Outcome.SKIPPED)
     lines = [
         f"skipped: {face}: {count} check{'s' if count > 1 else ''}: {cause}" for (face, cause), count in causes.items()
@@ -108,5 +105,4 @@ def _case(suite: ET.Element, result: Result) -> None:
 
 
 def _printable(text: str) -> str:
-    """Return the text without control characters, which XML forbids."""
     return "".join(character if character >= " " or character in "\t\n" else "?" for character in text)

@@ -87,7 +87,6 @@ def _choice(body: Json) -> str:
 
 
 def _has(turn: Json, kind: str) -> bool:
-    """Return whether a turn has a block of a type."""
     content = turn.get("content")
     return isinstance(content, list) and any(isinstance(block, dict) and block.get("type") == kind for block in content)
 

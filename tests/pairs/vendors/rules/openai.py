@@ -78,9 +78,6 @@ def _version(call: VendorCall) -> tuple[int, int]:
 
 
 def _refuses_tools(call: VendorCall, effort: str | None) -> bool:
-    """Return whether functions in chat are refused beside the effort: since 5.2 beside all but `none`, since 5.6 also
-    without one.
-    """
     version = _version(call)
     return (version >= (5, 6) and effort != "none") or (version >= (5, 2) and effort not in (None, "none"))
 

@@ -40,7 +40,6 @@ async def _head(link: Link, reply: Reply) -> None:
 
 
 async def _no_content(link: Link, reply: Reply) -> None:
-    """Send half of a complete answer, or the part of a stream before its first content."""
     await _head(link, reply)
     if reply.streamed:
         await send_pieces(link, reply, reply.pieces[: reply.content_at])
@@ -54,14 +53,12 @@ async def _some_content(link: Link, reply: Reply) -> None:
 
 
 async def _half_an_event(link: Link, reply: Reply) -> None:
-    """Send content, and half of the next event."""
     await _some_content(link, reply)
     event = reply.pieces[reply.content_at + 2]
     await link.send(written(reply, event[: len(event) // 2]))
 
 
 async def _all_but_the_end(link: Link, reply: Reply) -> None:
-    """Send all content, but not the reason for the end."""
     await _head(link, reply)
     await send_content(link, reply, reply.pieces[: reply.finish_at])
 
@@ -112,7 +109,6 @@ MID_STREAM_STALLS = _named("stalls", _stalls, LATE) | {"rest-drips": _rest_drips
 
 
 async def _ends_without_end(link: Link, reply: Reply) -> None:
-    """End the body correctly, but before the end of the answer."""
     await _all_but_the_end(link, reply)
     await link.send(END)
 
@@ -128,7 +124,6 @@ async def _ends_mid(link: Link, reply: Reply) -> None:
 
 
 async def _ends_without_marker(link: Link, reply: Reply) -> None:
-    """Send the reason for the end, but no end marker."""
     await _head(link, reply)
     await send_content(link, reply, reply.pieces[: reply.end_at])
     await link.send(END)
@@ -142,7 +137,6 @@ MID_STREAM |= {"ends-mid": _ends_mid, "ends-in-event": _ends_in_event, "ends-wit
 
 
 async def _stale(link: Link, reply: Reply) -> None:
-    """Serve one request on a connection. A second one gets no answer, as if the connection had been closed meanwhile."""
     if link.used:
         link.reset()
     else:

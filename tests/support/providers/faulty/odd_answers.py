@@ -82,8 +82,6 @@ async def _padded(link: Link, reply: Reply) -> None:
 
 
 def _with_member(piece: bytes, member: bytes) -> bytes:
-    """Return an event or a body with one more member of its JSON."""
-
     def added(data: bytes) -> bytes:
         return data.replace(b"{", b"{" + member, 1)
 
@@ -98,7 +96,6 @@ async def _gzip(link: Link, reply: Reply) -> None:
 
 
 async def _old(link: Link, reply: Reply) -> None:
-    """Send the answer as HTTP/1.0 without a length: the end of the connection is the end of the body."""
     await link.send(f"HTTP/1.0 200 OK\r\nContent-Type: {reply.content_type}\r\n\r\n".encode() + reply.body)
     link.close()
 
@@ -109,9 +106,6 @@ async def _hints(link: Link, reply: Reply) -> None:
 
 
 async def _more_than_requested(link: Link, reply: Reply) -> None:
-    """Send more data behind the answer, in one write with its end: later data could be taken for the answer to another
-    call of the table.
-    """
     *before, last = reply.pieces
     end = END if reply.streamed else b""
     await link.send(head_of(reply))
@@ -133,13 +127,11 @@ async def _bytewise(link: Link, reply: Reply) -> None:
 
 
 async def _marked(link: Link, reply: Reply) -> None:
-    """Send the answer with a byte order mark."""
     body = b"\xef\xbb\xbf" + reply.body
     await link.send(head(200, reply.content_type, len(body)) + body)
 
 
 async def _old_letters(link: Link, reply: Reply) -> None:
-    """Send the answer with a comment in Latin-1 at each place, which is no valid UTF-8."""
     pieces = [_with_member(piece, b'"x_note":"caf\xe9",') for piece in reply.pieces]
     await (send_events(link, reply, pieces) if reply.streamed else send_body(link, b"".join(pieces)))
 
@@ -195,12 +187,10 @@ def _with_other_line_ends(reply: Reply) -> list[bytes]:
 
 
 def _and_again(reply: Reply) -> list[bytes]:
-    """Return the pieces with more content behind the end."""
     return [*reply.pieces, *reply.pieces[reply.content_at :]]
 
 
 async def _whole_answer(link: Link, reply: Reply) -> None:
-    """Send a complete answer, even if the request selects a stream."""
     await send_body(link, reply.whole())
 
 

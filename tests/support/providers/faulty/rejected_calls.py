@@ -119,7 +119,6 @@ async def _no_content(link: Link, reply: Reply) -> None:
 
 
 async def _accepted(link: Link, reply: Reply) -> None:
-    """Answer that the work was accepted and is not done."""
     await send_body(link, b'{"status":"queued"}', 202)
 
 
@@ -163,12 +162,10 @@ LIMITS_FIRST: dict[str, Do] = {"limit-first": _limit_first}
 
 
 async def _refusal_first(link: Link, reply: Reply) -> None:
-    """Send the body of a rejected call as the only event."""
     await send_events(link, reply, [b"data: " + reply.refusal(500) + b"\n\n"])
 
 
 async def _refusal_as_stream(link: Link, reply: Reply) -> None:
-    """Send the body of a rejected call with the content type of a stream."""
     await link.send(head(200, reply.content_type, len(reply.refusal(500))) + reply.refusal(500))
 
 

@@ -35,7 +35,6 @@ async def _unrequested_encoding(link: Link, reply: Reply) -> None:
 
 
 async def _cut_gzip(link: Link, reply: Reply) -> None:
-    """Send a part of the answer, in a body that ends correctly."""
     body = gzipped(reply.pieces)[0] if not reply.streamed else b"".join(gzipped(reply.pieces[: reply.content_at])[:-1])
     await send_body(link, body[: max(9, len(body) // 2)], 200, reply.content_type, "Content-Encoding: gzip")
 

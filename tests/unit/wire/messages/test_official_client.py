@@ -79,7 +79,6 @@ answers = st.builds(
 
 
 def _unknown(part: pb.Part) -> bool:
-    """Return whether the client's types do not have the part's content."""
     return (
         part.HasField("opaque")
         or part.server_tool_result.name == "code_execution"

@@ -292,7 +292,6 @@ def messages(draw: DrawFn, index: int) -> list[pb.Part]:
 
 
 def _with_bytes(entry: pb.TokenLogprob) -> pb.TokenLogprob:
-    """Set `bytes`, which this format requires."""
     for each in (entry, *entry.alternatives):
         each.raw_bytes = each.raw_bytes or b"x"
     return entry

@@ -76,19 +76,16 @@ def _differing(run: LongRun) -> Iterator[str]:
 
 
 def _parts(body: Json) -> tuple[int, ...]:
-    """Return the numbers of the parts of the text that a body contains. The results of one turn have any order."""
     return tuple(sorted(int(number) for number in PART.findall(json.dumps(body))))
 
 
 def _moved(wire_format: str, bodies: Sequence[Json]) -> int:
-    """Return how often a request of the task does not begin with the one before it."""
     texts = [prompt_of(wire_format, body).text for body in bodies if body.get("tools")]
     texts = [text for text in texts if PATTERN.search(text.decode())]
     return sum(not later.startswith(earlier) for earlier, later in itertools.pairwise(texts))
 
 
 def _billed(run: LongRun) -> Iterator[str]:
-    """Yield the differences of the ledger from the provider's bill, each call rounded up."""
     bill = len(run.bills), sum(-(-each.cost // MICRO) for each in run.bills)
     if bill != (run.ledger.calls, run.ledger.micro_credits):
         yield f"the provider billed {bill[0]} calls and {bill[1]} micro-credits, the ledger has {run.ledger}"

@@ -118,7 +118,6 @@ async def run(case: LongCase, programs: Installed, data: Path) -> LongRun:
 
 
 def _config(case: LongCase, accounts: Upstream, base_url: str) -> str:
-    """Return the config of two channels to the provider, with aliases for the models of summaries."""
     names = ", ".join(f"{name}: {accounts.public_model}" for name in case.running.beside)
     return (
         f"drain_delay: 0\nlog: {{format: json}}\naliases: {{{names}}}\n"
@@ -142,7 +141,6 @@ async def _work(
     replica: Replica,
     log: list[str],
 ) -> Finished:
-    """Run the program, and restart the gateway in the answer that waits for it."""
     async with asyncio.TaskGroup() as tasks:
         restarting = tasks.create_task(_restart(provider, replica, log))
         finished = await worked(agent, programs, data / "program", recorder, SECONDS)

@@ -153,11 +153,9 @@ class LongTask:
 
     @property
     def _next_speaker(self) -> str:
-        """Answer to the question of Gemini CLI whether the model has to go on."""
         return "model" if self.turn < self.plan.turns else "user"
 
     def _failure(self) -> Failure | None:
-        """Return the planned failure of the next turn, once."""
         planned = self.plan.failing
         if self.failures < len(planned) and self.turn + 1 == planned[self.failures]:
             self.failures += 1

@@ -55,7 +55,6 @@ def connections(model: SourceModel, public: str, params: SourceMapping) -> list[
 
 
 def _without_query(base: str) -> tuple[str, dict[str, str]]:
-    """Return an address without its query, and the parameters; unchanged if its query has none, which is refused."""
     address, _, query = base.partition("?")
     parameters = dict(parse_qsl(query, keep_blank_values=True))
     return (address.rstrip("/"), parameters) if parameters else (base, {})
@@ -64,7 +63,6 @@ def _without_query(base: str) -> tuple[str, dict[str, str]]:
 def _of_pattern(
     model: SourceModel, preset: Provider, public: str, params: SourceMapping
 ) -> Iterator[DeploymentConnection]:
-    """Yield a connection to another preset of a provider for each pattern of the preset that a pattern covers."""
     for pattern, shown in served_ids(preset, model.model, public):
         keys = with_credentials({"provider": preset.name}, model.provider, preset, params)
         yield DeploymentConnection(preset.name, keys, pattern, shown)
@@ -80,7 +78,6 @@ def served_ids(preset: Provider, model: str, public: str) -> list[tuple[str, str
 
 
 def _renamed(public: str, model: str, pattern: str) -> str:
-    """Return the public pattern for a narrower pattern of the provider's ids."""
     head, _, tail = model.partition("*")
     return public.replace("*", pattern.removeprefix(head).removesuffix(tail))
 
@@ -122,7 +119,6 @@ def preset_for(row: SourceProvider, operation: str, model: str = "") -> Provider
 
 
 def _fits(preset: Provider, operation: str, model: str) -> bool:
-    """Return whether a vendor's own protocol of images or videos is that of a model: a vendor has others, too."""
     if operation not in {"images", "videos"} or not model or "images" in preset.protocols:
         return True
     return preset.has_model(model)
@@ -221,7 +217,6 @@ def _compatible(
 
 
 def _version(preset: Provider) -> str:
-    """Return the version in the address of a preset, for example `/v1`; "" for none."""
     match = VERSION.search(preset.base_url)
     return match[0].rstrip("/") if match is not None else ""
 

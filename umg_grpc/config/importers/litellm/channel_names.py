@@ -54,7 +54,6 @@ def _names(provider: str, channels: list[ImportedChannel], labels: Mapping[str, 
 
 
 def _properties(channel: ImportedChannel, label: Label) -> Iterator[str]:
-    """Yield the properties by which a channel may be distinguished, the best first; "" for an absent one."""
     yield label.role
     match = KEY_VARIABLE.fullmatch(str(channel.keys.get("api_key", "")))
     words = match[1].lower().split("_") if match is not None else []

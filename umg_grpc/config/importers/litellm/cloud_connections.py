@@ -156,7 +156,6 @@ def _entra_auth(params: SourceMapping, base_url: str) -> dict[str, object] | Non
 
 
 def _resource(base: str, variable: str, path: str) -> str:
-    """Return the address of a resource at Azure with the path of an API, in place of any other path."""
     if not base or base.startswith("$"):
         return f"{base or f'${{{variable}}}'}{path}"
     parts = urlsplit(base)
@@ -164,7 +163,6 @@ def _resource(base: str, variable: str, path: str) -> str:
 
 
 def _without_deployment(base: str) -> tuple[str, str]:
-    """Return an address at Azure without the path of a deployment, and the name of that; "" for none."""
     match = DEPLOYMENT.fullmatch(base)
     return (match[1], match[2]) if match is not None else (base, "")
 
@@ -295,13 +293,11 @@ def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Depl
 
 
 def _credentials_file(params: SourceMapping) -> str:
-    """Take the name of the file with the credentials; "" for a JSON text, which stays unconverted."""
     written = params.peek("vertex_credentials")
     return params.text("vertex_credentials") if isinstance(written, str) and not written.startswith("{") else ""
 
 
 def _first_label(base: str) -> str:
-    """Return the first part of the host of an address; "" for a variable."""
     return (urlsplit(base).hostname or "").partition(".")[0] if "$" not in base else ""
 
 

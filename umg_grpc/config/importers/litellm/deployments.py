@@ -237,7 +237,6 @@ def _is_shown(operation: str, public: str, found: DeploymentConnection) -> bool:
 
 
 def _is_address(base: str) -> bool:
-    """Return whether a configured address can be taken apart."""
     try:
         return urlsplit(base).hostname != ""
     except ValueError:
@@ -245,19 +244,16 @@ def _is_address(base: str) -> bool:
 
 
 def _stated(info: Mapping[str, object], name: str) -> dict[str, object]:
-    """Return the part of the properties of a model that an earlier deployment stated."""
     before = info.get(name)
     return dict(before) if isinstance(before, dict) else {}
 
 
 def _place_of(deployment: Deployment, rate: str) -> SourceMapping | None:
-    """Return the first place of a deployment that states a rate, in LiteLLM's order; None if none does."""
     places = (deployment.entry, deployment.params, deployment.info)
     return next((place for place in places if place.peek_number(rate)), None)
 
 
 def _prices(settings: SourceMapping) -> Iterator[tuple[str, str]]:
-    """Yield the prices of a million tokens, with the six decimals that a config may have."""
     for key, name in PRICES.items():
         if (cost := settings.number(key)) is not None:
             yield name, f"{Decimal(str(cost)) * 1_000_000:.6f}".rstrip("0").rstrip(".")

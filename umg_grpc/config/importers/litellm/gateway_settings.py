@@ -49,7 +49,6 @@ def _add_breaker(made: ImportedConfig, router: SourceMapping, settings: SourceMa
 
 
 def _first_number(key: str, *places: SourceMapping) -> float | None:
-    """Take a number from the first section that has one; None if none has."""
     return next((found for place in places if (found := place.number(key)) is not None), None)
 
 

@@ -105,7 +105,6 @@ def _provider(written: str, provider: str, base: str) -> tuple[SourceProvider | 
 
 @cache
 def _named(name: str) -> SourceProvider | None:
-    """Return the provider of a prefix: one of LiteLLM, or a preset of ours with this name."""
     return source_providers().get(name) or (_of_preset(name) if name in PROVIDERS else None)
 
 
@@ -122,7 +121,6 @@ def _of_preset(name: str) -> SourceProvider:
 
 
 def _by_address(base: str) -> str:
-    """Return the name of the provider whose own address a deployment has; "" for none."""
     return _hosts().get(urlsplit(base).hostname or "", "")
 
 
@@ -139,7 +137,6 @@ def _hosts() -> Mapping[str, str]:
 
 
 def _by_table(model: str) -> str:
-    """Return the name of the provider that LiteLLM finds by an id without a prefix; "" for none."""
     if known := known_provider(model):
         return known
     rows = (row for row in source_providers().values() if row.unprefixed)
@@ -147,7 +144,6 @@ def _by_table(model: str) -> str:
 
 
 def _by_pattern(model: str) -> str:
-    """Return the name of the first preset of a vendor that has a pattern for an id; "" for none."""
     for name, preset in PROVIDERS.items():
         if any(each.id == each.upstream and each.matches(model) for each in preset.models):
             return name
@@ -155,7 +151,6 @@ def _by_pattern(model: str) -> str:
 
 
 def _operation(row: SourceProvider, model: str) -> str | None:
-    """Return the scope of the operations of a model whose mode is unknown; None if they are not served."""
     operations = known_operations(model)
     if operations is not None:
         return next((scope for scope in SCOPES if operations.intersection(SCOPES[scope])), None)
@@ -163,7 +158,6 @@ def _operation(row: SourceProvider, model: str) -> str | None:
 
 
 def _operation_of_presets(row: SourceProvider, model: str) -> str:
-    """Return the scope by the family of the pattern of the provider's presets that an id fits; "" if none has one."""
     patterns = (each for preset in row.known_presets for each in preset.models if each.family is not None)
     family = next((each.family for each in patterns if each.matches(model)), None)
     if family in VIDEO_FAMILIES:
@@ -172,7 +166,6 @@ def _operation_of_presets(row: SourceProvider, model: str) -> str:
 
 
 def _only_operation(row: SourceProvider) -> str:
-    """Return the scope of a model that nothing describes: texts, unless the provider serves none."""
     protocols = {*row.protocols, *row.compatible, *(each for preset in row.known_presets for each in preset.protocols)}
     scopes = (scope for scope in MODES.values() if protocols_of(scope) & protocols)
     return "generate" if row.cloud else next(scopes, "generate")

@@ -80,7 +80,6 @@ def _models(row: SourceRow) -> list[tuple[str, str]]:
 
 
 def _upstream(renamed: Mapping[str, object], model: str) -> str:
-    """Return the id at the provider: that of the mapping's last step, which may rename an id several times."""
     seen = {model}
     while (following := renamed.get(model)) and str(following) not in seen:
         model = str(following)
@@ -163,13 +162,11 @@ def _credentials(source: Source, found: RowConnection) -> dict[str, object]:
 
 
 def _pair(source: Source, preset: Provider | None) -> list[str]:
-    """Return the variables of the two keys of a preset, which new-api has in this type of channels; none for others."""
     keys = preset.keys if preset is not None and source.type.kind == "pair" else ()
     return next((names.split(":") for names in keys if ":" in names), [])
 
 
 def _variable(source: Source) -> str:
-    """Return the name of the environment variable for the key of a channel, of which the export has none."""
     word = NOT_IN_VARIABLES.sub("_", source.row.name.upper()).strip("_") or source.type.name.upper()
     return f"{word if word[0].isalpha() else f'CHANNEL_{word}'}_API_KEY"
 

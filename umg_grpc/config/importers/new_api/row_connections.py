@@ -123,7 +123,6 @@ def _at_preset(source: Source, preset: Provider, model: str) -> RowConnection:
 
 
 def _of_account(source: Source, url: str) -> str:
-    """Return an address of Cloudflare, or a path there, with the account of a channel; any other one unchanged."""
     return url.replace("<account>", literal(source.other) or "${CLOUDFLARE_ACCOUNT_ID}")
 
 
@@ -230,13 +229,11 @@ def _serves(
 
 
 def _family(presets: Iterable[Provider], model: str) -> str:
-    """Return the family that the first pattern of presets for an id states; "" for none."""
     patterns = (each for preset in presets for each in preset.models)
     return next((each.family for each in patterns if each.family and each.matches(model)), "")
 
 
 def _unserved(name: str, protocols: Iterable[str], operations: Iterable[ModelOperation]) -> str:
-    """Return the reason why a model with these operations is not served."""
     scope = OPERATIONS[min(operations)].scope
     has_format = any(protocol in OPERATIONS[value].protocols for protocol in protocols for value in operations)
     return f"`{name}` serves no {PHRASES[scope]}{' of this model' if has_format else ''} here"

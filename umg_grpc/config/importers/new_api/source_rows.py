@@ -142,7 +142,6 @@ def _named(rows: Iterable[Mapping[str, object]], unconverted: UnconvertedPropert
 
 
 def _child(row: SourceRow, column: str) -> SourceMapping:
-    """Take the settings in a column; none, with a line in the list, if they are no JSON object."""
     value = row.columns.take(column)
     decoded = json_of(value)
     if not isinstance(decoded, dict) and is_set(value):

@@ -116,7 +116,6 @@ class InlineCompaction(msgspec.Struct, eq=False):
         return list(part_to_events(self._block(owner, seals)))
 
     def _block(self, owner: str, seals: SummarySeals) -> pb.Part:
-        """Return the summary as the caller gets it. `owner`: id of the caller's key."""
         if self.edit.is_sealed:
             return pb.Part(compaction=pb.CompactionPart(encrypted_content=SEALED + seals.seal(owner, self._text)))
         block = msgspec.json.encode({"type": SUMMARY_TYPE, "content": self._text}).decode()

@@ -63,14 +63,12 @@ class RefusalHealing:
         return True
 
     def _mended_members(self, target: Target, refusal: ProviderRefusal) -> list[Mended]:
-        """Return the restrictions that mend a refusal of members; an empty list if it cannot be mended."""
         if any(each is not NOT_SERVED for _, each in self._mended):
             return []
         refused = read_refusal(refusal.protocol, refusal.status, refusal.body)
         return mend(refusal.protocol, refused, refusal.sent, target.quirks.written) if refused else []
 
     def _has_other(self, target: Target, protocol: str) -> bool:
-        """Return whether the channel has another text protocol that is not known to be missing."""
         known = self.quirks_of(target).by_protocol
         others = (name for name in target.channel.protocols if name in TEXT_UPSTREAMS and name != protocol)
         return any(known.get(name, NO_QUIRKS).served is not False for name in others)
@@ -94,8 +92,5 @@ class RefusalHealing:
 
 
 def _misses_path(error: UmgError) -> bool:
-    """Return whether a provider's response is about the path of the request alone, neither about its model nor about
-    the base URL.
-    """
     facts = error.facts
     return facts is not None and facts.kind is FailureKind.WRONG_ADDRESS and not facts.right_base_url

@@ -144,7 +144,6 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         self.admitted.call.facts.usage = usage
 
     async def _estimate_whole(self, response: pb.GenerateResponse) -> None:
-        """Estimate the usage that the provider did not report, also of a response that a guard refuses afterwards."""
         facts = self.admitted.call.facts
         facts.usage = with_reported(await self.estimate(await self.read(response)), facts.usage)
         if not self.passthrough:  # the body of a passthrough stays unchanged
@@ -173,7 +172,6 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         return PassedCallIds(face.call_ids, request) if face is not None and request.tools else None
 
     def _complete_passed_calls(self, response: pb.GenerateResponse) -> None:
-        """Replace the ids of tool calls in a passed-through response that the conversation has too."""
         if (ids := self.passed_call_ids) is not None:
             body = response.source.body
             if (renamed := ids.body(body)) is not body:

@@ -144,9 +144,6 @@ class StreamedText(msgspec.Struct, eq=False):
                 self._reservation.release()
 
     def _hold_back(self, message: pb.StreamGenerateResponse) -> None:
-        """Keep a message until the end of the stream. Raise UmgError(UPSTREAM_FAILED) for more than
-        `MAX_HELD_BYTES`.
-        """
         self._held.append(message)
         self._held_bytes += message.ByteSize()
         if self._held_bytes > MAX_HELD_BYTES:
@@ -179,7 +176,6 @@ class StreamedText(msgspec.Struct, eq=False):
         call.facts.usage = with_reported(usage, call.facts.usage)
 
     def _insert_usage(self, usage: pb.Usage) -> None:
-        """Add an event with the usage to the held messages, before the end of the response, where providers send it."""
         first = self._held[0]
         events = list(first.events)
         place = next((at for at, event in enumerate(events) if event.HasField("finished")), len(events))
@@ -195,9 +191,6 @@ async def estimate_seen(completion: ResponseCompletion, seen: ResponseAggregator
 
 
 def _is_incomplete(usage: pb.Usage | None) -> bool:
-    """Return whether the provider did not report the usage, or only a part of it, or only before the gateway ended its
-    stream at a local stop sequence.
-    """
     return usage is None or usage.estimated
 
 

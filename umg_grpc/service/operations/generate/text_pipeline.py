@@ -243,7 +243,6 @@ class GenerationPipeline(
         return completion.complete_whole(response)
 
     def _may_replace_refusal(self, admitted: GenerationCall) -> bool:
-        """Return whether another model is called in place of one that refuses the content."""
         if (fallbacks := admitted.fallbacks) is None or admitted.request.HasField("compaction"):
             return False
         return self._has_fallback(fallbacks, admitted.call, "content")
@@ -375,7 +374,6 @@ class GenerationPipeline(
         return continued
 
     def _open_stored(self, continued: Continued, owner: str) -> None:
-        """Open the summaries in a stored conversation that is continued."""
         if SEALED_BYTES in continued.earlier:
             request, notes = continued.whole
             text = opened(request, sealed_messages(request), notes, owner, self._memory.seals)

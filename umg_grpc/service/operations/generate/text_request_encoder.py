@@ -272,13 +272,11 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return attempt, [named for named in objects if named.field not in known]
 
     def _affinity(self) -> bytes:
-        """Return the affinity key of the call, also if the gateway itself has no choice of accounts."""
         admitted, call = self._admitted, self._admitted.call
         known = call.affinity
         return known or find_affinity(admitted.access.caller.affinity_id, admitted.full_request, call.arrival.metadata)
 
     def _compacts(self, target: Target) -> bool:
-        """Return whether the provider itself compacts the conversation of a request that comes in its own format."""
         name = self._same_format(self._admitted.request, target)
         if name is None or self._summary is None or not self._summary.is_made_by(target.channel.name):
             return False
@@ -369,7 +367,6 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return DecodedRequest(restored, notes)
 
     def _same_format(self, request: pb.GenerateRequest, target: Target) -> str | None:
-        """Return the format of the caller's body if the channel is sent the request in it; None if it is translated."""
         name = request.source.format
         if name not in target.channel.protocols:
             return None
@@ -407,7 +404,6 @@ class GenerationEncoder(msgspec.Struct, eq=False):
 
 
 def _report_edits(report: Report, management: pb.ContextManagement, compaction: InlineCompaction | None) -> None:
-    """Record in `report` that the gateway made the edits of the conversation, and a summary that could not be made."""
     report.forget(FIELD)  # the provider is not sent the member, of which nothing is lost
     if management.applied_edits or (compaction is not None and compaction.is_made):
         report.perform(FIELD)
@@ -416,7 +412,6 @@ def _report_edits(report: Report, management: pb.ContextManagement, compaction: 
 
 
 def _limited(request: pb.GenerateRequest, limit: int) -> pb.GenerateRequest:
-    """Return a copy of the request with `limit` as its maximum of output tokens."""
     limited = pb.GenerateRequest()
     limited.CopyFrom(request)
     limited.max_output_tokens = limit

@@ -55,7 +55,6 @@ class GuardedImageStream(msgspec.Struct, eq=False):
 
 
 def _remove_drafts(messages: Sequence[pb.StreamGenerateImageResponse]) -> None:
-    """Remove the drafts of images that a guard has changed."""
     for message in messages:
         kept = [event for event in message.events if not event.HasField("partial")]
         del message.events[:]

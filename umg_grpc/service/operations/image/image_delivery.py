@@ -111,7 +111,6 @@ class ImageDelivery:
             result.images.extend(fetched)
 
     async def _store(self, image: pb.Image) -> None:
-        """Store the bytes of an image, and replace them by a signed link to them. Raise UmgError(UNAVAILABLE)."""
         if self._blobs is None or not image.HasField("data"):
             return
         blob = await self._blobs.put(image.data, image.mime_type)

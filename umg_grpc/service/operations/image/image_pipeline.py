@@ -150,9 +150,6 @@ class ImagePipeline(
 
 
 def _has_files(request: pb.GenerateImageRequest) -> bool:
-    """Return whether a request has input images. If so, it is processed in a thread: each access to an image of 20 MB
-    takes milliseconds, and its size is not known before.
-    """
     return has_images(request, with_mask=True)
 
 

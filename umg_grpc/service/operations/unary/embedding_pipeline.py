@@ -81,9 +81,6 @@ class _TokenAdapter:
         return await asyncio.to_thread(_as_texts, self._request, self._model)
 
     def _takes_tokens(self, protocols: Sequence[str]) -> bool:
-        """Return whether the channel accepts token ids, in the format in which it is called: the caller's own if it has
-        it, else its first one.
-        """
         spoken = [name for name in protocols if name in EMBEDDING.protocols]
         own = self._request.source.format
         return any(EMBEDDING_UPSTREAMS[name].takes_tokens for name in ([own] if own in spoken else spoken[:1]))
@@ -134,7 +131,6 @@ def _as_texts(request: pb.EmbedRequest, model: PublicModel) -> pb.EmbedRequest:
 
 
 def _count(request: pb.EmbedRequest, model: PublicModel) -> int:
-    """Return the number of tokens of all inputs, counted locally, for a provider that did not report it."""
     counter = TokenCounter(model.family, model.tokenizer or (None if model.family else EMBEDDING_TOKENIZER))
     return sum(
         len(given.tokens.ids) if given.HasField("tokens") else counter.count_text(given.text)

@@ -57,7 +57,6 @@ def _sort(response: pb.RerankResponse, request: pb.RerankRequest) -> None:
 
 
 def _count(request: pb.RerankRequest, model: PublicModel) -> int:
-    """Return the number of tokens of query and documents, counted locally, for a provider that did not report it."""
     counter = TokenCounter(model.family, model.tokenizer)
     texts = [document.text or document.object_json for document in request.documents]
     return sum(map(counter.count_text, [request.query, *texts]))

@@ -59,12 +59,10 @@ class UnaryPipeline(
         return response
 
     async def _settle(self, admitted: UnaryCall[RequestT], response: ResponseT) -> None:
-        """Complete the response, which may be a cached one, and record its usage unless it is cached."""
         if not admitted.call.facts.is_cached:
             await self._record(admitted, self._row.usage(response))
 
     async def _record(self, admitted: UnaryCall[RequestT], usage: pb.Usage) -> None:
-        """Record the usage of a call: the stated one, and the priced units that the request determines."""
         admitted.call.facts.usage = usage
         prices = admitted.call.charges.prices or admitted.model.prices
         if any(prices.micro_credits.values()):
@@ -133,7 +131,6 @@ class UnaryPipeline(
         return super()._may_cache(admitted) or self._is_whole(admitted)
 
     def _is_whole(self, admitted: UnaryCall[RequestT]) -> bool:
-        """Return whether the messages of a stream are made of a whole response, which guards check as a whole."""
         guards = admitted.access.guards
         return admitted.stream and guards is not None and bool(guards.response) and self._has_texts
 
@@ -166,7 +163,6 @@ class UnaryPipeline(
 
 
 def _copy_file(name: str, given: Message, decoded: Message) -> None:
-    """Copy the file of a request to the one decoded from its body. Raise UmgError(MISSING_FIELD) without one."""
     if not given.HasField(name):
         raise missing(name)
     file: Message = getattr(decoded, name)

@@ -108,7 +108,6 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
             raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message)
 
     def _count(self, new: NewTaskT) -> Awaitable[None]:
-        """Count the call against the limits of its key and model. Raise UmgError(RATE_LIMITED)."""
         new.call.facts.model = new.model.id
         return acquire_limits(new.call, self._context.limits, new.model, TokenEstimate(0, 0))
 

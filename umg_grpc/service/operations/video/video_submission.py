@@ -125,7 +125,6 @@ class Submissions:
             await renewal
 
     async def _withdraw(self, task_id: str) -> None:
-        """Delete a task that no provider has accepted. Raise SQLAlchemyError, OSError: it then fails later."""
         try:
             await self._tasks.rows.withdraw(task_id)
         except (SQLAlchemyError, OSError):
@@ -175,9 +174,6 @@ class Submissions:
         return await self._record(new.row, sent, accepted, upstream)
 
     async def _repin(self, row: MediaTask, target: Target) -> None:
-        """Record the next channel of a task before the task is sent to it. Raise UmgError if another process has taken
-        over the task in the meantime, so that it must not be sent.
-        """
         self._pin(row, target)
         pin = Pin(row.channel, row.upstream_model, row.prices, row.deadline_micros, LEASE_SECONDS)
         if not await self._tasks.rows.pin(row.task_id, pin):
@@ -276,7 +272,6 @@ def _new_row(new: NewTask, process: str, now_micros: int) -> MediaTask:
 
 
 def _details(call: Call) -> str:
-    """Return the details of the call so far, as they are stored with its task."""
     return msgspec.json.encode(details_of(call)).decode()
 
 

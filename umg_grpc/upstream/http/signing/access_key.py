@@ -67,9 +67,6 @@ class AccessKeySigner:
         return False
 
     def _key(self, date: str) -> bytes:
-        """Return the signing key for a day (`date`: `20250131`), derived from the secret, the region and the
-        service.
-        """
         key = self._secret
         for part in (date, self._region, self._service, "request"):
             key = hmac.digest(key, part.encode(), "sha256")

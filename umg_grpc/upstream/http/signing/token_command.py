@@ -145,9 +145,6 @@ def token_in(output: bytes, now: float, ttl: float) -> Token | None:
 
 
 def _end(fields: Mapping[str, object], now: float) -> float | None:
-    """Return the Unix time at which a token expires, by the members of JSON output; None if they do not state it.
-    `now`: Unix time.
-    """
     for name in SECONDS_NAMES:
         if (seconds := _number(fields.get(name))) is not None:
             return now + seconds
@@ -186,9 +183,6 @@ def _jwt_end(token: str) -> float | None:
 
 
 async def _read(stream: asyncio.StreamReader | None) -> bytes:
-    """Return the first MAX_OUTPUT_BYTES bytes of a program's output; b"" for None. The rest is read and ignored, so
-    that the program can end.
-    """
     kept = b""
     while stream is not None and (chunk := await stream.read(MAX_OUTPUT_BYTES)):
         kept += chunk[: MAX_OUTPUT_BYTES - len(kept)]

@@ -136,7 +136,6 @@ class EmbeddingComputation:
                 raise too_long(TEXT_FIELD.format(position), f"{tokens} tokens", self._model)
 
     def _pack(self, vectors: "Vectors", length: int) -> list[bytes]:
-        """Return each vector, transformed to `length` numbers, as little-endian float32 bytes."""
         from umg_grpc.upstream.local.wordllama.model import unit  # imported here: already loaded in the thread
 
         return [

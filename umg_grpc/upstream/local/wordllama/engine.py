@@ -142,9 +142,6 @@ class WordLlamaEngine:
         self._running.add_done_callback(lambda _: self._finish_batch(jobs))
 
     def _run_batch(self, jobs: "Sequence[_Job[Any]]") -> None:
-        """Process one batch. Raises nothing: errors, also panics of the tokenizer that are no `Exception`, are stored
-        in the calls.
-        """
         try:
             self._process(jobs, self._loaded())
         except BaseException as error:
@@ -179,7 +176,6 @@ class WordLlamaEngine:
                 self._has_run.add(group[0].work)
 
     def _finish_batch(self, jobs: "Sequence[_Job[Any]]") -> None:
-        """End the calls whose texts are all processed, and queue the others again."""
         self._running = None
         self._waiting += [job for job in jobs if not job.finish()]
         if not self._closed:

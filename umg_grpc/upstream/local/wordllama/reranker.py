@@ -143,5 +143,4 @@ def chunks(tokens: Sequence[int]) -> list[Sequence[int]]:
 
 
 def _score(cosines: Sequence[float]) -> float:
-    """Return the score of a document in [0, 1] from the cosines of its chunks to the query; 0 without chunks."""
     return min(max((1 + max(cosines)) / 2, 0.0), 1.0) if cosines else 0.0

@@ -63,7 +63,6 @@ def types_of(schema: JsonObject) -> list[str] | None:
 
 
 def _key(value: object) -> tuple[str, object]:
-    """Return a value with its type: `True` and 1 are different in JSON."""
     kind = type_of(value)
     return kind, value if kind not in {"array", "object"} else id(value)
 
@@ -88,7 +87,6 @@ def are_disjoint(branches: Iterable[object], resolve: Callable[[object], object]
 
 
 def _differ(group: list[JsonObject]) -> bool:
-    """Return whether schemas of one type list different values, or require a property with different values."""
     listed = [literals_of(schema) for schema in group]
     if all(listed):
         return _are_distinct(listed)

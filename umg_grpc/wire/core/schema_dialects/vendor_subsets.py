@@ -259,7 +259,6 @@ class SubsetEncoder:
         return fields
 
     def _null_if_absent(self, schema: object) -> object:
-        """Return the schema of an optional property that a vendor requires: it may be null."""
         if not isinstance(schema, dict) or (allowing := nullable(schema)) == schema:
             return schema
         self.lost["required"] = None
@@ -339,7 +338,6 @@ def _only_constrains(schema: object) -> bool:
 
 
 def _constrains(name: str, left: JsonObject, encoded: JsonObject) -> bool:
-    """Return whether a keyword that is left of a schema constrains the values that its encoding accepts."""
     if name not in left or left[name] is False or left[name] is None:
         return False
     kinds = types_of(encoded)

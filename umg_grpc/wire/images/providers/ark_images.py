@@ -113,9 +113,6 @@ def encode_request(
 
 
 def _add_group(fields: JsonObject, request: pb.GenerateImageRequest, *, states_none: bool) -> None:
-    """Add the members for a group of related images to a body, in place. `states_none`: whether to state that none is
-    made if the request states nothing.
-    """
     if is_grouped(request):
         fields[GROUPS] = "auto"
         fields["sequential_image_generation_options"] = {"max_images": request.max_sequential_images or MAX_GROUP}

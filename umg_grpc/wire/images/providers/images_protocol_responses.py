@@ -110,9 +110,6 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def _read(body: bytes) -> tuple[ResponseBody, Inner]:
-    """Decode a body. Return (the body, the object inside it that contains the images). Raise
-    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
-    """
     try:
         response = decode(_BODY_DECODER, body)
     except (ValueError, RecursionError):

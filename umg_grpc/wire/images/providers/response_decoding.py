@@ -85,9 +85,6 @@ def bytes_of(encoded: Raw) -> bytes:
 
 
 def _lenient(encoded: Raw) -> bytes:
-    """Return the bytes in a JSON string of base64 in any variant: with escapes, line breaks, the URL-safe alphabet or
-    missing padding, or in a data URL.
-    """
     try:
         text = msgspec.json.decode(encoded, type=str)
         return decode_base64(text.partition(",")[2] if text.startswith("data:") else text, "data")

@@ -105,7 +105,6 @@ class EventDecoder(ABC):
 
     @property
     def _next(self) -> int:
-        """Index of the next image of the call, from 0."""
         return self.images + len(self.failures)
 
 

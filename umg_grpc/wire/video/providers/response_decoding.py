@@ -167,8 +167,5 @@ def _progress(percent: float | None) -> int | None:
 
 
 def _reason(message: str, code: str) -> str:
-    """Return the message of a failure with the provider's own code appended, without details of the operator's
-    account.
-    """
     shown = public_message(message) or "the provider reports no reason"
     return f"{shown} ({public_message(code)})" if code and code.lower() not in message.lower() else shown

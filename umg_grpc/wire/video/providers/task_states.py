@@ -71,7 +71,6 @@ def status_of(protocol: str, body: bytes, task_id: str, own: OwnTask = NOTHING_O
 
 
 def _is_complete(own: OwnTask, meaning: Meaning | None) -> bool:
-    """Return whether the members of the own maker suffice: a file or a reason may be elsewhere in the response."""
     if meaning == "done":
         return bool(own.results)
     if meaning in ("failed", "cancelled", "expired"):
@@ -198,9 +197,6 @@ def is_lost_code(protocol: str, status: int, body: bytes) -> bool:
 
 
 def _error_without_state(protocol: str, body: bytes, relayed: RelayedTask) -> UmgError:
-    """Return the error of a response with a successful HTTP status that states an error and no state: a refusal, unless
-    its words are those of a failed server.
-    """
     if meaning_of(relayed.code, protocol) == "lost":
         return unknown_task()
     error = _error_of(body, relayed)
@@ -208,14 +204,12 @@ def _error_without_state(protocol: str, body: bytes, relayed: RelayedTask) -> Um
 
 
 def _status_of_words(error: ProviderError) -> int:
-    """Return the HTTP status of an error in a response with a successful one: 400 if nothing means a failed server."""
     status = stated_status(error)
     is_refusal = status == 500 and not _OF_SERVER.search(f"{error.codes} {error.message}")
     return 400 if is_refusal else status
 
 
 def _error_of(body: bytes, relayed: RelayedTask) -> ProviderError:
-    """Return the error that a response with a successful HTTP status states, in whichever member."""
     error = read_error(body)
     error.message = error.message or relayed.reason
     error.code = relayed.code if error.code is None or is_ok(error.code) else error.code

@@ -112,7 +112,6 @@ def _plain(body: bytes) -> Task:
 
 
 def _first(body: bytes) -> Task:
-    """Return the only task in a response of Entry E 3.0, which has a list of tasks."""
     return next(iter(read(list[Task], read(Enveloped, body).data or Raw(b"[]"))), Task())
 
 
@@ -153,7 +152,6 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def _check(status: int, headers: Mapping[str, str], body: bytes) -> None:
-    """Raise UmgError for an HTTP status that means a failed submission or look-up."""
     if status >= 400:
         error = read_error(body)
         if status not in UNDECIDED and error.message and not is_page(headers, body):
@@ -162,7 +160,6 @@ def _check(status: int, headers: Mapping[str, str], body: bytes) -> None:
 
 
 def _identity(task: Task, submission: Submission) -> ProviderTask:
-    """Return the identity of a task of the other gateway, with the facts for its queries."""
     entry = entry_of(submission)
     if not (task_id := text(task.id) or text(task.task_id)):
         raise unreadable()

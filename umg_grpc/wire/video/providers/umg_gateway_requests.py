@@ -156,9 +156,6 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def _request(path: str, body: JsonObject, submission: Submission, report: Report) -> ProviderRequest:
-    """Return the POST request of a submission, with an idempotency key by which the other gateway makes at most one
-    task. `report`: parameters that are not sent.
-    """
     request = json_request(path, body, report)
     headers = {**JSON_HEADERS, "Idempotency-Key": submission.task_id}
     return ProviderRequest(method="POST", path=path, body=request.body, headers=headers, report=report)

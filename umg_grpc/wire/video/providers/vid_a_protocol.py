@@ -104,9 +104,6 @@ def _size(submission: Submission, report: Report) -> str:
 
 
 def _image(submission: Submission) -> Numbered | None:
-    """Return the reference image of a submission with its position. Raise UmgError(UNTRANSLATABLE) for any further
-    medium.
-    """
     inputs = inputs_of(submission)
     images = [*present(inputs.first), *inputs.references]
     refuse_media([*images[1:], *present(inputs.last), *inputs.masks, *inputs.videos, *inputs.audio], "one image")
@@ -114,9 +111,6 @@ def _image(submission: Submission) -> Numbered | None:
 
 
 def _form_parts(name: str, raw: Raw) -> Iterator[Part]:
-    """Yield the form fields for the JSON value of the field `name`. Members of objects get names with brackets
-    (`a[b]`), as in the vendor's SDK.
-    """
     if not is_present(raw):
         return
     yield from _nested_parts(name, msgspec.json.decode(raw))

@@ -115,7 +115,6 @@ def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderReques
 
 
 def _resolution(size: tuple[int, int]) -> str:
-    """Return the resolution of a size in pixels."""
     return "4k" if max(size) >= 3840 else "1080p" if max(size) >= 1920 else "720p"
 
 

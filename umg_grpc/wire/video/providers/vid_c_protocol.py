@@ -140,9 +140,6 @@ def _own(output: Output, usage: Usage) -> OwnTask:
 
 
 def _end(written: str | None) -> datetime | None:
-    """Return the time until which the URL of a result is valid, from the text of the time at which the task ended;
-    None for an absent or unreadable text.
-    """
     try:
         ended = datetime.fromisoformat(written or "").replace(tzinfo=LOCAL_TIME)
     except ValueError:

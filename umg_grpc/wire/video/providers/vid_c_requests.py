@@ -199,14 +199,12 @@ def _tier(submission: Submission, places: VideoPlaces, report: Report) -> JsonOb
 
 
 def _tiers(model: str) -> Collection[str]:
-    """Return the tiers of a model."""
     row = media_model(NAME, model)
     values = row.values.get("resolution") if row is not None else None
     return [str(value).upper() for value in values] if values else SIZES
 
 
 def _tier_of(size: tuple[int, int] | None, tiers: Collection[str] = tuple(SIZES)) -> str:
-    """Return the tier, one of `tiers`, whose sizes are nearest to a size in pixels; "" for None."""
     accepted = [(tier, most) for tier, most in TIERS if tier in tiers]
     if size is None or not accepted:
         return ""
@@ -214,7 +212,6 @@ def _tier_of(size: tuple[int, int] | None, tiers: Collection[str] = tuple(SIZES)
 
 
 def _ratio(size: tuple[int, int] | None) -> str:
-    """Return the aspect ratio nearest to a size in pixels; "" for None."""
     return "" if size is None else nearest_ratio(size, RATIOS)
 
 

@@ -104,9 +104,6 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def _content(submission: Submission, suffix: str) -> list[JsonObject]:
-    """Return the items of `content`: that of the draft whose video is made, and the prompt and media. `suffix`: text
-    that is added to the prompt.
-    """
     parameters, draft = submission.request.parameters, submission.source
     drafts: list[JsonObject] = [] if draft is None else [{"type": "draft_task", "draft_task": {"id": draft.id}}]
     if drafts and not parameters.media and not parameters.prompt.strip():
@@ -130,7 +127,6 @@ def _add_size(body: JsonObject, size: str, report: Report) -> None:
 
 
 def _resolution(size: tuple[int, int]) -> str:
-    """Return the resolution with about as many pixels as a size."""
     return next((name for most, name in RESOLUTIONS if size[0] * size[1] <= most), LARGEST)
 
 
@@ -246,7 +242,6 @@ def _results(task: Task) -> list[ProviderResult]:
 
 
 def _usage(usage: Usage | None) -> pb.VideoUsage | None:
-    """Return the usage of a task in tokens, by which the provider bills; None if it states none."""
     tokens = 0 if usage is None else count(usage.total_tokens) or count(usage.completion_tokens)
     return pb.VideoUsage(total_tokens=tokens) if tokens else None
 

@@ -49,7 +49,6 @@ def sends_sound(submission: Submission) -> bool:
 
 
 def _api(model: str) -> str:
-    """Return the API of a model and, if there is only one for the model, the operation: `v1/omni-video`."""
     row = media_model(NAME, model)
     if row is not None:
         return row.api

@@ -200,9 +200,6 @@ def _read(status: int, body: bytes) -> tuple[Envelope, ProviderError | None]:
 
 
 def _is_unknown(status: int, error: ProviderError) -> bool:
-    """Return whether an error means that the provider does not have the task. The codes for a missing path or model
-    (1202, 1203) mean a wrong configuration instead.
-    """
     if str(error.code) == "1202" or error.page:
         return False
     if meaning_of(text(error.code), NAME) == "lost":
@@ -211,9 +208,6 @@ def _is_unknown(status: int, error: ProviderError) -> bool:
 
 
 def _status_of(status: int, error: ProviderError) -> int:
-    """Return the HTTP status by which an error is classified: the status of the response or, if that is 200, the one
-    that corresponds to the error's code.
-    """
     return status if status >= 400 else STATUSES.get(str(error.code), 500)
 
 

@@ -93,7 +93,6 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def _is_avatar(model: str) -> bool:
-    """Return whether a model is called by the pair of actions that some models of avatars have alone."""
     row = media_model(NAME, model)
     return row is not None and bool(row.api)
 

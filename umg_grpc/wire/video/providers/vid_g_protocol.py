@@ -132,7 +132,6 @@ def _resolution(submission: Submission, report: Report) -> str:
 
 
 def _resolutions(model: str) -> Sequence[str]:
-    """Return the resolutions that a model has in v2."""
     row = media_model(NAME, model)
     values = row.values.get("resolution", ()) if row is not None else ()
     return [str(value) for value in values if str(value).lower() not in RESOLUTIONS] or [*RESOLUTIONS.values()]
@@ -330,9 +329,6 @@ def _usage(usage: Usage | None) -> pb.VideoUsage | None:
 
 
 def _read_error(body: bytes) -> ProviderError:
-    """Return the error in the body of a response with an error status; its numeric code is at the end of the
-    message.
-    """
     error = read_error(body)
     if (found := _CODE.search(error.message)) is not None:
         error.code = found[1]

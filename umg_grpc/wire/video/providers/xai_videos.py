@@ -117,7 +117,6 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def _of_size(submission: Submission) -> str:
-    """Return the resolution of the model that is nearest to the size in pixels; "" for a text that is no size."""
     row = media_model(NAME, submission.model)
     tiers = [str(value) for value in row.values.get("resolution", ())] if row is not None else []
     return resolution_of_size(submission.request.parameters.size, tiers or RESOLUTIONS)
