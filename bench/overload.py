@@ -69,9 +69,8 @@ async def measure(size: Size, where: Cores) -> Run:
 
 
 async def _capacity(bench: Bench, target: Target) -> tuple[float, int]:
-    """Return the calls per second of a closed loop without a refusal, and the number of loops with refusals before it.
-
-    The gateway may reject calls above its guaranteed number of callers while the host gives its processor to others.
+    """Return the calls per second of a closed loop without a refusal, and the number of loops with refusals before
+    it.
     """
     for repeated in range(ATTEMPTS):
         try:

@@ -126,9 +126,6 @@ class Dispatcher:
     def _begin_special(self, exchange: HttpExchange, route: Route | None) -> web.Response | None:
         """Apply the rules for connections beyond the limit, `Expect: 100-continue`, and cross-origin requests, before
         the handler.
-
-        Return the response to a CORS preflight request; None for any other request, which its handler answers. Raise
-        UmgError for a connection beyond the limit, except for a health check or a scrape of the metrics.
         """
         request = exchange.request
         if exchange.connection.is_over_limit and (route is None or not route.is_probe):
@@ -160,10 +157,7 @@ class Dispatcher:
         )
 
     def _key_fields(self, request: web.BaseRequest, route: Route | None) -> Mapping[str, str]:
-        """Return the log fields that name the caller's API key.
-
-        They are empty if the request has no key, or if this process does not have the key in memory.
-        """
+        """Return the log fields that name the caller's API key."""
         if route is None or not route.needs_key:
             return {}
         try:

@@ -66,9 +66,7 @@ def draw_mask(mask: InputImage, edited: InputImage, width: int, height: int) -> 
 
 
 def _decode(source: InputImage, width: int, height: int) -> Image.Image:
-    """Return the first frame of an image, upright; an image much larger than `width` x `height` is reduced. Raise
-    UmgError(INVALID_FIELD) for bytes that are no image.
-    """
+    """Return the first frame of an image, upright; an image much larger than `width` x `height` is reduced."""
     header = check_image(source.data, source.field)
     if header.mime_type == JPEG and source.data.count(b"\xff\xda") > MAX_SCANS:
         raise invalid(source.field, f"the JPEG file has more than {MAX_SCANS} scans; encode it with fewer")

@@ -92,9 +92,7 @@ def _inspect_data(media: pb.MediaPart, at: str) -> MediaDescription:
 
 
 def _image(data: bytes, at: str) -> str:
-    """Return the type and size of an image as text, for example `image/png, 64 x 48 pixels`. Only its header is read.
-    `at`: its canonical path. Raise UmgError(INVALID_FIELD) for bytes that are no image.
-    """
+    """Return the type and size of an image as text, for example `image/png, 64 x 48 pixels`."""
     mime = sniff_image(data)
     if mime == HEIC:
         return "image/heic, whose size the sandbox cannot read"

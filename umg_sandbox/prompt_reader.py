@@ -177,9 +177,7 @@ class _Reader:
                 self._record_user_texts(texts, turn_texts, index >= begin)
 
     def _record_user_texts(self, texts: list[str], turn_texts: list[str], last: bool) -> None:
-        """Record the texts of a user message in the prompt. `turn_texts`: texts of the user since the last response;
-        `last`: whether the message comes after the last response of the model.
-        """
+        """Record the texts of a user message in the prompt."""
         prompt = self.prompt
         if not turn_texts:
             prompt.turns += 1
@@ -206,9 +204,7 @@ class _Reader:
         return text
 
     def _text(self, part: pb.Part, at: str) -> tuple[str, bytes]:
-        """Return (text of a message part, bytes that distinguish it from other parts with this text). `at`: canonical
-        path of the part.
-        """
+        """Return (text of a message part, bytes that distinguish it from other parts with this text)."""
         match part.WhichOneof("kind"):
             case "text":
                 return part.text.text, b""
@@ -241,9 +237,7 @@ class _Reader:
                 assert_never(unhandled)
 
     def _inner(self, part: pb.Part, at: str) -> str:
-        """Return the text of a part inside a tool result or document. `at`: canonical path of the part. Raise
-        UmgError unless it is a text or a medium.
-        """
+        """Return the text of a part inside a tool result or document."""
         match part.WhichOneof("kind"):
             case "text":
                 return part.text.text
@@ -302,9 +296,7 @@ def _without_context(text: str) -> str:
 
 
 def _last_turn(messages: Sequence[pb.Message]) -> tuple[int, int]:
-    """Return (first, last + 1) position of the messages since the last message of the model. Messages of the model at
-    the end, which it is to continue, do not count.
-    """
+    """Return (first, last + 1) position of the messages since the last message of the model."""
     end = len(messages)
     while end and messages[end - 1].role == pb.ROLE_ASSISTANT:
         end -= 1

@@ -140,9 +140,7 @@ def read_schema(raw: object, field: str, budget: WorkBudget) -> Schema:
 
 
 def _read(raw: object, at: str, budget: WorkBudget, references: list[tuple[str, Schema, str]]) -> Schema:
-    """Return a schema with the schemas inside it. `at`: its path; `references`: gets (path, schema, text) of each
-    `$ref`, which is left out.
-    """
+    """Return a schema with the schemas inside it."""
     if isinstance(raw, Schema):
         return raw
     if isinstance(raw, bool):
@@ -175,9 +173,7 @@ _TUPLE = re.compile(r"/items/(\d+)")  # place in a list of schemas, as drafts 4 
 
 
 def _target(root: Schema, reference: str, at: str, budget: WorkBudget) -> object:
-    """Return the value to which `reference` refers, a JSON pointer like `#/$defs/x`. `at`: path of the reference, for
-    errors. Raise UmgError(INVALID_FIELD) if there is none.
-    """
+    """Return the value to which `reference` refers, a JSON pointer like `#/$defs/x`."""
     modern = _TUPLE.sub(r"/prefixItems/\1", unquote(reference))
     beginning, *steps = modern.split("/")
     found: object = root if beginning == "#" else None
@@ -195,9 +191,7 @@ def _target(root: Schema, reference: str, at: str, budget: WorkBudget) -> object
 
 
 def _modern(raw: dict[str, object]) -> dict[str, object]:
-    """Return the keywords of a schema, with those of the drafts 4 to 7 converted to 2020-12. A keyword that is null
-    counts as absent, except `const`.
-    """
+    """Return the keywords of a schema, with those of the drafts 4 to 7 converted to 2020-12."""
     modern = {name: value for name, value in raw.items() if value is not None or name == "const"}
     if isinstance(modern.get("items"), list):
         modern["prefixItems"] = modern.pop("items")

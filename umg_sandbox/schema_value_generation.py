@@ -131,8 +131,7 @@ class _Generator:
 
     def _alternatives(self, schemas: Sequence[Schema], chosen: frozenset[int]) -> Iterator[tuple[Keywords, bool]]:
         """Yield each way to choose branches of `anyOf` and `oneOf` and one of several types, null last: (keywords of
-        all schemas that apply, whether anything was chosen). `chosen`: ids of the lists of branches from which one
-        was chosen before.
+        all schemas that apply, whether anything was chosen).
         """
         applied, waiting = dict[int, Schema](), [*schemas]
         while waiting:

@@ -55,9 +55,7 @@ def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[PacedE
 
 
 def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[PacedEvents]:
-    """Yield the text of an event in small pieces. `kind`: kind of the event, whose text is divided; `count`: returns
-    the number of tokens of a text.
-    """
+    """Yield the text of an event in small pieces."""
     is_summary = kind == "summary_delta"
     text: str = event.summary_delta.text if is_summary else getattr(event, kind)
     for piece in pieces(text):
@@ -71,9 +69,7 @@ def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[P
 
 
 def _text_steps(event: pb.GenerateEvent, part: pb.TextPart, count: Count) -> Iterator[PacedEvents]:
-    """Yield the text of a part in small pieces, each with its log probabilities and the citations that end in it.
-    `count`: returns the number of tokens of a text.
-    """
+    """Yield the text of a part in small pieces, each with its log probabilities and the citations that end in it."""
     ends = [citation.end_index for citation in part.citations]
     at, cited = 0, 0
     for index, piece in enumerate(pieces(part.text, ends)):

@@ -156,9 +156,7 @@ def _frames(wanted: pb.VideoParameters) -> tuple[int, int]:
 
 
 def _size(wanted: pb.VideoParameters) -> tuple[int, int]:
-    """Return (width, height) in pixels, both even as H.264 requires. The shorter edge has the requested resolution;
-    without a requested aspect ratio, that of the first image is used.
-    """
+    """Return (width, height) in pixels, both even as H.264 requires."""
     if wanted.size:
         found = _SIZE.fullmatch(wanted.size)
         if found is None or not all(16 <= int(edge) <= MAX_EDGE for edge in found.groups()):
@@ -200,9 +198,7 @@ def _first_image_size(media: Sequence[pb.VideoMedia]) -> tuple[int, int] | None:
 
 
 def _media(media: Sequence[pb.VideoMedia], width: int, height: int) -> tuple[Medium, ...]:
-    """Return the input media with reduced images. An image without a role is the first frame if it is the only one,
-    otherwise a reference. `width`, `height`: size of the video.
-    """
+    """Return the input media with reduced images."""
     images = sum(each.kind == pb.VIDEO_MEDIA_KIND_IMAGE for each in media)
     found = list[Medium]()
     for place, each in enumerate(media):

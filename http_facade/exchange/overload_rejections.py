@@ -65,10 +65,7 @@ def parse_model_call(data: bytes) -> ModelCall | None:
 
 
 def _value(head: bytes, name: bytes) -> bytes | None:
-    """Return the value of a header in the lower-case `head`; b"" if it is missing, None if it is repeated.
-
-    `name` is searched as it is: a line break, the lower-case name, and a colon.
-    """
+    """Return the value of a header in the lower-case `head`; b"" if it is missing, None if it is repeated."""
     at = head.find(name)
     if at < 0:
         return b""

@@ -132,13 +132,7 @@ class Generate:
     async def _stream(
         self, exchange: HttpExchange, codec: TextFace, canonical: pb.GenerateRequest, notes: RequestNotes
     ) -> web.StreamResponse:
-        """Stream the response to the canonical request, encoded by `codec`. `notes`: findings of the decoder about the
-        caller's body.
-
-        The response begins with the first message of the service, so that an earlier failure is returned as a JSON
-        error with its own HTTP status. If that message is late, the service sends the headers early, and a failure is
-        an event of the stream.
-        """
+        """Stream the response to the canonical request, encoded by `codec`."""
         encoder, content_type = codec.stream_encoder(canonical), codec.stream_type
         if codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
             encoder, content_type = codec.array_encoder(canonical), JSON

@@ -96,10 +96,7 @@ class ConnectHandler:
             return self._unary_failed(exchange, failure)
 
     async def _unary(self, exchange: HttpExchange, method: RpcMethod, kind: str) -> web.Response:
-        """Call a method by the unary form of the Connect protocol, whose bodies are bare messages. Return the response.
-
-        `kind`: content type of both bodies, JSON or protobuf.
-        """
+        """Call a method by the unary form of the Connect protocol, whose bodies are bare messages."""
         sent = exchange.request.headers
         encoding = sent.get(hdrs.CONTENT_ENCODING, IDENTITY).strip().lower()
         if encoding not in {"", IDENTITY, *WINDOWS}:
@@ -128,10 +125,7 @@ class ConnectHandler:
     async def _stream(
         self, exchange: HttpExchange, method: RpcMethod, protocol: EnvelopedProtocol, kind: str
     ) -> web.StreamResponse:
-        """Call a method and stream its responses in the envelopes of `protocol`. `kind`: content type of both bodies.
-
-        A failure is sent in the last envelope, with HTTP status 200, as both protocols demand.
-        """
+        """Call a method and stream its responses in the envelopes of `protocol`."""
         events = EventStream(exchange, Frames(protocol), kind, b"", self._settings)
         async with events:
             headers: Pairs = ()
@@ -150,9 +144,7 @@ class ConnectHandler:
     async def _send(
         self, exchange: HttpExchange, method: RpcMethod, protocol: EnvelopedProtocol, events: EventStream
     ) -> Pairs:
-        """Call the method with the message in the body, and send each response in an envelope of `events`. Return the
-        trailers of the call.
-        """
+        """Call the method with the message in the body, and send each response in an envelope of `events`."""
         sent = exchange.request.headers
         if isinstance(protocol, connect_protocol.ConnectStream):
             connect_protocol.check_version(sent)

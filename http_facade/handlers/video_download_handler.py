@@ -71,10 +71,7 @@ class VideoContent:
 
 
 def _wanted(exchange: HttpExchange) -> pb.DownloadVideoRequest:
-    """Return the request of `VideoService.DownloadVideo` from the path, the query and the `Range` header.
-
-    Raise UmgError(INVALID_FIELD) for an invalid parameter.
-    """
+    """Return the request of `VideoService.DownloadVideo` from the path, the query and the `Range` header."""
     query = exchange.request.query
     wanted = pb.DownloadVideoRequest(task_id=exchange.parameters["task_id"])
     if (index := query.get("index")) is not None:
@@ -98,11 +95,7 @@ def _wanted(exchange: HttpExchange) -> pb.DownloadVideoRequest:
 
 
 def _response(head: pb.ContentHead, *, is_part: bool) -> web.StreamResponse:
-    """Return the HTTP response for a download, whose bytes are sent later.
-
-    `head`: description of the result by the service; `is_part`: whether a range was requested. Raise UmgError for a
-    range whose length is unknown, which HTTP cannot express.
-    """
+    """Return the HTTP response for a download, whose bytes are sent later."""
     response = web.StreamResponse(headers=_headers(head))
     length = head.length_bytes if head.HasField("length_bytes") else None
     if length is not None:

@@ -263,10 +263,7 @@ class ServerConnection(asyncio.Protocol):
         return status
 
     def _reject_unparsed(self, data: bytes) -> bool:
-        """Answer `data` with an overload error, if it is exactly one complete model call. Return whether it is.
-
-        The request is not parsed as HTTP, which would cost a third of the work of a response.
-        """
+        """Answer `data` with an overload error, if it is exactly one complete model call."""
         transport, cors = self._transport, self._connections.cors
         call = None if self.is_over_limit else parse_model_call(data)
         if call is None or transport is None or transport.is_closing() or self._write_timeout is not None:
@@ -301,11 +298,7 @@ class ServerConnection(asyncio.Protocol):
         *,
         close: bool,
     ) -> None:
-        """Send an error response without a handler.
-
-        `face`: wire format of its body; `request_headers`: headers of the request, for CORS; `status`: HTTP status,
-        None for that of the error's reason; `close`: whether the connection is closed after the response.
-        """
+        """Send an error response without a handler."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return

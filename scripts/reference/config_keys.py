@@ -97,9 +97,7 @@ def all_keys() -> list[Key]:
 
 
 def _sections(entry: type[ConfigEntry], path: str, description: str, defaults: object) -> Iterator[Section]:
-    """Yield the section of a mapping, then those of the mappings in it. `defaults`: the value without the keys; None if
-    unknown.
-    """
+    """Yield the section of a mapping, then those of the mappings in it."""
     hints = get_type_hints(entry, include_extras=True)
     fields = msgspec.structs.fields(entry)
     described = _descriptions(entry)

@@ -76,9 +76,7 @@ def model_ids(sources: Mapping[str, str]) -> set[str]:
 
 
 def _of_prices(theirs: Rows, package: str) -> Iterator[Finding]:
-    """Yield the prices for input and output in a package that differ from our rows. A row of the other package alone
-    was chosen against this one.
-    """
+    """Yield the prices for input and output in a package that differ from our rows."""
     ours = {(row["vendor"], row["model"]): row for row in _committed("generated_prices")}
     for (vendor, model), row in sorted(theirs.items()):
         keys = ((each, id_) for each in (vendor, *MAKERS) for id_ in price_ids(model))

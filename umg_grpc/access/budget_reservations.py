@@ -291,8 +291,6 @@ class Budgets:
     async def _extend(self, lease: Lease, caller: Caller, least: int, most: int) -> None:
         """Lease more of the budget until the lease suffices for a call that costs at least `least`; try once to reach
         `most`.
-
-        Raise UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if the database does not answer.
         """
         if lease.left >= least:
             with suppress(TimeoutError):
@@ -315,12 +313,7 @@ class Budgets:
                 extended = True
 
     async def _lease_more(self, lease: Lease, least: int, most: int) -> Grant | None:
-        """Lease more of the budget, and wait for a moment if other processes may return unused amounts. Return None,
-        or the response with the budget's balance if nothing was granted.
-
-        None also if the database does not answer but the lease suffices for `least`; otherwise raise
-        UmgError(UNAVAILABLE).
-        """
+        """Lease more of the budget, and wait for a moment if other processes may return unused amounts."""
         pauses = iter(RETURN_PAUSES if self._monotonic() >= lease.wait_at else ())
         while self._monotonic() >= self._away_until:
             demand = lease.demand(self._monotonic(), least, most)

@@ -272,13 +272,7 @@ class SharedConcurrencyLimits:
     async def _send(
         self, key_id: str, key: _KeyPermits, *, need: int, more: int = 0, kept: int = 0, keeps: bool
     ) -> _PermitReply | None:
-        """Send the number of permits in use to Redis, and lease more of them. Return the reply; None if Redis does not
-        answer.
-
-        `need`: waiting calls; `more`: permits in advance for calls that probably follow; `kept`: unused permits to
-        keep; `keeps`: whether unused permits may be kept at all. Until the reply no unused permit is used, since Redis
-        takes them back.
-        """
+        """Send the number of permits in use to Redis, and lease more of them."""
         if self._returns is None:
             self._returns = Background("return of permits", self.synchronize, every=SEARCH_SECONDS, at_end=True)
         now, running = self._now(), key.running

@@ -350,10 +350,7 @@ class SharedRequestLimits:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _lease(self, key_id: str, key: _KeySlices, need: int) -> _SliceReply | None:
-        """Report the ended slices of a key to Redis and, if `need` requests wait, lease a new slice. Return the reply.
-
-        None if Redis does not answer.
-        """
+        """Report the ended slices of a key to Redis and, if `need` requests wait, lease a new slice."""
         key.end_slice()
         now = self._now()
         if need:

@@ -201,11 +201,7 @@ def refused(field: str | None, why: str) -> UrlRefusedError:
 
 
 def _authority(authority: str, field: str | None) -> tuple[str, IpAddress | None, int | None]:
-    """Parse the authority of a URL. Return the normalized host, its address (None for a name), and its port (None if
-    absent).
-
-    Raise UrlRefusedError for invalid syntax.
-    """
+    """Parse the authority of a URL."""
     if "@" in authority:
         raise refused(field, "has a user name or a password, which is not sent; leave it out")
     v6 = IPV6_AUTHORITY.fullmatch(authority)
@@ -231,10 +227,7 @@ def _authority(authority: str, field: str | None) -> tuple[str, IpAddress | None
 
 
 def _objection(scheme: str, host: str, port: int, address: IpAddress | None, rules: EgressRules) -> str:
-    """Return the reason why the rules forbid to call the host at a public address; "" if they permit it.
-
-    `address`: address in the URL; None for a host name.
-    """
+    """Return the reason why the rules forbid to call the host at a public address; "" if they permit it."""
     if scheme == "http" and not rules.http:
         return "has the scheme http; use https"
     if port != PORTS[scheme]:

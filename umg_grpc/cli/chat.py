@@ -64,11 +64,7 @@ async def chat(
 
 @contextmanager
 def _ctrl_c_raises() -> Iterator[None]:
-    """Return a context manager in which Ctrl-C raises KeyboardInterrupt.
-
-    CPython's line editor keeps waiting if the signal comes between its prompt and its wait; a timer wakes it up. The
-    event loop gets no signals meanwhile, since it does not run.
-    """
+    """Return a context manager in which Ctrl-C raises KeyboardInterrupt."""
     wakeup_fd = signal.set_wakeup_fd(-1)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     alarm = signal.signal(signal.SIGALRM, lambda _number, _frame: None)
@@ -277,11 +273,7 @@ class Chat:
         return True
 
     def _read(self) -> str | None:
-        """Return the next line of input; None at its end and after Ctrl-C.
-
-        Blocks the event loop, which has no other work: gRPC keeps the connection alive in its own threads. In another
-        thread `input` could not be interrupted, and would leave the terminal in the mode of the line editor.
-        """
+        """Return the next line of input; None at its end and after Ctrl-C."""
         self._screen.end_line()
         typed = sys.stdin.isatty() and sys.stdout.isatty()
         with _ctrl_c_raises():
@@ -323,9 +315,7 @@ class Chat:
                 self._screen.error(f"there is no command {unknown}; /help lists them")
 
     async def _answer(self, question: str) -> None:
-        """Stream and print the response to a question. A response stopped by Ctrl-C is kept in the conversation, a
-        failed one is not.
-        """
+        """Stream and print the response to a question."""
         response, began = ShownResponse(), time.perf_counter()
         call = self._generation.StreamGenerate(self._conversation.request(question), metadata=self._credentials)
         try:

@@ -129,10 +129,7 @@ class RemoteAdmin:
         return found
 
     async def _answer(self, request: Request) -> tuple[int, str, bytes]:
-        """Send a request. Return the status, content type and body of the response.
-
-        It waits in a daemon thread, so that Ctrl-C ends the command at once.
-        """
+        """Send a request."""
         loop = asyncio.get_running_loop()
         response: asyncio.Future[tuple[int, str, bytes]] = loop.create_future()
 
@@ -157,10 +154,7 @@ class RemoteAdmin:
         return await response
 
     def _exchange(self, request: Request) -> tuple[int, str, bytes]:
-        """Send a request, and block until its response. Return the status, content type and body.
-
-        Raise OSError or HTTPException if there is no response.
-        """
+        """Send a request, and block until its response."""
         try:
             response = self._opener.open(request, timeout=WAIT_SECONDS)
         except HTTPError as error:

@@ -65,10 +65,7 @@ async def make(target: GrpcTarget, command: ImageCommand, console: Console) -> N
 
 
 async def _first_model(channel: grpc.aio.Channel, target: GrpcTarget, *, edits: bool) -> str:
-    """Return the id of the first listed model that generates images, or with `edits` one that edits images.
-
-    Raise UmgError(MODEL_NOT_FOUND) if there is none.
-    """
+    """Return the id of the first listed model that generates images, or with `edits` one that edits images."""
     stub: rpc.ModelServiceAsyncStub = rpc.ModelServiceStub(channel)
     listed = await stub.ListModels(pb.ListModelsRequest(page_size=1000), metadata=target.credentials)
     wanted = EDITS if edits else MAKES
@@ -123,11 +120,7 @@ def _save(command: ImageCommand, image: pb.Image, console: Console) -> None:
 
 
 def _path(command: ImageCommand, extension: str) -> Path:
-    """Return the file for the next image: the one in `--output`, for further images with a number appended.
-
-    Without `--output` it is the first of `image.png`, `image-2.png` and so forth that does not exist. `extension`: that
-    of the image's type.
-    """
+    """Return the file for the next image: the one in `--output`, for further images with a number appended."""
     number = len(command.saved) + 1
     if command.output is not None:
         named = command.output

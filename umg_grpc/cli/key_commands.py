@@ -207,10 +207,7 @@ def revoke_key(
 
 
 def _patterns(text: str | None, noun: str, flag: str) -> list[str]:
-    """Split the value of a comma-separated flag into patterns; empty if the flag is absent (None).
-
-    Raise typer.BadParameter, which names `flag` and its `noun`, if the value has no pattern.
-    """
+    """Split the value of a comma-separated flag into patterns; empty if the flag is absent (None)."""
     patterns = names(text or "")
     if text is not None and not patterns:
         raise typer.BadParameter(

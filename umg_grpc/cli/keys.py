@@ -51,10 +51,7 @@ async def update(target: AdminTarget, reference: str, fields: Fields, tags: Mapp
 
 
 def _warn_of_per_worker_limits(target: AdminTarget, key: pb.Key) -> None:
-    """Print a warning if a key has limits, and several processes serve the data directory without Redis.
-
-    It is for changes in the database only: a gateway itself rejects limits that each process would count alone.
-    """
+    """Print a warning if a key has limits, and several processes serve the data directory without Redis."""
     if target.gateway:
         return
     # imported here: slow to import, and needed on a database alone

@@ -121,10 +121,7 @@ def _print(found: pb.ListChannelsResponse, states: States) -> None:
 
 
 def _price(model: pb.ModelChannels) -> str:
-    """Return the prices of a model in credits as text, `none` without prices, `free` if all are 0.
-
-    Examples: `2.5 / 10` for a million input and output tokens, `0.01-0.2 an image` for images by size and quality.
-    """
+    """Return the prices of a model in credits as text, `none` without prices, `free` if all are 0."""
     prices = {price.unit: price.micro_credits_per_million for price in model.prices}
     if prices and not any(price.micro_credits_per_million for price in model.prices):
         return "free"
@@ -259,9 +256,7 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
 
 
 def _resolve(router: Router, name: str, caller: Caller | None) -> Resolved:
-    """Return the model that has the name as its id, as an alias or as a provider's id. Raise UmgError, with similar
-    names, if there is none.
-    """
+    """Return the model that has the name as its id, as an alias or as a provider's id."""
     try:
         return router.resolve(name)
     except UmgError:
@@ -276,8 +271,6 @@ def _rows(
 ) -> list[Row]:
     """Return table rows (channel, provider's model id, state, reasons): the channels in the order of use, then the
     unused ones.
-
-    Raises UmgError if none is usable. `preferences`: limits of the call's key and format on the choice.
     """
     explained = [(target, ", ".join(reasons)) for target, reasons in router.explain(model, operation, preferences)]
     used = {target.channel.name for target, _ in explained}
@@ -293,9 +286,7 @@ def _rows(
 
 
 def _affordable(rows: list[Row], router: Router, found: Resolved, operation: ModelOperation) -> list[Row]:
-    """Return the rows for a key with a budget, which uses channels with a price of the model alone. Raise
-    UmgError(MODEL_UNPRICED) if none of the used ones has one.
-    """
+    """Return the rows for a key with a budget, which uses channels with a price of the model alone."""
     model = found.model.id
     priced = {target.channel.name for target in router.targets(model) if is_priced(target.prices, operation)}
     used = [row for row in rows if not row[-1].startswith(UNUSED)]

@@ -118,9 +118,7 @@ def _explain_target(config: Config, model: str, target: Target) -> None:
 
 
 def _print_row(model: str, row: UnitPrices, region: str) -> None:
-    """Print the prices of a row for a provider's model, each of its rates, and their source. `region`: region of the
-    channel.
-    """
+    """Print the prices of a row for a provider's model, each of its rates, and their source."""
     source, as_of = price_source(row)
     origin = "file of newer prices" if isinstance(row, FilePrice) else "hand-kept" if row in TABLE else "generated"
     print_line(

@@ -105,9 +105,7 @@ async def _key_text(admin: AdminClient, key_id: str) -> str:
 
 
 def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a record as pairs of title and text, without counts of zero. `key`: text about the caller's
-    API key.
-    """
+    """Yield the fields of a record as pairs of title and text, without counts of zero."""
     yield "request", record.request_id
     yield "time", _time(record.start_time)
     yield "outcome", _outcome(record)

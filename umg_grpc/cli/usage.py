@@ -190,10 +190,7 @@ def _row(by: Sequence[str], entry: pb.UsageEntry) -> UsageTotal:
 
 
 def _with_gaps(name: str, rows: Sequence[UsageTotal]) -> list[UsageTotal]:
-    """Return the rows with empty rows added for the spans of the time dimension `name` without calls.
-
-    They are unchanged if `name` is no time dimension, or if there would be more than `MAX_GAPS` rows.
-    """
+    """Return the rows with empty rows added for the spans of the time dimension `name` without calls."""
     if name not in BUCKETS or not rows:
         return [*rows]
     known = {row.group[name]: row for row in rows}
@@ -227,10 +224,7 @@ def _text(name: str, entry: pb.UsageEntry) -> str:
 
 
 def _print_table(by: Sequence[str], rows: Sequence[UsageTotal], names: Mapping[str, str], *, has_bars: bool) -> None:
-    """Print the rows, and their total if there are several.
-
-    `names`: key names by id; `has_bars`: whether bars show the cost, or the number of calls if nothing had a cost.
-    """
+    """Print the rows, and their total if there are several."""
     columns = [*by, "requests", "failed", "input", "cached", "share", "output", "reasoning", "credits"]
     cells = [[*_cells(row, names), *_figures([row])] for row in rows]
     if has_bars:

@@ -198,9 +198,7 @@ async def _follow(client: VideoClient, task: pb.VideoTask, output: Path | None) 
 
 
 async def _progress(client: VideoClient, task: pb.VideoTask, console: Console) -> pb.VideoTask:
-    """Show a progress bar until the task ends; without a terminal print a line for each state. Return the ended
-    task.
-    """
+    """Show a progress bar until the task ends; without a terminal print a line for each state."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     shown = ""
     with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as bar:

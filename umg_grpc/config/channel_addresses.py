@@ -59,10 +59,7 @@ def _pattern(host: str) -> re.Pattern[str]:
 
 
 def _account_address(document: YamlDocument, path: Path, preset: Provider, account: Mapping[str, str]) -> str | None:
-    """Return the base URL of a preset for the `account` of the channel at `path`.
-
-    None, with a report, if the account lacks a part of the URL, or has unknown or unusable ones.
-    """
+    """Return the base URL of a preset for the `account` of the channel at `path`."""
     names, reported = preset.account_parts, False
     if not names:
         document.problem((*path, "account"), "expected no account: the URL of this provider is the same for all")

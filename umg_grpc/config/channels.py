@@ -160,10 +160,7 @@ def channels(document: YamlDocument, values: Value, directory: PurePath) -> Iter
 def _check_keys(
     document: YamlDocument, path: Path, entry: _ChannelEntry, protocols: tuple[str, ...], own: str | None
 ) -> None:
-    """Report keys of a channel that none of its protocols uses.
-
-    `own`: the channel's protocol if it is one of `OWN_PROTOCOLS`, which have no network settings; else None.
-    """
+    """Report keys of a channel that none of its protocols uses."""
     if entry.pace is not None and own != SIMULATED_PROTOCOL:
         document.problem((*path, "pace"), f"expected only of a `{SIMULATED_PROTOCOL}` channel")
     if entry.max_inputs is not None and protocols and not any(map(has_input_limit, protocols)):
@@ -180,12 +177,7 @@ def _check_keys(
 def _discovery(
     document: YamlDocument, path: Path, channel: Channel, wanted: bool | None, *, only: bool, preset: Provider | None
 ) -> Literal["off", "known", "preset", "beside", "only"]:
-    """Return which models of the provider's list the channel serves (`Channel.discovery`).
-
-    `wanted`: value of `discover`, None if unset: then by the preset for a channel with the models of its `preset`,
-    `beside` for one whose pattern matches every model, else `off`. `only`: whether `models` is `discover`. Report a
-    protocol without a model list, and missing patterns.
-    """
+    """Return which models of the provider's list the channel serves (`Channel.discovery`)."""
     if wanted is None and preset is not None:
         return "preset" if preset.lists_models and model_list(channel.listing_protocols) is not None else "known"
     if wanted is None and not only:
@@ -203,10 +195,7 @@ def _discovery(
 
 
 def _with_preset(document: YamlDocument, path: Path, entry: _ChannelEntry) -> _ChannelEntry | None:
-    """Return the channel's entry with unset keys filled in from the preset that its `provider` names.
-
-    None, with a report, if the provider is unknown, or if a required key is missing and there is no provider.
-    """
+    """Return the channel's entry with unset keys filled in from the preset that its `provider` names."""
     if entry.provider is None:
         if entry.account:
             document.problem((*path, "account"), "expected only with `provider`, whose URL has parts of an account")
@@ -243,10 +232,7 @@ def _with_preset(document: YamlDocument, path: Path, entry: _ChannelEntry) -> _C
 
 
 def _key_of_environment(document: YamlDocument, path: Path, preset: Provider, auth: Auth | None) -> str | None:
-    """Return the API key from the provider's environment variables.
-
-    None if `auth` needs no key or none is set, with a report in the latter case if the provider needs one.
-    """
+    """Return the API key from the provider's environment variables."""
     if isinstance(auth, KEYLESS_AUTH):
         return None
     if (found := preset.key_in(document.variable)) is not None:

@@ -166,9 +166,7 @@ def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> S
 
 
 def _config(document: YamlDocument, directory: PurePath) -> Config | None:
-    """Return the config, or None if it is invalid. All parts are read even after a problem, so that all problems are
-    reported.
-    """
+    """Return the config, or None if it is invalid."""
     # imported here: their names of protocols come from the wire formats, which are slow to import
     from umg_grpc.config.aliases import aliases
     from umg_grpc.config.channel_proxies import environment_rules
@@ -247,10 +245,7 @@ def _check_database(document: YamlDocument, database: str) -> None:
 
 
 def _check_order(document: YamlDocument, part: str, first: tuple[str, float], bound: tuple[str, float]) -> None:
-    """Report that the setting `first` of a part of the config exceeds the setting `bound`, if it does.
-
-    Both are pairs of a key and its value. The message states the default of a setting that is not in the file.
-    """
+    """Report that the setting `first` of a part of the config exceeds the setting `bound`, if it does."""
     (name, value), (bound_name, maximum) = first, bound
     if value <= maximum:
         return
@@ -291,9 +286,7 @@ def _metrics(document: YamlDocument, entry: _MetricsEntry) -> MetricsAccess:
 
 
 def _egress(document: YamlDocument, entry: _EgressEntry, proxies: ProxyRules) -> EgressRules:
-    """Return the rules for URLs of callers. Of the `proxies` that the environment names, only the places without one
-    apply.
-    """
+    """Return the rules for URLs of callers."""
     places = list[NetworkPlace]()
     for position, text in enumerate(entry.allow):
         try:
@@ -342,9 +335,7 @@ def _tasks(document: YamlDocument, entry: _TasksEntry) -> VideoTaskConfig:
 
 
 def _usage(document: YamlDocument, entry: _UsageEntry, database: str) -> UsageRetention:
-    """Return the retention of usage. Only SQLite, whose file is on the disk of the gateway, has a size limit by
-    default.
-    """
+    """Return the retention of usage."""
     default = Retention(ttl=Config.usage.ttl, max_bytes=Config.usage.max_bytes or 0)
     retention = _retention(document, "usage", entry, default)
     is_limited = entry.max_bytes is not None or database == "sqlite"

@@ -131,11 +131,7 @@ def models(document: YamlDocument, values: Value, served: ModelIndex | None) -> 
 
 
 def _public_model(document: YamlDocument, path: Path, entry: _SettingsEntry, protocols: Collection[str]) -> pb.Model:
-    """Return the properties that callers see in the model list: prices, capabilities, limits, lifecycle. Report invalid
-    values.
-
-    `protocols`: protocols of the model's channels, by which operations are checked; empty if unknown.
-    """
+    """Return the properties that callers see in the model list: prices, capabilities, limits, lifecycle."""
     model = pb.Model(description=entry.description)
     if (lifecycle := _one_of(document, (*path, "lifecycle"), entry.lifecycle, tuple(_LIFECYCLES))) in _LIFECYCLES:
         model.lifecycle = _LIFECYCLES[lifecycle]
@@ -152,11 +148,7 @@ def _public_model(document: YamlDocument, path: Path, entry: _SettingsEntry, pro
 def _operations(
     document: YamlDocument, path: Path, words: list[str] | None, protocols: Collection[str]
 ) -> "Iterator[pb.ModelOperation.ValueType]":
-    """Yield the model operations that `words` name (None for none). Report unknown ones and ones that no protocol
-    supports.
-
-    `protocols`: protocols of the model's channels; empty if unknown.
-    """
+    """Yield the model operations that `words` name (None for none)."""
     for position, word in enumerate(words or ()):
         if word not in SCOPES:
             document.problem((*path, position), f"expected {any_of(tuple(SCOPES))}")

@@ -73,9 +73,6 @@ def prices(document: YamlDocument, path: Path, written: Mapping[str, object]) ->
 def _amount(document: YamlDocument, at: Path, name: str, price: object) -> int | None:
     """Convert a price in the config to the micro-credits for a million units; None, with a report, for a malformed
     price.
-
-    `name`: key of the price, which decides its unit: credits for a million (tokens), micro-credits for a million (keys
-    that end in `_token`), or credits for one of any other unit.
     """
     if name.endswith(_SUFFIX):
         if (amount := _whole(price)) is None:

@@ -96,10 +96,7 @@ def _unknown_key(key: str, known: Mapping[str, object]) -> str:
 
 
 def _report_mismatch(document: YamlDocument, path: Path, value: Value, kind: object, message: str) -> None:
-    """Report a conversion error of msgspec at the path of the wrong value, in the terms of the config file.
-
-    `path`, `value`: converted part of the file; `kind`: type that it should have; `message`: text of msgspec's error.
-    """
+    """Report a conversion error of msgspec at the path of the wrong value, in the terms of the config file."""
     text, _, place = message.partition(" - at `$")
     for step in STEP.finditer(place):
         if isinstance(value, list):
@@ -130,8 +127,6 @@ def _keys_of(kind: object) -> Mapping[str, object]:
 def _number_mismatch(text: str, value: str) -> str:
     """Return the message of msgspec `text` for the invalid number `value`, completed by a description of the value
     (fraction, infinity).
-
-    The value itself is left out, since it may be a secret.
     """
     if text == "Number out of range":
         return "Expected a number nearer to 0"

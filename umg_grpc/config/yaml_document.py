@@ -114,10 +114,7 @@ class YamlDocument:
         return self._lines.get(path, 1)
 
     def _read(self, node: yaml.Node, path: Path, ancestors: tuple[yaml.Node, ...]) -> Value:
-        """Convert a YAML node at `path` to a value, and record the lines of all values in it.
-
-        `ancestors`: nodes that contain it, by which an alias that contains itself is detected.
-        """
+        """Convert a YAML node at `path` to a value, and record the lines of all values in it."""
         self._lines.setdefault(path, node.start_mark.line + 1)
         self._values += 1
         if self._values > MAX_VALUES:
@@ -165,9 +162,7 @@ class YamlDocument:
             written.add(name)
 
     def _substitute(self, text: str, path: Path) -> str:
-        """Replace each `${NAME}` in the value at `path` by the environment variable, and `$${` by `${`. Report unset
-        variables.
-        """
+        """Replace each `${NAME}` in the value at `path` by the environment variable, and `$${` by `${`."""
 
         def replace(match: re.Match[str]) -> str:
             name = match["name"]

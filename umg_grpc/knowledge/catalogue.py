@@ -27,10 +27,7 @@ def _text(
     images: bool = False,
     plain: bool = False,
 ) -> pb.Model:
-    """Return the description of a text model. `context`, `output`: maximum of input and output tokens; `reasoning`:
-    option that controls reasoning; `images`: whether it also generates images; `plain`: whether it has only text input
-    and output, without tools and other capabilities.
-    """
+    """Return the description of a text model."""
     capabilities = pb.ModelCapabilities(output_modalities=["text"])
     if not plain:
         capabilities = pb.ModelCapabilities(

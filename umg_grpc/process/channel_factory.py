@@ -211,9 +211,6 @@ class ChannelFactory:
     def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None, proxies: ProxyRules) -> list[ProviderEndpoint]:
         """Return one endpoint (address and credentials) for each key of the channel, and one without a key if it has
         none.
-
-        `tls`: TLS context of the channel's connections, None for the default; `proxies`: those of the environment. Each
-        format sends the key in its own header unless the config sets `auth`.
         """
         match channel.auth:
             case ServiceAccountAuth(file=file, scope=scope):
@@ -251,10 +248,7 @@ def _first_in(protocols: Collection[str], channel: Channel) -> str | None:
 
 
 def _route(channel: Channel, base_url: str, tls: ssl.SSLContext | None, proxy: str | None) -> ProviderRoute:
-    """Return the way to the files that a channel's provider returns as addresses. `base_url`: URL of its videos, or of
-    the channel; `tls`, `proxy`: TLS context and proxy of the calls there. A proxy of the environment serves the
-    provider's own place only, since it would resolve the names of all others past the check of their addresses.
-    """
+    """Return the way to the files that a channel's provider returns as addresses."""
     both = tls_context(channel)
     if both is not None:
         both.load_default_certs()  # files may be on public hosts
@@ -277,10 +271,7 @@ def image_deadlines(channel: Channel) -> Deadlines:
 
 
 def _local_endpoint(local: LocalSource) -> EndpointSource:
-    """Return a function that returns the current address of the local model.
-
-    After a connection to it broke, the function waits a moment for the address of a restarted server.
-    """
+    """Return a function that returns the current address of the local model."""
 
     async def endpoint(broken: ProviderEndpoint | None) -> ProviderEndpoint:
         known = await local.wait_ready(LOCAL_START_SECONDS)

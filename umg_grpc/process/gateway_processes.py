@@ -132,10 +132,7 @@ async def _serve_workers(options: Options, config: Config) -> None:
 
 
 async def _first_key(options: Options, config: Config) -> Bootstrap:
-    """Return the bootstrap key of the database, which is created if there is none.
-
-    Raise UmgError(INVALID_FIELD) if keys have limits that several workers without Redis would count alone.
-    """
+    """Return the bootstrap key of the database, which is created if there is none."""
     store = await open_store(config.database, options.data)
     try:
         if config.redis is None:
@@ -227,9 +224,8 @@ async def _wait_listed(service: Service | None, config: Config, stop: asyncio.Ev
 def _make_reload(
     options: Options, service: Service | None, local: LocalSource | None, certificates: Certificates | None
 ) -> Callable[[], Awaitable[Outcome]] | None:
-    """Return the function that reloads TLS certificate, channels and models from their files; None without a service.
-
-    The function returns the outcome. If the new config has problems, it logs them and keeps the old config.
+    """Return the function that reloads TLS certificate, channels and models from their files; None without a
+    service.
     """
     if service is None:
         return None
@@ -288,9 +284,7 @@ def _no_collections() -> Iterator[None]:
 def _in_background(
     reload: Callable[[], Awaitable[Outcome]], report: Callable[[Outcome], None], stack: AsyncExitStack
 ) -> Callable[[], None]:
-    """Return a function that starts a reload in the background, until `stack` is closed. `report`: called with the
-    outcome.
-    """
+    """Return a function that starts a reload in the background, until `stack` is closed."""
 
     async def step() -> None:
         report(await reload())
@@ -311,9 +305,6 @@ async def _reload_alone(reload: Callable[[], Awaitable[Outcome]]) -> Sequence[Ou
 def _print_start(state: Gateway, config: Config, data: Path) -> None:
     """Print the addresses, the models and an example call; also the bootstrap key, if it is new and the output is a
     terminal.
-
-    The output of a service is stored with its log, whose readers would get a key in it. `data`: directory with the
-    model lists that were read, for a parent process, which has no service.
     """
     grpc, bootstrap = state.grpc, state.bootstrap
     scheme = "http" if config.tls is None else "https"
@@ -359,10 +350,7 @@ def _print_start(state: Gateway, config: Config, data: Path) -> None:
 
 
 def _example_call(http: str | None, grpc: Address, bootstrap: Bootstrap, model: str | None) -> str:
-    """Return an example call for a shell: of a model, or of the model list if `model` is None.
-
-    It is over gRPC if `http`, the URL of the HTTP server, is None.
-    """
+    """Return an example call for a shell: of a model, or of the model list if `model` is None."""
     if http is None:
         return f"umg chat --grpc {grpc}"
     header = f'-H "Authorization: Bearer {_shell_word(bootstrap)}"'

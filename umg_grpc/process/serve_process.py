@@ -191,11 +191,7 @@ def _report_limits(files: int, connections: int, memory: MemoryWatch, metrics: M
 
 
 async def _learn_first_key(service: Service, options: Options, variable: str | None) -> Bootstrap | None:
-    """Load the bootstrap key into memory, so that it stays valid if the database becomes unavailable.
-
-    `variable`: value of UMG_API_KEY. Return the key, which this process creates or replaces if necessary; None in a
-    worker, which may do neither.
-    """
+    """Load the bootstrap key into memory, so that it stays valid if the database becomes unavailable."""
     bootstrap = None
     if options.share_ports:
         secret = configured_secret(options.data, variable)

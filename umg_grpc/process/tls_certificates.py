@@ -148,9 +148,7 @@ class Certificates:
             await asyncio.wait([self._owner])
 
     async def _poll(self) -> None:
-        """Load changed files. An error is logged once, and only if two consecutive polls find it, since files may be
-        replaced one after the other.
-        """
+        """Load changed files."""
         earlier = logged = ""
         while True:
             await asyncio.sleep(POLL_SECONDS)

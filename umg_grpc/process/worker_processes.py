@@ -194,11 +194,7 @@ class Workers:
         await self._stack.aclose()
 
     def _hold(self, address: Address, purpose: str) -> Address:
-        """Reserve an address by binding it, without listening. Return it, with the actual port if port 0 was given.
-
-        So all workers get the same port, and no other program takes it. `purpose`: use of the port, for messages.
-        Raises OSError if another process has the address, even a gateway with workers, which shares its ports.
-        """
+        """Reserve an address by binding it, without listening."""
         if address.port:
             self._stack.enter_context(claim(address, purpose))
             check_free(address, purpose)

@@ -81,8 +81,7 @@ def _known_family(*ids: str) -> str:
 
 def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) -> ChannelQuirks:
     """Return the quirks of a channel for a model, by protocol, merged from: the config of the channel, the config of
-    the model, the limits of the model catalogue, the known quirks of providers. The first source that sets a quirk
-    wins. The catalogue is read by the provider's id before the public id, which may be an alias of another model.
+    the model, the limits of the model catalogue, the known quirks of providers.
     """
     written, described = channel.quirks, _described_quirks(config, model.id)
     texts = [protocol for protocol in channel.protocols if protocol in GENERATION.protocols]
@@ -118,9 +117,6 @@ def _marks(channel: Channel, protocol: str) -> Quirks:
 def _described_quirks(config: Config, model: str) -> Quirks:
     """Return the quirks that follow from the properties of the public model in the config; none if it has no
     properties.
-
-    Capabilities without a reasoning control imply that the model does not reason. Capabilities without search imply
-    nothing, since most providers search in some formats only.
     """
     if (info := config.models.get(model)) is None:
         return NO_QUIRKS
@@ -140,10 +136,7 @@ def _limit(model: str) -> Quirks:
 
 def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[ModelOperation]:
     """Return the operations that the channel supports for the model, never one that its protocols do not have: as the
-    config lists them for the model, else as the preset, the knowledge of models or the provider's list states them. A
-    model without stated operations generates text, but has all operations of a channel whose
-    protocols the config states. Empty if only operations are stated that the channel does not have, except for a model
-    that the config states for its own protocols.
+    config lists them for the model, else as the preset, the knowledge of models or the provider's list states them.
     """
     able = frozenset(operation for operation in PROTOCOLS if has_operation(channel, operation))
     info = config.models.get(model.id)

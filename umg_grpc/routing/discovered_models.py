@@ -49,8 +49,8 @@ def _merged(channel: Channel, found: Sequence[ChannelModel]) -> tuple[ChannelMod
 
 
 def _served(channel: Channel, listed: Sequence[pb.Model]) -> Iterator[tuple[ChannelModel, pb.Model]]:
-    """Yield (model of the channel, properties in the list) for each listed model that matches a pattern of the channel.
-    The public id is derived from the pattern; a listed model whose public id would be invalid is left out.
+    """Yield (model of the channel, properties in the list) for each listed model that matches a pattern of the
+    channel.
     """
     patterns = [model for model in channel.models if "*" in model.id and "*" in model.upstream]
     patterns.sort(key=lambda model: len(model.upstream), reverse=True)  # the most specific first
@@ -67,7 +67,6 @@ def _served(channel: Channel, listed: Sequence[pb.Model]) -> Iterator[tuple[Chan
 def _info(configured: ModelInfo | None, details: pb.Model, *, has_prices: bool) -> ModelInfo:
     """Return the properties of a model: each from the config if it is set there (`configured`), else from the list
     (`details`).
-    `has_prices`: whether prices of the list are used.
     """
     described = pb.Model()
     described.MergeFrom(details)

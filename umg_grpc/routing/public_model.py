@@ -101,8 +101,7 @@ def under_name(model: PublicModel, name: str) -> pb.Model:
 
 def _build_description(config: Config, model: str, family: str, targets: Sequence[Target]) -> pb.Model:
     """Build the description of a model for the list of models: from the catalogue, overridden by the config; its
-    operations and formats are those of its channels, `targets`. Without an owner in the config it is owned by the first
-    channel.
+    operations and formats are those of its channels, `targets`.
     """
     info, described = config.models.get(model), pb.Model(lifecycle=pb.MODEL_LIFECYCLE_ACTIVE)
     if (known := describe(*(target.model for target in targets), model)) is not None:
@@ -135,9 +134,7 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
 
 
 def _completed(described: pb.Model, targets: Sequence[Target]) -> pb.Model:
-    """Return a description with the limits and capabilities that are known of the providers' ids, where it has none. A
-    model that generates no text is returned as it is, as is one of the gateway's own channels.
-    """
+    """Return a description with the limits and capabilities that are known of the providers' ids, where it has none."""
     served = [target for target in targets if not is_own(target.channel)]
     if pb.MODEL_OPERATION_GENERATE not in described.operations or len(served) < len(targets):
         return described

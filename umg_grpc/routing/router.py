@@ -191,9 +191,7 @@ class Router:
         return served
 
     def _served(self, model: str) -> _Model | None:
-        """Return the routing data of a model id without alias and suffix; None if no channel serves it. The data of an
-        id that only matches a pattern is built at the first use and cached.
-        """
+        """Return the routing data of a model id without alias and suffix; None if no channel serves it."""
         if (served := self._exact.get(model)) is not None:
             return served
         if (served := self._pattern_models.pop(model, None) or self._serve(model)) is not None:
@@ -276,8 +274,6 @@ def _unsupported_operation(served: _Model, operation: ModelOperation) -> UmgErro
 def _reasons(target: Target, rank: Rank, preferences: RoutePreferences, weights: int) -> Iterator[str]:
     """Yield the reasons for a channel's position in the order of a call, as phrases for operators ("priority 1"), the
     most important first.
-    `rank`: sort key of the channel. `preferences`: preferences of the call. `weights`: sum of the weights of all
-    channels with the same rank, of which the channel has its share.
     """
     channel = target.channel
     if rank.unhealthy:

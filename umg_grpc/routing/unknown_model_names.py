@@ -57,7 +57,6 @@ def similar_names(name: str, known: Sequence[tuple[str, str]], may_show: Callabl
 def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Sequence[tuple[str, str]]:
     """Return the names that begin like `wanted`, at most `MAX_COMPARED`: the compared beginning is as long as needed
     for that.
-    `names`: pairs of normalised name and name. `wanted`: normalised name.
     """
     length = MIN_CHARACTERS
     while len(names := [row for row in names if row[0].startswith(wanted[:length])]) > MAX_COMPARED:

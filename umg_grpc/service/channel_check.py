@@ -55,9 +55,7 @@ async def check_channels(channels: Sequence[Channel], upstreams: Channels, secon
 
 
 async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
-    """Check one channel by a cheap call within `seconds`. Return a sentence that states how the channel has proved to
-    work. Raise UmgError if it does not work.
-    """
+    """Check one channel by a cheap call within `seconds`."""
     provider, listing = upstreams.providers.get(channel.name), model_list(channel.listing_protocols)
     if provider is None:
         return "part of the gateway"
@@ -84,9 +82,7 @@ async def _check(channel: Channel, upstreams: Channels, seconds: float) -> str:
 
 
 async def _answer(call: PreparedCall[object], model: str, listed: Sequence[str], seconds: float) -> str:
-    """Send a call to the model, and return a sentence which states that the model answers. Raise UmgError if it does
-    not; the error for an unknown model names similar models of the provider's list, `listed`.
-    """
+    """Send a call to the model, and return a sentence which states that the model answers."""
     try:
         await call.send(seconds)
     except UmgError as error:

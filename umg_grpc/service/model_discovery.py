@@ -177,9 +177,7 @@ class ModelDiscovery:
         await self._read([each for each in self._lists.values() if each.due <= now])
 
     async def _read(self, lists: Iterable[_ChannelList]) -> None:
-        """Read the lists of channels at the same time, that of an account once. Each list is used as soon as it is
-        read.
-        """
+        """Read the lists of channels at the same time, that of an account once."""
         accounts: dict[str, list[tuple[_ChannelList, ProviderModelList]]] = {}
         for each in lists:
             if (listing := model_list(each.channel.listing_protocols)) is not None:
@@ -192,8 +190,8 @@ class ModelDiscovery:
             self._refreshes.every = max(min(dues) - now, LEAST_PAUSE_SECONDS) if dues else None
 
     async def _refresh(self, source: str, account: Sequence[tuple[_ChannelList, ProviderModelList]]) -> None:
-        """Read the model list of an account for its channels, unless another process of the machine has just done so.
-        Keep the last list if the read fails or returns no model.
+        """Read the model list of an account for its channels, unless another process of the machine has just done
+        so.
         """
         began = self._now()
         lists = [each for each, _ in account]
@@ -227,9 +225,7 @@ class ModelDiscovery:
                 os.close(lock)
 
     async def _lock(self, source: str) -> int | None:
-        """Wait until no other process of the machine reads the lists of an account. Return the descriptor of the lock
-        file; None if there is none, or if another process takes too long.
-        """
+        """Wait until no other process of the machine reads the lists of an account."""
         for _ in range(round(FETCH_SECONDS / LOCK_PAUSE_SECONDS)):
             try:
                 if (lock := self._files.try_lock(source)) is not None:
@@ -240,9 +236,7 @@ class ModelDiscovery:
         return None
 
     async def _take_shared(self, source: str, lists: Sequence[_ChannelList], began: float) -> bool:
-        """Use the result of another process of the machine that has read the lists of an account lately. Return whether
-        there is one. `began`: Unix time at which this process wanted to read them.
-        """
+        """Use the result of another process of the machine that has read the lists of an account lately."""
         failure, first = self._files.failure(source), lists[0]
         if failure is not None and failure[0] != self._marked.get(source):
             pause = self._pause(first) / 2 if first.failures else START_SECONDS

@@ -105,9 +105,7 @@ class BlobBucket:
 
 
 async def _translated(work: Awaitable[Result]) -> Result:
-    """Await a request to the bucket, and return its result. Raise failures of the library as FileNotFoundError or
-    OSError with the first line of the library's message.
-    """
+    """Await a request to the bucket, and return its result."""
     try:
         return await work
     except FileNotFoundError:

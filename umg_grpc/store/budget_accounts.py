@@ -319,9 +319,7 @@ class BudgetAccounts:
         return self._store.clock.sql_micros()
 
     async def _locked_account(self, session: AsyncSession, lease: LeaseId) -> tuple[int, bool]:
-        """Lock the account of a lease, which is created if it does not exist. Return its spent amount, and whether it
-        is wanted.
-        """
+        """Lock the account of a lease, which is created if it does not exist."""
         is_wanted = func.coalesce(BudgetAccount.wanted_micros, 0) > self._now() - int(WANTED_SECONDS * 1e6)
         account = select(BudgetAccount.spent_micro_credits, is_wanted)
         locked = account.where(_is_account(lease.key_id, lease.period)).with_for_update()

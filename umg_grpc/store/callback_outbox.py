@@ -147,9 +147,7 @@ class TaskCallbacks:
             await session.execute(task)
 
     def _attempted(self, sent: OutgoingCallback, next_micros: ColumnElement[int] | None) -> Update:
-        """Return the UPDATE statement that counts an attempt and ends the lease of the notification.
-        `next_micros`: time of the next attempt; None for no further one.
-        """
+        """Return the UPDATE statement that counts an attempt and ends the lease of the notification."""
         table = TaskCallback
         own = (table.callback_id == sent.callback_id, table.lease_owner == self._process)
         return (

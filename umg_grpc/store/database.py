@@ -288,8 +288,8 @@ async def _migrate(engine: AsyncEngine, *, create: bool) -> None:
 
 
 async def _use_wal(engine: AsyncEngine) -> None:
-    """Switch the SQLite file permanently to a write-ahead log, with which readers and a writer do not block
-    each other.
+    """Switch the SQLite file permanently to a write-ahead log, with which readers and a writer do not block each
+    other.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + BUSY_SECONDS

@@ -92,10 +92,7 @@ class OpenRecords:
         self._is_full = True
 
     def _grow(self, slots: int) -> None:
-        """Enlarge the file to this number of slots, and allocate its disk blocks. Raise OSError.
-
-        Without allocated blocks, a write through the memory map to a full disk would kill the process.
-        """
+        """Enlarge the file to this number of slots, and allocate its disk blocks."""
         os.posix_fallocate(self._descriptor, 0, slots * SLOT_BYTES)
         if self._slots:
             self._map.resize(slots * SLOT_BYTES)

@@ -49,9 +49,7 @@ class ProcessLocks:
         os.close(self._descriptor)
 
     def _lock(self) -> int:
-        """Create and lock the file, and return its file descriptor. Start again if another process deletes the file
-        before it is locked.
-        """
+        """Create and lock the file, and return its file descriptor."""
         while True:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -66,9 +64,7 @@ def count_running(directory: Path) -> int:
 
 
 def _try_lock(path: Path, *, delete: bool) -> bool:
-    """Return whether no running process has locked the file; True without the file. `delete`: whether to delete it in
-    that case.
-    """
+    """Return whether no running process has locked the file; True without the file."""
     try:
         descriptor = os.open(path, os.O_WRONLY)
     except FileNotFoundError:

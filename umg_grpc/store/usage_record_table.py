@@ -317,9 +317,7 @@ async def insert_rows(session: AsyncSession, rows: Sequence[Row]) -> list[Row]:
 
 
 async def _insert_one_by_one(connection: AsyncConnection, rows: Sequence[Row]) -> list[Row]:
-    """Insert the rows that an SQLite database does not have, and return them. It has one writer at a time, and compiles
-    the statement for one row in a fraction of the time of one for hundreds.
-    """
+    """Insert the rows that an SQLite database does not have, and return them."""
     table, given = UsageRow.__tablename__, ", ".join(["(?, ?)"] * len(rows))
     # CROSS JOIN: SQLite looks up each given row, and does not read the table
     query = (

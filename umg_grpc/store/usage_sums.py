@@ -170,12 +170,7 @@ async def _oldest(session: AsyncSession, table: FromClause) -> datetime | None:
 async def _windows(
     session: AsyncSession, by: Sequence[str], calls: CallFilter, now: int, after: Group, limit: int | None
 ) -> Iterator[list[_Part]]:
-    """Return the parts of the time span of the selected calls, window by window. `now`: current time in microseconds
-    since 1970. `after`: last group of the previous page, before which nothing is read.
-
-    Groups by time have a first window that has as many spans as a page has groups, or one month, and further ones if
-    these do not fill the page; other groups have one window.
-    """
+    """Return the parts of the time span of the selected calls, window by window."""
     since = micros_of(calls.since)
     until = FOREVER if calls.until is None else min(FOREVER, micros_of(calls.until))
     bucket = by[0] if by and by[0] in BUCKETS else None

@@ -173,9 +173,7 @@ class Journal:
 
     def _open_segment(self, least: int = 0) -> None:
         """Create a new file, lock it, and allocate its disk blocks: for a whole segment or, on a full disk, for a part
-        of it, but at least for `least` bytes. Raise OSError.
-
-        If another process deletes the file before it is locked, another file is created.
+        of it, but at least for `least` bytes.
         """
         if self.waiting_bytes >= self._waiting_bytes:
             raise _FullError(f"{self.waiting_bytes} bytes wait for the database, the most that are kept")
@@ -256,10 +254,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _allocate(descriptor: int, sizes: Sequence[int]) -> int:
-    """Allocate disk blocks for a file, of the first size in bytes for which there is space. Return the size.
-
-    Nothing is allocated on a file system that cannot do so. Raise OSError if there is no space for the last size.
-    """
+    """Allocate disk blocks for a file, of the first size in bytes for which there is space."""
     for size in sizes:
         try:
             os.posix_fallocate(descriptor, 0, size)

@@ -92,9 +92,6 @@ def _media_pieces(media: pb.MediaPart) -> Iterator[Piece]:
 def _reasoning_pieces(part: pb.Part) -> Iterator[Piece]:
     """Yield the countable pieces of a reasoning part, also of earlier messages, which some providers keep and some
     drop.
-
-    Encrypted reasoning is counted by the length of its opaque data; data beside readable reasoning is a signature,
-    which does not count.
     """
     reasoning = "".join(part.reasoning.texts)
     if reasoning:
@@ -120,9 +117,7 @@ def _server_result_pieces(result: pb.ServerToolResult) -> Iterator[Piece]:
 
 
 def _tool_pieces(tool: pb.Tool) -> Iterator[Piece]:
-    """Yield the declaration of a tool as the caller wrote it. A tool that the provider runs counts as its name, since
-    its declaration is not known.
-    """
+    """Yield the declaration of a tool as the caller wrote it."""
     match tool.WhichOneof("kind"):
         case "function":
             yield tool.function.name

@@ -274,9 +274,7 @@ class Fetcher:
         rules: EgressRules,
         route: ProviderRoute,
     ) -> ProviderExchange:
-        """Send a GET request, follow redirects, and return the last response. `deadline`: time on the event loop's
-        clock.
-        """
+        """Send a GET request, follow redirects, and return the last response."""
         for redirects in range(MAX_REDIRECTS + 1):
             try:
                 exchange = await self._send("GET", url, field, headers, b"", deadline, rules, route)
@@ -310,9 +308,7 @@ class Fetcher:
         rules: EgressRules,
         route: ProviderRoute = DIRECT,
     ) -> ProviderExchange:
-        """Check the URL and all addresses of its host, send a request to these addresses, and return the response.
-        `deadline`: time on the event loop's clock.
-        """
+        """Check the URL and all addresses of its host, send a request to these addresses, and return the response."""
         target = check_url(url, rules, field)
         loop = asyncio.get_running_loop()
         is_own = route.is_own(target)
@@ -352,9 +348,7 @@ class Fetcher:
         return addresses
 
     async def _addresses(self, target: CheckedUrl, deadline: float) -> Addresses:
-        """Return all addresses of the target's host. `deadline`: time on the event loop's clock. Raise OSError if
-        there are none.
-        """
+        """Return all addresses of the target's host."""
         if target.address is not None:
             is_v6 = isinstance(target.address, IPv6Address)
             place = (target.host, target.port, 0, 0) if is_v6 else (target.host, target.port)

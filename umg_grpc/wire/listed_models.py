@@ -98,9 +98,7 @@ def _first_count(entry: Fields, members: Iterator[str]) -> int | None:
 
 
 def _prices(entry: Fields) -> Iterator[pb.Price]:
-    """Yield the token prices of a model. A negative price, which means that another model's price applies, is
-    skipped.
-    """
+    """Yield the token prices of a model."""
     priced = set[str]()
     for member, unit_name in chain.from_iterable(shape.prices.items() for shape in list_shapes()):
         price = _number(_value(entry, member))

@@ -194,10 +194,7 @@ def _check_input(media: pb.MediaPart, accepted: Collection[str], at: str) -> Non
 def _fit_tool_choice(
     request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request with a tool choice that the model accepts. Reasoning is turned off for a forced tool that the
-    model does not accept while it reasons; where that is not possible, the model chooses (`auto`), and the change is
-    recorded.
-    """
+    """Return the request with a tool choice that the model accepts."""
     form = quirks.tool_choices
     only_named, only_calm = form in NAMED_ALONE, form in WITHOUT_REASONING
     is_named = len(request.tool_choice.names) == 1 and not request.tool_choice.allowed_tools

@@ -173,9 +173,7 @@ def _text(field: FieldDescriptor, value: object) -> str:
 
 
 def _of_text(field: FieldDescriptor, text: str) -> object:
-    """Return the value of a field from the text of a query parameter. Raise UmgError(INVALID_FIELD) for an invalid
-    text.
-    """
+    """Return the value of a field from the text of a query parameter."""
     if field.enum_type is not None:
         values = _enum_values(field.enum_type)
         if text not in values:

@@ -138,9 +138,7 @@ class CachedFormat:
         return self.stored.whole_body(self._account(received), _model_of(self.name, received), received.json)
 
     def _as_openai(self, received: ReceivedRequest) -> ReceivedRequest:
-        """Return a request to a relay of marks without them, as the strict fake of chat takes it. That refuses marks
-        outside of texts.
-        """
+        """Return a request to a relay of marks without them, as the strict fake of chat takes it."""
         if self.name != "chat" or self.caches.rules.matching is not Matching.MARKS:
             return received
         body = received.json

@@ -129,9 +129,7 @@ def _is_kept(each: Ended, facts: Facts) -> bool:
 
 
 def _compare_money(facts: Facts, verdict: Verdict) -> None:
-    """Compare the records with the answers, and the balances with the budgets. Of a lost machine, the records of its
-    last second may be missing, and may have been charged as spent.
-    """
+    """Compare the records with the answers, and the balances with the budgets."""
     found = judge([each.made for each in facts.ended], facts.provider, facts.records, facts.balances, facts.key_ids)
     ages = {} if facts.lost_at is None else _ages(facts.ended, facts.lost_at)
     for fault in found.faults:

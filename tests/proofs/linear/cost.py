@@ -98,11 +98,7 @@ def time_growth(make: Making, size: int) -> str:
 
 
 def _ratio(make: Making, size: int) -> tuple[str, float]:
-    """Return the description of the times at two sizes, "" if they are good, and the seconds at the larger size.
-
-    Each time is the smallest of several, measured in turn until the ratio is small enough: other work of the machine
-    only makes times longer.
-    """
+    """Return the description of the times at two sizes, "" if they are good, and the seconds at the larger size."""
     small, large = make(size), make(size << DOUBLINGS)
     least, most = _seconds(small), _seconds(large)
     for _ in range(ATTEMPTS):

@@ -81,9 +81,7 @@ async def _start(replica: Replica, version: Version) -> None:
 
 
 async def _replace(replica: Replica, plan: Plan, outcome: Outcome, log: Path) -> None:
-    """Replace one gateway by the new version. Wait until the proxy, which avoids a replica for `fail_timeout` after a
-    refused connection, sends requests of both kinds to the new one, and until both served calls.
-    """
+    """Replace one gateway by the new version."""
     stopped = time.monotonic()
     outcome.exits.append(await replica.stop())
     outcome.drain_seconds.append(time.monotonic() - stopped)

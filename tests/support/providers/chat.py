@@ -335,9 +335,7 @@ def _results(messages: list[Json]) -> tuple[Result, ...]:
 
 
 def _thought_back(messages: list[Json]) -> bool:
-    """Return whether the client sent back the reasoning before the tool calls. Raise RefusedError if it is missing or
-    changed.
-    """
+    """Return whether the client sent back the reasoning before the tool calls."""
     last = _last_calls(messages)
     signed = [call["id"] for call in last.get("tool_calls") or () if call["id"].startswith("call_t")]
     if not signed:

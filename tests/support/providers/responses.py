@@ -355,9 +355,7 @@ def _tools(tools: Iterable[Json], namespace: str = "") -> Json:
 
 
 def _last_calls(items: list[Json]) -> tuple[list[Json], int]:
-    """Return the calls that the end of the input answers, and the index of the first of them. Instructions may
-    follow.
-    """
+    """Return the calls that the end of the input answers, and the index of the first of them."""
     end = len(items)
     while end and (items[end - 1].get("type") in PAIRS or items[end - 1].get("role") in ("system", "developer")):
         end -= 1

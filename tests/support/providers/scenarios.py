@@ -249,9 +249,7 @@ def text_answer(text: str) -> Answer:
 
 
 def _calls(request: ScenarioRequest, *calls: Call, before: str = "") -> Answer:
-    """Return tool calls; the tools' results, once they were run; the name of a tool that was not declared as
-    expected.
-    """
+    """Return tool calls; the tools' results, once they were run; the name of a tool that was not declared as expected."""
     if request.results:
         return text_answer(f"The tools said: {'; '.join(result.seen for result in request.results)}.")
     for call in calls:

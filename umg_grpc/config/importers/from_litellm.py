@@ -57,9 +57,7 @@ def from_litellm(text: str) -> ImportedConfig:
 
 
 def _decoded(text: str) -> Mapping[str, object]:
-    """Return the mapping that is the text of a config. Raise ValueError if it is no YAML, or has values that no config
-    has.
-    """
+    """Return the mapping that is the text of a config."""
     try:
         decoded = yaml.load(text, Loader=LOADER)  # noqa: S506  a safe loader
     except yaml.YAMLError as error:

@@ -227,8 +227,6 @@ def _prefixes(path: str) -> Iterator[str]:
 def _reject_thinking(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
     """Raise UmgError for the field `thinking` in a family that has another switch for reasoning and would ignore this
     one.
-
-    `disabled`, the documented default, is accepted and removed.
     """
     reasoning = request.reasoning
     if "thinking" not in fields or request.face_hints.enable_thinking:
@@ -255,9 +253,7 @@ LEVELS = {"minimal": "low", "low": "low", "medium": "high", "high": "high", "xhi
 def _fam_g(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
 ) -> bool:
-    """Apply the rules of famG (chat rule 5, "generationConfig", readings 8 and 10). Return whether options were
-    changed.
-    """
+    """Apply the rules of famG (chat rule 5, "generationConfig", readings 8 and 10)."""
     reasoning, before = request.reasoning, _copied_reasoning(request)
     chat = request.source.format == "chat"
     if chat:
@@ -296,10 +292,7 @@ def _reject_other_tier(request: pb.GenerateRequest, fields: Sequence[str], model
 
 
 def _apply_suffix(request: pb.GenerateRequest, model: FamilyModel, suffix: Suffix) -> None:
-    """Set the reasoning options that the model id's suffix selects, which override the options in the body.
-
-    `-thinking` only turns reasoning on; the options of the body select its amount.
-    """
+    """Set the reasoning options that the model id's suffix selects, which override the options in the body."""
     reasoning = request.reasoning
     if suffix.form == "thinking":
         _turn_on(reasoning, model)
@@ -331,10 +324,7 @@ def _turn_on(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
 
 
 def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Convert the reasoning options to the kind that the famG model has: a level or a budget.
-
-    An effort stays in the request beside it, since providers of formats without budgets read the effort.
-    """
+    """Convert the reasoning options to the kind that the famG model has: a level or a budget."""
     effort = reasoning.effort
     if model.levels:
         if _is_off(reasoning) or effort == "none":
@@ -355,10 +345,7 @@ def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None
 
 
 def _switch_off(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Turn reasoning off: by the budget 0 or, for models with levels, which have no level for off, by the mode.
-
-    The effort is set to `none`, since providers of formats without budgets read it.
-    """
+    """Turn reasoning off: by the budget 0 or, for models with levels, which have no level for off, by the mode."""
     reasoning.ClearField("level")
     reasoning.effort = "none"
     if model.levels:
@@ -385,10 +372,7 @@ def _share(effort: str, budget: int) -> int:
 def _fam_q(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, stream: bool
 ) -> bool:
-    """Apply the rules of famQ: without a stream, `enable_thinking` is turned off (chat rule 3; readings, 9).
-
-    Return whether options were changed.
-    """
+    """Apply the rules of famQ: without a stream, `enable_thinking` is turned off (chat rule 3; readings, 9)."""
     if not request.HasField("reasoning"):
         return False
     reasoning, before = request.reasoning, _copied_reasoning(request)

@@ -166,9 +166,7 @@ def _row(entry: Mapping[str, Any]) -> Row:
 
 
 def _other_units(entry: Mapping[str, Any], *, has_image_tokens: bool, has_tokens: bool) -> Iterator[tuple[str, Any]]:
-    """Yield the prices of searches, images, seconds of video, characters and seconds of audio. An image or audio of a
-    model with a price for its tokens has no other.
-    """
+    """Yield the prices of searches, images, seconds of video, characters and seconds of audio."""
     search = entry.get("search_context_cost_per_query", {}).get("search_context_size_medium")
     if search := search or entry.get("input_cost_per_query"):
         yield "search", text(_decimal(search))

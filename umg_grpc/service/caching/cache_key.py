@@ -87,9 +87,7 @@ def _is_deterministic(request: CanonicalRequest) -> bool:
 
 
 def _is_deterministic_image(request: pb.GenerateImageRequest) -> bool:
-    """Return whether a request leads to the same images each time: it has a seed and contains all input images. False
-    also if it requests addresses of images, which would expire while they are cached.
-    """
+    """Return whether a request leads to the same images each time: it has a seed and contains all input images."""
     parts = [part for turn in request.turns for part in turn.parts]
     images = [*request.inputs, *(part.image for part in parts if part.HasField("image"))]
     if request.HasField("mask"):

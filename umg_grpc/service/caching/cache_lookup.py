@@ -163,9 +163,7 @@ class Recording:
                 self._keep()
 
     def _add(self, message: pb.StreamGenerateResponse) -> None:
-        """Append a message of the stream to the recording. Give up the recording if the stream becomes too large for
-        the cache.
-        """
+        """Append a message of the stream to the recording."""
         if not self._reported:  # headers can be set only before the first message
             self._reported = True
             self._entry.report(BYPASS if self._lead is None else MISS)

@@ -268,9 +268,7 @@ class CacheFill(Generic[Response]):
 
 
 async def _wait_until_finished(pending: _Pending, end: float) -> bool:
-    """Wait until the other call has finished, with or without a response. Return False if it has not by `end`, a time
-    on the clock of the event loop.
-    """
+    """Wait until the other call has finished, with or without a response."""
     pending.waiting += 1
     try:
         async with asyncio.timeout_at(end):

@@ -221,10 +221,7 @@ class Threads(RetainedStore[ThreadRow]):
             log_lines.warning("a thread's claim is not settled", reason=reason_of(error))
 
     async def _claim(self, owner: str, previous_id: str, seconds: float) -> ThreadRow:
-        """Give a call the exclusive right to continue the response `previous_id` for at most `seconds`. Return the row
-        of the response. Raise UmgError if the response cannot be continued: THREAD_NOT_FOUND also if the database
-        fails, since clients then send the whole conversation, but UNAVAILABLE if it is or was just away.
-        """
+        """Give a call the exclusive right to continue the response `previous_id` for at most `seconds`."""
         try:
             async with asyncio.timeout(READ_SECONDS):
                 return await self._claim_row(owner, previous_id, seconds)
@@ -289,9 +286,7 @@ def _row_of(owner: str, object_id: str) -> Update:
 
 
 def _pack(row: ThreadRow, request: pb.GenerateRequest, response: pb.GenerateResponse) -> int:
-    """Fill in the columns of a thread's row: the conversation with request and response, compressed. Return the size of
-    the conversation before compression in bytes.
-    """
+    """Fill in the columns of a thread's row: the conversation with request and response, compressed."""
     stored = pb.GenerateRequest()
     if request.source.format == THREADED:
         received = FORMATS[THREADED].encode_response(response, request)

@@ -210,9 +210,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
             self._size -= entry.size
 
     def _renew(self, key: _Key, entry: ReasoningEntry, now: datetime) -> ReasoningEntry:
-        """Extend the lifetime of stored data that was just used, and return the data. The extension is written to the
-        database only after a part of the lifetime.
-        """
+        """Extend the lifetime of stored data that was just used, and return the data."""
         self._entries.move_to_end(key)
         expires = now + self._lifetime
         if expires - entry.expires > self._lifetime / RENEWALS:

@@ -278,10 +278,7 @@ class Conversations(RetainedStore[ResponseRow]):
 def _pack(
     row: ResponseRow, request: pb.GenerateRequest, response: pb.GenerateResponse, earlier: bytes, *, streamed: bool
 ) -> None:
-    """Fill in the columns of a stored response: its conversation, request and response, and size.
-    `earlier`: serialized messages of the conversation before the request, b"" for none. `streamed`: whether the caller
-    got the response as a stream.
-    """
+    """Fill in the columns of a stored response: its conversation, request and response, and size."""
     conversation = pb.GenerateRequest(messages=request.messages)
     if response.candidates and response.candidates[0].message.parts:
         output = conversation.messages.add()
@@ -374,9 +371,7 @@ def _has_summary(message: pb.Message) -> bool:
 
 @asynccontextmanager
 async def _reading() -> AsyncGenerator[None, None]:
-    """Limit the time of the reads in the block. Raise UmgError(UNAVAILABLE) if the database fails or does not answer in
-    time.
-    """
+    """Limit the time of the reads in the block."""
     try:
         async with asyncio.timeout(READ_SECONDS):
             yield

@@ -139,9 +139,7 @@ class GuardRun(msgspec.Struct, eq=False):
     def _replace(
         self, guard: Guard, message: Message, found: Sequence[FoundText], replace: pb.GuardReplace
     ) -> frozenset[str]:
-        """Change a message as a guard demands. Return the names of the changed fields. A replacement that does not fit
-        is a failure of the guard.
-        """
+        """Change a message as a guard demands."""
         texts = {each.path: each.text for each in replace.texts}
         changed = frozenset[str]()
         try:
@@ -218,9 +216,7 @@ def content_of(message: Message) -> pb.GuardedContent:
 
 
 def _replace_content(message: Message, content: pb.GuardedContent) -> frozenset[str]:
-    """Replace fields of a message by those of a guard's. Return the names of the replaced ones. Raise ValueError for a
-    message of another kind.
-    """
+    """Replace fields of a message by those of a guard's."""
     kind = content.WhichOneof("message")
     if kind is None or kind != CONTENTS.get(message.DESCRIPTOR.full_name):
         raise ValueError("the replaced content is of another kind")

@@ -155,9 +155,7 @@ class GuardedTextStream(msgspec.Struct, eq=False):
         return rest + _due(part)
 
     async def _refuse(self, error: UmgError, passed: Sequence[pb.GenerateEvent]) -> None:
-        """Prepare the end of the response after the refusal of a guard. Raise any other error. `passed`: events before
-        the refused ones.
-        """
+        """Prepare the end of the response after the refusal of a guard."""
         await self._estimate(self._seen)
         if error.reason != pb.ERROR_REASON_GUARD_REFUSED:
             raise error
@@ -202,9 +200,7 @@ def _text_of(event: pb.GenerateEvent) -> str:
 
 
 def _due(part: _Part) -> list[pb.GenerateEvent]:
-    """Return the events that waited for texts which have passed now. The likelihoods of the tokens of a text that was
-    changed are left out: they repeat it.
-    """
+    """Return the events that waited for texts which have passed now."""
     if part.start is not None:
         return []
     passed = part.characters - sum(text.held_characters for text in part.texts.values())

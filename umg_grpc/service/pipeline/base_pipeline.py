@@ -156,9 +156,7 @@ class Pipeline(ABC, Generic[AdmittedT]):
         return False
 
     async def _fall_back(self, admitted: AdmittedT, fallbacks: ModelFallbacks[Any], error: UmgError) -> None:
-        """Admit the call again, with the next of its fallbacks. Raise the error of the requested model if none is left.
-        `error`: that of the model whose attempts have ended.
-        """
+        """Admit the call again, with the next of its fallbacks."""
         while True:
             admitted.request, admitted.notes = self._next_request(admitted.call, fallbacks, error), fallbacks.notes
             try:

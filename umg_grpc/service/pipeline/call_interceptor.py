@@ -144,9 +144,8 @@ class CallInterceptor(Interceptor):
         return served
 
     async def _admit(self, call: Call, load_shedder: LoadShedder | None, scopes: frozenset[str] | None) -> None:
-        """Set the deadline of the call, take a slot of the load shedder (None: no limit), and authenticate the caller.
-        `scopes`: a key needs one of them; None for a method that needs no key. Raise UmgError for a rejection, an
-        invalid key, and a key without one of the scopes.
+        """Set the deadline of the call, take a slot of the load shedder (None: no limit), and authenticate the
+        caller.
         """
         if not call.arrival.trusted:
             self._socket_tasks[call] = task = asyncio.current_task()
@@ -174,10 +173,7 @@ class CallInterceptor(Interceptor):
         caller.check_scopes(scopes)
 
     async def _decode(self, method: str, request: bytes, scopes: frozenset[str] | None) -> object:
-        """Return the message of a request, which came over a socket as bytes.
-        `scopes`: None for a method that needs no key, whose requests must be small. Raise UmgError: MALFORMED_BODY for
-        bytes that are not a message of the method's type, BODY_TOO_LARGE.
-        """
+        """Return the message of a request, which came over a socket as bytes."""
         if scopes is None and len(request) > MAX_KEYLESS_BYTES:
             message = f"the request is larger than {MAX_KEYLESS_BYTES} bytes"
             raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(MAX_KEYLESS_BYTES))
@@ -201,12 +197,7 @@ def _hold_memory(task: asyncio.Task[Any] | None) -> None:
 
 
 def _failure(error: Exception, call: Call) -> UmgError:
-    """Return the error for the caller of a failed call. An unexpected exception is logged and replaced by an internal
-    error.
-
-    The traceback is removed: its frames hold the request and the error, a reference cycle that would keep both in
-    memory until the next garbage collection.
-    """
+    """Return the error for the caller of a failed call."""
     if isinstance(error, UmgError):
         if error.place:
             logger.error("a body could not be decoded", request_id=call.arrival.request_id, place=error.place)
@@ -222,14 +213,7 @@ def _caller_cancelled() -> UmgError:
 async def _abort(
     error: UmgError, call: Call, context: Context, *, sent: bool = False, headers_sent: bool = False
 ) -> Never:
-    """End the call with the error, by an exception of gRPC. `sent`: whether messages were sent. If not, the headers are
-    sent in the trailing metadata too: the Python client of gRPC reports no initial metadata if the status overtakes it.
-    `headers_sent`: whether the initial metadata was sent.
-
-    A context over a socket keeps the error that its `abort` raises, and with its traceback the frames of this function
-    and its callers. They must not refer to the context: the cycle would keep the request until the next garbage
-    collection.
-    """
+    """End the call with the error, by an exception of gRPC."""
     headers = () if sent else call.metadata
     if not headers_sent:
         await context.send_initial_metadata(headers)

@@ -227,9 +227,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return limiter is None or limiter.try_take()
 
     async def _wait_for_slot(self, attempt: AttemptT) -> bool:
-        """Wait for a slot of the attempt's channel. Return False if none becomes free; the channel may then be tried
-        again later.
-        """
+        """Wait for a slot of the attempt's channel."""
         try:
             await self._plan.limiters[attempt.channel].take(self.call.seconds_left())
         except UmgError as error:
@@ -240,9 +238,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return True
 
     def _begin(self, attempt: AttemptT) -> bool:
-        """Begin the attempt, which has a slot of its channel. Return False if the circuit breaker is open: the attempt
-        is deferred until no other channel is left.
-        """
+        """Begin the attempt, which has a slot of its channel."""
         plan, shared = self._plan, self._plan.shared
         is_last = not plan.targets and not self.has_fallback
         if not shared.admit(attempt, is_last=is_last, is_retry=self._retries > 0):

@@ -99,9 +99,7 @@ async def first_stream(
 async def _open_stream(
     stream: AsyncGenerator[Message, None], has_no_output: Callable[[Message], bool], hold_seconds: float
 ) -> Opened[Message]:
-    """Read the stream up to its first message with output, or the first message after `hold_seconds`. Return the
-    messages read, and the stream. Close it on any error.
-    """
+    """Read the stream up to its first message with output, or the first message after `hold_seconds`."""
     early, deadline = list[Message](), inf
     if isinstance(has_no_output, StatefulCheck):
         has_no_output = has_no_output.begin()
@@ -126,9 +124,7 @@ async def _open_stream(
 async def _cancel_all(
     tasks: Collection[asyncio.Task[Result]], close: Callable[[Result], Awaitable[None]] | None
 ) -> None:
-    """Cancel the tasks, and wait for their end unless this task is cancelled again. `close`: releases the result of a
-    task that has ended with one; None for results that need no release.
-    """
+    """Cancel the tasks, and wait for their end unless this task is cancelled again."""
     if not tasks:
         return
     for task in tasks:

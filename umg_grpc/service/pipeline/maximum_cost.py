@@ -151,10 +151,7 @@ def highest_bound(
 def _generation_bound(
     request: pb.GenerateRequest, model: pb.Model, prices: Prices, *, own_messages: bool, strict: bool, now: float
 ) -> CostBound:
-    """Return the maximum cost of a text request. `own_messages`: whether its messages are only those of the caller's
-    body, so that the size of the body bounds their tokens. `strict`: whether the response must not be shortened to fit
-    a budget.
-    """
+    """Return the maximum cost of a text request."""
     found = _scan(request)
     size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
     searches = _searches(request)
@@ -221,9 +218,7 @@ def _canonical_bytes(request: pb.GenerateRequest, media: Iterable[pb.MediaPart])
 
 
 def _input_tokens(request: pb.GenerateRequest, model: pb.Model, found: _Content, size: int, searches: int) -> int:
-    """Return the maximum number of input tokens of a request. `size`: its bytes without its media. `searches`: number
-    of web searches that it may cause.
-    """
+    """Return the maximum number of input tokens of a request."""
     unread = (
         searches > 0,
         any(tool.HasField("file_search") or tool.HasField("opaque") for tool in request.tools),

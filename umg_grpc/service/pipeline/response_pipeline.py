@@ -244,9 +244,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         )
 
     async def _planned(self, admitted: AdmittedT) -> FailoverLoop[AttemptT]:
-        """Return the loop over the attempts of an admitted call, best channel first. Raise UmgError if no channel can
-        be tried.
-        """
+        """Return the loop over the attempts of an admitted call, best channel first."""
         context, model, access = self._context, admitted.model, admitted.access
         call: Call = admitted.call
         if context.usage is not None:

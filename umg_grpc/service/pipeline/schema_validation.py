@@ -60,9 +60,7 @@ def _found_time_fields(kind: Descriptor, outer: frozenset[str]) -> Iterator[_Tim
 
 
 def _check_times(message: Message, fields: tuple[_TimeField, ...], path: str) -> None:
-    """Check the times in the fields that are set. Raise UmgError(INVALID_FIELD) for one that is no time. `path`: of the
-    message, with a dot at its end.
-    """
+    """Check the times in the fields that are set."""
     for field in fields:
         if not message.HasField(field.name):
             continue

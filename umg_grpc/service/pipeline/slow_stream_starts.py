@@ -99,9 +99,7 @@ class SlowStarts:
 
 
 def _send_headers(stream: WaitingStream, call: Call, context: Context) -> None:
-    """Send the headers of a stream as they are known now. `context`: sends them; in process not to a caller that reads
-    them with the first message only.
-    """
+    """Send the headers of a stream as they are known now."""
     headers = (*call.metadata, (WAITING, "true"))
     if isinstance(context, InProcessContext):
         stream.is_sent = context.send_early(headers)

@@ -166,9 +166,7 @@ def cost_of_earlier_answers(call: Call, now: Callable[[], float]) -> int:
 
 
 def _charge_earlier_answers(call: Call, quantities: Quantities, now: Callable[[], float]) -> Quantities:
-    """Add the answers of earlier attempts, each at the prices of its channel, to the cost and the usage of the call.
-    Return the quantities of all answers. `quantities`: those of the last one.
-    """
+    """Add the answers of earlier attempts, each at the prices of its channel, to the cost and the usage of the call."""
     facts, charges, total = call.facts, call.charges, Counter(quantities)
     usage = pb.Usage()
     if facts.usage is not None:
@@ -184,9 +182,7 @@ def _charge_earlier_answers(call: Call, quantities: Quantities, now: Callable[[]
 
 
 def _new_record(log: UsageLog, call: Call) -> UsageRecord:
-    """Return a usage record of the call as one that was killed, to be completed at the end. Names are cut, so that the
-    record fits into a slot of the file of calls in flight.
-    """
+    """Return a usage record of the call as one that was killed, to be completed at the end."""
     arrival, facts, caller = call.arrival, call.facts, call.known_caller
     elapsed = time.perf_counter() - facts.began_at
     record = UsageRecord(

@@ -78,9 +78,7 @@ class RequestReport:
 
 
 def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
-    """Return the record of a call as a message. Channel and attempts are left out unless the caller's key may read
-    which channel served it (`show_route`).
-    """
+    """Return the record of a call as a message."""
     details, is_admin = record.details or NO_DETAILS, ADMIN in caller.scopes
     message = pb.RequestRecord(
         request_id=record.request_id,

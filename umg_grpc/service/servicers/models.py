@@ -50,9 +50,7 @@ class ModelServicer(rpc.ModelServiceServicer):
 
 
 def _models(router: Router, caller: Caller, unknown: Collection[tuple[str, str]]) -> dict[str, PublicModel]:
-    """Return id or alias -> model, for all models that the caller's key may use. `unknown`: channels and models that
-    providers have refused as unknown.
-    """
+    """Return id or alias -> model, for all models that the caller's key may use."""
     gone = {model.id for model in router.models() if _is_gone(router, model, unknown)} if unknown else set[str]()
     models = {model.id: model for model in router.models() if may_use(router, caller, model)}
     for alias, resolved in router.aliases().items():

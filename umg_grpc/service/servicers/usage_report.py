@@ -104,9 +104,7 @@ def _add_begin(response: pb.ListUsageResponse, begin: UsageBegin) -> None:
 
 
 def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageEntry:
-    """Return the sum of one group as a message. `by`: names of the columns by which it is grouped. `span`: entry with
-    the start and end of the whole list, for groups without a time span.
-    """
+    """Return the sum of one group as a message."""
     entry = pb.UsageEntry(
         request_count=group.requests,
         failed_request_count=group.failed,

@@ -84,9 +84,7 @@ class Tasks:
         return int(self._config.ttl * 1e6)
 
     async def _release_own(self) -> bool:
-        """Release the tasks that this process has leased or was submitting. Return whether the database has the
-        outcomes of all its submissions.
-        """
+        """Release the tasks that this process has leased or was submitting."""
         if self.accepted.has_tasks_of(self.context.process):
             return False
         with suppress(SQLAlchemyError, OSError, TimeoutError):

@@ -96,9 +96,7 @@ class Notifier:
             self._receivers.end(sent, answered=status is not None)
 
     async def _record(self, sent: OutgoingCallback, problem: str, *, is_final: bool) -> None:
-        """Record the result of an attempt: delivered, to be repeated, or given up. Parameters: see `_post`; `is_final`:
-        whether the receiver refuses all further attempts.
-        """
+        """Record the result of an attempt: delivered, to be repeated, or given up."""
         if not problem:
             self._tasks.metrics.called_back("out", "delivered")
             await self._tasks.callbacks.delivered(sent.callback_id)
@@ -112,9 +110,7 @@ class Notifier:
             await self._tasks.callbacks.retry(sent, pause)
 
     async def _post(self, sent: OutgoingCallback) -> tuple[int | None, str]:
-        """Send a notification to its receiver. Return (status of its response, problem): the status is None without a
-        response, the problem "" if the receiver accepted the notification.
-        """
+        """Send a notification to its receiver."""
         seconds = self._tasks.now() // 10**6
         headers = {
             "content-type": "application/json",

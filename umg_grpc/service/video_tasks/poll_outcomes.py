@@ -253,10 +253,7 @@ class Outcomes:
         return None
 
     async def _stored(self, result: ProviderResult) -> TaskResult:
-        """Return the provider's result in the form in which it is stored with the task. Inline bytes are moved to the
-        blob store; without one they stay at the provider, and each download polls for them. Raise
-        UmgError(UNAVAILABLE).
-        """
+        """Return the provider's result in the form in which it is stored with the task."""
         found = TaskResult(
             variant=result.variant,
             url=result.url,
@@ -273,9 +270,7 @@ class Outcomes:
         return found
 
     def _tail(self, claim: Claim, status: ProviderStatus) -> Poll:
-        """Return the next poll of a task that has failed by its deadline. It stays failed: a late success is only
-        logged and counted.
-        """
+        """Return the next poll of a task that has failed by its deadline."""
         end = claim.deadline_micros + int(TAIL_SECONDS * 1e6)
         if status.state in TERMINAL:
             if status.state == SUCCEEDED:
@@ -303,9 +298,7 @@ class Outcomes:
         return True
 
     async def _expire(self, claim: Claim, *, tail: bool = True) -> bool:
-        """Fail a task if its deadline has passed, and return whether it has. `tail`: whether to poll it on, for a late
-        success.
-        """
+        """Fail a task if its deadline has passed, and return whether it has."""
         now = self._tasks.now()
         if claim.state in TERMINAL or now < claim.deadline_micros or not self._may_give_up:
             return False
@@ -350,9 +343,7 @@ class Outcomes:
         }
 
     def _again(self, upstream: VideoUpstream, claim: Claim, error: UmgError | None, stall: Stall | None) -> Poll:
-        """Return the next poll of a task whose last poll failed. The interval grows with each failure. `error`: None if
-        the provider's response did not contain the task. `stall`: stall of the task after the poll.
-        """
+        """Return the next poll of a task whose last poll failed."""
         failures = claim.poll_failures + 1
         pause = min(upstream.poll_seconds * 2.0 ** min(failures - 1, 16), MAX_PAUSE_SECONDS)
         if error is not None and error.retry_after is not None:

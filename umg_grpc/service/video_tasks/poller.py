@@ -206,9 +206,7 @@ class Poller:
                 self._scheduler.wake()
 
     async def _polled(self, channel: str, batch: list[Claim]) -> list[Poll]:
-        """Poll a batch of tasks of one channel, and change them by the responses. Return the next polls of the tasks
-        whose state is unchanged.
-        """
+        """Poll a batch of tasks of one channel, and change them by the responses."""
         upstream = self._channels.videos.get(channel)
         if upstream is None:  # the config has changed, and may change again
             return await self._outcomes.without_channel(batch)
@@ -218,9 +216,7 @@ class Poller:
         return await self._outcomes.apply(upstream, batch, statuses)
 
     async def _statuses(self, upstream: VideoUpstream, batch: list[Claim]) -> dict[str, ProviderStatus | UmgError]:
-        """Return the provider's task id -> status or error, for a batch of tasks. An error of the whole request is the
-        error of each task.
-        """
+        """Return the provider's task id -> status or error, for a batch of tasks."""
         tasks = [provider_task(claim) for claim in batch]
         try:
             async with asyncio.timeout(POLL_SECONDS):

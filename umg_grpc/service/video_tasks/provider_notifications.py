@@ -38,9 +38,7 @@ class ProviderNotifications:
 
 
 def _check_body(body: bytes, row: MediaTask) -> None:
-    """Check the body of a provider's notification about the task `row`. Raise UmgError if it is no JSON object, or if
-    it names another task.
-    """
+    """Check the body of a provider's notification about the task `row`."""
     try:
         found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         ids = [msgspec.json.decode(found[name], type=str) for name in ("id", "task_id") if name in found]

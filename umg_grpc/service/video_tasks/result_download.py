@@ -101,9 +101,7 @@ class TaskContent:
     async def _opened(
         self, stack: AsyncExitStack, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange
     ) -> _Opened:
-        """Open the result at the first source from which it can be read, until `stack` is closed. `index`: position of
-        the result among those of its variant. `wanted`: requested bytes. Raise UmgError if it can be read from none.
-        """
+        """Open the result at the first source from which it can be read, until `stack` is closed."""
         failure: UmgError | None = None
         for source in self._sources(row, result, index, wanted):
             try:
@@ -199,9 +197,7 @@ class TaskContent:
             yield opened
 
     async def _polled(self, row: MediaTask) -> ProviderStatus:
-        """Return the provider's response to a poll of a task that has succeeded. The poll is repeated while the
-        provider makes the video again.
-        """
+        """Return the provider's response to a poll of a task that has succeeded."""
         upstream, known = self._channels.videos.get(row.channel), provider_task_of(row)
         if upstream is None:
             raise _not_found("the channel of this task is not served any more")
@@ -216,9 +212,7 @@ class TaskContent:
 
 
 def _selected(row: MediaTask, request: pb.DownloadVideoRequest) -> tuple[TaskResult, int]:
-    """Return the result that a download requests, and its position among the results of its variant. Raise UmgError as
-    `TaskContent.open` does.
-    """
+    """Return the result that a download requests, and its position among the results of its variant."""
     if row.state in UNFINISHED:
         state = UNFINISHED[row.state]
         message = f"task is not completed yet, current status: {state}"
@@ -246,9 +240,7 @@ def range_header(wanted: pb.ByteRange) -> Mapping[str, str]:
 
 
 def _part(part: ContentPart, result: TaskResult, wanted: pb.ByteRange) -> _Opened:
-    """Return the requested bytes of a provider's HTTP response, also if the provider has ignored the range. `result`:
-    its media type is the default. Of the headers only type, length, range and entity tag are used.
-    """
+    """Return the requested bytes of a provider's HTTP response, also if the provider has ignored the range."""
     headers = part.headers
     head = pb.ContentHead(mime_type=_mime_type(headers, result))
     if etag := headers.get("etag", "").removeprefix("W/").strip('"'):
@@ -300,9 +292,7 @@ def _declared(headers: Mapping[str, str]) -> str:
 async def _cut(
     chunks: AsyncGenerator[bytes, None], skipped: int, length: int | None, *, is_exact: bool = True
 ) -> AsyncGenerator[bytes, None]:
-    """Yield `length` bytes of a stream after the first `skipped` ones; None for `length` yields all.
-    `is_exact`: whether to raise UmgError(UPSTREAM_CUT) if the stream has fewer.
-    """
+    """Yield `length` bytes of a stream after the first `skipped` ones; None for `length` yields all."""
     left = length
     async with aclosing(chunks):
         async for chunk in chunks:

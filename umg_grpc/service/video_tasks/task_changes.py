@@ -46,9 +46,7 @@ class TaskChanges:
         return self._tasks.view.task(deleted)
 
     async def _cancel(self, row: MediaTask) -> MediaTask:
-        """Cancel a task at its provider. Return the changed task. Raise UmgError(WRONG_STATE) if it cannot be
-        cancelled.
-        """
+        """Cancel a task at its provider."""
         upstream = self._channels.videos.get(row.channel)
         if row.state != QUEUED or upstream is None:
             raise wrong_state(row, "it can be deleted when it has ended")

@@ -194,9 +194,7 @@ class HttpImageCall:
         return await tasks.run(request, self.model, create, end)
 
     async def _ready(self, end: CallEnd, *, stream: bool) -> tuple[pb.GenerateImageRequest, UpstreamRequest]:
-        """Return the caller's request with downloaded images, and its encoding for the provider. `end`: deadlines of
-        the call; `stream`: whether the response is streamed.
-        """
+        """Return the caller's request with downloaded images, and its encoding for the provider."""
         request = self.request
         if self.fetches:
             request = await with_inline_images(
@@ -216,9 +214,7 @@ class HttpImageCall:
     # --- streams
 
     async def _stream_whole(self, end: CallEnd) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the events of a provider without streams: an image as soon as its request finishes. Errors of single
-        requests are yielded only after a first image, since before that another channel may make all images.
-        """
+        """Yield the events of a provider without streams: an image as soon as its request finishes."""
         total, failures = pb.ImageResult(), dict[int, UmgError]()
         first = True
         async with aclosing(self._outcomes(end)) as finished:
@@ -270,9 +266,7 @@ class HttpImageCall:
     async def _decoded(
         self, decoder: ImageStreamDecoder, exchange: ProviderExchange, held: Held, chunk: bytes
     ) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the messages of a stream. `chunk`: first bytes of the stream, which were read already; `held`: memory
-        for its events.
-        """
+        """Yield the messages of a stream."""
         splitter, received = sse.SseSplitter(MAX_EVENT_BYTES), 0
         while chunk and not decoder.done:
             received += len(chunk)

@@ -152,9 +152,7 @@ class ImageExchanges:
     async def _read(
         self, exchange: ProviderExchange, held: Held, beginning: bytes, feed: Callable[[bytes], None] | None = None
     ) -> list[bytes]:
-        """Return the parts of a body, read as fast as memory becomes free. `beginning`: first bytes, which were read
-        before; `feed`: called with each part.
-        """
+        """Return the parts of a body, read as fast as memory becomes free."""
         stated = exchange.response.content_length
         if stated > MAX_RESPONSE_BYTES:
             raise too_large(MAX_RESPONSE_BYTES)

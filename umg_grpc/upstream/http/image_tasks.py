@@ -77,9 +77,6 @@ class TaskRunner:
     def _status(self, body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | UmgError | None:
         """Return the images of a finished task, the error of a failed one, or None while it runs, from the body of a
         query.
-
-        The error is returned and not raised, to distinguish it from an error of the query itself. Raise UmgError for
-        a body that cannot be decoded.
         """
         try:
             return self._tasks.decode_status(body, request)

@@ -142,11 +142,7 @@ class HttpChannel:
     def _request_template(
         self, endpoint: ProviderEndpoint, encoded: UpstreamRequest, key_header: str, kind: tuple[object, ...]
     ) -> OutgoingRequest:
-        """Return a request without its body, from the cache or added to it. `kind`: key of the cache.
-
-        Not cached are requests that always differ: other methods than POST, whose paths contain ids; forms, whose
-        content types contain boundaries; and signed requests.
-        """
+        """Return a request without its body, from the cache or added to it."""
         url, headers = endpoint.url(encoded.path), endpoint.request_headers(key_header)
         content_type = encoded.headers.get(CONTENT_TYPE)
         if encoded.headers:  # the operator's headers override those of the format, except the type of its body

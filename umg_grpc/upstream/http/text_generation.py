@@ -104,9 +104,7 @@ class HttpText:
     def _encoded(
         self, request: pb.GenerateRequest, model: str, notes: RequestNotes, stream: bool, quirks: ChannelQuirks
     ) -> tuple[TextProviderFormat, UpstreamRequest]:
-        """Return the format in which the request is sent, and the request encoded in it. Raise UmgError if none of the
-        channel's formats can express the request.
-        """
+        """Return the format in which the request is sent, and the request encoded in it."""
         source_format = request.source.format
         first, *others = self._orders.get(source_format, self._preferred)
 

@@ -109,9 +109,7 @@ class _Elsewhere:
 async def _open_with_key(
     channel: HttpChannel, protocol: VideoProtocol, task: ProviderTask, url: str, headers: Mapping[str, str]
 ) -> ProviderExchange | _Elsewhere:
-    """Send a request for a URL or path of the provider with the key of the task. Return the response, or the redirect
-    to another host.
-    """
+    """Send a request for a URL or path of the provider with the key of the task."""
     path = url if url.startswith("/") else "/"
     encoded = UpstreamRequest(path, b"", {**headers, "Accept": "*/*"}, Report(), "GET")
     endpoint, outgoing = await channel.outgoing(encoded, protocol.key_header, channel.total_seconds, key_id=task.key_id)

@@ -176,9 +176,7 @@ class HttpVideo:
     async def _poll_each(
         self, tasks: Sequence[ProviderTask], end: float, *, is_relay: bool = True
     ) -> Mapping[str, ProviderStatus | UmgError]:
-        """Query tasks one by one that a query of several has not answered. If one of them is answered, a relay does not
-        support a query of several, and later polls have one task. `is_relay`: whether the query has answered no task.
-        """
+        """Query tasks one by one that a query of several has not answered."""
         found = dict[str, ProviderStatus | UmgError]()
         for task in tasks:
             try:
@@ -309,9 +307,7 @@ class _Call:
         *,
         is_forwarded: bool,
     ) -> Decoded:
-        """Return the result of `decode` for a response, in a thread if it is large. `is_forwarded`: whether an HTTP
-        proxy forwarded the request and may have made the response itself.
-        """
+        """Return the result of `decode` for a response, in a thread if it is large."""
         by_name = {name.lower(): value for name, value in headers.items()}
         if status >= 400 and is_forwarded and is_of_proxy(by_name):
             raise proxy_refusal(status)

@@ -38,9 +38,7 @@ async def with_inline_media(submission: Submission, fetcher: Fetcher, seconds: f
 
 
 async def _fetch(item: pb.VideoMedia, field: str, fetcher: Fetcher, seconds: float) -> None:
-    """Replace the URL of a medium by the downloaded bytes, in place. `field`: canonical path of the medium, for
-    errors; `seconds`: time for the download.
-    """
+    """Replace the URL of a medium by the downloaded bytes, in place."""
 
     def check(beginning: bytes) -> None:
         if item.kind == pb.VIDEO_MEDIA_KIND_IMAGE and not sniff(beginning).startswith("image/"):

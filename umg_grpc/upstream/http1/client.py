@@ -181,9 +181,7 @@ class Client:
         return connection
 
     async def _connected(self, origin: ConnectionTarget, addresses: Addresses | None) -> ProviderConnection:
-        """Return a new connection to an origin, through its proxy if it has one. `addresses`: addresses of the
-        provider, None to look them up.
-        """
+        """Return a new connection to an origin, through its proxy if it has one."""
         connection = ProviderConnection(self, origin, self._idle)
         if (proxy := origin.proxy) is None:
             await self._dial(origin.server, origin.tls, lambda: connection, addresses)
@@ -204,9 +202,7 @@ class Client:
     async def _dial_proxy(
         self, proxy: Server, tls: ssl.SSLContext | None, protocol: Callable[[], SomeProtocol]
     ) -> tuple[asyncio.Transport, SomeProtocol]:
-        """Open a connection to a proxy. `protocol`: creates the receiver of its bytes. Raise ProxyUnreachableError if
-        that fails.
-        """
+        """Open a connection to a proxy."""
         try:
             return await self._dial(proxy, tls, protocol)
         except (OSError, UnicodeError) as error:
@@ -221,9 +217,7 @@ class Client:
         protocol: Callable[[], SomeProtocol],
         addresses: Addresses | None = None,
     ) -> tuple[asyncio.Transport, SomeProtocol]:
-        """Open a connection to a server, with TLS if the server uses it. `protocol`: creates the receiver of its
-        bytes; `addresses`: addresses of the server, None to look them up.
-        """
+        """Open a connection to a server, with TLS if the server uses it."""
         try:
             if addresses is None:
                 addresses = await self._dns.addresses(server.host, server.port)

@@ -117,9 +117,7 @@ class LoadAwareTimeout:
         self._timer = self._loop.call_at(due, self._on_timer, due)
 
     def _on_timer(self, due: float) -> None:
-        """End the block, or extend its time if this process was delayed since the last check. `due`: time for which
-        the timer was set.
-        """
+        """End the block, or extend its time if this process was delayed since the last check."""
         delay = max(self._loop.time() - due, self._lateness.seconds - self._began_late)
         self._began_late = self._lateness.seconds
         if delay > LATE_SECONDS:

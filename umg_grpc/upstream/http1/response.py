@@ -207,9 +207,7 @@ def _check_head(response: ReceivedResponse) -> None:
 
 
 def _end_at_limit(response: ReceivedResponse, limit: int) -> bool:
-    """Return whether an error response is complete or has more than `limit` bytes. Raise UmgError(UPSTREAM_FAILED)
-    for a successful response with more.
-    """
+    """Return whether an error response is complete or has more than `limit` bytes."""
     if not response.refused:
         response.keep = False
         response.body.clear()

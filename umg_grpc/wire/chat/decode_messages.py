@@ -170,9 +170,7 @@ def _decode_marks(marked: schema.Marked, part: pb.Part) -> None:
 
 
 def _decode_file(file: schema.FileSource, media: pb.MediaPart, at: str) -> None:
-    """Decode the member `file` of a content part. Raise UmgError(MISSING_FIELD, INVALID_FIELD) unless it has exactly
-    one source. `at`: path of the member.
-    """
+    """Decode the member `file` of a content part."""
     media.kind, media.filename = pb.MEDIA_KIND_DOCUMENT, file.filename or ""
     if file.file_data is None:
         if file.file_id is None:

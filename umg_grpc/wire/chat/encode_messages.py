@@ -168,7 +168,6 @@ class MessageEncoder:
     def _encode_turn(self, turn: "_Turn") -> list[JsonObject]:
         """Return the chat messages for a message of a role other than the assistant's: itself, after results that are
         still due.
-        Raises UmgError(UNTRANSLATABLE) for a message of a role that chat does not have.
         """
         at, before, shown = f"messages[{turn.message_index}]", self._placeholder_results(), list[object]()
         if turn.message.role == pb.ROLE_USER:
@@ -189,9 +188,6 @@ class MessageEncoder:
     def _encode_assistant_turns(self, run: list["_Turn"]) -> list[JsonObject]:
         """Return the chat messages for consecutive assistant messages: a single one if any of them has a tool call or
         only reasoning, else one for each.
-
-        Results of the calls have to follow immediately, and providers look for the reasoning in the message with the
-        calls.
         """
         if not run:
             return []
@@ -203,9 +199,7 @@ class MessageEncoder:
         return before + [message for message in encoded if message is not None]
 
     def _assistant(self, turns: list["_Turn"]) -> JsonObject | None:
-        """Return one chat message for assistant messages; None if it would be empty, since providers reject that.
-        Raises UmgError(UNTRANSLATABLE) for media other than audio of an earlier response.
-        """
+        """Return one chat message for assistant messages; None if it would be empty, since providers reject that."""
         content, calls = list[object](), list[JsonObject]()
         thoughts, states = list[pb.ReasoningPart](), list[State]()
         encoded: JsonObject = {"role": "assistant", "content": None, "name": turns[0].message.name}
@@ -294,8 +288,7 @@ class MessageEncoder:
 
     def _result(self, part: pb.Part, at: str) -> list[JsonObject]:
         """Return a tool result as chat messages: one, or none for a result without its call, which becomes text of the
-        next user message, since providers reject it (clients cut off the beginning of long conversations). `at`:
-        canonical path of the result.
+        next user message, since providers reject it (clients cut off the beginning of long conversations).
         """
         result = part.tool_result
         legacy = self._request.face_hints.legacy_functions and not result.call_id
@@ -326,9 +319,7 @@ class MessageEncoder:
         return [without_empty(encoded)]
 
     def _result_texts(self, result: pb.ToolResult, at: str) -> list[object]:
-        """Return the texts of a tool result as content parts; its media are added to `_shown`. `at`: canonical path of
-        the result.
-        """
+        """Return the texts of a tool result as content parts; its media are added to `_shown`."""
         texts = list[object]()
         for index, part in enumerate(result.parts):
             path = f"{at}.tool_result.parts[{index}]"
@@ -359,9 +350,6 @@ class MessageEncoder:
 def _add_placeholder_signatures(messages: list[object]) -> None:
     """Add a placeholder signature to the first tool call of each assistant message, in place, unless the call has a
     signature.
-
-    Vendor G rejects calls without one since the last user message. Earlier messages keep theirs, so that the beginning
-    of a conversation stays the same for prompt caches.
     """
     for message in messages:
         if not isinstance(message, dict):

@@ -141,9 +141,7 @@ def _find_member(encoded: object, path: Path) -> object:
 
 
 def _remove_member(fields: dict[str, Raw], path: Path) -> bool:
-    """Remove the member at a path (names from the top) from `fields`, and the objects that become empty by that. Return
-    whether the member existed.
-    """
+    """Remove the member at a path (names from the top) from `fields`, and the objects that become empty by that."""
     name, *rest = path
     if name not in fields:
         return False
@@ -170,11 +168,7 @@ def _set_member(fields: dict[str, Raw], path: Path, value: object) -> None:
 
 
 def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """Move the members of `extra_body` to the top level of the body, as SDKs do before they send a request.
-
-    Vendor G's member stays inside, under the name that its endpoint reads. Members that are fields of the body itself
-    are left out and reported, since the gateway's limits were checked on the top level only.
-    """
+    """Move the members of `extra_body` to the top level of the body, as SDKs do before they send a request."""
     extra = _members(fields.pop("extra_body", ABSENT), "extra_body")
     if "vendorg" in fields:
         extra["vendorg"] = fields.pop("vendorg")
@@ -220,7 +214,6 @@ SNAKE_CASE = {
 def _replace_search_tools(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
     """Replace the tools of a body that stand for a web search by the search option of providers, and remove a choice of
     them: the model would call a tool named `vendorgSearch` like a function of the caller.
-    `report`: collects the choice that is removed.
     """
     raw = fields.get("tools", ABSENT)
     tools = parse(list[Raw], raw, "tools") if is_present(raw) else []

@@ -133,8 +133,7 @@ class PassthroughDecoder(FrameDecoder):
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
         """Return (leading chunks that differ from an earlier chunk, the template, only in their text, with the caller's
-        model id; their length in bytes as received). Return `DECODED` (no bytes, length 0) if one of these has to be
-        decoded.
+        model id; their length in bytes as received).
         """
         if not self._called and CALLED in frames:
             self._called = CALLS[0] in frames or CALLS[1] in frames

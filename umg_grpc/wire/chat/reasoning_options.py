@@ -69,8 +69,8 @@ def vendor_members(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.Vendo
 
 
 def _thinking_configs(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.ThinkingConfig]]:
-    """Yield (path, object) for each thinking config in vendor G's members of a chat body, the most specific
-    path last.
+    """Yield (path, object) for each thinking config in vendor G's members of a chat body, the most specific path
+    last.
     """
     members: list[tuple[str, schema.VendorG | schema.GenerationConfig]] = [*vendor_members(chat)]
     if chat.generation_config is not None:
@@ -172,7 +172,6 @@ def _router_reasoning(reasoning: pb.ReasoningOptions, on: bool | None, effort: s
 def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
     """Return the member by which the model's family turns reasoning on or off (`thinking`, `enable_thinking` or vendor
     G's config); {} if the family has none, or if the request neither enables nor disables reasoning.
-    `words`: members of the body that the family accepts. `report`: collects the options that are left out or changed.
     """
     reasoning = request.reasoning
     match words.thinking:
@@ -196,12 +195,7 @@ def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report
 
 
 def _thinking(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
-    """Return the member `thinking`; {} if the request neither enables nor disables reasoning.
-
-    For an amount of reasoning that the model chooses, which the member has no value for, `enabled` without a budget is
-    sent.
-    `report`: collects the options that are left out or changed.
-    """
+    """Return the member `thinking`; {} if the request neither enables nor disables reasoning."""
     if _is_disabled(reasoning):
         return {"thinking": {"type": "disabled"}}
     if not (reasoning.mode or reasoning.HasField("budget_tokens")):
@@ -234,9 +228,7 @@ def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
 
 
 def _enable_thinking(reasoning: pb.ReasoningOptions, stream: bool, report: Report) -> JsonObject:
-    """Return the member `enable_thinking`; {} if the request neither enables nor disables reasoning. It is false, and
-    reported, without a stream, since the model family famQ reasons in streams only.
-    """
+    """Return the member `enable_thinking`; {} if the request neither enables nor disables reasoning."""
     if not (reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
     if _is_disabled(reasoning):

@@ -331,7 +331,6 @@ def _encode_edits(
 ) -> dict[str, JsonObject]:
     """Return canonical field -> members of the body with its present value, for the `fields` that were changed after a
     chat body was decoded.
-    `report`: collects the options that are left out or changed. `quirks`: restrictions of the provider's model.
     """
     edited = dict.fromkeys(fields)
     if "messages" in edited:

@@ -56,9 +56,7 @@ def joined_chunk(data: bytes) -> bytes:
 
 
 def _with_joined(members: dict[str, Raw], choices: list[dict[str, Raw]], content: str, reason: Raw) -> bytes:
-    """Return a response or chunk, `members`, with one choice in place of `choices`. `content`: name of the member with
-    the content of a choice. `reason`: finish reason.
-    """
+    """Return a response or chunk, `members`, with one choice in place of `choices`."""
     first = {name: value for choice in reversed(choices) for name, value in choice.items() if is_present(value)}
     messages = [MEMBERS.decode(choice[content]) for choice in choices if is_present(choice.get(content, Raw()))]
     if messages:

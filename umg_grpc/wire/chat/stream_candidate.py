@@ -242,9 +242,7 @@ class StreamCandidate(PartEmitter):
         yield event
 
     def _append_call(self, piece: ProviderCall) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of one piece of a tool call. It belongs to the call with its index, or to the last call if
-        it has no index; an id that differs from that call's id starts a new call.
-        """
+        """Yield the events of one piece of a tool call."""
         call_id = provider_id(piece)
         known = self._last_call if piece.index is None else self._calls.get(piece.index)
         if known is None or (call_id and known.call_id and call_id != known.call_id):
@@ -284,9 +282,7 @@ class StreamCandidate(PartEmitter):
             yield from self._start_call(call, custom=False)
 
     def _start_call(self, call: _OpenCall, *, custom: bool) -> Iterator[pb.GenerateEvent]:
-        """Yield the event that starts the part of a tool call, and the input received before its name. `custom`:
-        whether the call is of a custom tool, which takes free text.
-        """
+        """Yield the event that starts the part of a tool call, and the input received before its name."""
         yield from self.switch("")
         part = pb.Part()
         part.tool_call.call_id, part.tool_call.name = call.call_id, call.name
@@ -319,8 +315,7 @@ class StreamCandidate(PartEmitter):
 
     def _append_audio(self, piece: ProviderAudio) -> Iterator[pb.GenerateEvent]:
         """Yield the canonical events of one piece of audio: the start of the part with the first piece, its bytes and
-        transcript, and at the end its expiry time. Each piece is base64 of its own. Raises UmgError(UPSTREAM_FAILED)
-        for broken base64.
+        transcript, and at the end its expiry time.
         """
         part = pb.Part()
         decode_audio(piece, part.media, self._request)

@@ -221,10 +221,7 @@ def encode_search_options(context_size: str, location: pb.UserLocation | None) -
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report, *, functions: bool) -> object:
-    """Return the value of `tool_choice`; None for the default. `functions`: whether custom tools are sent as functions.
-    Raises UmgError(UNTRANSLATABLE) for a choice that only another format has.
-    `names`: the caller's tool names -> the provider's. `report`: collects a chosen search, which is left out.
-    """
+    """Return the value of `tool_choice`; None for the default."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         if choice.opaque.format != "chat":

@@ -122,7 +122,6 @@ def _encode_search_parameters(search: pb.SearchOptions) -> JsonObject:
 def _encode_parameters(request: pb.GenerateRequest, words: ChatFields, report: Report) -> JsonObject:
     """Return the value of `parameters` (model family famQ), without its member that turns the search on; {} without
     options.
-    `words`: members that the model's family accepts; options without a member are reported.
     """
     # (name, value, canonical fields that are lost if `parameters` does not have it)
     candidates: list[tuple[str, object, list[str]]] = [

@@ -121,9 +121,7 @@ class _Message:
         return message
 
     def _append(self, kind: str, text: str) -> tuple[int, int]:
-        """Append a text to the last block, or to a new one if that has another type. Return (index of the block, offset
-        of the text in it).
-        """
+        """Append a text to the last block, or to a new one if that has another type."""
         if not self._blocks or self._blocks[-1][0] != kind:
             if not text:
                 return max(0, len(self._blocks) - 1), 0

@@ -135,8 +135,7 @@ class MediaEncoder:
 
     def _name(self, media: pb.MediaPart) -> str:
         """Return a name for a document that is like its title or the name of its file: without an ending, of letters
-        without accents, digits, hyphens, underscores, brackets and single spaces. No two documents of a request have
-        the same.
+        without accents, digits, hyphens, underscores, brackets and single spaces.
         """
         stated = _MARKS.sub("", unicodedata.normalize("NFKD", media.title or media.filename))
         plain = _SPACES.sub(" ", _ILLEGAL.sub(" ", _ENDING.sub("", stated))).strip()

@@ -89,9 +89,7 @@ class AlternatingTurns(ABC, Generic[BlockT]):
         self._append_text(self.system, text, part)
 
     def _place_instructions(self, message: pb.Message, at: str) -> None:
-        """Append instructions that are no turn of their own to the system prompt. After the first turn they become
-        marked text of the user, so that the beginning of the conversation stays the same.
-        """
+        """Append instructions that are no turn of their own to the system prompt."""
         if not self.turns or self._extends_system:
             if self.turns:
                 self._report.drop("role", "system prompt")
@@ -153,9 +151,7 @@ class AlternatingTurns(ABC, Generic[BlockT]):
             self.turns.pop()
 
     def _with_mark(self, block: BlockT | None, part: pb.Part, blocks: list[BlockT]) -> BlockT | None:
-        """Return an encoded part with its cache mark. The mark of a part that is left out (None) is set on the block
-        before it, or reported without one. `blocks`: those of the turn so far.
-        """
+        """Return an encoded part with its cache mark."""
         if block is not None:
             return self._marked(block, part)
         if before := self._blocks_before(blocks):
@@ -172,8 +168,8 @@ class AlternatingTurns(ABC, Generic[BlockT]):
     # --- the rules
 
     def _answer_calls(self) -> None:
-        """Move the results of tool calls to the beginning of their turn, in the order of the calls in the turn before.
-        Add an error result for a call without one; turn a result without a call into text.
+        """Move the results of tool calls to the beginning of their turn, in the order of the calls in the turn
+        before.
         """
         previous: list[str] = []
         for turn in self.turns:

@@ -103,9 +103,7 @@ def _decode(frame: bytes) -> Frame:
 
 
 def _headers(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield (name, value) of the headers that are texts. Raise struct.error, IndexError, KeyError or UnicodeDecodeError
-    for bytes that are no headers.
-    """
+    """Yield (name, value) of the headers that are texts."""
     at = 0
     while at < len(data):
         name_end = at + 1 + data[at]

@@ -79,9 +79,7 @@ class EncodedFile:
         yield _joined(small)
 
     def _check(self, text: bytes | memoryview) -> None:
-        """Check base64 that consists of complete groups of four characters. Raise ValueError for any other text, and
-        for text after padding.
-        """
+        """Check base64 that consists of complete groups of four characters."""
         if not text:
             return
         if self._is_padded:

@@ -50,9 +50,7 @@ def _count_in_steps(body: bytes, mark: bytes) -> int:
 
 
 def _structure(body: bytes) -> bytes:
-    """Return the brackets of the body outside strings, in order, with braces replaced by square brackets. Raise
-    UmgError(MALFORMED_BODY) for too many members or values.
-    """
+    """Return the brackets of the body outside strings, in order, with braces replaced by square brackets."""
     found, start, inside, members, values = list[bytes](), 0, False, 0, 0
     while start < len(body):
         end = _step_end(body, start)
@@ -84,9 +82,7 @@ def _marks(step: bytes) -> bytes:
 
 
 def _check_levels(brackets: bytes) -> None:
-    """Raise UmgError(MALFORMED_BODY) for brackets that are nested too deeply. `brackets`: only `[` and `]`. Each pass
-    removes the innermost level.
-    """
+    """Raise UmgError(MALFORMED_BODY) for brackets that are nested too deeply."""
     for _ in range(MAX_LEVELS):
         if _TOO_DEEP in brackets:
             break

@@ -114,9 +114,7 @@ def _png_size(data: bytes) -> tuple[int, int]:
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    """Return (width, height) from the frame header of a JPEG file, which is somewhere before the first scan. Raise
-    IndexError or _BrokenHeaderError without one, and for a second one: decoders disagree on which of them is valid.
-    """
+    """Return (width, height) from the frame header of a JPEG file, which is somewhere before the first scan."""
     sizes, position = list[tuple[int, int]](), 2
     for _ in range(MAX_BLOCKS):
         marker = data[position + 1]
@@ -157,8 +155,8 @@ def _gif_size(data: bytes) -> tuple[int, int]:
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    """Return (width, height) of a WebP file: of the canvas if the file has an extended header, else of the image data.
-    Raise IndexError or _BrokenHeaderError for an incomplete header.
+    """Return (width, height) of a WebP file: of the canvas if the file has an extended header, else of the image
+    data.
     """
     match data[12:16]:
         case b"VP8X":

@@ -256,7 +256,6 @@ def echo(value: str) -> str:
 def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
     """Return the UmgError(MISSING_FIELD, INVALID_FIELD, MALFORMED_BODY) for a value that msgspec could not decode as a
     `kind`.
-    `problem`: message of msgspec's error, with the path of the field at its end. `at`: path of the decoded value.
     """
     found = _PATH.search(problem)
     problem, local = (problem[: found.start()], found[1]) if found else (problem, "")
@@ -302,9 +301,7 @@ def _choices(kind: type[T], local: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _choices_at(kind: object, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the allowed values of the enumerated field at a path within a struct `kind`; () for any other field.
-    `names`: member names from the top, "" for any item of a list.
-    """
+    """Return the allowed values of the enumerated field at a path within a struct `kind`; () for any other field."""
     found: list[msgspec.inspect.Type] = [_type_info(kind)]
     for name in names:
         inner: list[msgspec.inspect.Type] = []

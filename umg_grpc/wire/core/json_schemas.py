@@ -49,9 +49,7 @@ class _TooDeepError(Exception):
 
 
 def _converted(value: object, level: int) -> object:
-    """Return a value within a native schema as JSON schema. `level`: its depth. Raise _TooDeepError beyond
-    MAX_LEVELS.
-    """
+    """Return a value within a native schema as JSON schema."""
     if level > MAX_LEVELS:
         raise _TooDeepError
     if isinstance(value, list):

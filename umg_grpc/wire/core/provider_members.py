@@ -90,9 +90,7 @@ def _removed(fields: dict[str, Member], path: str, refused: str) -> object:
 
 
 def _without(raw: Raw, path: str, refused: str) -> tuple[Raw, object]:
-    """Return raw JSON without the member at a dotted path, and the removed value; None as value if there is none.
-    `refused`: the only value that is removed; "" for any.
-    """
+    """Return raw JSON without the member at a dotted path, and the removed value; None as value if there is none."""
     if refused.encode() not in bytes(raw):
         return raw, None
     if bytes(raw).startswith(b"["):

@@ -207,8 +207,6 @@ def one_line(document: bytes) -> bytes:
 def _last_end(buffer: bytes | bytearray, start: int) -> int:
     """Return the position after the last blank line that begins at or after `start`, where the last complete event
     ends; 0 without one.
-
-    Only LF, CR and CRLF end lines; a CR LF CR at the end of the buffer is incomplete, because its LF may follow.
     """
     last = buffer.rfind(b"\n", start)  # one byte is found a hundred times faster than two, which matters in long lines
     end = buffer.rfind(b"\n\n", start, last + 1) + 2
@@ -221,9 +219,7 @@ def _last_end(buffer: bytes | bytearray, start: int) -> int:
 
 
 def _event(raw: bytes) -> SseEvent:
-    """Return one event. A line `error: {...}`, as old servers of llama.cpp write it, and a line with the JSON of an
-    error, as relays append it to a broken stream, are the data of an event with the name `error`.
-    """
+    """Return one event."""
     name, lines = b"", list[bytes]()
     for line in _END_OF_LINE.split(raw):
         field, _, value = line.partition(b":")

@@ -212,9 +212,7 @@ class StopCutter:
         return 0
 
     def _end(self, candidate: _OpenCandidate, index: int, sequence: str) -> Iterator[pb.GenerateEvent]:
-        """Yield the end of a candidate at a stop sequence. A usage before it is marked as estimated: the provider goes
-        on until the connection is closed.
-        """
+        """Yield the end of a candidate at a stop sequence."""
         for part in candidate.open:
             yield pb.GenerateEvent(candidate_index=index, part_index=part, part_ended=pb.PartEnded())
         candidate.ended = True

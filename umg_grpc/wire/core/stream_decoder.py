@@ -106,9 +106,7 @@ class EventDecoder(_Decoder, ABC):
         return sse.split(frames)
 
     def _read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> tuple[T, bytes]:
-        """Return (the decoded JSON of an event, the JSON text). If it has halves of split characters, placeholders
-        replace these in both, and `_has_halves` is set. Raise ValueError or RecursionError for invalid JSON.
-        """
+        """Return (the decoded JSON of an event, the JSON text)."""
         try:
             return decoder.decode(data), data
         except msgspec.ValidationError:
@@ -174,11 +172,7 @@ class FrameDecoder(_Decoder, ABC):
 
     def _decode_frames(self, frames: bytes, plain: bytes = b"", size: int = 0) -> pb.StreamGenerateResponse | None:
         """Return a message with passed-through frames and the events that the service needs from them; None if neither
-        remains. `plain` and `size`: result of `_plain` for the frames.
-
-        Frames that need no decoding are passed on together, each other frame by itself. The range of bytes in which
-        `_plain` looks for the next of them doubles with each success and shrinks to an eighth with each failure, so
-        that the time is proportional to the length of the read.
+        remains.
         """
         passed, events = list[bytes](), list[pb.GenerateEvent]()
         blank, total = b"\r\n\r\n" if b"\r" in frames else b"\n\n", len(frames)

@@ -90,8 +90,7 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
     """Return the response with the provider's body, whose vectors are checked as far as possible without decoding
-    them. None for a body that callers cannot read: a vector is missing, misplaced, of the wrong length or not in the
-    form that the caller selected, or the usage is missing.
+    them.
     """
     parsed = decode(_RAW_VECTORS, body)
     usage, data = _usage(parsed), parsed.data or ()
@@ -120,9 +119,7 @@ def _has_other_numbers(body: bytes) -> bool:
 def _decode_head(
     parsed: Head, usage: ProviderUsage, data: Sized | None, request: pb.EmbedRequest, body: bytes
 ) -> pb.EmbedResponse:
-    """Return the response without its vectors. `data`: the vectors, of which only the number is checked; None if
-    absent. Raise UmgError(UPSTREAM_FAILED) unless there is one for each input.
-    """
+    """Return the response without its vectors."""
     raise_error(parsed.error)
     if data is None:
         raise no_response(body, too_long=TOO_LONG)
@@ -137,9 +134,7 @@ def _usage(response: Head) -> ProviderUsage:
 
 
 def _in_order(data: Sequence[ProviderEmbedding[Numbers]] | Sequence[ProviderEmbedding[Raw]]) -> list[bytes]:
-    """Return the vectors as bytes in the order of their `index` or, without it, of the list. Raise
-    UmgError(UPSTREAM_FAILED) unless the indexes are 0, 1, 2, ..., each once.
-    """
+    """Return the vectors as bytes in the order of their `index` or, without it, of the list."""
     vectors = [from_either(item.embedding) for item in data]
     indexes = [position if index is None else index for position, index in enumerate([item.index for item in data])]
     places = list(range(len(data)))

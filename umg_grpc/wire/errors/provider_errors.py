@@ -314,9 +314,7 @@ def _retry_advice(seconds: int | None) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    """Return the whole seconds to wait by the headers of a response; None if they state none. A date is compared with
-    the `date` of the response.
-    """
+    """Return the whole seconds to wait by the headers of a response; None if they state none."""
     wait = headers.get("retry-after", "")
     try:
         if (milliseconds := headers.get("retry-after-ms") or headers.get("x-ms-retry-after-ms")) is not None:

@@ -170,9 +170,7 @@ def _mend_output_limit(refused: Refused, member: str, body: object, values: list
 
 
 def _mend_effort(refused: Refused, member: str, values: list[object]) -> Quirks | None:
-    """Return the restriction for a refused effort: the list of the provider. Without a list, one of the outer efforts
-    is moved to one that almost all models with efforts accept, so that these are still sent; else no effort is sent.
-    """
+    """Return the restriction for a refused effort: the list of the provider."""
     if not refused.allowed:
         is_outer = all(value in OUTER_EFFORTS for value in values)
         return Quirks(efforts=COMMON_EFFORTS) if is_outer else Quirks(rejects=frozenset({member}))

@@ -155,9 +155,7 @@ _KNOWN = msgspec.json.Decoder(KnownImageBody)
 
 
 def _restore(decoded: ImageBody, strings: LongStrings) -> int:
-    """Replace placeholders by the long strings that were cut out of the body, in the image fields of `decoded`.
-    Return the number of replaced placeholders.
-    """
+    """Replace placeholders by the long strings that were cut out of the body, in the image fields of `decoded`."""
     if not len(strings):
         return 0
     parts: list[ContentPart | StructuredItem] = [part for item in decoded.contents or () for part in item.parts]

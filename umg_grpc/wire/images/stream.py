@@ -75,9 +75,7 @@ class StreamEncoder:
                 assert_never(unhandled)
 
     def _flush(self, result: pb.ImageResult | None) -> Iterator[bytes]:
-        """Yield the event of the last finished image, if there is one that was not sent. `result`: usage of the call;
-        None if it is not known.
-        """
+        """Yield the event of the last finished image, if there is one that was not sent."""
         completed, self._completed = self._completed, None
         if completed is None:
             return

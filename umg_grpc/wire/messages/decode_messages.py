@@ -209,9 +209,7 @@ def _search_result(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _source(raw: Raw, media: pb.MediaPart, at: str) -> None:
-    """Decode the member `source` of an image or a document block into `media`, whose kind is set already.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the source.
-    """
+    """Decode the member `source` of an image or a document block into `media`, whose kind is set already."""
     image = media.kind == pb.MEDIA_KIND_IMAGE
     match parse(schema.Kind, raw, at).type:
         case "base64":
@@ -253,9 +251,7 @@ def _address(url: str, media: pb.MediaPart, field: str) -> None:
 
 
 def _pieces(blocks: list[Raw], media: pb.MediaPart, at: str) -> None:
-    """Decode the text and image blocks of a document into `media.blocks`.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) for a block of any other type. `at`: path of the list of blocks.
-    """
+    """Decode the text and image blocks of a document into `media.blocks`."""
     media.blocks.SetInParent()
     for index, raw in enumerate(blocks):
         match parse(schema.Kind, raw, f"{at}[{index}]").type:

@@ -83,8 +83,6 @@ def _remove(members: dict[str, Raw]) -> None:
 def _edit_marks(raw: Raw, found: re.Pattern[bytes], edit: Edit, depth: int = 0) -> Raw:
     """Return a JSON list of blocks, tools or messages after applying `edit` to the members of each object with a cache
     mark, in blocks within blocks also.
-    `found`: pattern of the marks to be edited; JSON that it does not match stays byte for byte. `depth`: level of
-    nesting, at most `MAX_DEPTH`.
     """
     text = bytes(raw)
     if depth > MAX_DEPTH or not found.search(text):

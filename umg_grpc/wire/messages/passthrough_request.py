@@ -124,10 +124,7 @@ def rebuild(
 def _encode_again(
     fields: dict[str, Raw], request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks
 ) -> None:
-    """Replace members of the body by their encoding from the canonical request. `edited`: canonical names of the fields
-    to be replaced, since the rules of the model's family changed them or the provider rejects the caller's value.
-    `report`: collects the options that are left out or changed. `quirks`: restrictions of the provider's model.
-    """
+    """Replace members of the body by their encoding from the canonical request."""
     own = Report()
     fresh = encode_fields(request, own, quirks)
     for field in edited:
@@ -146,9 +143,7 @@ def _encode_again(
 
 
 def _move_betas(fields: dict[str, Raw], headers: dict[str, str]) -> None:
-    """Move the member `betas`, into which SDKs put the names of beta features, into the request header for them. A
-    value that is not a list of strings is dropped.
-    """
+    """Move the member `betas`, into which SDKs put the names of beta features, into the request header for them."""
     raw = fields.pop("betas", ABSENT)
     if not is_present(raw):
         return
@@ -178,9 +173,6 @@ def _is_thinking(fields: dict[str, Raw]) -> bool:
 def _remove_gateway_blocks(fields: dict[str, Raw], report: Report) -> None:
     """Remove the blocks of `messages` that a provider rejects: reasoning state of other formats, unsigned reasoning,
     and searches that providers of other formats ran.
-
-    If the last response loses its reasoning by that, thinking is disabled too: the provider would reject its tool
-    calls. `report`: collects the content that is removed.
     """
     kept = list[dict[str, Raw]]()
     lacks_reasoning = False

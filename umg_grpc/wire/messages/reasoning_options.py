@@ -131,9 +131,7 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
 
 
 def _turned_off(reasoning: pb.ReasoningOptions, own_effort: str, quirks: Quirks, report: Report) -> Plan:
-    """Return disabled thinking; the lowest effort, reported, for a model that cannot stop thinking. An effort beside
-    disabled thinking is lowered to the highest that the model accepts there.
-    """
+    """Return disabled thinking; the lowest effort, reported, for a model that cannot stop thinking."""
     if quirks.thinking == "always":
         if not own_effort:
             return Plan(effort=fit_reasoning(reasoning, quirks, report, has_switch=False).effort)
@@ -149,8 +147,6 @@ def _turned_off(reasoning: pb.ReasoningOptions, own_effort: str, quirks: Quirks,
 def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report, quirks: Quirks) -> Plan:
     """Return adaptive thinking with an effort, for a model that accepts no reasoning budget; an empty plan if the
     request has no reasoning options.
-    `requested`: effort of the request, "" for none; then a budget of the request becomes the nearest effort. `report`:
-    collects the options that are left out or changed.
     """
     budget = reasoning.budget_tokens if reasoning.HasField("budget_tokens") else -1
     if not requested and budget > 0:
@@ -170,8 +166,6 @@ def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report, qu
 def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report: Report) -> Plan:
     """Return thinking with a budget that corresponds to the effort or level of the request, or the default budget if
     the request only enables thinking; without either, a plan that has only `own_effort`.
-    `effort`: effort that has to become a budget, "" for none. `own_effort`: effort that the provider accepts as it is,
-    "" for none. `report`: collects the options that are left out or changed.
     """
     reasoning = request.reasoning
     level = effort or reasoning.level

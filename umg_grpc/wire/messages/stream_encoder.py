@@ -122,9 +122,7 @@ class StreamEncoder:
         return error_frame(error, has_begun=self._passes_through or self._has_started)
 
     def _event(self, event: pb.GenerateEvent, message_events: Iterable[pb.GenerateEvent]) -> Iterator[bytes]:
-        """Yield the frames for a canonical event. `message_events`: all events of its message, in which a start looks
-        for usage and reasoning states.
-        """
+        """Yield the frames for a canonical event."""
         match event.WhichOneof("kind"):
             case "started":
                 yield from self._start_message(event.started, message_events)
@@ -161,9 +159,7 @@ class StreamEncoder:
     def _start_message(
         self, started: pb.GenerationStarted, message_events: Iterable[pb.GenerateEvent]
     ) -> Iterator[bytes]:
-        """Yield `message_start`, once per stream. Without a usage event in `message_events` the number of prompt tokens
-        is estimated: clients use the later count.
-        """
+        """Yield `message_start`, once per stream."""
         if self._has_started:
             return
         self._has_started, self._response_id = True, started.response_id
@@ -217,11 +213,7 @@ class StreamEncoder:
             yield from self._end_part()
 
     def _write_waiting(self) -> Iterator[bytes]:
-        """Yield the parts that waited for the open part to end, in order, up to the first part that has not ended.
-
-        The functions that it calls must not call it again, or every frame would pass through one generator for each
-        level of recursion.
-        """
+        """Yield the parts that waited for the open part to end, in order, up to the first part that has not ended."""
         while self._waiting and (self._current is None or self._current.interruptible):
             for event in self._waiting.popitem(last=False)[1]:
                 self.retained_bytes -= EVENT_BYTES + event.ByteSize()

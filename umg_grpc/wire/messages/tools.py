@@ -249,7 +249,6 @@ def _location(location: pb.UserLocation) -> JsonObject:
 def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | None:
     """Return the request's option `search` as the web search tool; None without the option, or if a tool of the request
     is a web search already.
-    `report`: collects the options that are left out or changed.
     """
     search = request.search
     for name in ("region", "recency_days"):

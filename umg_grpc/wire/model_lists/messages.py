@@ -62,9 +62,7 @@ def encode_model(model: pb.Model) -> bytes:
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return the JSON object for a model. Times are RFC 3339 in UTC; an unknown creation time is 1970-01-01, as in
-    the types of SDKs.
-    """
+    """Return the JSON object for a model."""
     return {
         "type": "model",
         "id": model.id,
@@ -105,9 +103,7 @@ def _capabilities(model: pb.Model) -> JsonObject:
 
 
 def _thinking(model: pb.Model) -> JsonObject:
-    """Return the JSON object about a model's reasoning. `between_tools` and `disabled` mean that requests with these
-    options are accepted, which all text models do.
-    """
+    """Return the JSON object about a model's reasoning."""
     reasons = _support(model.capabilities.reasoning != pb.REASONING_CONTROL_UNSPECIFIED)
     taken = _support(pb.MODEL_OPERATION_GENERATE in model.operations)
     return {

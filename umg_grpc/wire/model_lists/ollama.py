@@ -55,9 +55,7 @@ def encode_model(model: pb.Model) -> bytes:
 
 
 def _listed(model: pb.Model) -> JsonObject:
-    """Return an element of the list. Its name has a tag, because clients append one where it is absent, and compare the
-    names. An unknown time is 1970-01-01; the digest, of which clients show the beginning, is that of the id.
-    """
+    """Return an element of the list."""
     name = model.id if ":" in model.id.rpartition("/")[2] else model.id + DEFAULT_TAG
     return {
         "name": name,
@@ -87,10 +85,7 @@ def _details(model: pb.Model) -> JsonObject:
 
 
 def _model_info(model: pb.Model) -> JsonObject:
-    """Return the known properties by the vendor's names, in which the architecture is the first part. It is left out
-    without a known context, since clients read both lengths where it is present (JetBrains/koog, the module of its
-    Ollama client, `OllamaManagementConverters.kt`); an unknown length of vectors is 0.
-    """
+    """Return the known properties by the vendor's names, in which the architecture is the first part."""
     architecture = model.family or "unknown"
     info: JsonObject = {"general.basename": _basename(model)}
     vectors = model.embedding.default_dimensions
@@ -113,9 +108,7 @@ def _parameters(model: pb.Model) -> str:
 
 
 def _capabilities(model: pb.Model) -> list[str]:
-    """Return the vendor's words for the abilities of a model. One whose capabilities are unknown has `tools`: without
-    the word editors offer it no tools, or not at all, and the gateway refuses tools for no model.
-    """
+    """Return the vendor's words for the abilities of a model."""
     known = model.capabilities if model.HasField("capabilities") else UNDESCRIBED
     given = [name for operation, name in OPERATIONS.items() if operation in model.operations]
     if pb.MODEL_OPERATION_GENERATE in model.operations:

@@ -235,10 +235,7 @@ class ContentEncoder:
                 assert_never(unhandled)
 
     def _result(self, result: pb.ToolResult, at: str) -> Iterator[object]:
-        """Yield a tool result as a `Result` for the pairing, and its media as parts. The media are inside the result if
-        the caller's format can have them there, else parts after it: only the newest models use media inside.
-        Raise UmgError(UNTRANSLATABLE) for other content than texts and media. `at`: canonical path of the result.
-        """
+        """Yield a tool result as a `Result` for the pairing, and its media as parts."""
         texts, shown = list[str](), list[object]()
         for index, part in enumerate(result.parts):
             path = f"{at}.tool_result.parts[{index}]"

@@ -129,9 +129,7 @@ def _decode_images(config: schema.ImageConfig, target: pb.ImageOutputOptions) ->
 
 
 def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode the name of the voice from `speechConfig` (`raw`). Record a language or several speakers, which have no
-    canonical form, in `notes`.
-    """
+    """Decode the name of the voice from `speechConfig` (`raw`)."""
     speech = read(schema.SpeechConfig, raw, notes, f"{AT}.speechConfig")
     voice = speech.voice_config.prebuilt_voice_config if speech.voice_config else None
     if voice and voice.voice_name:
@@ -208,9 +206,6 @@ def _encode_images(images: pb.ImageOutputOptions) -> JsonObject:
 def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
     """Return the reasoning options as `thinkingConfig`, with a budget or a level but never both, which the provider
     rejects; {} without options.
-
-    The text of reasoning is requested if the caller's format can contain it, unless the caller decides otherwise.
-    `report`: collects the options that are left out or changed.
     """
     reasoning = request.reasoning
     states_budget = reasoning.budget_tokens > 0 and not (reasoning.effort or reasoning.level)
@@ -260,14 +255,7 @@ def _shows_reasoning(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _encode_effort(reasoning: pb.ReasoningOptions, known: int, model: str, report: Report) -> JsonObject:
-    """Return the amount of reasoning as a level or a budget in `thinkingConfig`; {} if the model decides. `known`:
-    generation of the model, 0 if its id states none.
-
-    A level or budget in the request takes precedence over its effort, since the rules of the model's family set it. An
-    effort alone becomes a level for generations that have levels, and a budget for older ones and for an unknown
-    generation, since the newer models still accept budgets.
-    `report`: collects the options that are left out or changed.
-    """
+    """Return the amount of reasoning as a level or a budget in `thinkingConfig`; {} if the model decides."""
     if reasoning.level:
         if reasoning.HasField("budget_tokens"):
             report.drop("reasoning.budget_tokens", f"level {reasoning.level}")

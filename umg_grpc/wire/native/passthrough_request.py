@@ -113,7 +113,6 @@ def _with_search(raw: Raw) -> Raw:
 def _changed(request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks) -> list[str]:
     """Return the canonical names of the fields that must be encoded again, because the provider (`quirks`) rejects the
     caller's value.
-    `notes`: facts that the decoder recorded about the caller's body.
     """
     changed = [name for name in changed_fields(request, quirks) if name in MEMBERS]
     declared = DECLARED in notes.uncarried
@@ -134,8 +133,7 @@ def _edit(
 ) -> None:
     """Replace members of the body by their encoding from the canonical request, in place: the fields in `notes.edited`,
     which the rules of the model's family changed, and the fields in `changed`, whose values the provider rejects and
-    which are reported. Members without a new value are removed.
-    `report`: collects these changes. `quirks`: restrictions of the provider's model.
+    which are reported.
     """
     own = Report()
     options = encode_options(request, model, own, quirks)

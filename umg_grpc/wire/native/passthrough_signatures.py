@@ -45,9 +45,7 @@ def edit_signatures(fields: dict[str, Raw], request: pb.GenerateRequest, model: 
 
 
 def _without_marks(contents: list[dict[str, Raw]], report: Report) -> tuple[list[dict[str, Raw]], list[dict[str, Raw]]]:
-    """Return (the contents without the gateway's marks, those of them that had any). A state of the native format is
-    sent as its provider made it; a part that held nothing but a mark is left out.
-    """
+    """Return (the contents without the gateway's marks, those of them that had any)."""
     kept, unmarked = list[dict[str, Raw]](), list[dict[str, Raw]]()
     for content in contents:
         if GATEWAY_MARK not in bytes(content.get("parts", ABSENT)):
@@ -76,9 +74,7 @@ def _without_mark(part: dict[str, Raw], report: Report) -> dict[str, Raw] | None
 
 
 def _with_placeholders(contents: list[dict[str, Raw]]) -> bool:
-    """Add a placeholder to the first call of each turn of the model, in place, unless it has a signature. Return
-    whether one was added.
-    """
+    """Add a placeholder to the first call of each turn of the model, in place, unless it has a signature."""
     added = False
     for content in contents:
         if bytes(content.get("role", ABSENT)) != b'"model"':

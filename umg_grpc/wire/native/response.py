@@ -229,8 +229,6 @@ def _decode_parts(
 ) -> list[Text]:
     """Decode the parts of a candidate into `message.parts`, and return its text parts with their indexes, for the
     citations.
-    `unknown`: raw JSON of parts of unknown kinds. `candidate_position`: index of the candidate in the body. `names`:
-    the caller's tool names -> the provider's.
     """
     texts = list[Text]()
     for position, (part, raw) in enumerate(_parts(provider_candidate, unknown, candidate_position)):

@@ -220,9 +220,7 @@ class StreamEncoder:
         yield sse.frame(line + self._tail % index)
 
     def _reasoning_line(self, index: int, part: int, text: str, number: int, *, summary: bool) -> Iterator[bytes]:
-        """Yield the line of a piece of reasoning. A summary of reasoning whose full text was sent is left out.
-        `index`, `part`: indexes of the candidate and the part. `number`: index of the text or summary within the part.
-        """
+        """Yield the line of a piece of reasoning."""
         if not text:
             return
         thoughts = self._candidate(index).thoughts
@@ -246,7 +244,6 @@ class StreamEncoder:
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
         """Set the reasoning state (opaque data of a provider that belongs to its reasoning) of a part that is kept
         until it is complete; for any other part yield a line that has the state on an empty piece of the part.
-        `index`, `part`: indexes of the candidate and the part.
         """
         candidate = self._candidate(index)
         if part in candidate.held:

@@ -143,11 +143,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 def _encode_each(
     request: pb.GenerateRequest, names: ToolNames, report: Report, *, searches: bool, dialect: SchemaDialect | None
 ) -> tuple[list[JsonObject], list[object]]:
-    """Return (declarations of the functions of a request, all its other tools).
-    `searches`: whether web search tools are sent, which the provider may reject. Raise UmgError(UNTRANSLATABLE) for a
-    tool that only another format has. `names`: the caller's tool names -> the provider's. `report`: collects the tools
-    and fields that are left out or changed.
-    """
+    """Return (declarations of the functions of a request, all its other tools)."""
     functions, others = list[JsonObject](), list[object]()
     left_out = _left_out(request)
     for index, tool in distinct_tools(request, names, report):
@@ -195,11 +191,7 @@ def _left_out(request: pb.GenerateRequest) -> set[str]:
 def _encode_function(
     tool: pb.Tool, names: ToolNames, at: str, report: Report, dialect: SchemaDialect | None
 ) -> JsonObject:
-    """Return a function as an element of `functionDeclarations`. A full JSON schema is sent as `parametersJsonSchema`,
-    by the vendor's dialect: the older `parameters` accepts a subset, so parts of it would be lost to the model.
-    Raise UmgError(INVALID_FIELD) for a schema that is not JSON. `at`: canonical path of the function, for that error.
-    `names`: the caller's tool names -> the provider's. `report`: collects the fields that are left out.
-    """
+    """Return a function as an element of `functionDeclarations`."""
     function, encoded = tool.function, names.head(tool)
     if function.parameters_json and function.native_schema:
         encoded["parameters"] = json_text(function.parameters_json, f"{at}.parameters_json")
@@ -244,10 +236,7 @@ def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: bool, report: Report) -> JsonObject:
-    """Return the tool choice as `functionCallingConfig`; {} without a choice, and without functions to choose from.
-    `callable_`: whether functions are sent. Raise UmgError(UNTRANSLATABLE) for a choice that only another format has.
-    `names`: the caller's tool names -> the provider's. `report`: collects a choice that cannot be expressed.
-    """
+    """Return the tool choice as `functionCallingConfig`; {} without a choice, and without functions to choose from."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         raise foreign(choice.opaque, "tool_choice")

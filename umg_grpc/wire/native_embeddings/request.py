@@ -87,11 +87,7 @@ def decode_request(
 def _decode_items(
     items: Sequence[EmbedBody], path: str, request: pb.EmbedRequest, notes: Notes, uncarried: list[str]
 ) -> None:
-    """Append the inputs in a body to `request.inputs`. Options that all have in common are set on the request itself.
-
-    `path`: path in front of an input's fields, with `{}` for its index; `uncarried`: receives paths of options
-    without a canonical form.
-    """
+    """Append the inputs in a body to `request.inputs`."""
     task_types, lengths = list[str | None](), list[int | None]()
     for index, item in enumerate(items):
         at, target = path.format(index), request.inputs.add()
@@ -119,9 +115,7 @@ def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str])
 
 
 def _text(content: Content | None, at: str) -> str:
-    """Return the text of a content: its non-empty parts, joined. `at`: path in front of the input's fields, for
-    errors. Raise UmgError if there is no text.
-    """
+    """Return the text of a content: its non-empty parts, joined."""
     if content is None:
         raise missing(f"{at}content")
     if not content.parts:

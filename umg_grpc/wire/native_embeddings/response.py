@@ -104,9 +104,7 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """Return the response with the provider's body, whose vectors are not decoded. None if callers cannot read the
-    body: it lacks the form of the caller's path, vectors of the requested length, or the usage.
-    """
+    """Return the response with the provider's body, whose vectors are not decoded."""
     parsed, face = decode(_RAW, body), request.source.format
     raise_error(parsed.error)
     response, vectors = pb.EmbedResponse(model=request.model), _vectors(parsed.embedding, parsed.embeddings)
@@ -128,9 +126,7 @@ def _vectors(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
 
 
 def _decode_usage(parsed: Head, response: pb.EmbedResponse) -> bool:
-    """Set the usage of `response` from either of the two members for it. Return whether callers can read the
-    provider's members unchanged.
-    """
+    """Set the usage of `response` from either of the two members for it."""
     counts = list[tuple[Count, Count]]()
     if parsed.usage_metadata and (counted := decode_or_none(_USAGE_METADATA, parsed.usage_metadata)) is not None:
         prompt, total = counted.prompt_token_count, counted.total_token_count

@@ -67,9 +67,7 @@ _GENERATE_FIELDS = frozenset(schema.GenerateBody.__struct_fields__)
 def _begin(
     face: str, body: schema.SharedBody, source: bytes, unknown: Collection[str]
 ) -> tuple[pb.GenerateRequest, RequestNotes]:
-    """Return the request with the fields that both bodies share, and the notes about the body. `unknown`: names of its
-    unknown members, which the vendor's server ignores; they are reported.
-    """
+    """Return the request with the fields that both bodies share, and the notes about the body."""
     if DEBUGGING in unknown:
         message = f"`{DEBUGGING}`: the gateway shows no rendered prompts; leave it out"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=DEBUGGING)

@@ -97,9 +97,7 @@ class ResponseItems:
                 assert_never(unhandled)
 
     def _thinking(self, part: int, text: str, number: int, *, summary: bool) -> Iterator[Item]:
-        """Yield a piece of reasoning, with a blank line before another text. A summary of reasoning whose full text was
-        sent is left out. `part`: index of the part. `number`: index of the text or summary within it.
-        """
+        """Yield a piece of reasoning, with a blank line before another text."""
         last = self._thoughts.get(part)
         if not text or (summary and last is not None and not last[1]):
             return

@@ -94,10 +94,7 @@ def _struct(name: str, doc: str, required: tuple[tuple[str, object], ...], optio
 
 
 def _as_form(body: type[Struct], names: tuple[str, ...]) -> type[Struct]:
-    """Return the struct of a `multipart/form-data` body with the fields of a JSON body, except for `metadata`.
-
-    `names`: fields that may be uploaded files instead of texts; all fields but `model` become optional.
-    """
+    """Return the struct of a `multipart/form-data` body with the fields of a JSON body, except for `metadata`."""
     required = tuple((name, body.__annotations__[name]) for name in ("model",))
     others: list[_Field] = [
         (name, File | str if name in names else kind, None)

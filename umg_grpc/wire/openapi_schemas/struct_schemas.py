@@ -79,9 +79,7 @@ class StructSchemas:
                 raise TypeError(f"no schema is known for {kind}")
 
     def _union(self, kind: described.UnionType) -> JsonObject:
-        """Return the schema of a union: `{}` if one member is any JSON. A float beside an integer is left out of the
-        schema, since it only admits integers written as `5.0`.
-        """
+        """Return the schema of a union: `{}` if one member is any JSON."""
         kinds = kind.types
         if any(isinstance(part, described.IntType) for part in kinds):
             kinds = tuple(part for part in kinds if not isinstance(part, described.FloatType))
@@ -96,9 +94,7 @@ class StructSchemas:
         return {"$ref": f"#/components/schemas/{self._component(kind)}"}
 
     def _component(self, kind: described.StructType) -> str:
-        """Return the name of the component of a struct, and add the component at the first call. Raise ValueError if
-        another struct has the same component name.
-        """
+        """Return the name of the component of a struct, and add the component at the first call."""
         if (known := self._names.get(kind.cls)) is not None:
             return known
         name = f"{_package(kind.cls)}.{kind.cls.__name__}"

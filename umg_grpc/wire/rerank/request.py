@@ -122,9 +122,7 @@ def _decode_documents(decoded: PlainBody | RerankBody, request: pb.RerankRequest
 
 
 def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str, int], at: str) -> None:
-    """Set `document` from its JSON, a string or an object, which is kept byte for byte. `fields`: name of a ranked
-    member -> position; `at`: path of the document, for errors.
-    """
+    """Set `document` from its JSON, a string or an object, which is kept byte for byte."""
     match bytes(raw)[:1]:
         case b'"':
             document.text = parse(str, raw, at)
@@ -164,9 +162,7 @@ def encode_request(
 
 
 def _encode_options(shape: Shape, request: pb.RerankRequest, fields: JsonObject, report: Report) -> None:
-    """Add the options of a request to the body `fields`, in place. A `top_n` above the number of documents, which
-    some providers reject, is lowered to this number. `report`: receives options that are not sent.
-    """
+    """Add the options of a request to the body `fields`, in place."""
     values: dict[str, int] = {descriptor.name: value for descriptor, value in request.ListFields()}
     if request.top_n:
         values["top_n"] = min(request.top_n, len(request.documents))

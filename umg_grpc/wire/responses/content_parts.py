@@ -98,7 +98,6 @@ def _decode_image(image: schema.ImagePart, media: pb.MediaPart, at: str) -> None
 def _decode_file(file: schema.FilePart, media: pb.MediaPart, at: str) -> None:
     """Decode a content part of type `input_file` into `media`: an address, the id of a file, or bytes as a data URL (as
     SDKs send them) or as bare base64.
-    Raises UmgError(MISSING_FIELD, INVALID_FIELD) unless exactly one source is present. `at`: path of the part.
     """
     media.kind, media.filename, media.detail = pb.MEDIA_KIND_DOCUMENT, file.filename or "", file.detail or ""
     sources = [name for name in ("file_data", "file_url", "file_id") if getattr(file, name) is not None]

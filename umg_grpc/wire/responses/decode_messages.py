@@ -127,9 +127,6 @@ class InputDecoder:
     def _add_declared_tools(self, raw: Raw, kind: str, at: str) -> bool:
         """Add the tools that an item contains to `added`, and the item as raw JSON to the messages: it declares tools,
         or is a search among tools that the provider ran.
-
-        Return False, and add nothing, for the call of a search among tools that the caller runs. `kind`: type of the
-        item. `at`: its path in the body.
         """
         if kind == "tool_search_call":
             if typed_client_tools.decode_call(raw, kind, pb.Part(), at):
@@ -145,8 +142,7 @@ class InputDecoder:
 
     def _client_result(self, raw: Raw, kind: str, at: str) -> bool:
         """Add the result of a tool that has a type instead of a schema (a shell, for example) and that the caller runs
-        as a message. Return False, and add nothing, for the result of any other tool.
-        `kind`: type of the item. `at`: its path in the body.
+        as a message.
         """
         part = pb.Part()
         if not typed_client_tools.decode_output(raw, kind, part.tool_result, at):
@@ -159,9 +155,7 @@ class InputDecoder:
         return True
 
     def _add_summary(self, raw: Raw, at: str) -> bool:
-        """Add a summary that this gateway sealed as a message of the user. Return False, and add nothing, for a summary
-        that a provider sealed. `at`: path of the item in the body.
-        """
+        """Add a summary that this gateway sealed as a message of the user."""
         item = parse(schema.CompactionItem, raw, at)
         if item.encrypted_content is None or not item.encrypted_content.startswith(SEALED):
             return False
@@ -174,8 +168,8 @@ class InputDecoder:
         return True
 
     def _apply_state(self, part: pb.Part | None) -> None:
-        """Set the reasoning state of an earlier item, if there is one, on `part`, the part of the item that follows it.
-        With None, if the next item has no field for it, the state becomes a message of its own.
+        """Set the reasoning state of an earlier item, if there is one, on `part`, the part of the item that follows
+        it.
         """
         waiting, self._ahead = self._ahead, None
         if waiting is None:
@@ -186,9 +180,7 @@ class InputDecoder:
             part.state.CopyFrom(waiting.state)
 
     def _add(self, message: pb.Message) -> None:
-        """Add a message of the model, made of one item, and give it the reasoning state of the item before. A message
-        of raw JSON gets no role.
-        """
+        """Add a message of the model, made of one item, and give it the reasoning state of the item before."""
         first = message.parts[0]
         if first.HasField("opaque"):
             message.role = pb.ROLE_UNSPECIFIED
@@ -218,9 +210,7 @@ class InputDecoder:
         self._last_model_part = None
 
     def _reasoning(self, item: schema.ReasoningItem) -> None:
-        """Add a reasoning item as a message. If it only has the reasoning state of the item before or after it, set the
-        state of that item's part instead.
-        """
+        """Add a reasoning item as a message."""
         part = pb.Part()
         decode_reasoning(item, part, shown=True)
         bare = part.state.format == "native" and not (part.reasoning.texts or part.reasoning.summaries)

@@ -105,9 +105,7 @@ CACHE_NAMES = (*CACHE_OPTIONS, "comparison_response_id")
 
 
 def _reasoning(request: pb.GenerateRequest) -> JsonObject:
-    """Return the member `reasoning` of a response object. A summary of `none`, a value that only the gateway's
-    specification has, becomes null.
-    """
+    """Return the member `reasoning` of a response object."""
     options = request.reasoning
     summary = options.summary if options.summary != "none" else ""
     return {

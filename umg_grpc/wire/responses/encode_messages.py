@@ -175,7 +175,6 @@ class InputEncoder:
     def _end_turn(self, *, results: bool = False) -> None:
         """End the messages of the model before another role follows: drop reasoning that no item follows, and add empty
         results for unanswered calls, since providers require them.
-        `results`: whether tool results follow, so that no empty results are added yet.
         """
         if self._placeholder_results and not results:
             self._report.drop("tool_call", "without a result")
@@ -246,9 +245,6 @@ class InputEncoder:
     def _reasoning(self, part: pb.Part) -> None:
         """Keep reasoning of a provider of this format for the item that follows it; leave out and report any other
         reasoning.
-
-        Without its state (`encrypted_content`) providers would look up the item among their stored items, which do not
-        include it.
         """
         if part.state.format != "responses":
             self._report.drop("reasoning")
@@ -260,10 +256,7 @@ class InputEncoder:
         self._reasoning_items.append(item | {"encrypted_content": part.state.data})
 
     def _item(self, part: pb.Part, at: str, own_id: str) -> object:
-        """Return a part of the model other than text as an item; None for a part that is left out and reported.
-        Raises UmgError(UNTRANSLATABLE) for media and for parts that only other formats have. `at`: canonical path of
-        the part. `own_id`: id for a call without one.
-        """
+        """Return a part of the model other than text as an item; None for a part that is left out and reported."""
         match part.WhichOneof("kind"):
             case "tool_call":
                 return self._call(part.tool_call, own_id)
@@ -330,11 +323,7 @@ class InputEncoder:
         return item
 
     def _result(self, result: pb.ToolResult, at: str) -> None:
-        """Add a tool result as an item. `at`: canonical path of the result.
-
-        A result without its call becomes a message of the user, since providers reject it: clients cut off the
-        beginning of long conversations.
-        """
+        """Add a tool result as an item."""
         call_id = provider_id(result.call_id) or self._unanswered_id(result.name)
         if call_id in self._typed:
             self._items.append(output_item(call_id, self._typed[call_id], result))

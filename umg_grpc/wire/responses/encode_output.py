@@ -216,11 +216,7 @@ def _item(
     shown: Shown,
     results: dict[str, pb.ServerToolResult],
 ) -> object:
-    """Return one part of a response, other than text, as an item. `kind`: result of `kind_of`. `index`: position of the
-    item. `results`: id of a call of a provider's tool -> its result.
-    `ids`: ids of the items of the response. `status`: `completed` or `incomplete`. `shown`: optional content that the
-    caller gets.
-    """
+    """Return one part of a response, other than text, as an item."""
     match kind:
         case "reasoning":
             thoughts = [*part.reasoning.texts, *part.reasoning.summaries] if shown.thoughts else []

@@ -101,9 +101,7 @@ def _replace_field(fields: dict[str, Raw], name: str, new_values: JsonObject) ->
 
 
 def _remove_client_members(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
-    """Remove members from the items of `input` that the caller's client sends to its own vendor alone, in place.
-    `report`: collects their names.
-    """
+    """Remove members from the items of `input` that the caller's client sends to its own vendor alone, in place."""
     raw = bytes(fields["input"])
     if not any(mark in raw for mark in CLIENT_MARKS) or not raw.startswith(b"["):
         return
@@ -121,7 +119,6 @@ def _remove_client_members(fields: dict[str, Raw], quirks: Quirks, report: Repor
 def _edit_input(fields: dict[str, Raw], report: Report) -> None:
     """Edit `input` for a provider, in place: group content parts without an item into user messages, and remove
     reasoning of providers of other formats, whose state this provider cannot decode.
-    `report`: collects the reasoning that is removed.
     """
     raw = bytes(fields["input"])
     if not raw.startswith(b"["):
@@ -150,8 +147,6 @@ def _edit_input(fields: dict[str, Raw], report: Report) -> None:
 def _reasoning(raw: Raw, report: Report) -> Raw | None:
     """Return a `reasoning` item of the caller as the provider accepts it: with its `encrypted_content` (the reasoning
     state) as the provider itself sent it, without the gateway's wrapping.
-
-    Return None, and report the loss, for reasoning that a provider of another format made.
     """
     item = parse(schema.ReasoningItem, raw)
     if not item.encrypted_content:

@@ -119,8 +119,8 @@ _KNOWN: msgspec.json.Decoder[schema.ResponsesRequest] = msgspec.json.Decoder(sch
 def _new_request(
     body: bytes, headers: Mapping[str, str], unknown: Collection[str]
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return a canonical request that contains only the caller's body and headers, and notes with the unknown fields.
-    `unknown`: names of the body's unknown fields.
+    """Return a canonical request that contains only the caller's body and headers, and notes with the unknown
+    fields.
     """
     request, notes = pb.GenerateRequest(), RequestNotes()
     source = request.source
@@ -285,10 +285,7 @@ def encode_request(
 def _edited(
     request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks, changed: Collection[str]
 ) -> JsonObject:
-    """Return the members of the body for the canonical fields in `edited`, encoded from the request.
-    `changed`: the fields among them that the provider rejects as the caller sent them; their changes are reported.
-    `quirks`: restrictions of the provider's model.
-    """
+    """Return the members of the body for the canonical fields in `edited`, encoded from the request."""
     names, own = {name for field in edited for name in passthrough_request.wire_names(field)}, Report()
     fields = encode_options(request, own, quirks)
     for name, instead in own.dropped.items():

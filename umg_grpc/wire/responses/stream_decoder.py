@@ -183,9 +183,8 @@ class TranslatingDecoder(EventDecoder):
             yield self._emitter.start(part)
 
     def _emit_text(self, streamed: Streamed, key: Key, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
-        """Yield the delta of one text of a part; nothing for an empty text (None or ""), and after the end of the part.
-        `key`: (kind, index) of the text. `whole`: whether `text` is the complete text, used only without deltas before.
-        `streamed`: state of the part.
+        """Yield the delta of one text of a part; nothing for an empty text (None or ""), and after the end of the
+        part.
         """
         if not text or streamed.ended or (whole and key in streamed.sent):
             return
@@ -400,7 +399,6 @@ class TranslatingDecoder(EventDecoder):
     def _end(self, event: Event) -> Iterator[pb.GenerateEvent]:
         """Yield the last canonical events of the response: output that was not streamed, the usage and the finish
         reason.
-        Raise UmgError for a response that failed or lost content. `event`: the event with the complete response object.
         """
         response = RESPONSE.decode(event.response) if is_present(event.response) else ProviderResponse()
         response.status = response.status or (event.type or "").removeprefix("response.")

@@ -30,11 +30,7 @@ def decode_choice(body: schema.Prompting, request: pb.GenerateRequest) -> None:
 
 
 def _decode_choice(raw: Raw, choice: pb.ToolChoice, searches: Sequence[str], typed: Collection[str]) -> None:
-    """Decode a tool choice into `choice`; one of an unknown type becomes raw JSON.
-
-    `searches`: types under which the body declares the provider's web search. `typed`: types of the caller's tools that
-    have a type instead of a schema. Raises UmgError(MISSING_FIELD, INVALID_FIELD).
-    """
+    """Decode a tool choice into `choice`; one of an unknown type becomes raw JSON."""
     if decode_choice_mode(raw, choice):
         return
     match parse(schema.Kind, raw, "tool_choice").type:

@@ -75,10 +75,7 @@ def _identity(tool: pb.Tool) -> ToolName | bytes:
 
 
 def _decode_declared(raw: Raw, request: pb.GenerateRequest, notes: RequestNotes, at: str) -> None:
-    """Decode an element of `tools` into `request.tools`: one tool, or all tools of a namespace. `at`: path of the
-    element.
-    `notes`: receives the members of tools that have no canonical form.
-    """
+    """Decode an element of `tools` into `request.tools`: one tool, or all tools of a namespace."""
     if parse(schema.Kind, raw, at).type == "namespace":
         group = parse(schema.NamespaceTool, raw, at)
         kinds = [parse(schema.Kind, inner, f"{at}.tools[{index}]").type for index, inner in enumerate(group.tools)]
@@ -187,8 +184,8 @@ def _is_left_out(tool: pb.Tool, report: Report) -> bool:
 
 
 def _grouped(encoded: Iterable[tuple[pb.Tool, object]]) -> list[object]:
-    """Return the encoded tools in order, with consecutive tools of one namespace inside one tool of type `namespace`.
-    `encoded`: (canonical tool, encoded tool) pairs.
+    """Return the encoded tools in order, with consecutive tools of one namespace inside one tool of type
+    `namespace`.
     """
     tools = list[object]()
     for namespace, members in groupby(encoded, lambda member: member[0].namespace.name):
@@ -209,10 +206,7 @@ def _option_as_tool(search: pb.SearchOptions) -> pb.WebSearchTool:
 
 
 def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Report, quirks: Quirks) -> object:
-    """Return one tool as an element of `tools`. `own`: whether the caller's format is this one, in which an absent
-    `strict` means true; in other formats it means false. `at`: canonical path of the tool, for errors.
-    `names`: the caller's tool names -> the provider's. `report`: collects the fields that are left out.
-    """
+    """Return one tool as an element of `tools`."""
     if tool.HasField("cache_control"):
         report.drop("cache_control")
     match tool.WhichOneof("kind"):

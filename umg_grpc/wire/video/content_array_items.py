@@ -78,9 +78,7 @@ def read_content(
 
 
 def _url(members: Members, kind: str, path: str) -> str:
-    """Return the URL of an item. `kind`: type of the item, for example `image_url`; `path`: its path in the body.
-    Raise UmgError with the text of the specification (`image_url.url is required`).
-    """
+    """Return the URL of an item."""
     try:
         url = msgspec.json.decode(members.get(kind, b""), type=dict[str, Raw])["url"]
         text = msgspec.json.decode(url, type=str)

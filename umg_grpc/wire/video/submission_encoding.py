@@ -79,9 +79,8 @@ def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel, implied: M
 
 
 def _unfit(submission: Submission, row: MediaModel, implied: Mapping[str, Implied]) -> set[str]:
-    """Return the parameters that a neutral model is sent without, since they do not fit others: each may be a default.
-    Raise UmgError(INVALID_FIELD) if the caller stated two that do not fit each other, or one that does not fit a frame.
-    `implied`: result of `VideoProtocol.implied`.
+    """Return the parameters that a neutral model is sent without, since they do not fit others: each may be a
+    default.
     """
     found = set[str]()
     if not row.conditions:
@@ -136,9 +135,7 @@ def has_open_length(submission: Submission) -> bool:
 
 
 def _without_foreign(submission: Submission, protocol: VideoProtocol) -> tuple[Submission, list[str]]:
-    """Return the submission without the additional fields of another vendor's API, and their names. The fields without
-    a name in the schema that a vendor's own entry has are those of its vendor; a length that the model selects is kept.
-    """
+    """Return the submission without the additional fields of another vendor's API, and their names."""
     text, own = submission.request.parameters.extra_json, VENDORS.get(submission.request.entry, ())
     if not text or not own or protocol.name in own:
         return submission, []

@@ -36,9 +36,7 @@ wire_path = wire_paths(
 
 
 def _action(parameters: Mapping[str, str]) -> str:
-    """Return the value of the query parameter `Action`. Raise UmgError if it is missing or unknown, and for an
-    unknown `Version`.
-    """
+    """Return the value of the query parameter `Action`."""
     action = parameters.get("Action", "")
     if not action:
         raise missing("Action")

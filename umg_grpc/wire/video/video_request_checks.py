@@ -99,8 +99,6 @@ def read_urls(request: pb.CreateVideoTaskRequest, check_url: Callable[..., None]
 def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str) -> Rules | None:
     """Return the rules of the request's model in the HTTP API to which the caller sent it; None for a model without a
     neutral id, which no rules bind.
-
-    Raise UmgError for a neutral model that this API does not have, and below `/vidD` for a model that is not served.
     """
     model, rules = request.model, RULES[request.entry]
     neutral = video_family(model, upstream_model)
@@ -120,9 +118,7 @@ def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str)
 
 
 def _check_entry(request: pb.CreateVideoTaskRequest, *, needs_text: bool) -> None:
-    """Raise UmgError if the request breaks a rule that its HTTP API has for all models. `needs_text`: whether an API
-    whose models need a text applies this rule, since vendors' models make videos of media alone.
-    """
+    """Raise UmgError if the request breaks a rule that its HTTP API has for all models."""
     if request.HasField("callback_url"):
         if request.entry == G:
             raise _unsupported("callback_url", "this entry sends no callbacks; leave it out and poll")
@@ -144,11 +140,7 @@ def _check_entry(request: pb.CreateVideoTaskRequest, *, needs_text: bool) -> Non
 
 
 def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
-    """Raise UmgError for input images and videos whose kinds, roles or number the model does not accept.
-
-    Images without a role get one: the first image is the first frame and, for models and APIs (below `/vidE`) that take
-    two, the second is the last frame.
-    """
+    """Raise UmgError for input images and videos whose kinds, roles or number the model does not accept."""
     media, model = request.parameters.media, request.model
     for position, medium in enumerate(media):
         at = f"parameters.media[{position}]"
@@ -186,8 +178,6 @@ def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
 def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia]) -> None:
     """Raise UmgError for input media that contradict the kind of task that the caller selected (below `/vidE`: by the
     path), or that exceed the limits of omni models.
-
-    `images`: the images among the media, without masks.
     """
     media = request.parameters.media
     omni = request.model.endswith("-omni")

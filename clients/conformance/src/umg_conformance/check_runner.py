@@ -137,8 +137,6 @@ class Runner:
 def _wait(response: CallResponse, call: Call) -> float | None:
     """Return the seconds after which to repeat a call that the server rejected as busy, from `retry-after` or
     `RetryInfo`.
-
-    None if the response is to be checked: it is no unexpected rejection, or it has no wait of at most a minute.
     """
     if response.status not in BUSY or response.status in _expected(call):
         return None
@@ -166,11 +164,7 @@ def _reached(response: CallResponse, path: response_paths.Path, until: Sequence[
 def _checked(
     face: str, call: Call, request: Request, response: CallResponse, variables: dict[str, object]
 ) -> list[Result]:
-    """Return the results of all checks of a call, the check of its status first.
-
-    `variables` gets the values of the response that the call saves for later calls. After an unexpected status the
-    other checks are skipped.
-    """
+    """Return the results of all checks of a call, the check of its status first."""
     expected = _expected(call)
     if response.status not in expected:
         wanted = " or ".join(map(str, expected))

@@ -73,11 +73,7 @@ def _credentials(request: Request, key: str) -> dict[str, str]:
 
 
 def _body(request: Request) -> tuple[bytes | aiohttp.FormData | None, str]:
-    """Return the HTTP body of a request and its content type.
-
-    The body is None if the request has none; the content type is "" for no body and for a form, whose type aiohttp
-    sets.
-    """
+    """Return the HTTP body of a request and its content type."""
     if request.form:
         form = aiohttp.FormData(default_to_multipart=True)
         for name, value in request.form.items():

@@ -58,9 +58,7 @@ def _applicable(names: tuple[str, ...], streamed: bool) -> list[Fault]:
 
 
 def _mix(*strikes: Strikes) -> list[Fault]:
-    """Return the faults that strike a stream (or else a whole answer) at the given times. Faults of the caller are left
-    out, since they are no failures of the provider, and so are faults that are costly to send.
-    """
+    """Return the faults that strike a stream (or else a whole answer) at the given times."""
     return [
         fault
         for fault in FAULTS.values()

@@ -186,9 +186,7 @@ class LongTask:
         return found
 
     def _check(self, request: ScenarioRequest) -> None:
-        """Note a problem unless the results are those of the last turn's calls. After a compaction they may be part of
-        the summary instead.
-        """
+        """Note a problem unless the results are those of the last turn's calls."""
         if self.turn > self.plan.turns:
             self.problems.append("there was a request after the final answer")
         if not request.results and (self._compacted or not self._pending):

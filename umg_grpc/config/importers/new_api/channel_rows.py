@@ -88,9 +88,7 @@ def _upstream(renamed: Mapping[str, object], model: str) -> str:
 
 
 def _details(source: Source, *, has_weights: bool) -> tuple[dict[str, object], str]:
-    """Take the properties of a channel besides its address and credentials. Return them, with the comment that disables
-    the channel; "" for none.
-    """
+    """Take the properties of a channel besides its address and credentials."""
     row = source.row
     details: dict[str, object] = {}
     disabled = ""

@@ -262,10 +262,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
             await self._store(response, owner, streamed=streamed)
 
     async def _store(self, response: pb.GenerateResponse, owner: str, *, streamed: bool) -> None:
-        """Store the response, to be read or continued by its id, or to be continued in its thread. `owner`: id of the
-        caller's key.
-        `streamed`: whether the caller got it as a stream.
-        """
+        """Store the response, to be read or continued by its id, or to be continued in its thread."""
         continued, channel = self.admitted.continued, self._attempt.channel
         threads, conversations = self._memory.threads, self._memory.conversations
         if threads is not None and self.thread is not None:

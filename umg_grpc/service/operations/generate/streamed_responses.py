@@ -151,9 +151,7 @@ class StreamedText(msgspec.Struct, eq=False):
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, text).with_failure(Failure.AMBIGUOUS)
 
     def _reserve(self, aggregator: ResponseAggregator) -> None:
-        """Reserve memory for a large response that is being collected. A response that is too large, alone or together
-        with others in flight, will not be stored.
-        """
+        """Reserve memory for a large response that is being collected."""
         self._reservation = self._reservation or MemoryReservation(self._memory.budget)
         if self._reservation.hold(aggregator.retained_bytes):
             return

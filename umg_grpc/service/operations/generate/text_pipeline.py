@@ -133,9 +133,7 @@ class GenerationPipeline(
             self._open_summaries(admitted, sealed)
 
     def _open_summaries(self, admitted: GenerationCall, indexes: Sequence[int]) -> None:
-        """Replace sealed summaries of the request by texts. Raise UmgError for one that was not sealed for the key.
-        `indexes`: those of the messages with a summary.
-        """
+        """Replace sealed summaries of the request by texts."""
         owner, notes = admitted.call.caller.key_id, admitted.notes
         admitted.sealed_messages = admitted.request.messages
         admitted.request = opened(admitted.request, indexes, notes, owner, self._memory.seals)
@@ -250,9 +248,7 @@ class GenerationPipeline(
     async def _complete_compacted(
         self, attempt: GenerationAttempt, completion: ResponseCompletion, response: pb.GenerateResponse
     ) -> None:
-        """Complete a response that is the summary of a conversation, or the response to the summary. Raise UmgError for
-        a summary without text.
-        """
+        """Complete a response that is the summary of a conversation, or the response to the summary."""
         if (waiting := completion.complete_whole(response)) is not None:
             await waiting
         admitted, seals = completion.admitted, self._memory.seals
@@ -334,8 +330,7 @@ class GenerationPipeline(
         self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
     ) -> Thread | None:
         """Return the thread of the request, which no other call may continue until `close`; None for a thread that is
-        not stored but may exist at the provider, if the operator shares its account among all keys. Raise UmgError for
-        an unknown thread, or one that cannot be continued.
+        not stored but may exist at the provider, if the operator shares its account among all keys.
         """
         request = decoded.canonical
         threads, owner = self._memory.threads, call.caller.key_id
@@ -397,10 +392,7 @@ def _show_stored_turns(admitted: GenerationCall, response: pb.GenerateResponse) 
 def _apply_rules(
     decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request as changed by the rules of its model's family. `decoded`: the request, with facts about the
-    caller's body. `resolved`: its model. Raise UmgError if it breaks one of the rules, or if its tool choice requires a
-    tool that it does not have.
-    """
+    """Return the request as changed by the rules of its model's family."""
     request, notes = decoded
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and not request.thread.previous_response_id:
         check_tool_choice(request)  # the tools of a continued thread are in the thread
@@ -413,9 +405,7 @@ def _apply_rules(
 
 
 def _disable_storage(given: pb.GenerateRequest, notes: RequestNotes) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request with `store` set to false, for a gateway without stored responses. `notes`: facts about the
-    decoded body, to which an explicit `store` of the caller is added as dropped.
-    """
+    """Return the request with `store` set to false, for a gateway without stored responses."""
     if given.store:
         notes = replace(notes, uncarried=[*notes.uncarried, "store"])
     request = pb.GenerateRequest()

@@ -237,11 +237,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     def _prepare(
         self, given: pb.GenerateRequest, notes: RequestNotes, target: Target
     ) -> tuple[GenerationAttempt, Sequence[AccountObject]]:
-        """Encode the request `given` for the channel. Return the attempt, and the references to the provider's objects
-        that must be of this caller: without references in dropped fields, and without the continued response, which is
-        of this caller.
-        `notes`: facts about the decoded body.
-        """
+        """Encode the request `given` for the channel."""
         admitted, quirks = self._admitted, self._healing.quirks_of(target)
         channel, name = target.channel, target.channel.name
         is_as_sent = admitted.face is not None and given is admitted.request and not notes.edited
@@ -295,9 +291,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     async def _edit_conversation(
         self, request: pb.GenerateRequest, edits: Sequence[ContextEdit], notes: RequestNotes
     ) -> tuple[EditedConversation, RequestNotes]:
-        """Return the request after the edits of its conversation, with the report of them, and `notes` about it. Raise
-        UmgError(UNSUPPORTED_FIELD) for an edit of unknown type.
-        """
+        """Return the request after the edits of its conversation, with the report of them, and `notes` about it."""
         for edit in edits:
             if isinstance(edit, UnknownEdit):
                 problem = f"`{echo(edit.type)}` is no edit that is known here, and this model's provider has none"
@@ -349,7 +343,6 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     ) -> DecodedRequest[pb.GenerateRequest]:
         """Return the request with the stored reasoning that the caller's client has not sent back, as far as the
         channel accepts it.
-        `notes`: facts about the decoded body.
         """
         protocols = target.channel.protocols
         same_format = self._same_format(request, target)
@@ -387,9 +380,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         check_ownership(objects, owners, target.channel.name)
 
     def _with_caller_path(self, error: UmgError) -> UmgError:
-        """Return the error with the path of its field in the caller's own request. The encoded request may have
-        earlier, stored messages, which shift the indexes in paths.
-        """
+        """Return the error with the path of its field in the caller's own request."""
         path = caller_path = error.metadata.get("field", "")
         earlier = len(self._admitted.full_request.messages) - len(self._admitted.request.messages)
         found = MESSAGE_PATH.match(path)

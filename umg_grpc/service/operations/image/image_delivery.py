@@ -87,9 +87,7 @@ class ImageDelivery:
             describe(image, image.data)
 
     async def _fetch_all(self, admitted: AdmittedImages, channel: Channel, result: pb.ImageResult) -> None:
-        """Fetch the images of a result that are addresses, `MAX_FETCHES` at a time, and leave out the failed ones.
-        Raise the UmgError of the first one if all fail.
-        """
+        """Fetch the images of a result that are addresses, `MAX_FETCHES` at a time, and leave out the failed ones."""
         slots = asyncio.Semaphore(MAX_FETCHES)
 
         async def fetch(image: pb.Image) -> UmgError | None:

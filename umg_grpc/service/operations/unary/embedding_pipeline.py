@@ -112,9 +112,7 @@ def _check_length(length: int, field: str, model: pb.Model) -> None:
 
 
 def _as_texts(request: pb.EmbedRequest, model: PublicModel) -> pb.EmbedRequest:
-    """Return the request with its token ids decoded to text. Raise UmgError: UNTRANSLATABLE for unknown tokens,
-    CONTEXT_TOO_LONG.
-    """
+    """Return the request with its token ids decoded to text."""
     texts, max_tokens = pb.EmbedRequest(), model.described.input_token_limit
     texts.CopyFrom(request)
     for position, given in enumerate(texts.inputs):

@@ -197,9 +197,7 @@ class UnaryEncoder(UnmendedRequests, Generic[RequestT, ResponseT]):
         return Attempt(target.channel.name, target, prepared)
 
     def _prepare(self, request: RequestT, target: Target) -> PreparedCall[ResponseT]:
-        """Return the request encoded for a channel. Raise UmgError(OBJECT_NOT_FOUND) if an unknown field of the
-        caller's body refers to an object in the channel's account, which other callers share.
-        """
+        """Return the request encoded for a channel."""
         channel, notes = target.channel, self._admitted.notes
         prepared = self._upstreams[channel.name].prepare(request, target.model, notes)
         if not isinstance(self._face, UnaryFormat) or channel.shared_objects or not notes.uncarried:

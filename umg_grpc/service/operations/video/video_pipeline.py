@@ -59,9 +59,7 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         }
 
     async def _submit(self, new: NewTaskT) -> MediaTask:
-        """Return the task: the existing one that the call repeats, else a new one, which is submitted exactly once.
-        Raise UmgError.
-        """
+        """Return the task: the existing one that the call repeats, else a new one, which is submitted exactly once."""
         steps = self._entrance if self._context.channels.guards is None else self._guarded_entrance
         while True:
             try:

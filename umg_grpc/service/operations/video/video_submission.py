@@ -148,9 +148,7 @@ class Submissions:
         row.deadline_micros = row.create_micros + int(upstream.deadline_seconds * 1e6)
 
     async def _send(self, new: NewTask) -> MediaTask:
-        """Send the task to the channels in their order until one accepts it. Return its row: accepted, or of unknown
-        outcome. Raise UmgError if all channels refuse it.
-        """
+        """Send the task to the channels in their order until one accepts it."""
         call, channels = new.call, self._context.channels
         encoder = VideoEncoder(channels, partial(self._submission, new))
         plan = plan_attempts(new.targets, encoder, self._context.shared)
@@ -234,9 +232,7 @@ class Submissions:
 
 
 def _new_row(new: NewTask, process: str, now_micros: int) -> MediaTask:
-    """Return the database row of a new task, which this process (`process`: its unique name) submits next. The channel
-    and its prices are set when the task is sent. `now_micros`: current time in microseconds since 1970.
-    """
+    """Return the database row of a new task, which this process (`process`: its unique name) submits next."""
     call, request = new.call, new.request
     arrived_micros = now_micros - int((time.perf_counter() - call.facts.began_at) * 1e6)
     return MediaTask(

@@ -219,9 +219,7 @@ class RefreshedSigner:
             self._count(self._channel, FAILED)
 
     async def _wait(self, seconds: float) -> Signer:
-        """Wait for the current read of credentials, at most `seconds`, and return their signer. Raise UmgError if there
-        are no valid ones.
-        """
+        """Wait for the current read of credentials, at most `seconds`, and return their signer."""
         if self._refresh is not None:
             left = min(seconds, self._began + WAIT_SECONDS - self._now())
             try:

@@ -97,9 +97,7 @@ class CommandSigner(CachedTokenSigner):
         return token
 
     def _failed(self, reason: str, problems: bytes = b"") -> UmgError:
-        """Log a run without a token, and return its error. `problems`: standard error of the program, which only the
-        log contains.
-        """
+        """Log a run without a token, and return its error."""
         printed = clean(problems.decode("utf-8", "replace"))
         logger.warning(
             "the command of a channel made no token", channel=self._channel, reason=reason, stderr=printed or None

@@ -149,9 +149,7 @@ class WordLlamaEngine:
                 job.error = job.error or error
 
     def _loaded(self) -> "WordLlamaModel":
-        """Return the model, which is loaded once. After a failed load the same error is raised for some time before
-        another attempt.
-        """
+        """Return the model, which is loaded once."""
         if self._failure is not None and time.monotonic() < self._retry_at:
             raise self._failure
         try:

@@ -111,9 +111,7 @@ class SubsetEncoder:
         return described(encoded, "\n".join(notes)) if notes else encoded
 
     def _encode_shape(self, left: JsonObject, level: int) -> JsonObject:
-        """Return a schema without its annotations and constraints. `left`: its keywords, without those in the result at
-        the end.
-        """
+        """Return a schema without its annotations and constraints."""
         if "$ref" in left:
             return self._encode_reference(left)
         if literals := literals_of(left):
@@ -226,9 +224,7 @@ class SubsetEncoder:
         return {} if is_any else {"items": self._encode(items, level + 1)}
 
     def _encode_object(self, left: JsonObject, level: int) -> JsonObject:
-        """Return the properties of an object, which has no others. Raise UnrepresentableError for an object with
-        properties of any name.
-        """
+        """Return the properties of an object, which has no others."""
         properties, extra = left.pop("properties", None), left.pop("additionalProperties", None)
         required = left.pop("required", None)
         if left.pop("patternProperties", None) or (isinstance(extra, dict) and extra):

@@ -110,12 +110,7 @@ def _prepared(request: pb.GenerateImageRequest, notes: RequestNotes) -> tuple[Re
 def _parameters(
     request: pb.GenerateImageRequest, notes: RequestNotes, report: Report, *, with_negative: bool
 ) -> JsonObject:
-    """Return the member `parameters` of a call. `with_negative`: whether it includes the negative prompt.
-
-    For neutral ids, the number of images, the watermark and, where the model has it, the expansion of the prompt are
-    always sent, since defaults of the provider may change. Vendors' models get the further members of the caller's
-    `parameters` as they are.
-    """
+    """Return the member `parameters` of a call."""
     row = family_row(request.model, notes.model_family)
     is_open = row is None or row.is_open
     parameters: JsonObject = _further(request, notes, report) if is_open else {}
@@ -262,9 +257,7 @@ ENDED = frozenset({"failed", "cancelled", "expired", "lost"})
 
 
 def _read(body: bytes) -> tuple[Output, ResponseBody]:
-    """Decode a body. Return (its member `output`, the body). Raise UmgError for an error in a response with status
-    200.
-    """
+    """Decode a body."""
     try:
         response = decode(_BODY_DECODER, body)
     except (ValueError, RecursionError):

@@ -209,9 +209,7 @@ def _video_object(submission: Submission, options: JsonObject, extra: Extra) -> 
 
 
 def _content(path: str) -> "Callable[[Submission, JsonObject, Extra], Encoded]":
-    """Return the encoder for an HTTP API whose body has prompt and media in a `content` array. `path`: path of the
-    API.
-    """
+    """Return the encoder for an HTTP API whose body has prompt and media in a `content` array."""
 
     def encode(submission: Submission, options: JsonObject, extra: Extra) -> Encoded:
         items = content_items(submission, schemes=SCHEMES, only_urls={})

@@ -132,9 +132,7 @@ def accepted_media(places: VideoPlaces) -> str:
 
 
 def _options(submission: Submission, places: VideoPlaces, inputs: Inputs, report: Report) -> JsonObject:
-    """Return the member `parameters` of a submission. For neutral models, defaults of the provider that change the
-    prompt, add a mark or cost more are overridden. `report`: receives parameters that are not sent.
-    """
+    """Return the member `parameters` of a submission."""
     parameters = submission.request.parameters
     options: JsonObject = {
         name: getattr(parameters, name)
@@ -179,9 +177,7 @@ def _size(submission: Submission, report: Report) -> str:
 
 
 def _tier(submission: Submission, places: VideoPlaces, report: Report) -> JsonObject:
-    """Return the members `resolution` and `ratio` for the requested tier, aspect ratio and size in pixels. `report`:
-    receives a size and a ratio of which only a part can be sent.
-    """
+    """Return the members `resolution` and `ratio` for the requested tier, aspect ratio and size in pixels."""
     parameters = submission.request.parameters
     found = pixels(parameters.size)
     tier = parameters.resolution.upper() or _tier_of(found, _tiers(submission.model))

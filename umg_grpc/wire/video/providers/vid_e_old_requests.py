@@ -86,9 +86,7 @@ def encode_old(submission: Submission) -> ProviderRequest:
 
 
 def _extra(submission: Submission, report: Report) -> dict[str, Raw]:
-    """Return the caller's additional fields. The members of `settings` and `options`, groups of the new API, are beside
-    the others in the old one. Raise UmgError for `contents`, whose media the old API does not have there.
-    """
+    """Return the caller's additional fields."""
     extra = extra_fields(submission, report)
     refuse_contents(extra)
     groups = {**members_of(extra.pop("settings", None)), **members_of(extra.pop("options", None))}

@@ -96,9 +96,7 @@ def _operation(submission: Submission) -> str:
 
 
 def _stated(contents: Raw, submission: Submission) -> list[Raw]:
-    """Return the caller's member `contents`, with the prompt if the caller stated it beside the member alone. Raise
-    UmgError for media beside it, which the member would hide, and for a member that is no list.
-    """
+    """Return the caller's member `contents`, with the prompt if the caller stated it beside the member alone."""
     parameters = submission.request.parameters
     refuse_media(list(enumerate(parameters.media)), "the media in `contents` beside it")
     items = parse(list[Raw], contents, "parameters.extra_json.contents")
@@ -108,9 +106,7 @@ def _stated(contents: Raw, submission: Submission) -> list[Raw]:
 
 
 def _contents(submission: Submission, inputs: Inputs, operation: str) -> list[JsonObject]:
-    """Return the member `contents`: the prompt and the media. Raise UmgError for media that the operation does not
-    take.
-    """
+    """Return the member `contents`: the prompt and the media."""
     contents: list[JsonObject] = []
     if prompt := prompt_of(submission):
         contents.append({"type": "prompt", "text": prompt})
@@ -133,9 +129,7 @@ def _contents(submission: Submission, inputs: Inputs, operation: str) -> list[Js
 
 
 def _settings(submission: Submission, inputs: Inputs, operation: str, report: Report) -> JsonObject:
-    """Return the member `settings`. For neutral models, defaults of the provider that cost more are overridden.
-    `report`: receives parameters that are not sent.
-    """
+    """Return the member `settings`."""
     parameters, row = submission.request.parameters, row_of(submission)
     settings: JsonObject = {}
     if (resolution := resolution_of(submission)) or is_neutral(submission):

@@ -98,9 +98,7 @@ def _is_avatar(model: str) -> bool:
 
 
 def _addresses(parameters: pb.VideoParameters, members: Collection[str]) -> JsonObject:
-    """Return the members of the body with the addresses of the inputs, one of each kind, of `members`. Raise
-    UmgError(UNTRANSLATABLE) for bytes and for a kind that the model does not take.
-    """
+    """Return the members of the body with the addresses of the inputs, one of each kind, of `members`."""
     body: JsonObject = {}
     for position, item in enumerate(parameters.media):
         name = MEMBERS.get(item.kind, "")
@@ -114,9 +112,7 @@ def _addresses(parameters: pb.VideoParameters, members: Collection[str]) -> Json
 
 
 def _images(parameters: pb.VideoParameters) -> JsonObject:
-    """Return the members of the body with the input images, all as URLs or all in base64. Raise
-    UmgError(UNTRANSLATABLE) for other media and for a mixture of URLs and bytes.
-    """
+    """Return the members of the body with the input images, all as URLs or all in base64."""
     media = list(enumerate(parameters.media))
     for position, item in media:
         if item.kind != pb.VIDEO_MEDIA_KIND_IMAGE or item.role == pb.VIDEO_MEDIA_ROLE_STATIC_MASK:
@@ -227,9 +223,7 @@ def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bo
 
 
 def _error(status: int, body: bytes) -> ProviderError | None:
-    """Return the error that the envelope or the HTTP status of a response states; None for a success. Raise
-    UmgError(UPSTREAM_FAILED) for a successful response that is not JSON.
-    """
+    """Return the error that the envelope or the HTTP status of a response states; None for a success."""
     try:
         fault = read(Envelope, body).metadata
         response = read(ResponseBody, body)

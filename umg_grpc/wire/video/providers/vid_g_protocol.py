@@ -119,9 +119,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def _resolution(submission: Submission, report: Report) -> str:
-    """Return the resolution in v2: the stated one, otherwise that of a size in pixels; "" leaves it to the provider.
-    `report`: receives a stated resolution that v2 does not have.
-    """
+    """Return the resolution in v2: the stated one, otherwise that of a size in pixels; "" leaves it to the provider."""
     parameters = submission.request.parameters
     if not (parameters.resolution or is_neutral(submission)):
         return resolution_of_size(parameters.size, _resolutions(submission.model))
@@ -293,9 +291,7 @@ def _status(task: Task, body: bytes, task_id: str) -> ProviderStatus | UmgError:
 
 
 def _status_v1(response: ResponseBody, headers: Mapping[str, str], body: bytes, task: ProviderTask) -> StatusOrMore:
-    """Return the status of a task of v1. For a finished one it is the request for the file, unless a relay has stated
-    its URL beside the id of the file.
-    """
+    """Return the status of a task of v1."""
     problem = _error_of(response)
     if problem is not None and response.status == "":
         return refused(_status_of(problem), headers, problem, TABLE)
