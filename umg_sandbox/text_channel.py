@@ -59,9 +59,6 @@ class SandboxText:
         self.cache = PromptCache(clock, cached_prompts)
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
-        thread: for many bytes, and for any JSON schema, since even a small one may take much work.
-        """
         return not self.counted or size >= COUNTED_BYTES or has_schema(request)
 
     def prepare(

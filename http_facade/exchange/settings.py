@@ -44,11 +44,9 @@ class NoLoadShedder:
     """Load shedder without a limit, which admits all calls."""
 
     def admits(self) -> bool:
-        """Return True: all calls are admitted."""
         return True
 
     def refusal(self) -> UmgError:
-        """Raise NotImplementedError: no call is rejected."""
         raise NotImplementedError
 
     def check(self) -> None:

@@ -191,13 +191,6 @@ class BudgetAccounts:
 
     @repeated
     async def lease(self, lease: LeaseId, directory: str, budget: int, demand: Demand) -> Grant:
-        """Add micro-credits to a lease, which is created if it does not exist, and confirm it. Return the granted
-        amount, and the leases before.
-
-        `directory`: id of the process's data directory. `budget`: the key's whole budget for the period. If the
-        amount is refused, but unused amounts of other processes may pay for it, they are marked as
-        wanted.
-        """
         async with self._store.write() as session:
             spent, is_wanted = await self._locked_account(session, lease)
             sums = (await session.execute(_sums(lease))).one()
@@ -219,7 +212,6 @@ class BudgetAccounts:
 
     @repeated
     async def return_unused(self, amounts: Mapping[LeaseId, int]) -> None:
-        """Subtract unused amounts (lease -> micro-credits) from leases, and delete leases that become empty."""
         if amounts:
             async with self._store.write() as session:
                 for lease, amount in sorted(amounts.items()):
@@ -228,7 +220,6 @@ class BudgetAccounts:
 
     @repeated
     async def confirm(self, holder: str) -> set[LeaseId]:
-        """Confirm all leases of the process `holder`, also leases that were booked as spent. Return their ids."""
         table = BudgetLease
         own = select(table.key_id, table.period_start).where(table.holder == holder)
         ordered = own.order_by(table.key_id, table.period_start).with_for_update()  # as `settle` locks them
@@ -240,9 +231,6 @@ class BudgetAccounts:
 
     @repeated
     async def wanted(self) -> set[tuple[str, int]]:
-        """Return the accounts, as pairs of key id and start of the period, from which a process was refused an amount
-        within the last `WANTED_SECONDS`.
-        """
         table = BudgetAccount
         recent = table.wanted_micros > self._now() - int(WANTED_SECONDS * 1e6)
         async with self._store.read() as session:
@@ -251,11 +239,6 @@ class BudgetAccounts:
 
     @repeated
     async def book_lost(self) -> Mapping[LeaseId, int]:
-        """Book the leases of processes as spent that were not confirmed for `LOST_SECONDS`. Return their amounts.
-
-        The amount stays in the lease, from which the usage records of the process are still charged, so that nothing
-        is charged twice; `return_all` returns the remainder once all these records are in the database.
-        """
         table = BudgetLease
         lost = (
             table.booked_micros.is_(None)
@@ -277,16 +260,12 @@ class BudgetAccounts:
 
     @repeated
     async def holders(self, directory: str) -> Sequence[str]:
-        """Return the names of the processes that have leases and share the data directory with this id."""
         query = select(BudgetLease.holder).where(BudgetLease.directory == directory).distinct()
         async with self._store.read() as session:
             return (await session.scalars(query)).all()
 
     @repeated
     async def return_all(self, holders: Collection[str]) -> None:
-        """Delete all leases of the processes `holders`. Their usage records must all be in the database already, since
-        otherwise the spent part of the leases would be available again.
-        """
         if holders:
             async with self._store.write() as session:
                 await session.execute(delete(BudgetLease).where(BudgetLease.holder.in_(holders)))

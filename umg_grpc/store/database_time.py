@@ -115,9 +115,6 @@ class DatabaseClock:
 
     @property
     def skew_seconds(self) -> float:
-        """Seconds by which the wall clock of this process is ahead of the database's clock, also after a jump since
-        the last measurement.
-        """
         return self._wall() - self.now()
 
     @property

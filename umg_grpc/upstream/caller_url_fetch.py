@@ -67,7 +67,6 @@ class Download:
 
     @property
     def status(self) -> int:
-        """HTTP status: 200, 206 (a range), 304 or 416, depending on the headers of the request."""
         return self.exchange.response.status
 
     @property

@@ -55,9 +55,6 @@ class StoredPromptTable(RetainedStore[StoredPromptRow]):
         await super().aclose()
 
     async def claim(self, owner: str, digest: bytes) -> bool:
-        """Return whether this process may store the beginning: no other one does, or has done so. False if the database
-        fails, since others could store it, too.
-        """
         table, end = StoredPromptRow, datetime.fromtimestamp(self._clock.now() + CLAIM_SECONDS, UTC)
         values = {"expire_time": end, "size_bytes": 0, "stored": b""}
         try:
@@ -75,7 +72,6 @@ class StoredPromptTable(RetainedStore[StoredPromptRow]):
             return False
 
     def publish(self, owner: str, digest: bytes, stored: Stored) -> None:
-        """Queue a stored beginning to be written."""
         packed = msgspec.json.encode(stored)
         self._rows.add(
             StoredPromptRow(
@@ -88,7 +84,6 @@ class StoredPromptTable(RetainedStore[StoredPromptRow]):
         )
 
     async def withdraw(self, owner: str, digest: bytes) -> None:
-        """Delete a beginning that the provider has lost. Other processes otherwise find out themselves."""
         try:
             await self._rows.delete(owner, digest.hex())
         except SQLAlchemyError as error:

@@ -61,9 +61,6 @@ class GuardedTextStream(msgspec.Struct, eq=False):
     _end: list[pb.GenerateEvent] = []
 
     async def feed(self, message: pb.StreamGenerateResponse) -> bool:
-        """Check the texts of a message. Return whether a part of it is sent now, which the message then consists of.
-        Raise UmgError for a guard that failed, StreamEndedError after a refusal.
-        """
         self._seen.feed(message)
         passed = list[pb.GenerateEvent]()
         try:

@@ -168,14 +168,12 @@ class OtelAttemptSpan:
             self._request, self._content = request, content
 
     def read_response(self, response: CanonicalResponse) -> None:
-        """Record the id and the finish reasons of a complete response, if they were decoded."""
         if isinstance(response, pb.GenerateResponse):
             self._name(response)
             self._response = response if self._content is not None else None
             self._finish_reasons = [span_attributes.finish_reason(each.finish_reason) for each in response.candidates]
 
     def read_message(self, message: pb.StreamGenerateResponse) -> None:
-        """Record the id and the finish reasons in a message of a stream, and the time of the first message."""
         if self._first_seconds is None:
             self._first_seconds = time.perf_counter() - self._started
         if self._content is not None:

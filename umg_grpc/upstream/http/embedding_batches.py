@@ -50,9 +50,6 @@ class HttpEmbedding:
     def prepare(
         self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES
     ) -> "HttpCall[pb.EmbedRequest, pb.EmbedResponse] | SplitCall":
-        """Encode the request for the provider's `model`, as one call or, if it has too many inputs, as several.
-        `notes`: facts about the caller's body. Raise UmgError for a request that the channel cannot express.
-        """
         codec = self._unary.codec_of(request)
         max_inputs = self._max_items or codec.max_items or len(request.inputs)
         if codec.max_items_of is not None:

@@ -64,12 +64,6 @@ class HttpImages:
         return size >= BIG_BYTES
 
     def prepare(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES) -> "HttpImageCall":
-        """Encode the request for the provider's `model`, and return the call, which is not sent yet. `notes`: facts
-        about the caller's body.
-
-        If image URLs must be downloaded, the request is encoded with placeholder bytes to find errors early, and
-        again with the images when it is sent. Raise UmgError for a request that the channel cannot express.
-        """
         parts, protocol = self._parts, self._parts.protocol
         check_values(protocol.name, model, request, notes)
         urls = list(addresses(request))
@@ -113,11 +107,6 @@ class HttpImageCall:
         return self.encoded.report
 
     async def send(self, seconds: float) -> pb.GenerateImageResponse:
-        """Send the request or, if the images need several, all requests, and return the images. `seconds`: time until
-        the caller's deadline.
-
-        Images whose requests failed are left out; if all failed, the error of the first is raised.
-        """
         end = CallEnd.of(seconds, self.parts.exchanges.channel)
         outcomes = dict[int, Outcome]()
         async with aclosing(self._outcomes(end)) as finished:

@@ -73,13 +73,6 @@ class HttpText:
         stream: bool,
         quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
     ) -> "HttpTextCall":
-        """Encode the request for the provider's `model`, in the caller's own format if the provider accepts it,
-        otherwise in the preferred one; in another one of the channel if the vendor is known to refuse the request
-        in this one, or if less of a translated request is lost there.
-
-        `notes`: facts about the caller's body; `stream`: whether the response is streamed; `quirks`: values that the
-        model rejects, by format. Raise UmgError for a request that the channel cannot express.
-        """
         if self._check is not None:
             self._check(request)
         source_format = request.source.format
@@ -161,9 +154,6 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         return HttpPromptStorage(self) if self.encoded.marks else None
 
     def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Send the request, and yield one message for each received part of the response. `seconds`: time until the
-        caller's deadline. Closing the generator closes the connection, which stops the provider.
-        """
         return self._whole(seconds) if self.encoded.is_whole else self._parts(seconds)
 
     async def _whole(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
@@ -216,9 +206,6 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 exchange.close()
 
     def decode(self, body: bytes) -> pb.GenerateResponse:
-        """Return the decoded response of a provider, also if it sent the events of a stream, without a request for
-        them.
-        """
         if body.startswith(b"{"):
             response = self.format.decode_response(body, self.request, self.passes)
         elif sse.is_event_stream(body):

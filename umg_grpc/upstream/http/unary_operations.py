@@ -141,9 +141,6 @@ class HttpUnary(Generic[Request, Response]):
         return self._formats.get(request.source.format, self._preferred)
 
     def prepare(self, request: Request, model: str, notes: RequestNotes = NO_NOTES) -> HttpCall[Request, Response]:
-        """Encode the request for the provider's `model`, in the caller's own format if the provider accepts it,
-        otherwise in the preferred one. `notes`: facts about the caller's body.
-        """
         codec = self.codec_of(request)
         encoded = self.encode(codec, request, model, notes)
         passes = codec.name == request.source.format

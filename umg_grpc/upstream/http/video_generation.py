@@ -71,7 +71,6 @@ class HttpVideo:
 
     @property
     def max_batch(self) -> int:
-        """Maximum number of tasks that one `poll` can query; 1 after a relay has not answered a query of several."""
         return self._max_batch
 
     @property
@@ -87,12 +86,6 @@ class HttpVideo:
         return self._protocol.deadline_seconds
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
-        """Submit a task by one request. Return the provider's task, and the fields that were not sent.
-
-        A new connection is used: a pooled one may be closed meanwhile, which would leave the outcome unknown.
-        `seconds`: time for the call. Raise UmgError with a `failure`, AMBIGUOUS if the provider may have accepted the
-        task.
-        """
         protocol = self._protocol
         end = asyncio.get_running_loop().time() + seconds
         if not protocol.takes_media_urls:
@@ -109,9 +102,6 @@ class HttpVideo:
         return replace(task, key_id=call.key_id), request.report
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
-        """Return the provider's task of a submission whose outcome is unknown, searched with each of the channel's
-        keys; None if there is none, or if the provider has no look-up. `seconds`: time for all requests.
-        """
         encode, decode = self._protocol.encode_find, self._protocol.decode_found
         if encode is None or decode is None:
             return None
@@ -127,11 +117,6 @@ class HttpVideo:
         return None
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
-        """Query tasks of one key. Return the provider's task id -> status of the task, or the error of its query.
-
-        Tasks that cannot be queried together are queried one by one; after a failed query the later tasks get its
-        error too. `seconds`: time for all queries.
-        """
         end = asyncio.get_running_loop().time() + seconds
         found = dict[str, ProviderStatus | UmgError]()
         batches = self._batches(tasks)
@@ -209,9 +194,6 @@ class HttpVideo:
         return replace(status, results=results)
 
     async def cancel(self, task: ProviderTask, seconds: float) -> bool:
-        """Cancel a task that has not started, within `seconds`. Return whether the provider cancelled it; False also
-        if its API has no cancellation.
-        """
         protocol = self._protocol
         if protocol.encode_cancel is None:
             return False
@@ -228,9 +210,6 @@ class HttpVideo:
     def content(
         self, task: ProviderTask, result: ProviderResult, headers: Mapping[str, str]
     ) -> AbstractAsyncContextManager[ContentPart]:
-        """Return a context manager that opens the download of a result for which the channel's key is needed.
-        `headers`: `range` and its conditions, of the caller.
-        """
         return open_content(self._channel, self._protocol, self._fetcher, self._route, task, result, headers)
 
 

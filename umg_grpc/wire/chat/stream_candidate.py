@@ -186,10 +186,6 @@ class StreamCandidate(PartEmitter):
         yield event
 
     def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of `PartEmitter.switch`, with the reasoning state that was received at the end of the
-        reasoning. A state without reasoning waits for a call or the end, so that a response without reasoning begins
-        with its text.
-        """
         if self._carried and self._kind == "reasoning" and kind != "reasoning":
             yield self._state_of(self._part)
         yield from super().switch(kind)

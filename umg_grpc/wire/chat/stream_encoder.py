@@ -71,9 +71,6 @@ class StreamEncoder(msgspec.Struct, eq=False):
     _closed: bool = False
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the chunks for the events of one message, joined, so that one write sends them; a provider's own
-        frames unchanged.
-        """
         if message.source_frames:
             self._passed = True
             return message.source_frames
@@ -90,7 +87,6 @@ class StreamEncoder(msgspec.Struct, eq=False):
         return b"".join(frames)
 
     def close(self) -> bytes:
-        """Return the frames that end a complete response: the ends of open choices, the usage, the end marker."""
         if self._passed or self._closed:
             return b""
         self._closed = True
@@ -110,9 +106,6 @@ class StreamEncoder(msgspec.Struct, eq=False):
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the frame with an error that ends a failed stream, without an end marker; later calls of `feed` return
-        no bytes.
-        """
         self._closed = True
         return error_frame(error, has_begun=self._passed or bool(self._head))
 

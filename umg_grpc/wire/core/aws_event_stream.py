@@ -43,10 +43,6 @@ class FrameSplitter(msgspec.Struct, eq=False):
     _failure: UmgError | None = None
 
     def whole(self, data: bytes) -> bytes:
-        """Append received bytes, and return the bytes of all frames that are complete now, b"" if none is. Raise
-        UmgError(UPSTREAM_FAILED) for lengths that are damaged or beyond the limit, once the frames before them were
-        returned.
-        """
         if self._failure is not None:
             raise self._failure
         rest, cut = self._rest, 0
@@ -63,7 +59,6 @@ class FrameSplitter(msgspec.Struct, eq=False):
         return frames
 
     def rest(self) -> bytes:
-        """Return b"", since an incomplete frame has no content. Raise the failure of the frames."""
         if self._failure is not None:
             raise self._failure
         return b""

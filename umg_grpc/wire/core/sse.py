@@ -51,9 +51,6 @@ class SseSplitter(msgspec.Struct, eq=False):
     _started: bool = False
 
     def whole(self, data: bytes) -> bytes:
-        """Append received bytes, and return the bytes of all events that are complete now, b"" if none is. Raise
-        UmgError(UPSTREAM_FAILED) for an event beyond the size limit.
-        """
         if not self._started:  # the standard ignores a byte order mark there
             data = bytes(self._rest) + data
             if len(data) < len(BOM) and BOM.startswith(data):
@@ -81,9 +78,6 @@ class SseSplitter(msgspec.Struct, eq=False):
         return frames
 
     def rest(self) -> bytes:
-        """Return the bytes that remain at the end of the stream as a complete event (some providers do not end their
-        last event with a blank line); b"" if none remain.
-        """
         rest, self._rest = bytes(self._rest), bytearray()
         return rest.rstrip(b"\r\n") + b"\n\n" if rest.strip(b"\r\n") else b""
 

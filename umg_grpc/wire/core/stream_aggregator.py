@@ -183,7 +183,6 @@ class FrameAggregator(ResponseAggregator):
         self.retained_bytes = self._frames_size + self._events_size
 
     def response(self) -> pb.GenerateResponse:
-        """Return the response as received so far. It ends before the first frame that cannot be decoded."""
         separate = StreamAggregator()
         events = [*self._events, self._usage] if self._usage else self._events
         separate.feed(pb.StreamGenerateResponse(events=map(pb.GenerateEvent.FromString, events)))

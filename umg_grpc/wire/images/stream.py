@@ -39,13 +39,9 @@ class StreamEncoder:
         return b"".join(frame for event in message.events for frame in self._frames(event))
 
     def close(self) -> bytes:
-        """Return the event of the last finished image if the stream ended without `finished`; otherwise b""."""
         return b"".join(self._flush(None))
 
     def error(self, error: UmgError) -> bytes:
-        """Return the event of the last finished image, if there is one, and the error event, for a stream that
-        failed.
-        """
         has_begun = self._has_begun
         return b"".join(self._flush(None)) + error_frame(error, has_begun=has_begun)
 

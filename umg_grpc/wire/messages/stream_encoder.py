@@ -70,7 +70,6 @@ class StreamEncoder:
         self._states_read = False  # whether `_states` has those of the message that is being encoded
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the encoded events of one message in one piece; a provider's own frames unchanged."""
         if message.source_frames:
             self._passes_through = True
             return message.source_frames
@@ -93,9 +92,6 @@ class StreamEncoder:
         return b"".join(frames)
 
     def close(self) -> bytes:
-        """Return the frames that end a complete response: the ends of open blocks, the stop reason, the usage, the end
-        marker.
-        """
         if self._passes_through or self._closed:
             return b""
         self._closed = True
@@ -117,7 +113,6 @@ class StreamEncoder:
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the error event that ends a failed stream; later calls of `feed` return no bytes."""
         self._closed = True
         return error_frame(error, has_begun=self._passes_through or self._has_started)
 

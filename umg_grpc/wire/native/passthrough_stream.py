@@ -47,15 +47,9 @@ class PassthroughDecoder(FrameDecoder):
         self._unfinished: list[Ending] = []  # ends without a reason (FINISH_REASON_UNSPECIFIED)
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Return a message with the frames that are complete with the bytes of one read, and the usage in the last of
-        them; None if no frame is complete.
-        """
         return self._with_usage(super().feed(data))
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return a message with the remaining frames at the end of the stream; None if there are none. Raise
-        UmgError(UPSTREAM_CUT) if the response is incomplete.
-        """
         return self._with_usage(super().close())
 
     def _with_usage(self, message: pb.StreamGenerateResponse | None) -> pb.StreamGenerateResponse | None:

@@ -77,9 +77,6 @@ class StreamEncoder:
         self._update_tail()
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the encoded events of one message, joined, so that one write sends them; a provider's own frames
-        unchanged.
-        """
         if message.source_frames:
             self._passes_through = True
             return message.source_frames
@@ -88,9 +85,6 @@ class StreamEncoder:
         return b"".join(line for event in message.events for line in self._lines(event))
 
     def close(self) -> bytes:
-        """Return the lines that end a complete response: the parts that were kept until they are complete, then the
-        finish reason of each candidate.
-        """
         if self._passes_through or self._closed:
             return b""
         self._closed = True
@@ -107,9 +101,6 @@ class StreamEncoder:
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the server-sent event with an error that ends a failed response; later calls of `feed`
-        return no bytes.
-        """
         self._closed = True
         return error_frame(error)
 
@@ -313,17 +304,12 @@ class ArrayEncoder:
 
     @property
     def retained_bytes(self) -> int:
-        """Approximate memory, in bytes, of the parts that the encoder keeps until they are complete."""
         return self._encoder.retained_bytes
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the encoded events of one message as elements of the array."""
         return self._elements(self._encoder.feed(message))
 
     def close(self) -> bytes:
-        """Return the last elements of the JSON array (incomplete parts, and the finish reasons) and its closing
-        bracket.
-        """
         if self._ended:
             return b""
         self._ended = True
@@ -331,11 +317,9 @@ class ArrayEncoder:
         return last + (b"]" if self._begun else b"[]")
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the elements of `close`, here as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the error as the last element of the JSON array, and the closing bracket of the array."""
         self._ended = True
         return self._element(error_body(error)) + b"]"
 

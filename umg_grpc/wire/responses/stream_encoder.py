@@ -69,9 +69,6 @@ class StreamEncoder:
         self._closed = False
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the encoded events of one message, joined, so that one write sends them; a provider's own frames
-        unchanged.
-        """
         if message.source_frames:
             self._passed.feed(message.source_frames)
             return message.source_frames
@@ -95,19 +92,12 @@ class StreamEncoder:
 
     @property
     def retained_bytes(self) -> int:
-        """Approximate memory in bytes of the texts and items that are kept, because the last events of the stream
-        repeat them.
-        """
         return self._writer.retained_bytes
 
     def close(self) -> bytes:
-        """Return the events that end a complete response: the ends of open items, then the complete response object.
-        Nothing follows it.
-        """
         return b"".join(self.closing())
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the bytes of `close` in pieces: the ends of parts, of each item, and the response object."""
         if self._passed or self._closed:
             return
         self._closed = True
@@ -125,11 +115,6 @@ class StreamEncoder:
         yield self._writer.take()
 
     def error(self, error: UmgError) -> bytes:
-        """Return the events that end a broken response: `response.failed` with the output so far, then `error`.
-
-        Clients of the format read the first (Codex shows no other), the SDKs raise at the second. Unfinished items stay
-        unfinished, since clients run a call whose item is done; of these the output contains texts and reasoning only.
-        """
         if self._passed:
             return self._passed.error(error)
         has_begun = self._begun

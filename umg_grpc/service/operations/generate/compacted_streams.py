@@ -19,7 +19,6 @@ class CompactedStream(msgspec.Struct, eq=False):
     _usage: pb.Usage  # of the summary
 
     def feed(self, message: pb.StreamGenerateResponse) -> bool:
-        """Move the parts of the response behind the summary. Return whether to send the message now."""
         events = list[pb.GenerateEvent]()
         for event in message.events:
             kind = event.WhichOneof("kind")
@@ -37,7 +36,6 @@ class CompactedStream(msgspec.Struct, eq=False):
         return self._response.feed(message)
 
     async def close(self) -> Sequence[pb.StreamGenerateResponse]:
-        """Complete the response. Return the messages that were held back."""
         held = await self._response.close()
         for message in held:
             for event in message.events:
@@ -46,5 +44,4 @@ class CompactedStream(msgspec.Struct, eq=False):
         return held
 
     async def break_off(self, messages: AsyncGenerator[pb.StreamGenerateResponse, None], error: BaseException) -> None:
-        """End the response after an error, and close the provider's stream, `messages`."""
         await self._response.break_off(messages, error)

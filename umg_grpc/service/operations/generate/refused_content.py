@@ -44,7 +44,6 @@ class RefusalCheck(StatefulCheck[pb.StreamGenerateResponse]):
         self._is_refused = False
 
     def begin(self) -> Self:
-        """Return the check of another stream."""
         return type(self)(self._is_without_output, self._admitted)
 
     def __call__(self, message: pb.StreamGenerateResponse) -> bool:
@@ -60,6 +59,5 @@ class RefusalCheck(StatefulCheck[pb.StreamGenerateResponse]):
         return self._is_refused or self._is_without_output(message)
 
     def close(self) -> None:
-        """Note the end of the stream. Raise UmgError if it was a refusal."""
         if self._is_refused:
             raise refused_content(self._admitted, self._reported)

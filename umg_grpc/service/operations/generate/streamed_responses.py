@@ -57,9 +57,6 @@ class StreamedText(msgspec.Struct, eq=False):
     _held_bytes: int = 0
 
     def feed(self, message: pb.StreamGenerateResponse) -> bool:
-        """Complete a message for the caller in place. Return whether to send it now; if not, it is held back until
-        `close`. Raise UmgError(UPSTREAM_FAILED) for a stream with too much data after its end.
-        """
         completion, aggregator = self._completion, self._aggregator or self._begin(message)
         if self._passed_call_ids is not None:
             self._passed_call_ids.replace_in(message)
@@ -111,9 +108,6 @@ class StreamedText(msgspec.Struct, eq=False):
         return self._aggregator
 
     async def close(self) -> list[pb.StreamGenerateResponse]:
-        """Store the response of a stream that has ended completely. Return the messages that were held back, to be sent
-        now.
-        """
         self._is_ended = True
         completion, admitted = self._completion, self._completion.admitted
         call = admitted.call
@@ -132,9 +126,6 @@ class StreamedText(msgspec.Struct, eq=False):
         return self._held
 
     async def break_off(self, messages: AsyncGenerator[pb.StreamGenerateResponse, None], error: BaseException) -> None:
-        """End the response after an error: close the provider's stream, `messages`, and release the memory of the
-        response. Estimate its usage if a part was sent, unless the error is an internal one.
-        """
         try:
             await messages.aclose()
             if isinstance(error, BREAKS) and self._attempts.output_sent and not self._is_ended:

@@ -25,16 +25,12 @@ class StreamedSummary(msgspec.Struct, eq=False):
     _aggregator: StreamAggregator = msgspec.field(default_factory=lambda: StreamAggregator(MAX_HELD_BYTES))
 
     def feed(self, message: pb.StreamGenerateResponse) -> bool:
-        """Collect a message. Return False: it is not sent."""
         if (span := self._attempts.attempt.span) is not None:
             span.read_message(message)
         self._aggregator.feed(message)
         return False
 
     async def close(self) -> Sequence[pb.StreamGenerateResponse]:
-        """Return the message with the summary; none if the response follows. Raise UmgError for a response without
-        text.
-        """
         completion, response, attempt = self._completion, self._aggregator.response(), self._attempts.attempt
         await self._complete(attempt, completion, response)
         if attempt.is_followed:
@@ -44,9 +40,6 @@ class StreamedSummary(msgspec.Struct, eq=False):
         return [response_to_events(response)]
 
     async def break_off(self, messages: AsyncGenerator[pb.StreamGenerateResponse, None], error: BaseException) -> None:
-        """End the summary after an error, and close the provider's stream, `messages`. The usage is estimated when the
-        caller has left, since no other attempt follows.
-        """
         await messages.aclose()
         if not isinstance(error, UmgError) and self._aggregator.retained_bytes:
             facts = self._completion.admitted.call.facts

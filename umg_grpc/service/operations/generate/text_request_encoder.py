@@ -129,11 +129,6 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     _compaction: InlineCompaction | None = None  # None for a call that requests no compaction before its response
 
     def can_repair(self, attempt: GenerationAttempt, error: UmgError) -> bool:
-        """Return whether the attempt failed only because the provider does not have, or never stores, the conversation
-        that the request continues, or the beginning of the prompt. The channel can then be sent all messages of the
-        conversation. Likewise a request for a summary that can be sent in another form, and a conversation that is
-        to be truncated.
-        """
         if attempt.stored and self._stored.refuses(attempt.stored, error):
             return True
         if self._summary is not None and self._summary.recovers_from(
@@ -152,13 +147,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return error.refusal is not None and self._healing.can_mend(attempt.target, error)
 
     def note_success(self, attempt: GenerationAttempt) -> None:
-        """Learn from the success of a request that was mended after a refusal."""
         self._healing.note_success(attempt.target)
 
     async def encode(self, target: Target) -> GenerationAttempt:
-        """Encode the request for the channel. Raise UmgError if the channel cannot be sent the request or, in strict
-        mode, if a field would be dropped; the provider's refusal if a request that it refused cannot be mended.
-        """
         refusal = self._healing.refusal_of(target)
         if refusal is None:
             return await self._encode(target)

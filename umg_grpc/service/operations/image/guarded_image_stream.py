@@ -19,7 +19,6 @@ class GuardedImageStream(msgspec.Struct, eq=False):
     _held: list[pb.StreamGenerateImageResponse] = []
 
     async def feed(self, message: pb.StreamGenerateImageResponse) -> bool:
-        """Complete a message, and check the texts beside its images. Return whether to send it now."""
         sent = self._inner.feed(message)
         if not (sent if isinstance(sent, bool) else await sent):
             return False

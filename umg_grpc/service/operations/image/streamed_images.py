@@ -21,9 +21,6 @@ class StreamedImages:
         self._is_finished = False
 
     async def feed(self, message: pb.StreamGenerateImageResponse) -> bool:
-        """Complete the events of a message in place: addresses of images are replaced by bytes, since streams contain
-        no addresses. Return True, since every message is sent now. Raise UmgError for an image that cannot be fetched.
-        """
         for event in message.events:
             match event.WhichOneof("kind"):
                 case "started":
@@ -47,7 +44,6 @@ class StreamedImages:
         return True
 
     async def close(self) -> Sequence[pb.StreamGenerateImageResponse]:
-        """Record the usage of the images that were sent, if the stream ended without its last event."""
         if not self._is_finished and self._images:
             account(self._admitted, pb.ImageResult(), self._images)
         return ()
@@ -55,7 +51,6 @@ class StreamedImages:
     async def break_off(
         self, messages: AsyncGenerator[pb.StreamGenerateImageResponse, None], error: BaseException
     ) -> None:
-        """Close the provider's stream, `messages`: the images that were sent are counted already."""
         await messages.aclose()
 
     def _count(self, image: pb.Image) -> None:

@@ -141,9 +141,6 @@ class CreatePipeline(TaskPipeline[NewTask]):
         return await self._submit(NewTask(call=call, message=request, request=request, notes=NO_NOTES))
 
     async def _validate(self, new: NewTask) -> None:
-        """Check the request by the rules of the schema, of the model's family and of the HTTP API by which it came, and
-        complete it by the defaults of the model. These errors come before that of an unknown model. Raise UmgError.
-        """
         check(new.request)
         new.sent = new.sent or new.request
         family = upstream_model = ""

@@ -113,9 +113,6 @@ class RefreshedSigner:
         return "" if self._signer is None else self._signer.token
 
     async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
-        """Return the headers that authenticate a request. Raise UmgError without valid credentials; nothing was sent
-        then, so that another channel can be tried.
-        """
         signer = self._signer
         if (now := self._now()) >= self._renewal or signer is None:
             self._start(now)
@@ -125,9 +122,6 @@ class RefreshedSigner:
         return await signer.headers(outgoing)
 
     def discard(self) -> bool:
-        """Replace the credentials because the provider rejected them, and return True; return False, and keep them, if
-        they are only seconds old. True also if they are replaced already, or about to be.
-        """
         used = USED.get()
         if self._signer is None or (used is not None and used is not self._signer):
             return True

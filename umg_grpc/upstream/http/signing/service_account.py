@@ -89,9 +89,6 @@ class ServiceAccountSigner(CachedTokenSigner):
         self._tls = tls
 
     async def new_token(self, deadlines: Deadlines) -> Token:
-        """Request a new token from the token server of the provider, and return it. `deadlines`: time limits of the
-        request. Raise UmgError if the server issues none.
-        """
         now = int(self._now())
         claims = {
             "iss": self._account.email,

@@ -63,9 +63,6 @@ class CommandSigner(CachedTokenSigner):
         return super().header(token) if self._header is None else {self._header: token}
 
     async def new_token(self, deadlines: Deadlines) -> Token:
-        """Run the program, and return the token that it prints. Raise UmgError if it fails, prints no token or takes
-        too long; for RETRY_SECONDS after that, without running it again.
-        """
         if self._reason and self._now() - self._failed_at < RETRY_SECONDS:
             raise _no_token(self._reason)
         self._reason = ""

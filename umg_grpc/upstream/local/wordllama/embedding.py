@@ -49,11 +49,6 @@ class LocalEmbedding:
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> "LocalEmbeddingCall":
-        """Check the request, and return a call for the engine. `notes`: facts about the caller's body.
-
-        Raise UmgError: UNSUPPORTED_FIELD for token ids, INVALID_FIELD for a vector length above the maximum,
-        CONTEXT_TOO_LONG for a text.
-        """
         texts = embedded_texts(request)
         check_characters(texts, model, LONGEST_TOKEN, TEXT_FIELD)
         lengths = requested_lengths(request, self._lengths.get(model, DIMENSIONS), DIMENSIONS)

@@ -45,10 +45,6 @@ class LocalRerank:
         return size >= SLOW_BYTES
 
     def prepare(self, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> "LocalRerankCall":
-        """Check the request, and return a call for the engine. `notes`: facts about the caller's body.
-
-        Raise UmgError: INVALID_FIELD for a document that cannot be ranked, CONTEXT_TOO_LONG for the query.
-        """
         check_characters([request.query], model, LONGEST_TOKEN, QUERY_FIELD)
         report = Report()
         notes.report_uncarried(report)

@@ -34,7 +34,6 @@ class EventDecoder(ABC):
 
     @property
     def done(self) -> bool:
-        """Whether the end of the stream was received."""
         return self.ended or self._has_marker
 
     def feed(self, frames: bytes) -> pb.StreamGenerateImageResponse | None:
@@ -50,9 +49,6 @@ class EventDecoder(ABC):
         return message if message.events else None
 
     def close(self) -> pb.StreamGenerateImageResponse:
-        """Return the message with the last event of the stream, `finished`. Raise UmgError: the first failure if no
-        image was made, UPSTREAM_CUT if the provider's end marker is missing.
-        """
         if not self.images and self.failures:
             raise self.failures[0]
         if not self.images or not (self.done or self.ends_with_body):
