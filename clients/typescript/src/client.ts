@@ -3,8 +3,7 @@ import { clone, create, type DescService, type MessageInitShape } from "@bufbuil
 import type { CallOptions } from "@connectrpc/connect";
 import { open } from "#transport";
 import { AdminService } from "../gen/umg/v1/admin_service_pb.js";
-import { type Message, MessageSchema, type Part, PartSchema, Role } from "../gen/umg/v1/content_pb.js";
-import { type ToolCall, ToolResultSchema } from "../gen/umg/v1/content_pb.js";
+import * as v1 from "../gen/umg/v1/content_pb.js";
 import type { Embedding } from "../gen/umg/v1/embedding_pb.js";
 import { EmbeddingService } from "../gen/umg/v1/embedding_service_pb.js";
 import { ContentHeadSchema } from "../gen/umg/v1/file_pb.js";
@@ -24,7 +23,7 @@ export { Code } from "@connectrpc/connect";
 export { type Options, UmgError } from "./calls.js";
 
 type Request = MessageInitShape<typeof GenerateRequestSchema>;
-type Tool = (call: ToolCall) => string | Promise<string>;
+type Tool = (call: v1.ToolCall) => string | Promise<string>;
 /** The services of a gateway. A failed call throws an UmgError. Leaving the loop over a stream cancels its call. */
 export type Umg = ReturnType<typeof connect>;
 
@@ -51,8 +50,8 @@ export function connect(address: string, key: string, options: Options = {}) {
 }
 
 /** Return a user's message with this text. */
-export function user(text: string): Message {
-  return create(MessageSchema, { role: Role.USER, parts: [{ kind: { case: "text", value: { text } } }] });
+export function user(text: string): v1.Message {
+  return create(v1.MessageSchema, { role: v1.Role.USER, parts: [{ kind: { case: "text", value: { text } } }] });
 }
 
 /** Return the text of an answer's first candidate, "" without one. */
@@ -73,8 +72,7 @@ export async function* chat(umg: Umg, request: Request, options?: CallOptions): 
     for (const { kind } of events) if (kind.case === "textDelta") yield kind.value;
 }
 
-/** Return the first answer without tool calls, or the twentieth. `tool` returns the output of each call of the answers
- * before it. Its failure is an output too. */
+/** Return the first answer without tool calls, or the twentieth. `tool` returns a call's output; a failure is one. */
 export async function runTools(umg: Umg, request: Request, tool: Tool): Promise<GenerateResponse> {
   const sent = clone(GenerateRequestSchema, create(GenerateRequestSchema, request));
   for (let count = 1; ; count++) {
@@ -82,19 +80,18 @@ export async function runTools(umg: Umg, request: Request, tool: Tool): Promise<
     const message = answer.candidates[0]?.message ?? user("");
     const results = message.parts.flatMap(({ kind }) => (kind.case === "toolCall" ? result(kind.value, tool) : []));
     if (results.length === 0 || count === 20) return answer;
-    sent.messages.push(message, create(MessageSchema, { role: Role.TOOL, parts: await Promise.all(results) }));
+    sent.messages.push(message, create(v1.MessageSchema, { role: v1.Role.TOOL, parts: await Promise.all(results) }));
   }
 }
 
-async function result(call: ToolCall, tool: Tool): Promise<Part> {
-  const value = create(ToolResultSchema, { callId: call.callId, name: call.name });
+async function result(call: v1.ToolCall, tool: Tool): Promise<v1.Part> {
+  const value = create(v1.ToolResultSchema, { callId: call.callId, name: call.name });
   const output = await Promise.resolve(call).then(tool).catch((error) => ((value.isError = true), String(error)));
   value.parts = user(output).parts;
-  return create(PartSchema, { kind: { case: "toolResult", value } });
+  return create(v1.PartSchema, { kind: { case: "toolResult", value } });
 }
 
-/** Return the content that `videos.downloadVideo` or `files.downloadFile` streams. `progress` is called after each
- * chunk, with the number of bytes so far and of all bytes, undefined where the gateway does not have it. */
+/** Return the streamed content of a download. `progress` gets the bytes so far, and of all if the gateway has it. */
 export async function download(
   messages: AsyncIterable<DownloadVideoResponse | DownloadFileResponse>,
   progress: (received: number, total: number | undefined) => void = () => {},
