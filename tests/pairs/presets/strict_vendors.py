@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from aiohttp import web
 from msgspec import Struct
@@ -113,6 +114,14 @@ BODIES: Mapping[str, Json] = {
 REFUSED_PROMPT: Json = {"error": {"message": "the prompt is refused", "type": "invalid_request_error"}}
 
 
+def model_of(received: ReceivedRequest) -> str | None:
+    """Return the model in the body of a call, JSON or a form; None if it is in the path."""
+    if not received.headers["content-type"].startswith("multipart/form-data"):
+        return cast("str | None", received.json.get("model"))
+    field = re.search(rb'name="model".*?\r\n\r\n(.*?)\r\n', received.body, re.DOTALL)
+    return field[1].decode() if field else None
+
+
 @dataclass
 class StrictVendors(FakeProvider):
     """Proxy in front of all vendors."""
@@ -136,9 +145,9 @@ class StrictVendors(FakeProvider):
         ]
         for row, protocol in rows:
             model = row.model(protocol)[1]
-            if row.is_sent(protocol, received.headers) and received.json.get("model", model) == model:
+            if row.is_sent(protocol, received.headers) and (model_of(received) or model) == model:
                 return self._accept(row, protocol, received)
-        self.mistakes.append(f"{url} {received.headers.get('authorization', '')} {received.json.get('model')}")
+        self.mistakes.append(f"{url} {received.headers.get('authorization', '')} {model_of(received)}")
         status = 401 if rows else 404
         return web.json_response({"error": {"message": "unknown key, model or URL"}}, status=status)
 

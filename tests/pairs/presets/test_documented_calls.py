@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import ClientSession, FormData, web
 
 from tests.pairs.presets.strict_vendors import DocumentedCalls, StrictVendors, documented, sourced_variables
 from tests.support.gateways import Running, running
@@ -61,6 +61,12 @@ def call(protocol: str, model: str) -> tuple[str, Mapping[str, Any]]:
             return f"/v1beta/models/{model}:embedContent", {"content": {"parts": [{"text": "Hi"}]}}
         case "embeddings" | "vertex_embeddings" | "bedrock_embeddings":
             return "/v1/embeddings", {"model": model, "input": "Hi"}
+        case "moderations":
+            return "/v1/moderations", {"model": model, "input": "Hi"}
+        case "speech" | "native_speech":
+            return "/v1/audio/speech", {"model": model, "input": "Hi", "voice": "alloy"}
+        case "transcriptions":
+            return "/v1/audio/transcriptions", {"model": model, "file": b"RIFF"}
         case "rerank" | "bedrock_rerank":
             return "/v1/rerank", {"model": model, "query": "Hi", "documents": ["Hello"]}
         case _ if protocol in VIDEOS:
@@ -70,6 +76,13 @@ def call(protocol: str, model: str) -> tuple[str, Mapping[str, Any]]:
             return "/v1/images/generations", {"model": model, "input": {"messages": [turn]}}
         case _:
             return "/v1/images/generations", {"model": model, "prompt": "a cat"}
+
+
+def form(body: Mapping[str, Any]) -> FormData:
+    """Return a body with a file as a form."""
+    made = FormData({"model": body["model"]})
+    made.add_field("file", body["file"], filename="a.wav", content_type="audio/wav")
+    return made
 
 
 def plain(url: str) -> str:
@@ -111,7 +124,8 @@ async def call_all(made: Running, batch: Sequence[Provider]) -> dict[tuple[str, 
     async with ClientSession(headers=made.headers) as session:
         for row, protocol in calls(batch):
             path, body = call(protocol, row.model(protocol)[0])
-            async with session.post(made.url + path.replace("{", "%7B"), json=body) as response:
+            sent = {"data": form(body)} if "file" in body else {"json": body}
+            async with session.post(made.url + path.replace("{", "%7B"), **sent) as response:
                 found[row.preset, protocol] = response.status, await response.text()
     return found
 

@@ -73,7 +73,7 @@ def test_providers_lists_each_preset_by_its_kind_in_80_columns() -> None:
     }
     assert [name for names in listed.values() for name in names] == list(PROVIDERS)
     [groq] = [line.split() for line in lines if line.startswith("  groq ")]
-    assert groq == ["groq", "GROQ_API_KEY", "chat,", "responses"]
+    assert groq == ["groq", "GROQ_API_KEY", "chat,", "responses,", "speech,"]
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

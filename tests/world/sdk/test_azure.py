@@ -208,8 +208,8 @@ FAILURES = [
         "which this gateway does not serve",
     ),
     Failure(
-        "speech",
-        lambda client: client.audio.speech.create(model=MODEL, input="a", voice="alloy"),
+        "files",
+        lambda client: client.files.retrieve("file-1"),
         openai.NotFoundError,
         "which this gateway does not serve",
     ),

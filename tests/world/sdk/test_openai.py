@@ -98,9 +98,9 @@ FAILURES = [
     ),
     Failure(
         "an API that is not served",
-        lambda client: client.moderations.create(input="x"),
+        lambda client: client.batches.list(),
         openai.NotFoundError,
-        "moderations",
+        "batches",
     ),
 ]
 

@@ -54,6 +54,7 @@ OPENROUTER_SOURCE = "ironsparrows/swift-language-models, release 1.2.1, from the
 TEXT = [pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS]
 EMBED, RERANK, VIDEO = [pb.MODEL_OPERATION_EMBED], [pb.MODEL_OPERATION_RERANK], [pb.MODEL_OPERATION_CREATE_VIDEO]
 IMAGES = [pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE]
+SPEECH = [pb.MODEL_OPERATION_SPEAK]
 NOTHING = [pb.MODEL_OPERATION_UNSPECIFIED]
 TEXTS_AND_IMAGES = {"input_modalities": ["text", "image"], "output_modalities": ["text"]}
 REASONS = pb.ModelCapabilities(
@@ -343,7 +344,7 @@ CASES = [
     deepinfra("embed", EMBED),
     deepinfra("image-gen", IMAGES),
     deepinfra("video-gen", VIDEO),
-    deepinfra("tts", NOTHING),
+    deepinfra("tts", SPEECH),
     Case("OpenAI, with its end", {"id": "m", "shutdown_date": "2026-12-11"}, ending("2026-12-11T00:00:00Z"), OPENAI_SOURCE),
     Case("OpenAI, without an end", {"id": "m", "shutdown_date": None}, pb.Model(id="m"), OPENAI_SOURCE),
     Case("OpenRouter, with its end", {"id": "m", "expiration_date": "2026-12-31"}, ending("2026-12-31T00:00:00Z"), OPENROUTER_SOURCE),
