@@ -127,6 +127,7 @@ def _named(events: Iterable[Json]) -> bytes:
 
 
 def _padding(position: int) -> str:
+    """Return the padding that some providers add, so that an event's length does not reveal that of its text."""
     return ID[: 4 + position * 7 % 13]
 
 

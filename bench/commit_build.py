@@ -40,6 +40,7 @@ async def built(commit: str, name: str, root: Path = ROOT) -> AsyncGenerator[Bui
 
 
 def _remove(folder: Path, root: Path) -> None:
+    """Remove a worktree. Nothing is awaited, so that a second signal cannot cancel it."""
     shutil.rmtree(folder, ignore_errors=True)
     for command in (["unlock", str(folder)], ["prune"]):  # git locks a worktree while it makes it, and may be killed
         subprocess.run(

@@ -83,4 +83,5 @@ def _patterns_of(table: tuple[Route, ...]) -> tuple[web.UrlDispatcher, Mapping[w
 
 
 async def _matched(_: web.Request) -> web.StreamResponse:
+    """Raise NotImplementedError: aiohttp's router requires a handler for each route, and never calls it here."""
     raise NotImplementedError

@@ -241,6 +241,9 @@ def _pixels(
 
 
 def _of_ratio(width: int, height: int) -> tuple[int, int]:
+    """Return (width, height) in pixels with the ratio of `width` to `height`: the same numbers if they are a usual
+    size, otherwise about a megapixel.
+    """
     if min(width, height) >= EDGE // 8 and max(width, height) <= MAX_EDGE:
         return width, height
     scale = EDGE / math.sqrt(width * height)

@@ -177,7 +177,9 @@ class _Reader:
                 self._record_user_texts(texts, turn_texts, index >= begin)
 
     def _record_user_texts(self, texts: list[str], turn_texts: list[str], last: bool) -> None:
-        """Record the texts of a user message in the prompt."""
+        """Record the texts of a user message in the prompt. `turn_texts`: texts of the user since the last response;
+        `last`: whether the message comes after the last response of the model.
+        """
         prompt = self.prompt
         if not turn_texts:
             prompt.turns += 1

@@ -156,7 +156,9 @@ class _Candidate:
             self._parts[-1].refusal.logprobs.extend(self._logprobs(text, []))
 
     def _add_calls(self, called: list[tuple[int, pb.Tool]]) -> None:
-        """Add tool calls to the candidate."""
+        """Add tool calls to the candidate. A call above the token limit is left out, since truncated arguments are no
+        valid JSON.
+        """
         for position, tool in called:
             salt = f"{self.index}.{position}"
             part = call_part(self.request, self.prompt, position, tool, self._call_words, salt, self.budget)

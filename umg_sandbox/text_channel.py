@@ -156,6 +156,9 @@ class SandboxCall:
 
 
 def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
+    """Raise UmgError if audio is the only requested output; otherwise record requested audio output as dropped in
+    `report`.
+    """
     if set(request.output_modalities) == {"audio"}:
         text = "output_modalities: the sandbox makes no sound; ask for text too"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, text, field="output_modalities")

@@ -64,6 +64,7 @@ class SandboxExampleCall:
 
 
 def _text(request: HasSource) -> str:
+    """Return the text of a request in which a mark may be: the caller's body, since a request may have a file."""
     body = request.source.body
     return body.decode(errors="replace") if body else str(request) if request.ByteSize() < BIG_BYTES else ""
 

@@ -198,7 +198,9 @@ def _first_image_size(media: Sequence[pb.VideoMedia]) -> tuple[int, int] | None:
 
 
 def _media(media: Sequence[pb.VideoMedia], width: int, height: int) -> tuple[Medium, ...]:
-    """Return the input media with reduced images."""
+    """Return the input media with reduced images. An image without a role is the first frame if it is the only one,
+    otherwise a reference.
+    """
     images = sum(each.kind == pb.VIDEO_MEDIA_KIND_IMAGE for each in media)
     found = list[Medium]()
     for place, each in enumerate(media):

@@ -128,6 +128,9 @@ class EventStream(msgspec.Struct, eq=False):
             transport.close()
 
     def _chunk(self, frames: bytes) -> bytes:
+        """Return the bytes as one chunk of the chunked transfer encoding; empty bytes give none, since an empty chunk
+        would end the body.
+        """
         if not (frames and self.last_chunk):
             return frames
         return b"%x\r\n%b\r\n" % (len(frames), frames)

@@ -62,6 +62,9 @@ async def stream_messages(
 def _end_failed(
     exchange: HttpExchange, encoded: "CuttableEncoder[MessageT]", face: str, failure: Exception
 ) -> bytes | None:
+    """Return the bytes that end a stream with an error; None if its format has no errors. It is a separate function so
+    that no variable of the caller keeps the exception, and with it the files, in memory.
+    """
     error = explain(failure, exchange, face)
     exchange.failure = error.name
     return encoded.error(error)

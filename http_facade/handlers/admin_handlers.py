@@ -48,4 +48,5 @@ class AdminHandlers:
 
 
 def _json(body: bytes) -> web.Response:
+    """Return a JSON response with the header `Cache-Control: no-store`, because the body may contain a secret."""
     return web.Response(headers={hdrs.CONTENT_TYPE: JSON, hdrs.CACHE_CONTROL: "no-store"}, body=body)

@@ -132,7 +132,9 @@ class Generate:
     async def _stream(
         self, exchange: HttpExchange, codec: TextFace, canonical: pb.GenerateRequest, notes: RequestNotes
     ) -> web.StreamResponse:
-        """Stream the response to the canonical request, encoded by `codec`."""
+        """Stream the response to the canonical request, encoded by `codec`. The response begins with the first message
+        of the service, so that an earlier failure is returned as a JSON error with its own HTTP status.
+        """
         encoder, content_type = codec.stream_encoder(canonical), codec.stream_type
         if codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
             encoder, content_type = codec.array_encoder(canonical), JSON
@@ -161,6 +163,10 @@ class Generate:
         return events.response
 
     async def _end_failed(self, exchange: HttpExchange, encoded: EncodedStream, failure: Exception) -> bytes:
+        """Return the events that end a stream with an error. It is a separate function because a variable of `_stream`
+        with the exception would be in a reference cycle with its traceback, which would keep all bytes of the stream in
+        memory.
+        """
         error = explain(failure, exchange, self._face)
         exchange.failure = error.name
         return await encoded.error(error)

@@ -126,6 +126,9 @@ class Responses:
         return {JSON: {"schema": array}, **({EVENTS: self._events(types.event)} if types.event is not None else {})}
 
     def _events(self, kind: object) -> JsonObject:
+        """Return the OpenAPI content of a stream of events, or of lines, whose data has the Python type `kind`. The
+        schema is in the extension field `x-event-schema`, since the used version of OpenAPI has none for events.
+        """
         schema = {"type": "string", "description": "Events. `x-event-schema` is the schema of the data of each."}
         return {"schema": {**schema, "x-event-schema": self._types.schema(kind)}}
 

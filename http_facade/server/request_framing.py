@@ -99,6 +99,9 @@ class RequestFraming:
 
 
 def _parse_length(value: bytes) -> float:
+    """Return the value of a `Content-Length` header; infinity for an invalid value, since the HTTP parser then ends the
+    connection.
+    """
     length = value.strip(b" \t")
     digits = length.lstrip(b"0") or b"0"  # the parser accepts any number of zeros, `int` does not
     return int(digits) if length.isdigit() and len(digits) <= MAX_LENGTH_DIGITS else inf

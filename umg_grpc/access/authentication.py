@@ -205,6 +205,7 @@ class Authenticator:
         return True
 
     def _is_outdated(self, known: KnownKey) -> bool:
+        """Return whether the key must not be used any more without the database."""
         age = self._monotonic() - max(known.checked, self._current_at)
         return age > self._max_stale and known.digest not in self._permanent
 

@@ -140,7 +140,7 @@ async def _current_row(session: AsyncSession) -> ApiKey | None:
 
 def _check_length(current: ApiKey | None) -> None:
     """Raise UmgError(WRONG_STATE) if the valid bootstrap key has a short secret, as an earlier start on loopback may
-    create.
+    create. The length is inferred from that of the stored prefix, since the secret itself is not stored.
     """
     if current is not None and len(current.prefix) < MIN_EXPOSED_CHARACTERS // SHOWN_SHARE:
         message = (

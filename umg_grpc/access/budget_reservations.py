@@ -313,7 +313,9 @@ class Budgets:
                 extended = True
 
     async def _lease_more(self, lease: Lease, least: int, most: int) -> Grant | None:
-        """Lease more of the budget, and wait for a moment if other processes may return unused amounts."""
+        """Lease more of the budget, and wait for a moment if other processes may return unused amounts. None also if
+        the database does not answer but the lease suffices for `least`; otherwise raise UmgError(UNAVAILABLE).
+        """
         pauses = iter(RETURN_PAUSES if self._monotonic() >= lease.wait_at else ())
         while self._monotonic() >= self._away_until:
             demand = lease.demand(self._monotonic(), least, most)

@@ -210,6 +210,7 @@ class SharedConcurrencyLimits:
             await self._returns.aclose(CLOSE_SECONDS)
 
     def _restore(self) -> None:
+        """Lease the permits of the running calls again, since Redis does not know them any more."""
         for key in self._keys.values():
             key.held, key.keeps, key.synchronized_at = key.running, False, -math.inf
         self._search_at = -math.inf
@@ -272,7 +273,9 @@ class SharedConcurrencyLimits:
     async def _send(
         self, key_id: str, key: _KeyPermits, *, need: int, more: int = 0, kept: int = 0, keeps: bool
     ) -> _PermitReply | None:
-        """Send the number of permits in use to Redis, and lease more of them."""
+        """Send the number of permits in use to Redis, and lease more of them. Until the reply no unused permit is used,
+        since Redis takes them back.
+        """
         if self._returns is None:
             self._returns = Background("return of permits", self.synchronize, every=SEARCH_SECONDS, at_end=True)
         now, running = self._now(), key.running

@@ -320,6 +320,7 @@ class SharedRequestLimits:
             self._restoring.replace(key_id, [Amount(time, 1) for time in self._admitted(key_id, key.limit)])
 
     def _changed_key(self, key_id: str, limit: int) -> _KeySlices:
+        """Create the record of a key or model that is new, or reset it because its limit has changed."""
         key = self._keys.setdefault(key_id, _KeySlices(limit))
         key.limit, key.refusal, key.remaining, key.replied_at = limit, None, limit, -math.inf
         key.end_slice()

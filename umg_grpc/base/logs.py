@@ -181,4 +181,5 @@ def _printable_values(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
 
 
 def _drop_none(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Remove the fields that are None, because they do not apply to the event: a structlog processor."""
     return {key: value for key, value in event.items() if value is not None}

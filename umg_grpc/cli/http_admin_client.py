@@ -129,7 +129,7 @@ class RemoteAdmin:
         return found
 
     async def _answer(self, request: Request) -> tuple[int, str, bytes]:
-        """Send a request."""
+        """Send a request. It waits in a daemon thread, so that Ctrl-C ends the command at once."""
         loop = asyncio.get_running_loop()
         response: asyncio.Future[tuple[int, str, bytes]] = loop.create_future()
 

@@ -166,7 +166,9 @@ def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> S
 
 
 def _config(document: YamlDocument, directory: PurePath) -> Config | None:
-    """Return the config, or None if it is invalid."""
+    """Return the config, or None if it is invalid. All parts are read even after a problem, so that all problems are
+    reported.
+    """
     # imported here: their names of protocols come from the wire formats, which are slow to import
     from umg_grpc.config.aliases import aliases
     from umg_grpc.config.channel_proxies import environment_rules

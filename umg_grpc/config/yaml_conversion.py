@@ -80,10 +80,14 @@ def read_entry(document: YamlDocument, path: Path, value: Value, kind: type[Entr
 
 @cache
 def _fields(kind: type[ConfigEntry]) -> Mapping[str, msgspec.structs.FieldInfo]:
+    """Return the fields of a section type by name; cached, because msgspec reads them slowly from annotations."""
     return {field.name: field for field in msgspec.structs.fields(kind)}
 
 
 def _parts(value: Value, kind: object) -> Sequence[Value]:
+    """Split a mapping with arbitrary keys into mappings of one key each; return any other value as the only part. Parts
+    are converted one by one, because msgspec's errors do not name the key.
+    """
     if get_origin(kind) is dict and isinstance(value, dict):
         return [{key: child} for key, child in value.items()]
     return [value]
@@ -126,7 +130,7 @@ def _keys_of(kind: object) -> Mapping[str, object]:
 
 def _number_mismatch(text: str, value: str) -> str:
     """Return the message of msgspec `text` for the invalid number `value`, completed by a description of the value
-    (fraction, infinity).
+    (fraction, infinity). The value itself is left out, since it may be a secret.
     """
     if text == "Number out of range":
         return "Expected a number nearer to 0"

@@ -248,7 +248,9 @@ def _first_in(protocols: Collection[str], channel: Channel) -> str | None:
 
 
 def _route(channel: Channel, base_url: str, tls: ssl.SSLContext | None, proxy: str | None) -> ProviderRoute:
-    """Return the way to the files that a channel's provider returns as addresses."""
+    """Return the way to the files that a channel's provider returns as addresses. A proxy of the environment serves the
+    provider's own place only, since it would resolve the names of all others past the check of their addresses.
+    """
     both = tls_context(channel)
     if both is not None:
         both.load_default_certs()  # files may be on public hosts

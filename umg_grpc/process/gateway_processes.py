@@ -167,6 +167,9 @@ async def _serve_worker(options: Options, config: Config) -> None:
 
 
 async def _delay_drain(state: Gateway, signals: Signals, seconds: float) -> None:
+    """Announce the shutdown to load balancers, and wait `seconds`, or until another signal, so that they stop to send
+    calls.
+    """
     await state.announce_drain()
     if seconds > 0:
         logger.info("shutdown announced; calls are still accepted", seconds=seconds)

@@ -94,7 +94,8 @@ def _rows(name: str) -> Iterator[list[str]]:
 
 def _process_with(inodes: set[str]) -> str:
     """Return the id and name of the first other process that has a socket with one of these inode numbers open; "" if
-    none is visible.
+    none is visible. This process is left out, since it reserves an address before it checks whether another one listens
+    there.
     """
     wanted = {f"socket:[{inode}]" for inode in inodes}
     others = {int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()} - {os.getpid()}

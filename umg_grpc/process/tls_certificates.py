@@ -148,7 +148,9 @@ class Certificates:
             await asyncio.wait([self._owner])
 
     async def _poll(self) -> None:
-        """Load changed files."""
+        """Load changed files. An error is logged once, and only if two consecutive polls find it, since files may be
+        replaced one after the other.
+        """
         earlier = logged = ""
         while True:
             await asyncio.sleep(POLL_SECONDS)
@@ -176,6 +178,7 @@ class Certificates:
             self._warn()
 
     def _changed_for_grpc(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return the certificate if it has changed since the last gRPC handshake, else None."""
         loaded = self._loaded
         if loaded is self._sent_to_grpc:
             return None

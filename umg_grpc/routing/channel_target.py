@@ -116,7 +116,7 @@ def _marks(channel: Channel, protocol: str) -> Quirks:
 
 def _described_quirks(config: Config, model: str) -> Quirks:
     """Return the quirks that follow from the properties of the public model in the config; none if it has no
-    properties.
+    properties. Capabilities without search imply nothing, since most providers search in some formats only.
     """
     if (info := config.models.get(model)) is None:
         return NO_QUIRKS
@@ -181,6 +181,9 @@ def formats_of(targets: Iterable[Target]) -> list[str]:
 
 
 def _formats_for(channel: Channel, operation: ModelOperation) -> Collection[str]:
+    """Return the names of the wire formats in which the channel can be called for the operation; empty if it cannot.
+    Local and sandbox channels have all formats, since they are called in the canonical form, without a wire format.
+    """
     names = PROTOCOLS[operation]
     return names if is_own(channel) else tuple(name for name in names if name in channel.protocols)
 

@@ -80,7 +80,9 @@ class ExpiredRowSweep(Generic[Row]):
 
     @repeated
     async def _shrink_step(self, rows: Select[Row], bound: int) -> bool:
-        """Delete, in one transaction, some of the selected rows above `bound` bytes."""
+        """Delete, in one transaction, some of the selected rows above `bound` bytes. Sum and deletion are in one
+        transaction, since two processes could otherwise delete the same excess twice.
+        """
         async with self._store.write() as session:
             await self._lock_sweeps(session)
             size = await session.scalar(rows.with_only_columns(func.sum(self._table.size_bytes)))

@@ -151,6 +151,7 @@ async def spans_of_records(session: AsyncSession) -> list[tuple[int, int]]:
 
 
 async def _days(session: AsyncSession) -> list[int]:
+    """Return the days of the partitions, as numbers of days since 1970, in ascending order; empty without any."""
     is_partitioned = (await session.connection()).dialect.name != SQLITE
     return await days_of_partitions(session) if is_partitioned else []
 
@@ -170,7 +171,9 @@ async def _oldest(session: AsyncSession, table: FromClause) -> datetime | None:
 async def _windows(
     session: AsyncSession, by: Sequence[str], calls: CallFilter, now: int, after: Group, limit: int | None
 ) -> Iterator[list[_Part]]:
-    """Return the parts of the time span of the selected calls, window by window."""
+    """Return the parts of the time span of the selected calls, window by window. `now`: current time in microseconds
+    since 1970.
+    """
     since = micros_of(calls.since)
     until = FOREVER if calls.until is None else min(FOREVER, micros_of(calls.until))
     bucket = by[0] if by and by[0] in BUCKETS else None

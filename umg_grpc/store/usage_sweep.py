@@ -74,6 +74,7 @@ async def sweep_usage(store: Store, ttl: int, max_bytes: int | None, totals_ttl:
 
 
 async def _drop_days_before(store: Store, micros: int) -> None:
+    """Drop the partitions of the days that end before a time, in microseconds since 1970."""
     async with store.read() as session:
         days = [day for day in await days_of_partitions(session) if (day + 1) * DAY_MICROS <= micros]
     for day in days:

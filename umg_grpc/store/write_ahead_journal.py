@@ -206,6 +206,7 @@ class Journal:
         self._descriptor, self._size, self._records = -1, 0, 0
 
     def _refuse(self, error: OSError) -> None:
+        """Note that records were refused because of an error, and log it if those before were not."""
         self.problem, was_refusing = error.strerror or str(error), self.refusal
         self.refusal = FULL if isinstance(error, _FullError) else DISK
         if not was_refusing:
@@ -213,6 +214,7 @@ class Journal:
             logger.error(event, journal=str(self._directory), reason=self.problem)
 
     def _note_no_space(self, error: OSError) -> None:
+        """Note that the journal cannot have a further segment, and log it if there was no problem before."""
         if not self.problem:
             event = "the journal has no space for more records than it has allocated"
             logger.warning(event, journal=str(self._directory), reason=error.strerror or str(error))
@@ -254,7 +256,9 @@ def _lock(descriptor: int) -> bool:
 
 
 def _allocate(descriptor: int, sizes: Sequence[int]) -> int:
-    """Allocate disk blocks for a file, of the first size in bytes for which there is space."""
+    """Allocate disk blocks for a file, of the first size in bytes for which there is space. Nothing is allocated on a
+    file system that cannot do so.
+    """
     for size in sizes:
         try:
             os.posix_fallocate(descriptor, 0, size)

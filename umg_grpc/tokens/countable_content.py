@@ -117,7 +117,9 @@ def _server_result_pieces(result: pb.ServerToolResult) -> Iterator[Piece]:
 
 
 def _tool_pieces(tool: pb.Tool) -> Iterator[Piece]:
-    """Yield the declaration of a tool as the caller wrote it."""
+    """Yield the declaration of a tool as the caller wrote it. A tool that the provider runs counts as its name, since
+    its declaration is not known.
+    """
     match tool.WhichOneof("kind"):
         case "function":
             yield tool.function.name

@@ -63,7 +63,9 @@ def checked(made: ImportedConfig) -> ImportedConfig:
 
 
 def _remove_all(made: ImportedConfig, problems: Iterable[Problem]) -> None:
-    """Remove the values with problems, and channels without another model, and list them in the order of the file."""
+    """Remove the values with problems, and channels without another model, and list them in the order of the file.
+    Later positions of a list are removed first, so that the positions of others stay.
+    """
     by_place = {_place(problem.keys): problem for problem in problems}
     places = sorted(by_place, key=_order)
     for place in places:

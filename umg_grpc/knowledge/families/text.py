@@ -324,7 +324,9 @@ def _turn_on(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
 
 
 def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Convert the reasoning options to the kind that the famG model has: a level or a budget."""
+    """Convert the reasoning options to the kind that the famG model has: a level or a budget. An effort stays in the
+    request beside it, since providers of formats without budgets read the effort.
+    """
     effort = reasoning.effort
     if model.levels:
         if _is_off(reasoning) or effort == "none":
@@ -345,7 +347,9 @@ def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None
 
 
 def _switch_off(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Turn reasoning off: by the budget 0 or, for models with levels, which have no level for off, by the mode."""
+    """Turn reasoning off: by the budget 0 or, for models with levels, which have no level for off, by the mode. The
+    effort is set to `none`, since providers of formats without budgets read it.
+    """
     reasoning.ClearField("level")
     reasoning.effort = "none"
     if model.levels:

@@ -48,6 +48,7 @@ def is_equal(row: Row, other: Row) -> bool:
 
 
 def _common(row: Row) -> tuple[Decimal, Decimal]:
+    """Return the members by which rows are compared, since others are often absent in one of them."""
     return Decimal(row.get("input", 0)), Decimal(row.get("output") or row.get("image_output") or 0)
 
 

@@ -97,6 +97,9 @@ def _is_deterministic_image(request: pb.GenerateImageRequest) -> bool:
 
 
 def _is_run_by_caller(tool: pb.Tool) -> bool:
+    """Return whether the caller runs the tool. The result of a tool that the provider runs may differ in the next call,
+    so that the response cannot be cached.
+    """
     return tool.HasField("function") or tool.HasField("custom")
 
 

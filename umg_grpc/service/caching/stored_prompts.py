@@ -237,6 +237,9 @@ def lifetime_of(beginning: Beginning) -> int:
 
 
 def _pays(row: StorageRow, costs: Costs, beginning: Beginning, gap: float, *, covered: int) -> bool:
+    """Return whether a stored beginning costs less than to send it, if it comes as often as before. `gap`: seconds
+    since it came last.
+    """
     seconds = lifetime_of(beginning)
     if gap > seconds or costs.tokens < row.min_tokens:
         return False

@@ -201,5 +201,8 @@ def _in_media(media: pb.MediaPart, protocols: Collection[str], *, from_model: bo
 
 
 def _in_opaque(opaque: pb.OpaquePart, protocols: Collection[str], *, from_model: bool = False) -> Iterator[str]:
+    """Yield the object ids in an opaque part, raw JSON of one format; none if the channel does not have this format,
+    since the part is then not sent.
+    """
     if opaque.format in protocols and (codec := TEXT_UPSTREAMS.get(opaque.format)) is not None:
         yield from (name for _, name in codec.objects.in_json(opaque.json, from_model=from_model))

@@ -257,7 +257,9 @@ def _clear_arguments(part: pb.Part) -> None:
 
 
 def _thinking_turns(request: pb.GenerateRequest) -> list[list[int]]:
-    """Return the indexes of the messages with reasoning, by turns of the model."""
+    """Return the indexes of the messages with reasoning, by turns of the model. A message of reasoning alone is left
+    out, because nothing would be left of it.
+    """
     turns = list[list[int]]([[]])
     for index, message in enumerate(request.messages):
         has_reasoning = any(part.HasField("reasoning") for part in message.parts)

@@ -118,6 +118,7 @@ class Pipeline(ABC, Generic[AdmittedT]):
         """Return the steps that run one after the other, each with its method."""
 
     def _enclosing_steps(self) -> Collection[Step]:
+        """Return the steps behind them, which enclose each other, so that the pipeline has a method for all of them."""
         return ()
 
     def _resolve(self, admitted: AdmittedT) -> None:
@@ -143,6 +144,9 @@ class Pipeline(ABC, Generic[AdmittedT]):
             self._take_request(admitted, checked)
 
     def _take_request(self, admitted: AdmittedT, checked: Checked[Any]) -> None:
+        """Take the request as the guards have changed it. By default the caller's body, which has the original, is left
+        out, so that providers of every format are sent the changed fields.
+        """
         admitted.request = checked.message
         clear_field(checked.message, "source")
 

@@ -173,7 +173,9 @@ class CallInterceptor(Interceptor):
         caller.check_scopes(scopes)
 
     async def _decode(self, method: str, request: bytes, scopes: frozenset[str] | None) -> object:
-        """Return the message of a request, which came over a socket as bytes."""
+        """Return the message of a request, which came over a socket as bytes. `scopes`: None for a method that needs no
+        key, whose requests must be small.
+        """
         if scopes is None and len(request) > MAX_KEYLESS_BYTES:
             message = f"the request is larger than {MAX_KEYLESS_BYTES} bytes"
             raise UmgError(pb.ERROR_REASON_BODY_TOO_LARGE, message, limit_bytes=str(MAX_KEYLESS_BYTES))
@@ -213,7 +215,9 @@ def _caller_cancelled() -> UmgError:
 async def _abort(
     error: UmgError, call: Call, context: Context, *, sent: bool = False, headers_sent: bool = False
 ) -> Never:
-    """End the call with the error, by an exception of gRPC."""
+    """End the call with the error, by an exception of gRPC. They must not refer to the context: the cycle would keep
+    the request until the next garbage collection.
+    """
     headers = () if sent else call.metadata
     if not headers_sent:
         await context.send_initial_metadata(headers)

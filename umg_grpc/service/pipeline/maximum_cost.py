@@ -151,7 +151,10 @@ def highest_bound(
 def _generation_bound(
     request: pb.GenerateRequest, model: pb.Model, prices: Prices, *, own_messages: bool, strict: bool, now: float
 ) -> CostBound:
-    """Return the maximum cost of a text request."""
+    """Return the maximum cost of a text request. `own_messages`: whether its messages are only those of the caller's
+    body, so that the size of the body bounds their tokens. `strict`: whether the response must not be shortened to fit
+    a budget.
+    """
     found = _scan(request)
     size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
     searches = _searches(request)
@@ -260,6 +263,9 @@ def _input_units(found: _Content) -> Iterator[Unit]:
 
 
 def _added_reasoning(request: pb.GenerateRequest) -> int:
+    """Return the tokens by which a translated output limit may be raised for reasoning, since some formats count
+    reasoning as output and others do not.
+    """
     if not request.HasField("reasoning"):
         return 0
     return max(MIN_REASONING_TOKENS, request.reasoning.budget_tokens)

@@ -182,7 +182,9 @@ def _charge_earlier_answers(call: Call, quantities: Quantities, now: Callable[[]
 
 
 def _new_record(log: UsageLog, call: Call) -> UsageRecord:
-    """Return a usage record of the call as one that was killed, to be completed at the end."""
+    """Return a usage record of the call as one that was killed, to be completed at the end. Names are cut, so that the
+    record fits into a slot of the file of calls in flight.
+    """
     arrival, facts, caller = call.arrival, call.facts, call.known_caller
     elapsed = time.perf_counter() - facts.began_at
     record = UsageRecord(

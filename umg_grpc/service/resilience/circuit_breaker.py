@@ -236,7 +236,9 @@ class CircuitBreakers:
         _log_open(channel, model, seconds, error)
 
     def _record_overload(self, circuit: _Circuit, retry_after: float | None) -> None:
-        """Open the breaker after an overload of the provider."""
+        """Open the breaker after an overload of the provider. If it was closed, it closes again at the end of the open
+        time without a test call, since an overload is no fault.
+        """
         seconds = min(retry_after or OVERLOADED_SECONDS, LONGEST_OVERLOADED_SECONDS)
         if circuit.until:
             self._end_probe(circuit)
@@ -245,7 +247,9 @@ class CircuitBreakers:
         circuit.until = max(circuit.until, self._now() + seconds)
 
     def _open(self, circuit: _Circuit, first: float, longest: float) -> float:
-        """Open the breaker."""
+        """Open the breaker. Return its open time in seconds: `first`, doubled with each time that it opened since the
+        last success, up to `longest`.
+        """
         seconds = min(first * 2.0 ** min(circuit.times_opened, MAX_DOUBLINGS), longest) * (1 + JITTER * self._chance())
         self._new_generation(circuit)
         circuit.until, circuit.is_unpaid = self._now() + seconds, False

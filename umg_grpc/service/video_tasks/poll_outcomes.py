@@ -153,6 +153,7 @@ class Outcomes:
 
     @property
     def _may_give_up(self) -> bool:
+        """Whether a task may fail because of its age: not while the clock of this process is wrong."""
         return self._tasks.clock.is_trusted
 
     async def _apply_one(

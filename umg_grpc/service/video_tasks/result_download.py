@@ -128,6 +128,9 @@ class TaskContent:
         raise failure
 
     def _sources(self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange) -> Iterator[_Source]:
+        """Yield the sources of a result, the nearest first. The last one is a new poll, since the provider may return a
+        new address.
+        """
         if result.blob_id:
             yield _Source("store", lambda: self._from_blob(result, wanted))
         yield from self._provider_sources(row, result, wanted)

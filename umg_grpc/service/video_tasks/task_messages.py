@@ -61,6 +61,9 @@ class TaskView:
         return task
 
     def _expire_micros(self, row: MediaTask, ends: list[int]) -> int:
+        """Return the time at which the first result of a task expires, in microseconds since 1970, at least a second
+        after the end of the task.
+        """
         after = (row.complete_micros or row.create_micros) + 10**6
         return max(after, min([row.expire_micros or after, *ends]))
 

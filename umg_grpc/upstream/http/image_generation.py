@@ -203,7 +203,9 @@ class HttpImageCall:
     # --- streams
 
     async def _stream_whole(self, end: CallEnd) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Yield the events of a provider without streams: an image as soon as its request finishes."""
+        """Yield the events of a provider without streams: an image as soon as its request finishes. Errors of single
+        requests are yielded only after a first image, since before that another channel may make all images.
+        """
         total, failures = pb.ImageResult(), dict[int, UmgError]()
         first = True
         async with aclosing(self._outcomes(end)) as finished:

@@ -236,6 +236,9 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         )
 
     def _keep_refusal(self, error: UmgError) -> None:
+        """Add the refusal of the request that a provider stated in its stream, behind the status 200, so that the
+        request can be mended as after a refusal by status.
+        """
         if error.refusal is None and error.reason == pb.ERROR_REASON_UPSTREAM_REJECTED and error.facts is not None:
             stated = msgspec.json.encode({"message": error.facts.message})
             error.with_refusal(
@@ -249,6 +252,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
 
 
 def _is_stopped(decoder: StreamDecoder) -> bool:
+    """Return whether the response ended at a local stop sequence, so that the provider still generates."""
     return isinstance(decoder, StoppingDecoder) and decoder.stopped
 
 

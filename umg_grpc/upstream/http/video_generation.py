@@ -301,4 +301,7 @@ class _Call:
 
 
 async def _encoded(encode: Callable[[Submission], ProviderRequest], submission: Submission) -> ProviderRequest:
+    """Return the result of `encode` for a submission, computed in a thread, since the submission may contain large
+    media.
+    """
     return await asyncio.to_thread(encode_body, encode, submission)

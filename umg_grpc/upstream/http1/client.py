@@ -155,6 +155,9 @@ class Client:
         return None
 
     def _close_pooled(self, origin: ConnectionTarget) -> None:
+        """Close all idle connections to an origin. Called when the provider has closed one of them, because the cause
+        (a restart) has closed the others too.
+        """
         for connection in self._pooled.pop(origin, ()):
             connection.close()
 

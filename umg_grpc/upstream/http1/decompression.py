@@ -105,7 +105,9 @@ def _inflate_in_one_step(body: bytes, encodings: tuple[bytes, ...]) -> bytes | N
 
 
 def _inflate(body: bytes, encodings: tuple[bytes, ...], limit: int) -> bytes:
-    """Return the decompressed body."""
+    """Return the decompressed body. Its size is first determined without storing it, so that a body of more than
+    `limit` bytes takes no memory; for it, UmgError(UPSTREAM_FAILED) is raised.
+    """
     size = 0
     for step in _steps(body, encodings, STEP_BYTES):
         size += len(step)

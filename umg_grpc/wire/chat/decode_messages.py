@@ -103,6 +103,7 @@ def _text(raw: msgspec.Raw, at: str) -> str:
 
 
 def _state(message: schema.ChatMessage) -> State:
+    """Return the reasoning state that the caller sends back, {} for one that cannot be read."""
     try:
         return read_message(message)
     except (ValueError, RecursionError):

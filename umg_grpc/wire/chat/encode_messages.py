@@ -263,6 +263,9 @@ class MessageEncoder:
             encoded["extra_content"] = encode_signature(part.state)
 
     def _takes_state(self, state: pb.ReasoningState) -> bool:
+        """Return whether the provider accepts a state: any that it made itself, otherwise each state that chat has
+        members for, unless the provider is known to have none.
+        """
         if state.format == "chat":
             return bool(state.channel) or self._signatures is not False
         return state.format == "native" and (self._signatures is not False or is_placeholder(state.data))
@@ -335,11 +338,17 @@ class MessageEncoder:
         return self._unanswered.answered(name) or f"call_{name or 'unknown'}"
 
     def _end_results(self) -> list[JsonObject]:
+        """Return the messages that must follow tool results before a message of another role: empty results for calls
+        without one, and a user message with the content that only a user message can contain.
+        """
         results, shown = self._placeholder_results(), self._shown
         self._shown = []
         return [*results, {"role": "user", "content": _compact(shown)}] if shown else results
 
     def _placeholder_results(self) -> list[JsonObject]:
+        """Return an empty result for each tool call without one, since providers reject unanswered calls; [] if there
+        is none.
+        """
         waiting, self._open = self._open, {}
         if not waiting or not self._completes_pairs:
             return []
@@ -349,7 +358,8 @@ class MessageEncoder:
 
 def _add_placeholder_signatures(messages: list[object]) -> None:
     """Add a placeholder signature to the first tool call of each assistant message, in place, unless the call has a
-    signature.
+    signature. Vendor G rejects calls without one since the last user message. Earlier messages keep theirs, so that the
+    beginning of a conversation stays the same for prompt caches.
     """
     for message in messages:
         if not isinstance(message, dict):

@@ -124,6 +124,9 @@ def _image_url(image: pb.MediaPart) -> str:
 
 
 def _text_in(data: bytes) -> str | None:
+    """Return the bytes of a document as text; None if they are not UTF-8. A text file is sent as text, since no
+    provider accepts it as a file.
+    """
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -67,7 +67,9 @@ def _has_rules(quirks: Quirks) -> bool:
 
 
 def _fit_messages(messages: Sequence[object], quirks: Quirks, report: Report, *, own: bool) -> list[object]:
-    """Return the messages of a body as the provider accepts them."""
+    """Return the messages of a body as the provider accepts them. `own`: whether the body is the caller's own, so that
+    changes without a loss of meaning are reported too.
+    """
     fitted = list(messages)
     if quirks.system_place == "first":
         fitted = _with_instructions_first(fitted, report, own=own)

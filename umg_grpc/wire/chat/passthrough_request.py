@@ -168,7 +168,10 @@ def _set_member(fields: dict[str, Raw], path: Path, value: object) -> None:
 
 
 def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """Move the members of `extra_body` to the top level of the body, as SDKs do before they send a request."""
+    """Move the members of `extra_body` to the top level of the body, as SDKs do before they send a request. Members
+    that are fields of the body itself are left out and reported, since the gateway's limits were checked on the top
+    level only.
+    """
     extra = _members(fields.pop("extra_body", ABSENT), "extra_body")
     if "vendorg" in fields:
         extra["vendorg"] = fields.pop("vendorg")

@@ -228,7 +228,9 @@ def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
 
 
 def _enable_thinking(reasoning: pb.ReasoningOptions, stream: bool, report: Report) -> JsonObject:
-    """Return the member `enable_thinking`; {} if the request neither enables nor disables reasoning."""
+    """Return the member `enable_thinking`; {} if the request neither enables nor disables reasoning. It is false, and
+    reported, without a stream, since the model family famQ reasons in streams only.
+    """
     if not (reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
     if _is_disabled(reasoning):

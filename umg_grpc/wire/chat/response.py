@@ -278,6 +278,7 @@ def _note_refusal(choice: Ending, body: bytes, candidate: pb.Candidate) -> None:
 
 
 def _is_odd(choice: Ending) -> bool:
+    """Return whether typed clients cannot read a choice: it lacks its index or message, or a reason of this format."""
     return choice.index is None or len(choice.message) <= len(NULL) or choice.finish_reason not in FINISH_REASONS
 
 

@@ -358,6 +358,9 @@ class StreamEncoder(msgspec.Struct, eq=False):
             yield self._chunk(index, delta)
 
     def _end_part(self, index: int, part: int) -> Iterator[bytes]:
+        """Yield an empty JSON object as the arguments of a tool call that ends without any, since clients parse them;
+        nothing for any other part.
+        """
         choice = self._choice(index)
         if part in choice.calls and part not in choice.has_input and part not in choice.custom:
             yield from self._arguments(index, part, "{}")

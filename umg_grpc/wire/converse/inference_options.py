@@ -141,7 +141,9 @@ def _set_at(fields: JsonObject, path: str, value: object) -> None:
 
 
 def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `outputConfig` with the JSON schema that the request requires of the response; {} if it requires none."""
+    """Return `outputConfig` with the JSON schema that the request requires of the response; {} if it requires none. Any
+    JSON, and a schema that the service cannot enforce for the model, is required by a line of the system prompt.
+    """
     form = request.response_format
     match form.WhichOneof("kind"):
         case "json" | "json_schema":

@@ -89,7 +89,9 @@ class AlternatingTurns(ABC, Generic[BlockT]):
         self._append_text(self.system, text, part)
 
     def _place_instructions(self, message: pb.Message, at: str) -> None:
-        """Append instructions that are no turn of their own to the system prompt."""
+        """Append instructions that are no turn of their own to the system prompt. After the first turn they become
+        marked text of the user, so that the beginning of the conversation stays the same.
+        """
         if not self.turns or self._extends_system:
             if self.turns:
                 self._report.drop("role", "system prompt")
@@ -216,6 +218,7 @@ class AlternatingTurns(ABC, Generic[BlockT]):
         self._turn_blocks(USER).append(self._parts.text_block(CONTINUE))
 
     def _strip_end(self, last: Turn[BlockT]) -> None:
+        """Cut white space from the end of the assistant's turn that the model continues, since providers refuse it."""
         members = self._members(last.blocks[-1])
         if isinstance(text := members.get("text"), str) and text != text.rstrip():
             self._report.drop("messages", "no white space last")

@@ -70,6 +70,9 @@ def _structure(body: bytes) -> bytes:
 
 
 def _step_end(body: bytes, start: int) -> int:
+    """Return the end of the step of a body that begins at `start`; it is never between a backslash and the character
+    that the backslash escapes.
+    """
     end = min(start + STEP_BYTES, len(body))
     step = body[start:end]
     return end + (len(step) - len(step.rstrip(b"\\"))) % 2

@@ -275,6 +275,9 @@ def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
 
 
 def _expected_types(kinds: str) -> str:
+    """Return a description of the expected types in an error message of msgspec: `a number` for the `kinds` `int |
+    float | null`. Null is left out: callers are never required to send it.
+    """
     names = [name for name in kinds.split(" | ") if name != "null"]
     if {"int", "float"} <= set(names):
         names.remove("int")
@@ -320,6 +323,7 @@ def _choices_at(kind: object, names: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def _type_info(kind: object) -> msgspec.inspect.Type:
+    """Return msgspec's description of a type. It is cached, because it takes milliseconds to make."""
     return msgspec.inspect.type_info(kind)
 
 

@@ -200,7 +200,8 @@ def one_line(document: bytes) -> bytes:
 
 def _last_end(buffer: bytes | bytearray, start: int) -> int:
     """Return the position after the last blank line that begins at or after `start`, where the last complete event
-    ends; 0 without one.
+    ends; 0 without one. Only LF, CR and CRLF end lines; a CR LF CR at the end of the buffer is incomplete, because its
+    LF may follow.
     """
     last = buffer.rfind(b"\n", start)  # one byte is found a hundred times faster than two, which matters in long lines
     end = buffer.rfind(b"\n\n", start, last + 1) + 2

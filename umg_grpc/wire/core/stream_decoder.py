@@ -172,7 +172,8 @@ class FrameDecoder(_Decoder, ABC):
 
     def _decode_frames(self, frames: bytes, plain: bytes = b"", size: int = 0) -> pb.StreamGenerateResponse | None:
         """Return a message with passed-through frames and the events that the service needs from them; None if neither
-        remains.
+        remains. The range of bytes in which `_plain` looks for the next of them doubles with each success and shrinks
+        to an eighth with each failure, so that the time is proportional to the length of the read.
         """
         passed, events = list[bytes](), list[pb.GenerateEvent]()
         blank, total = b"\r\n\r\n" if b"\r" in frames else b"\n\n", len(frames)
@@ -213,6 +214,9 @@ class FrameDecoder(_Decoder, ABC):
         return DECODED
 
     def _comment(self, frame: bytes) -> bytes:
+        """Return a frame without data in the form to be passed through: a comment, which keeps the connection alive,
+        unchanged; b"" for any other, since it breaks clients, and before the response has started.
+        """
         return frame if self._started and frame.startswith(b":") else b""
 
     def _hold(self, frame: bytes) -> bytes:

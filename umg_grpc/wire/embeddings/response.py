@@ -89,8 +89,9 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """Return the response with the provider's body, whose vectors are checked as far as possible without decoding
-    them.
+    """Return the response with the provider's body, whose vectors are checked as far as possible without decoding them.
+    None for a body that callers cannot read: a vector is missing, misplaced, of the wrong length or not in the form
+    that the caller selected, or the usage is missing.
     """
     parsed = decode(_RAW_VECTORS, body)
     usage, data = _usage(parsed), parsed.data or ()

@@ -108,6 +108,9 @@ def _mend_fields(protocol: str, refused: Refused, body: object) -> Mended | None
 
 
 def _keeps_meaning(quirks: Quirks) -> bool:
+    """Return whether a restriction only changes the form of the conversation or of the response, which themselves may
+    never be left out.
+    """
     return any(getattr(quirks, name) is not None for name in FORMS)
 
 
@@ -170,7 +173,9 @@ def _mend_output_limit(refused: Refused, member: str, body: object, values: list
 
 
 def _mend_effort(refused: Refused, member: str, values: list[object]) -> Quirks | None:
-    """Return the restriction for a refused effort: the list of the provider."""
+    """Return the restriction for a refused effort: the list of the provider. Without a list, one of the outer efforts
+    is moved to one that almost all models with efforts accept, so that these are still sent; else no effort is sent.
+    """
     if not refused.allowed:
         is_outer = all(value in OUTER_EFFORTS for value in values)
         return Quirks(efforts=COMMON_EFFORTS) if is_outer else Quirks(rejects=frozenset({member}))

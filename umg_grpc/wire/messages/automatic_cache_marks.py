@@ -53,6 +53,9 @@ def _mark_last(blocks: object) -> None:
 
 
 def _as_blocks(content: object) -> object:
+    """Return the content of a message or system prompt as a list of blocks, so that its last block can get a cache
+    mark: a string becomes one text block, any other value is returned unchanged.
+    """
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 

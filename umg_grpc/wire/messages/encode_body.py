@@ -61,7 +61,10 @@ def _forced(tools: JsonObject) -> bool:
 
 
 def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `output_config` with the JSON schema that the request requires of the response; {} if it requires none."""
+    """Return `output_config` with the JSON schema that the request requires of the response; {} if it requires none.
+    Any JSON without a schema, and a schema that the provider cannot enforce, is required by a line at the end of the
+    system prompt of `turns`.
+    """
     form = request.response_format
     match form.WhichOneof("kind"):
         case "json" | "json_schema":

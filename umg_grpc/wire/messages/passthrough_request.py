@@ -124,7 +124,9 @@ def rebuild(
 def _encode_again(
     fields: dict[str, Raw], request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks
 ) -> None:
-    """Replace members of the body by their encoding from the canonical request."""
+    """Replace members of the body by their encoding from the canonical request. `edited`: canonical names of the fields
+    to be replaced, since the rules of the model's family changed them or the provider rejects the caller's value.
+    """
     own = Report()
     fresh = encode_fields(request, own, quirks)
     for field in edited:

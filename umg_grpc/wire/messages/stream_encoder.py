@@ -208,7 +208,10 @@ class StreamEncoder:
             yield from self._end_part()
 
     def _write_waiting(self) -> Iterator[bytes]:
-        """Yield the parts that waited for the open part to end, in order, up to the first part that has not ended."""
+        """Yield the parts that waited for the open part to end, in order, up to the first part that has not ended. The
+        functions that it calls must not call it again, or every frame would pass through one generator for each level
+        of recursion.
+        """
         while self._waiting and (self._current is None or self._current.interruptible):
             for event in self._waiting.popitem(last=False)[1]:
                 self.retained_bytes -= EVENT_BYTES + event.ByteSize()
@@ -217,6 +220,7 @@ class StreamEncoder:
                 yield from self._end_part()
 
     def _interrupt(self) -> Iterator[bytes]:
+        """Yield the end of the open text's block, so that another part can begin."""
         if self._current is not None:
             self._interrupted[self._current.index] = ""
             yield from self._close_block(self._current)

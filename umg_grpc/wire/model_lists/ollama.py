@@ -55,7 +55,9 @@ def encode_model(model: pb.Model) -> bytes:
 
 
 def _listed(model: pb.Model) -> JsonObject:
-    """Return an element of the list."""
+    """Return an element of the list. Its name has a tag, because clients append one where it is absent, and compare the
+    names.
+    """
     name = model.id if ":" in model.id.rpartition("/")[2] else model.id + DEFAULT_TAG
     return {
         "name": name,
@@ -85,7 +87,10 @@ def _details(model: pb.Model) -> JsonObject:
 
 
 def _model_info(model: pb.Model) -> JsonObject:
-    """Return the known properties by the vendor's names, in which the architecture is the first part."""
+    """Return the known properties by the vendor's names, in which the architecture is the first part. It is left out
+    without a known context, since clients read both lengths where it is present (JetBrains/koog, the module of its
+    Ollama client, `OllamaManagementConverters.kt`); an unknown length of vectors is 0.
+    """
     architecture = model.family or "unknown"
     info: JsonObject = {"general.basename": _basename(model)}
     vectors = model.embedding.default_dimensions

@@ -160,6 +160,9 @@ def _decode_blob(blob: schema.ProviderBlob, media: pb.MediaPart, at: str) -> Non
 
 
 def _mime(mime: str) -> str:
+    """Return the media type of inline data under its registered name. Raw audio samples keep their parameters (rate,
+    channels), without which they cannot be played.
+    """
     plain = normal_mime(mime)
     return mime.strip().lower() if plain in ("audio/pcm", "audio/l16") else plain
 

@@ -321,6 +321,10 @@ class ContentEncoder:
             raise untranslatable(at, "a document is text and images in native")
 
     def _add_signatures(self) -> None:
+        """Add a placeholder signature to the first tool call of each message of the model, unless it has a signature.
+        The provider requires one since the user's last message. Earlier messages keep theirs, so that the beginning of
+        a conversation stays the same for prompt caches.
+        """
         for turn in self._turns:
             call = next((part for part in turn.parts if _is_call(part)), None)
             if isinstance(call, dict) and not turn.signed:

@@ -205,7 +205,8 @@ def _encode_images(images: pb.ImageOutputOptions) -> JsonObject:
 
 def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
     """Return the reasoning options as `thinkingConfig`, with a budget or a level but never both, which the provider
-    rejects; {} without options.
+    rejects; {} without options. The text of reasoning is requested if the caller's format can contain it, unless the
+    caller decides otherwise.
     """
     reasoning = request.reasoning
     states_budget = reasoning.budget_tokens > 0 and not (reasoning.effort or reasoning.level)
@@ -255,7 +256,11 @@ def _shows_reasoning(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _encode_effort(reasoning: pb.ReasoningOptions, known: int, model: str, report: Report) -> JsonObject:
-    """Return the amount of reasoning as a level or a budget in `thinkingConfig`; {} if the model decides."""
+    """Return the amount of reasoning as a level or a budget in `thinkingConfig`; {} if the model decides. A level or
+    budget in the request takes precedence over its effort, since the rules of the model's family set it. An effort
+    alone becomes a level for generations that have levels, and a budget for older ones and for an unknown generation,
+    since the newer models still accept budgets.
+    """
     if reasoning.level:
         if reasoning.HasField("budget_tokens"):
             report.drop("reasoning.budget_tokens", f"level {reasoning.level}")

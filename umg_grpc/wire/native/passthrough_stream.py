@@ -113,7 +113,9 @@ class PassthroughDecoder(FrameDecoder):
         return self._hold(frame) if self._unfinished and not self._has_content else frame
 
     def _read_reason(self, index: int, ending: Ending, events: list[pb.GenerateEvent]) -> None:
-        """Append the canonical event for the end of a candidate to `events`."""
+        """Append the canonical event for the end of a candidate to `events`. Keep the error of a response that failed
+        before any content; one with content is passed through, since its reason is a word of this format.
+        """
         if ending.finish_reason in NO_REASON:
             self._unfinished.append(ending)
             return

@@ -108,6 +108,9 @@ def _decode_items(
 
 
 def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str]) -> None:
+    """Add the paths of an input's options without a canonical form to `uncarried`, each option only once, as the caller
+    spelled it.
+    """
     for field, name in UNCARRIED.items():
         end = f"{notes.snake.get(CONFIG, CONFIG)}.{notes.snake.get(name, name)}"
         if is_present(getattr(config, field)) and not any(noted.endswith(end) for noted in uncarried):

@@ -104,7 +104,9 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """Return the response with the provider's body, whose vectors are not decoded."""
+    """Return the response with the provider's body, whose vectors are not decoded. None if callers cannot read the
+    body: it lacks the form of the caller's path, vectors of the requested length, or the usage.
+    """
     parsed, face = decode(_RAW, body), request.source.format
     raise_error(parsed.error)
     response, vectors = pb.EmbedResponse(model=request.model), _vectors(parsed.embedding, parsed.embeddings)

@@ -131,6 +131,9 @@ class PlainSchemas(ProtoJsonSchemas):
         return _SCALARS[field.cpp_type]
 
     def _enum(self, kind: EnumDescriptor) -> JsonObject:
+        """Return the schema of an enum: any string, since a newer gateway may send values that this version does not
+        have.
+        """
         return {"type": "string", "description": _values(kind, list(enum_names(kind).values()))}
 
 

@@ -79,7 +79,9 @@ class StructSchemas:
                 raise TypeError(f"no schema is known for {kind}")
 
     def _union(self, kind: described.UnionType) -> JsonObject:
-        """Return the schema of a union: `{}` if one member is any JSON."""
+        """Return the schema of a union: `{}` if one member is any JSON. A float beside an integer is left out of the
+        schema, since it only admits integers written as `5.0`.
+        """
         kinds = kind.types
         if any(isinstance(part, described.IntType) for part in kinds):
             kinds = tuple(part for part in kinds if not isinstance(part, described.FloatType))

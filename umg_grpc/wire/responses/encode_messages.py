@@ -161,6 +161,7 @@ class InputEncoder:
         self._items.append({"type": "message", "role": role, "content": content})
 
     def _is_encodable(self, part: pb.Part) -> bool:
+        """Return whether a part of a message that is not the model's can be encoded; report a part that cannot."""
         kind = part.WhichOneof("kind")
         if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
             self._report.drop("thought" if part.thought else kind or "")
@@ -174,7 +175,8 @@ class InputEncoder:
 
     def _end_turn(self, *, results: bool = False) -> None:
         """End the messages of the model before another role follows: drop reasoning that no item follows, and add empty
-        results for unanswered calls, since providers require them.
+        results for unanswered calls, since providers require them. `results`: whether tool results follow, so that no
+        empty results are added yet.
         """
         if self._placeholder_results and not results:
             self._report.drop("tool_call", "without a result")
@@ -323,7 +325,9 @@ class InputEncoder:
         return item
 
     def _result(self, result: pb.ToolResult, at: str) -> None:
-        """Add a tool result as an item."""
+        """Add a tool result as an item. A result without its call becomes a message of the user, since providers reject
+        it: clients cut off the beginning of long conversations.
+        """
         call_id = provider_id(result.call_id) or self._unanswered_id(result.name)
         if call_id in self._typed:
             self._items.append(output_item(call_id, self._typed[call_id], result))

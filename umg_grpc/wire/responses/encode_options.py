@@ -206,7 +206,9 @@ SHOWING = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE, pb.REASONING_M
 
 
 def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
-    """Return the members `store` and `include`."""
+    """Return the members `store` and `include`. For callers of other formats, which cannot read stored responses,
+    nothing is stored unless they request it.
+    """
     include, fields = list(request.include), JsonObject()
     if "logprobs" in (quirks.rejects or ()):  # an element of `include` requests them in this format
         include = [name for name in include if name != LOGPROBS]

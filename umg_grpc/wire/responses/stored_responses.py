@@ -154,7 +154,9 @@ def _with_id(opaque: pb.OpaquePart, message_id: str) -> object:
 
 
 def _content(part: pb.Part) -> object:
-    """Return a part as a content part of a listed item."""
+    """Return a part as a content part of a listed item. Raw JSON that another format defines is listed as a text, media
+    that the format cannot express as the text of their address or name.
+    """
     if part.HasField("opaque"):
         own = part.opaque.format == "responses"
         return msgspec.Raw(part.opaque.json.encode()) if own else {"type": "input_text", "text": part.opaque.json}

@@ -118,7 +118,9 @@ def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str)
 
 
 def _check_entry(request: pb.CreateVideoTaskRequest, *, needs_text: bool) -> None:
-    """Raise UmgError if the request breaks a rule that its HTTP API has for all models."""
+    """Raise UmgError if the request breaks a rule that its HTTP API has for all models. `needs_text`: whether an API
+    whose models need a text applies this rule, since vendors' models make videos of media alone.
+    """
     if request.HasField("callback_url"):
         if request.entry == G:
             raise _unsupported("callback_url", "this entry sends no callbacks; leave it out and poll")
@@ -291,6 +293,7 @@ def _set_kind(request: pb.CreateVideoTaskRequest) -> None:
 
 
 def _at(media: Sequence[pb.VideoMedia], role: Role) -> str:
+    """Return the canonical path of the first input medium with the role, which must exist, for errors."""
     return f"parameters.media[{next(position for position, medium in enumerate(media) if medium.role == role)}]"
 
 

@@ -63,6 +63,7 @@ class RefusalHealing:
         return True
 
     def _mended_members(self, target: Target, refusal: ProviderRefusal) -> list[Mended]:
+        """Return the restrictions that mend a refusal of members; an empty list if it cannot be mended."""
         if any(each is not NOT_SERVED for _, each in self._mended):
             return []
         refused = read_refusal(refusal.protocol, refusal.status, refusal.body)

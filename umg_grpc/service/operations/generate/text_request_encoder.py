@@ -228,7 +228,10 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     def _prepare(
         self, given: pb.GenerateRequest, notes: RequestNotes, target: Target
     ) -> tuple[GenerationAttempt, Sequence[AccountObject]]:
-        """Encode the request `given` for the channel."""
+        """Encode the request `given` for the channel. Return the attempt, and the references to the provider's objects
+        that must be of this caller: without references in dropped fields, and without the continued response, which is
+        of this caller.
+        """
         admitted, quirks = self._admitted, self._healing.quirks_of(target)
         channel, name = target.channel, target.channel.name
         is_as_sent = admitted.face is not None and given is admitted.request and not notes.edited

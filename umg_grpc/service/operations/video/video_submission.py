@@ -232,7 +232,9 @@ class Submissions:
 
 
 def _new_row(new: NewTask, process: str, now_micros: int) -> MediaTask:
-    """Return the database row of a new task, which this process (`process`: its unique name) submits next."""
+    """Return the database row of a new task, which this process (`process`: its unique name) submits next.
+    `now_micros`: current time in microseconds since 1970.
+    """
     call, request = new.call, new.request
     arrived_micros = now_micros - int((time.perf_counter() - call.facts.began_at) * 1e6)
     return MediaTask(

@@ -178,6 +178,9 @@ def _jwt_end(token: str) -> float | None:
 
 
 async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    """Return the first MAX_OUTPUT_BYTES bytes of a program's output; b"" for None. The rest is read and ignored, so
+    that the program can end.
+    """
     kept = b""
     while stream is not None and (chunk := await stream.read(MAX_OUTPUT_BYTES)):
         kept += chunk[: MAX_OUTPUT_BYTES - len(kept)]

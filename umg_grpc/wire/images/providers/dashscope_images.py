@@ -110,7 +110,9 @@ def _prepared(request: pb.GenerateImageRequest, notes: RequestNotes) -> tuple[Re
 def _parameters(
     request: pb.GenerateImageRequest, notes: RequestNotes, report: Report, *, with_negative: bool
 ) -> JsonObject:
-    """Return the member `parameters` of a call."""
+    """Return the member `parameters` of a call. For neutral ids, the number of images, the watermark and, where the
+    model has it, the expansion of the prompt are always sent, since defaults of the provider may change.
+    """
     row = family_row(request.model, notes.model_family)
     is_open = row is None or row.is_open
     parameters: JsonObject = _further(request, notes, report) if is_open else {}

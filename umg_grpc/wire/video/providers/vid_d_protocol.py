@@ -112,7 +112,9 @@ def _content(submission: Submission, suffix: str) -> list[JsonObject]:
 
 
 def _add_size(body: JsonObject, size: str, report: Report) -> None:
-    """Add the resolution and the ratio of a size in pixels to a body, unless it has them, in place."""
+    """Add the resolution and the ratio of a size in pixels to a body, unless it has them, in place. `report`: receives
+    a size that cannot be sent, or is not sent exactly.
+    """
     if not size:
         return
     found, ratio = pixels(size), ratio_of(size)
