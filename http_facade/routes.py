@@ -418,5 +418,6 @@ def error_format(method: str, path: str) -> str:
     return max(begun, key=lambda row: len(row[0]), default=("", DEFAULT_FORMAT))[1]
 
 
-UNSERVED = tuple(row for row in _UNSERVED if row.prefix not in {path for row in UNARY.values() for path in row.paths})
+_UNARY_PATHS = {path for operation in UNARY.values() for path in operation.paths}
+UNSERVED = tuple(row for row in _UNSERVED if row.prefix not in _UNARY_PATHS)
 """Known APIs without a route, for their errors."""

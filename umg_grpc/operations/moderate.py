@@ -1,9 +1,8 @@
 """Moderation: judgement of contents by categories of harm."""
 
 import re
-from collections.abc import Mapping
 
-from umg_grpc.knowledge.prices import INPUT, REQUEST, Unit
+from umg_grpc.knowledge.prices import INPUT, REQUEST
 from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import OPENAI_LIST
@@ -16,10 +15,6 @@ CATEGORIES = (
 """Categories of the simulated provider: those of openai 3.57.0, `types/moderation.py`."""
 MARK = re.compile(r"\[\[flag:([a-z/-]+)\]\]")
 """Mark in a text by which the simulated provider flags a category."""
-
-
-def _most_quantities(request: pb.ModerateRequest, size: int) -> Mapping[Unit, int]:
-    return {REQUEST: 1, INPUT: size}
 
 
 def _example(request: pb.ModerateRequest) -> pb.ModerateResponse:
@@ -50,7 +45,7 @@ MODERATION = UnaryOperation(
     request=pb.ModerateRequest,
     response=pb.ModerateResponse,
     probe=pb.ModerateRequest(inputs=[pb.ModerationInput(parts=[pb.ModerationPart(text="Hi")])]),
-    most_quantities=_most_quantities,
+    most_quantities=lambda _, size: {REQUEST: 1, INPUT: size},
     usage=lambda response: pb.Usage(input_tokens=response.usage.input_tokens),
     counted_texts=lambda request: (part.text for given in request.inputs for part in given.parts),
     example=_example,
