@@ -66,7 +66,7 @@ class Provider:
         return {task.id: STILL_RUNNING for task in tasks}
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
-        raise NotImplementedError
+        raise NotImplementedError  # never called: the tasks are submitted already
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
         return None
@@ -80,7 +80,7 @@ class Provider:
     ) -> AsyncGenerator[ContentPart, None]:
         for part in NO_PARTS:  # makes this a generator
             yield part
-        raise NotImplementedError
+        raise NotImplementedError  # never called: no task ends
 
 
 def row(number: int, now: int, interval: float, count: int) -> MediaTask:

@@ -47,7 +47,7 @@ class NoLoadShedder:
         return True
 
     def refusal(self) -> UmgError:
-        raise NotImplementedError
+        raise NotImplementedError  # never called: no call is rejected
 
     def check(self) -> None:
         """Do nothing: all calls are admitted."""
