@@ -1,12 +1,11 @@
-"""Detection of the members of a caller's body that name an object in the provider's account: files, stores, containers,
-conversations, prompts, caches, skills, stored items.
+"""Detection of the members of a caller's body that name an object in the provider's account: a file, a prompt, a cache.
 
 Each format lists the members that contain the caller's own text and the members that name objects. Any other member is
-checked by its name (`knowledge_id`, `data_sources`) and by its value (`gs://...`, `projects/...`, `file-abc123`). So a
-member that is newer than this build passes unless it looks like the name of an object.
+checked by its name (`knowledge_id`, `data_sources`) and by its value (`gs://...`, `projects/...`, `file-abc123`), so
+that a member newer than this build passes unless it looks like the name of an object.
 
-A JSON object may repeat a member. The decoders here take its last value, while a provider may take its first. So every
-value of a repeated member is checked, and no exemption applies to the object.
+The decoders here take the last value of a repeated member of a JSON object, while a provider may take its first. So
+every value is checked, and no exemption applies to the object.
 """
 
 import json
@@ -27,9 +26,7 @@ Members: TypeAlias = Mapping[str, object]
 
 
 class NamedObject(NamedTuple):
-    """Object in a provider's account (a file, a stored response) that a request names: its id, and the path in the body
-    of the member with the id.
-    """
+    """Object in a provider's account (a file, for example) that a request names: its id, and the path of the member."""
 
     path: str
     """Path of the member in the caller's body; the canonical path where the caller sent no body."""
@@ -37,9 +34,7 @@ class NamedObject(NamedTuple):
 
 
 class _Kind(Enum):
-    """Rule by which the value of a member is checked for the id of an object in a provider's account; the name of the
-    member determines the rule.
-    """
+    """Rule, by the member's name, by which its value is checked for the id of an object in a provider's account."""
 
     FREE = auto()  # the caller's own JSON: not checked
     WORDS = auto()  # a string is the caller's own text; objects and lists are checked
@@ -126,9 +121,7 @@ PLAIN_OTHERS = (
 
 
 class RepeatedMembers(dict[str, object]):
-    """JSON object in which a member occurs more than once: a mapping from each member to its last value, with all
-    (name, value) pairs in `every`.
-    """
+    """JSON object that repeats a member, as a mapping member -> last value; `every` has all (name, value) pairs."""
 
     def __init__(self, every: list[tuple[str, object]]) -> None:
         super().__init__(every)
@@ -159,9 +152,7 @@ def _items(members: Members) -> Iterable[tuple[str, object]]:
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address belongs to no provider's account: a public HTTP address, or a data URL. False for the
-    hosts of providers' file stores.
-    """
+    """Return whether an address is public HTTP or a data URL; False for the hosts of providers' file stores."""
     if address[:5].lower() == "data:":
         return True
     try:
@@ -177,9 +168,7 @@ def is_public(address: str) -> bool:
 
 
 def looks_like_object(text: str) -> bool:
-    """Return whether a string has the form of the id or address of an object in a provider's account, for example
-    `file-...`.
-    """
+    """Return whether a string looks like the id or address of an object in a provider's account (`file-...`)."""
     if (address := _ADDRESS.match(text)) is not None:
         return address[1].lower() not in _PUBLIC or (address[1][:4].lower() == "http" and not is_public(text))
     if len(text) > _MAX_NAME_CHARACTERS:
@@ -251,9 +240,8 @@ class ObjectRules:
         return msgspec.json.Decoder(msgspec.defstruct("PlainBody", members, forbid_unknown_fields=True))
 
     def in_body(self, body: bytes, skipped: Collection[str] = ()) -> list[NamedObject]:
-        """Return the objects of an account that a body names; one object with the id `UNKNOWN` for a body that cannot
-        be decoded.
-        `skipped`: top-level members that are not checked, because they are not forwarded unchanged.
+        """Return the objects of an account that a body names; one with the id `UNKNOWN` for a body that cannot be
+        decoded. `skipped`: top-level members that are not forwarded unchanged, and so not checked.
         """
         try:
             members = decode_every(body)
@@ -320,9 +308,7 @@ class ObjectRules:
             found.append(NamedObject(_path(at), str(value)))  # some providers read a number as the string
 
     def _kind(self, name: str) -> tuple[_Kind, str, tuple[type, ...]]:
-        """Return (rule by which the value is checked, name in snake case, types of values that are not checked) for a
-        member's name. The result is cached.
-        """
+        """Return (rule, name in snake case, types of values that are not checked) for a member's name, cached."""
         plain = "_".join(word.lower() for word in _WORD.findall(name))
         if len(self._kinds) >= _MAX_KINDS:  # bounded, because callers choose the names
             self._kinds.clear()

@@ -12,7 +12,5 @@ BEGINNING, END = "<system-message>", "</system-message>"
 
 
 def marked(text: str) -> str:
-    """Return instructions in the middle of a conversation as text of the user, for a model that takes no instructions
-    there: between marks that distinguish them from the user's own words.
-    """
+    """Return mid-conversation instructions as marked text of the user, for a model that takes none there."""
     return f"{BEGINNING}\n{text}\n{END}"

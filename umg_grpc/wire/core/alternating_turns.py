@@ -170,9 +170,7 @@ class AlternatingTurns(ABC, Generic[BlockT]):
     # --- the rules
 
     def _answer_calls(self) -> None:
-        """Move the results of tool calls to the beginning of their turn, in the order of the calls in the turn
-        before.
-        """
+        """Move the results of tool calls to the beginning of their turn, in the order of the calls before."""
         previous: list[str] = []
         for turn in self.turns:
             if turn.role == ASSISTANT:
@@ -237,9 +235,7 @@ class AlternatingTurns(ABC, Generic[BlockT]):
 
     @abstractmethod
     def _blocks_before(self, blocks: list[BlockT]) -> list[BlockT]:
-        """Return the blocks of which the last one takes the cache mark of a part that is left out. `blocks`: those of
-        the last turn, which may be empty.
-        """
+        """Return the blocks of the last turn, whose last one takes the cache mark of a part that is left out."""
 
     @abstractmethod
     def _end_with_user(self, last: Turn[BlockT]) -> None:
@@ -274,11 +270,10 @@ class AlternatingTurns(ABC, Generic[BlockT]):
 
 
 def join_reasoning(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
-    """Yield (index, part) for the parts of a message, with consecutive reasoning parts joined if only the last is
+    """Yield (index, part) for the parts of a message; consecutive reasoning parts are joined if only the last is
     signed.
 
-    Callers of other formats send reasoning back in the pieces that were streamed to them, of which only the last has
-    the signature, while the signature covers all of them.
+    Callers of other formats return reasoning in the streamed pieces, the last of which has the signature of all.
     """
     pieces = list[tuple[int, pb.Part]]()
     for position, part in enumerate(message.parts):

@@ -1,6 +1,4 @@
-"""Audio files: their media types, conversion of raw samples to a file, and the duration of a file. PyAV, which takes
-long to import, is loaded at the first use.
-"""
+"""Audio files: media types, conversion of raw samples, duration. PyAV loads slowly, so it is loaded at first use."""
 
 import io
 import struct
@@ -50,9 +48,7 @@ def wav_file(samples: bytes, rate: int, comment: str = "") -> bytes:
 
 
 def audio_file(samples: bytes, rate: int, audio_format: str, comment: str = "") -> bytes:
-    """Return a file of mono samples of 16 bits, little-endian. `comment`: text for its metadata, "" for none. Raise
-    KeyError for an unknown format.
-    """
+    """Return a file of mono 16-bit little-endian samples with a metadata `comment`. KeyError for an unknown format."""
     if audio_format == PCM:
         return samples
     if audio_format == WAV:

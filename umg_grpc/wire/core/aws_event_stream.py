@@ -1,5 +1,4 @@
-"""Frames of AWS event streams (`application/vnd.amazon.eventstream`): splitting of a received byte stream into frames,
-and decoding of a frame.
+"""Frames of AWS event streams (`application/vnd.amazon.eventstream`): splitting of received bytes, and decoding.
 
 A frame has its length, the length of its headers, a CRC-32 of both, the headers, the payload, and a CRC-32 of all.
 Source: smithy.io, "Amazon Event Stream Specification"; botocore 1.44.8, eventstream.py.
@@ -34,9 +33,7 @@ class Frame(NamedTuple):
 
 
 class FrameSplitter(msgspec.Struct, eq=False):
-    """Splitter of the bytes of one stream into complete frames, however the bytes are cut into reads. `limit`: maximum
-    of bytes of one frame.
-    """
+    """Splitter of one stream into complete frames of at most `limit` bytes, however the bytes are cut into reads."""
 
     limit: int = MAX_EVENT_BYTES
     _rest: bytearray = bytearray()
@@ -65,9 +62,7 @@ class FrameSplitter(msgspec.Struct, eq=False):
 
 
 def frame_size(data: bytes | bytearray, at: int, limit: int = MAX_EVENT_BYTES) -> int:
-    """Return the size in bytes of the frame that begins at a position. Raise UmgError(UPSTREAM_FAILED) for lengths that
-    are damaged, or beyond the `limit`.
-    """
+    """Return the bytes of the frame at a position. Raise UmgError(UPSTREAM_FAILED) for damaged or too large lengths."""
     size, headers_size, checksum = PRELUDE.unpack_from(data, at)
     if crc32(data[at : at + CRC_AT]) != checksum or size < SMALLEST_FRAME + headers_size:
         raise unreadable(CORRUPT)

@@ -1,10 +1,9 @@
 """Files of a response that stay in the base64 of the provider, for a caller that gets base64 too.
 
-Decoding a file of megabytes, copying it into a message and encoding it again takes many milliseconds of the event loop.
-`CutBody` cuts the base64 out of a JSON body while it is received, and checks it piece by piece. The decoder of the
-protocol gets a short string in its place, whose decoded bytes refer to the file: `EncodedFiles.find` returns the file
-for them. A message with a reference stays in the process: only a caller that looks references up sets
-`RequestNotes.files`.
+Decoding, copying and encoding a file of megabytes takes many milliseconds of the event loop. `CutBody` cuts the base64
+out of a JSON body while it is received, and checks it piece by piece. The protocol's decoder gets a short string
+instead, whose decoded bytes refer to the file that `EncodedFiles.find` returns. A message with a reference stays in the
+process: only a caller that looks references up sets `RequestNotes.files`.
 """
 
 from collections import deque
@@ -23,18 +22,14 @@ HEAD_BYTES = 64 << 10
 PIECE_BYTES = 64 << 10
 """Size up to which small pieces are joined before they are sent."""
 TURN_ITERATIONS = 4
-"""Iterations of the event loop for each piece that is read or sent: a small call, which takes some of them, meets few
-pieces.
-"""
+"""Iterations of the event loop for each piece read or sent, so that a small call meets few pieces at a time."""
 NONCE_BYTES = 16
 _NAME = b"umg-file"  # with the nonce and the index, a multiple of 3 bytes: base64 without padding
 _INDEX_BYTES = 3
 
 
 class EncodedFile:
-    """Image file that stays in base64, in the pieces in which it is received, so that its bytes are never decoded as a
-    whole.
-    """
+    """Image file that stays in base64, in the pieces as received, so that its bytes are never decoded as a whole."""
 
     def __init__(self) -> None:
         self.header: ImageHeader | None = None
@@ -104,17 +99,13 @@ class EncodedFiles:
         return pybase64.b64encode(self._prefix + (len(self._files) - 1).to_bytes(_INDEX_BYTES))
 
     def find(self, data: bytes) -> EncodedFile | None:
-        """Return the file to which the data of an image, a reference, refer; None for data that are the bytes of an
-        image.
-        """
+        """Return the file to which an image's data refer; None for data that are the bytes of an image."""
         if len(data) != len(self._prefix) + _INDEX_BYTES or not data.startswith(self._prefix):
             return None
         return self._files[int.from_bytes(data[-_INDEX_BYTES:])]
 
     def clear(self) -> None:
-        """Release the files once the response was sent: the notes of the last call on a connection, which contain them,
-        stay in memory until its next call.
-        """
+        """Release the files after the response, because a connection keeps its last call's notes in memory."""
         self._files.clear()
 
     def describe(self, response: pb.GenerateImageResponse) -> bool:
@@ -169,9 +160,7 @@ class CutBody:
             self._scan()
 
     def _scan(self) -> None:
-        """Scan the received text up to the next point that decides about files: the beginning or end of a string, or an
-        escape in it.
-        """
+        """Scan the received text up to the next beginning or end of a string, or an escape in it."""
         text, start = self._text, self._start
         quote = text.find(b'"', self._position)
         end = quote if quote >= 0 else len(text)

@@ -8,9 +8,7 @@ INPUT_TOKENS = "x-amzn-bedrock-input-token-count"
 
 
 def model_path(model: str, action: str) -> str:
-    """Return the path of a call (`invoke`), with the id of the model escaped but for colons (anthropic 2.14.0,
-    lib/bedrock).
-    """
+    """Return the path of a model's call (`invoke`), its id escaped but for colons (anthropic 2.14.0, lib/bedrock)."""
     return f"/model/{quote(model, safe=':')}/{action}"
 
 

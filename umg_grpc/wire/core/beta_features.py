@@ -54,8 +54,6 @@ changes limits, costs or the form of the same response. A beta has no effect by 
 
 
 def betas_without_field(header: str) -> list[str]:
-    """Return the names in a header of beta features (separated by commas) for which the body has no field; they are
-    lost when the request is translated to another format.
-    """
+    """Return the betas in a header (separated by commas) without a field in the body, which a translation loses."""
     named = [name for part in header.split(",") if (name := part.strip())]
     return [name for name in named if not BETAS.get(name)]

@@ -12,9 +12,7 @@ from umg_grpc.v1 import pb
 MAX_MEMBERS = 100_000
 """Maximum of members of all objects of a body together: a conversation of 20,000 turns with five members each."""
 MAX_VALUES = 500_000
-"""Maximum of values of a body. An embedding request of 300,000 token numbers, the most that a provider accepts, is
-within it.
-"""
+"""Maximum of values of a body. It permits 300,000 token numbers of an embedding request, a provider's maximum."""
 MAX_LEVELS = 200
 """Maximum depth of objects and arrays. The decoder and the walks over a schema fail at several times this depth."""
 
@@ -28,10 +26,8 @@ _TOO_DEEP = b"[" * (MAX_LEVELS + 1)
 
 
 def check_bounds(body: bytes) -> None:
-    """Raise UmgError(MALFORMED_BODY) for a body with more than `MAX_MEMBERS` members or `MAX_VALUES` values, or nested
-    deeper than `MAX_LEVELS`: decoding it would take too much time or memory.
-
-    A body that is not valid JSON may pass: the decoder reports the error.
+    """Raise UmgError(MALFORMED_BODY) for a body with too many members or values, or nested too deep, since decoding it
+    takes too much time or memory. A body that is not valid JSON may pass: the decoder reports the error.
     """
     # fast paths for nearly all bodies: the counts include characters inside strings
     if len(body) <= STEP_BYTES:  # a member takes five bytes and a value two, so that there cannot be too many
@@ -70,9 +66,7 @@ def _structure(body: bytes) -> bytes:
 
 
 def _step_end(body: bytes, start: int) -> int:
-    """Return the end of the step of a body that begins at `start`; it is never between a backslash and the character
-    that the backslash escapes.
-    """
+    """Return the end of the step that begins at `start`; it is never between a backslash and the escaped character."""
     end = min(start + STEP_BYTES, len(body))
     step = body[start:end]
     return end + (len(step) - len(step.rstrip(b"\\"))) % 2

@@ -70,18 +70,14 @@ def has_marks(request: pb.GenerateRequest) -> bool:
 
 
 def can_end_prefix(message: pb.Message, part: pb.Part, quirks: Quirks) -> bool:
-    """Return whether the provider takes the mark of a part of a message: not of the model's turns, and of tool results
-    only as a relay.
-    """
+    """Return whether the provider takes a part's mark: not in the model's turns, in tool results only as a relay."""
     if message.role == pb.ROLE_ASSISTANT:
         return False
     return quirks.breakpoints == RELAYED_MEMBER or not part.HasField("tool_result")
 
 
 def with_breakpoint(encoded: object, part: pb.Part, quirks: Quirks, report: Report) -> object:
-    """Return an encoded content part with the mark of its canonical part, if it has one; report a mark that the
-    provider does not take, and a lifetime that it does not have.
-    """
+    """Return a content part with the mark of its canonical part. Report a mark or lifetime that the provider lacks."""
     if not part.HasField("cache_control"):
         return encoded
     if quirks.breakpoints is None or not isinstance(encoded, dict):

@@ -1,6 +1,4 @@
-"""Lines of agents for their own vendor, in front of the system prompt: left out for other providers, whose prompt
-caches find a prompt by its beginning.
-"""
+"""Leading lines of a system prompt that agents write for their vendor: left out for others, to hit prompt caches."""
 
 import re
 
@@ -25,8 +23,7 @@ class _Block(Struct):
 
 def without_client_lines(text: str, quirks: Quirks, report: Report) -> str:
     """Return the first text of a system prompt without the leading lines that an agent wrote for another vendor; "" if
-    nothing else is in it. `quirks`: of the provider, with the lines that it reads. `report`: collects the names of the
-    lines.
+    nothing else is in it. `quirks`: of the provider, with the lines that it reads.
     """
     while text.startswith(BEGINNINGS):
         line, _, rest = text.partition("\n")
@@ -61,9 +58,7 @@ def edit_client_lines(fields: dict[str, Raw], name: str, quirks: Quirks, report:
 
 
 def edit_first_turn(fields: dict[str, Raw], name: str, quirks: Quirks, report: Report) -> None:
-    """Remove the lines of agents for another vendor from the instructions that are the first turn of the member `name`
-    of a caller's own body, in place.
-    """
+    """Remove the lines of agents for another vendor from instructions that are the first turn of a body's member."""
     raw = fields.get(name, ABSENT)
     if not _BEGINNING.search(raw, 0, _START_BYTES) or not bytes(raw).startswith(b"["):
         return
@@ -79,9 +74,7 @@ def edit_first_turn(fields: dict[str, Raw], name: str, quirks: Quirks, report: R
 
 
 def cut_first_turn(turns: list[object], quirks: Quirks, report: Report) -> None:
-    """Remove the lines of agents for another vendor from the instructions that are the first of some encoded turns, in
-    place. A turn without any other text is removed, too.
-    """
+    """Remove agents' lines for another vendor from the first encoded turn in place; the turn too if no text is left."""
     turn = turns[0] if turns else None
     if not isinstance(turn, dict) or turn.get("role") not in INSTRUCTION_ROLES:
         return

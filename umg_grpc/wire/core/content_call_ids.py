@@ -28,9 +28,7 @@ class ContentIds:
         return ids
 
     def next(self, call: pb.ToolCall) -> str:
-        """Return the id of the next call: a digest of its name and its arguments, in any spelling of JSON, and its
-        number among equal calls.
-        """
+        """Return a digest of the call's name and arguments (in any JSON spelling) and its number among equal calls."""
         arguments = msgspec.json.encode(call_arguments(call))
         plain = msgspec.json.encode(msgspec.json.decode(arguments), order="sorted")
         digest = hashlib.blake2b(call.name.encode() + b"\0" + plain, digest_size=12).hexdigest()

@@ -1,6 +1,5 @@
-"""Embedding vectors in their canonical form (`Embedding.values`): consecutive float32 elements, little-endian.
-
-In JSON they are numbers or base64. msgspec reads and writes `bytes` as base64 directly from the buffer.
+"""Embedding vectors in their canonical form (`Embedding.values`): consecutive float32 elements, little-endian. In JSON
+they are numbers or base64. msgspec reads and writes `bytes` as base64 directly from the buffer.
 """
 
 import binascii
@@ -39,8 +38,7 @@ def json_pieces(
 ) -> Iterator[bytes]:
     """Yield `head`, a JSON array of embeddings without its brackets, and `tail`, in pieces of about `PIECE_BYTES`.
 
-    `item`: returns the JSON value for the index and the packed vector of an element. `encode`: encodes a list of these
-    values as JSON; it is called when the next piece is requested.
+    `item`: (index, packed vector) -> JSON value. `encode`: encodes these values when the next piece is requested.
     """
     before, items, size = head, list[object](), 0
     for position, vector in enumerate(vectors):
@@ -80,9 +78,7 @@ _STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 
 def from_numbers(vector: Raw | list[float]) -> bytes:
-    """Return a JSON array of numbers, or of numbers as texts, as packed little-endian float32. Raise ValueError for any
-    other JSON, and for a number that is too large.
-    """
+    """Return a JSON array of numbers (or numbers as texts) packed as float32. Raise ValueError for anything else."""
     if isinstance(vector, list):
         return pack(vector)
     try:
@@ -104,9 +100,7 @@ def from_either(vector: Raw | list[float] | bytes) -> bytes:
 
 
 def shorten(vector: bytes, length: int) -> bytes:
-    """Return the first `length` numbers of a packed vector, with the length (Euclidean norm) 1 again if the vector has
-    it.
-    """
+    """Return the first `length` numbers of a packed vector, with the Euclidean norm 1 again if the vector has it."""
     import numpy as np  # imported here as in `elements`
 
     numbers = elements(vector)
@@ -127,9 +121,7 @@ def normalized(vector: bytes) -> bytes:
 
 
 def pack(numbers: Sequence[float]) -> bytes:
-    """Return the numbers as packed little-endian float32. Raise ValueError for a number that is too large
-    for the type.
-    """
+    """Return numbers as packed little-endian float32. Raise ValueError for a number that float32 cannot hold."""
     try:
         return struct.pack(f"<{len(numbers)}f", *numbers)
     except OverflowError as error:
@@ -137,9 +129,7 @@ def pack(numbers: Sequence[float]) -> bytes:
 
 
 def are_whole(vectors: Sequence[bytes]) -> bool:
-    """Return whether all packed vectors are valid: each has at least one element, only complete elements, and only
-    finite numbers.
-    """
+    """Return whether packed vectors are valid: each has one element or more, complete elements, and finite numbers."""
     import numpy as np  # imported here as in `elements`
 
     if any(not vector or len(vector) % ELEMENT_BYTES for vector in vectors):
@@ -165,9 +155,7 @@ def count_numbers(text: bytes) -> int:
 
 
 def count_either(text: bytes) -> int:
-    """Return the number of elements of a JSON array of numbers, or of a vector in base64, without decoding it; 0 for
-    any other JSON value.
-    """
+    """Return the number of elements of a vector (JSON array or base64) without decoding it; 0 for any other JSON."""
     if not text.startswith(b'"'):
         return count_numbers(text)
     letters, padding = len(text) - 2, text.count(b"=", -3)

@@ -1,6 +1,4 @@
-"""Conversion of the paths of canonical fields to the paths that callers know from their own bodies, for error
-messages.
-"""
+"""Conversion of the paths of canonical fields to the paths in callers' own bodies, for error messages."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -18,10 +16,9 @@ def body_path(path: str, wire_path: Callable[[str], str]) -> str:
 
 def wire_paths(rules: Sequence[tuple[str, str]]) -> Callable[[str], str]:
     """Return a function that converts the canonical path of a field to its path in the bodies of a format, for errors.
-    `rules`: (pattern of a canonical path, replacement).
 
-    The first rule that matches wins, so more specific rules must come first; the text after the match is kept. A path
-    that no rule matches is the same in both forms, or is a path in the body already.
+    The first of the `rules` (pattern of a canonical path, replacement) that matches wins, so specific rules come first;
+    the text after the match is kept. Without a match the path is the same in both forms, or one in the body already.
     """
     compiled = [(re.compile(pattern), replacement) for pattern, replacement in rules]
 

@@ -38,16 +38,12 @@ MAX_WORD_CHARACTERS = 80
 
 
 def own_reasons(wire_format: str) -> "dict[str, pb.FinishReason.ValueType]":
-    """Return the words that the documents of a format define, each with its canonical reason. The first word of a
-    reason is the usual one.
-    """
+    """Return the words that the documents of a format define -> reason. The first word of a reason is the usual one."""
     return {row.word: REASONS[row.meaning] for row in ROWS if row.own == wire_format and row.meaning != "unfinished"}
 
 
 def finish_reason_of(word: str) -> "pb.FinishReason.ValueType":
-    """Return the canonical reason of a vendor's word: STOP for an unknown word, since new words mostly name another
-    kind of regular end.
-    """
+    """Return the canonical reason of a vendor's word. Unknown words are STOP: new ones mostly name a regular end."""
     return REASONS[meaning_of(word) or "stop"]
 
 

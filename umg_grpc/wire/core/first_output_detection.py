@@ -1,6 +1,4 @@
-"""Detection of stream frames without output (for example a role, or an empty text), which are held back so that
-failover is still possible.
-"""
+"""Detection of stream frames without output (a role, an empty text), which are held back to keep failover possible."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +20,7 @@ class Value(Enum):
 
 @dataclass(frozen=True)
 class Items:
-    """JSON list that does not count as output of a model, because none of its items has output. The list may be absent
-    or null unless it is required.
-    """
+    """JSON list (absent or null unless required) that does not count as a model's output, since no item has output."""
 
     shape: "Shape"
     required: bool = False
@@ -40,11 +36,10 @@ OutputCheck = Callable[[bytes], bool]
 
 
 def output_check(mark: re.Pattern[bytes], *shapes: Shape) -> OutputCheck:
-    """Return a function that tests whether the frames of a provider's stream contain no output of the model yet: the
-    JSON of each event has one of the shapes.
+    """Return a function that tests whether frames contain no output of the model yet: each JSON has one of the shapes.
 
-    Frames that `mark` matches count as output and are not decoded, since most streams have output in their first read.
-    Frames that cannot be decoded count as output too.
+    Frames that `mark` matches count as output undecoded, since most streams have output in their first read. Frames
+    that cannot be decoded count as output too.
     """
 
     def has_no_output(frames: bytes) -> bool:

@@ -26,9 +26,8 @@ MAX_TIMEOUT_SECONDS = 1e8  # three years; longer timeouts are capped because clo
 
 
 def is_strict(given: str | None) -> bool:
-    """Return whether the header `x-umg-strict` (`given`, None without the header) turns strict mode on, in which
-    requests that would lose fields are rejected. Raise UmgError(INVALID_FIELD) for other values than `true` and
-    `false`.
+    """Return whether the header `x-umg-strict` requests strict mode, in which requests that would lose fields are
+    rejected. Raise UmgError(INVALID_FIELD) for other values than `true` and `false`.
     """
     if given not in {None, "true", "false"}:
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, "x-umg-strict must be true or false", field="x-umg-strict")
@@ -49,10 +48,9 @@ def timeout_seconds(given: str | None) -> float:
 
 
 def cache_seconds(given: str | None) -> int | None:
-    """Return the seconds for which a response may be cached, which are also the maximum age of a cached response that
-    the caller accepts, from the header `x-umg-cache` (`300`, `5m`, or `off`, which is 0).
-
-    None without the header: the configuration of the model decides. Raise UmgError(INVALID_FIELD) for any other text.
+    """Return the seconds for which a response may be cached, also the maximum age of a cached response that the caller
+    accepts, from the header `x-umg-cache` (`300`, `5m`, `off` for 0). None without it: the model's configuration
+    decides. Raise UmgError(INVALID_FIELD) for any other text.
     """
     if given is None:
         return None

@@ -5,9 +5,7 @@ from umg_grpc.wire.core.text_buffers import Pieces
 
 
 class HeldPart:
-    """Part (a tool call or media) that is encoded only when it is complete. Its pieces are joined then, so that a long
-    part is not copied for each piece.
-    """
+    """Tool call or media that is encoded only when complete: its pieces are joined once, not copied for each piece."""
 
     def __init__(self, started: pb.Part) -> None:
         self.part = pb.Part()

@@ -15,9 +15,7 @@ MAX_PIXELS = 64 * 2**20
 """Maximum pixels of an input image, 8192 x 8192: a file of some kilobytes may contain billions of pixels."""
 
 MAX_BLOCKS = 20_000
-"""Maximum segments or blocks before the image data, so that reading a hostile header takes some milliseconds at most.
-Files of cameras have some dozens.
-"""
+"""Maximum segments or blocks before the image data: a hostile header takes milliseconds. Cameras write dozens."""
 
 _ACCEPTED = "PNG, JPEG, GIF or WebP"
 _SIGNATURES = (
@@ -52,9 +50,7 @@ class ImageHeader:
 
 
 def sniff_image(data: bytes) -> str:
-    """Return the media type of an image file by its signature; "" for any other file. Types that the gateway does not
-    accept (BMP, TIFF, AVIF, HEIC) are detected too, so that an error can name them.
-    """
+    """Return an image file's media type by its signature, "" for others. Rejected types are detected, for the error."""
     head = data[:16]
     return next((mime for signature, mime in _SIGNATURES if signature.match(head)), "")
 
@@ -77,9 +73,8 @@ def read_header(data: bytes, field: str) -> ImageHeader:
 
 
 def check_image(data: bytes, field: str, max_pixels: int = MAX_PIXELS) -> ImageHeader:
-    """Return the media type and the size of an image file. Raise UmgError(INVALID_FIELD) for a file that is not an
-    accepted image, and for more than `max_pixels` pixels, which would take too much memory when decoded.
-    `field`: path of the image, for that error.
+    """Return the type and size of an image file. Raise UmgError(INVALID_FIELD) about `field` for a file that is not an
+    accepted image, or has more than `max_pixels` pixels, which take too much memory when decoded.
     """
     header = read_header(data, field)
     if header.pixels > max_pixels:
@@ -155,9 +150,7 @@ def _gif_size(data: bytes) -> tuple[int, int]:
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    """Return (width, height) of a WebP file: of the canvas if the file has an extended header, else of the image
-    data.
-    """
+    """Return (width, height) of a WebP file: of the canvas if its header is extended, else of the image data."""
     match data[12:16]:
         case b"VP8X":
             return 1 + _little(data, 24, 3), 1 + _little(data, 27, 3)

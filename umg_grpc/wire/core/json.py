@@ -50,10 +50,7 @@ _TYPE_NAMES = {
 
 
 def check_utf8(body: bytes) -> bytes:
-    """Return the body after checking that all of it is UTF-8: msgspec does not check parts that it skips or keeps raw.
-
-    Raise UmgError(MALFORMED_BODY).
-    """
+    """Return the body, all UTF-8, as msgspec checks no skipped or raw parts. Raise UmgError(MALFORMED_BODY)."""
     try:
         if not body.isascii():
             str(body, "utf-8")
@@ -64,20 +61,16 @@ def check_utf8(body: bytes) -> bytes:
 
 
 def check_surrogates(body: bytes) -> None:
-    r"""Check that no string of a JSON text has half of a surrogate pair (`\ud83d` without `\ude00`), which is no
-    character: decoders other than msgspec accept it. A text without an escape of a surrogate is not decoded. Raise
-    UmgError(MALFORMED_BODY).
+    r"""Raise UmgError(MALFORMED_BODY) for half of a surrogate pair (`\ud83d` without `\ude00`) in a string of a JSON
+    text, which decoders other than msgspec accept. A text without an escape of a surrogate is not decoded.
     """
     if _LONE_SURROGATE.search(body):
         parse(object, body)
 
 
 def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
-    """Return a JSON text decoded as a `kind`. `at`: path of the text within the sender's document, "" for the whole
-    body.
-
-    Raise UmgError: MALFORMED_BODY for text that is not JSON, and for a body that is not an object; MISSING_FIELD and
-    INVALID_FIELD with the path of the field.
+    """Return a JSON text decoded as a `kind`. `at`: its path within the sender's document, "" for the whole body. Raise
+    UmgError: MALFORMED_BODY unless it is JSON, or a body an object; MISSING_FIELD and INVALID_FIELD with the path.
     """
     try:
         return msgspec.json.decode(body, type=kind)
@@ -95,10 +88,8 @@ def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
 def parse_open(
     known: msgspec.json.Decoder[T], kind: type[T], body: bytes, names: Collection[str]
 ) -> tuple[T, dict[str, Raw]]:
-    """Return a body decoded as a `kind`, and its members whose names are not in `names`.
-
-    `known`: decoder that rejects unknown members; it decodes most bodies in one pass, since most have none. Raise
-    UmgError(MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD), also for a body that is not UTF-8.
+    """Return a body decoded as a `kind`, and its members whose names are not in `names`. Raise UmgError(MALFORMED_BODY,
+    MISSING_FIELD, INVALID_FIELD). `known`: decoder that rejects unknown members: one pass, since most bodies have none.
     """
     try:
         return known.decode(body if body.isascii() else check_utf8(body)), {}
@@ -107,9 +98,8 @@ def parse_open(
 
 
 def convert(kind: type[T], value: object, at: str, dec_hook: Callable[[type, object], object] | None = None) -> T:
-    """Return a decoded JSON value as a `kind`. `at`: path of the value within the sender's document. `dec_hook`: of
-    `msgspec.convert`, for types that msgspec does not support.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """Return a decoded JSON value as a `kind`. `at`: its path within the sender's document. `dec_hook`: for types that
+    msgspec does not support. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     try:
         return msgspec.convert(value, kind, dec_hook=dec_hook)
@@ -128,9 +118,8 @@ def is_present(raw: Raw) -> bool:
 
 
 def check_numbers(members: Mapping[str, Raw], at: str = "") -> None:
-    """Check that the members of an object that are passed on as they are have no number that decoders cannot read
-    (`1e999`, a thousand digits): some protocols encode them in another form. `at`: path of the object with a dot at
-    its end, "" for the top level. Raise UmgError(INVALID_FIELD) with the path of the member.
+    """Raise UmgError(INVALID_FIELD) for a passed-on member with a number that decoders cannot read (`1e999`, a thousand
+    digits), since some protocols encode it anew. `at`: path of the object with a dot at its end, or "".
     """
     for name, raw in members.items():
         if memoryview(raw)[0] != _QUOTE and _LARGE_NUMBER.search(bytes(raw)):
@@ -151,9 +140,7 @@ def any_value(raw: Raw) -> object:
 
 
 def decode_or_none(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
-    """Return a raw field decoded by `decoder`; None if it is absent, null or invalid. It is meant for fields whose loss
-    does not affect the other fields.
-    """
+    """Return a decoded field; None if absent, null or invalid, for a field whose loss does not affect the others."""
     try:
         return decoder.decode(raw) if is_present(raw) else None
     except (ValueError, RecursionError):
@@ -161,9 +148,8 @@ def decode_or_none(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
 
 
 def whole(value: float | None, field: str, maximum: int = MAX_COUNT) -> int | None:
-    """Return a JSON number as an integer; None for None. Raise UmgError(INVALID_FIELD) for a fraction, and for a number
-    above `maximum` or below -`maximum` - 1, the limits of the integer type of the canonical field.
-    `field`: path of the number, for that error.
+    """Return a JSON number as an integer; None for None. Raise UmgError(INVALID_FIELD) about `field` for a fraction,
+    and for a number above `maximum` or below -`maximum` - 1, the limits of the canonical field's type.
     """
     if value is None:
         return None
@@ -178,11 +164,9 @@ def whole(value: float | None, field: str, maximum: int = MAX_COUNT) -> int | No
 
 
 def json_text(text: str, field: str) -> Raw:
-    """Return the text of a canonical `*_json` field as raw JSON, for insertion into a body.
-
-    Raise UmgError(INVALID_FIELD) unless it is exactly one JSON value: gRPC callers write these fields themselves, and a
-    text that continues after the value could add members to the body, for example another `model`.
-    `field`: canonical path of the field, for that error.
+    """Return the text of a canonical `*_json` field as raw JSON. Raise UmgError(INVALID_FIELD) unless it is exactly one
+    JSON value: gRPC callers write these fields themselves, and a text that continues after the value could add members
+    to the body, for example another `model`.
     """
     try:
         return msgspec.json.decode(text, type=Raw)
@@ -191,9 +175,7 @@ def json_text(text: str, field: str) -> Raw:
 
 
 def json_object(raw: msgspec.Raw, field: str) -> str:
-    """Return the text of a JSON object unchanged. Raise UmgError(INVALID_FIELD) for any other JSON value. `field`: path
-    of the object in the body, for that error.
-    """
+    """Return a JSON object's text. Raise UmgError(INVALID_FIELD) about `field` for any other JSON value."""
     text = str(raw, "utf-8")
     if text.startswith("{"):
         return text
@@ -203,12 +185,11 @@ def json_object(raw: msgspec.Raw, field: str) -> str:
 def replace_model_id(
     body: bytes, provider_id: str | None, public_id: str, member: str = "model", parent: str = ""
 ) -> bytes:
-    """Return a provider's response with the caller's model id `public_id`, all else byte for byte; unchanged if
-    `public_id` is "". `provider_id`: id in the response, None if it has none.
+    """Return a provider's response with the model id `public_id`, all else byte for byte; unchanged if that is "".
 
-    `member`: name of the member with the id. `parent`: top-level object that contains the member, "" for the top level.
-    Invalid UTF-8 becomes U+FFFD; where the member's name occurs more than once, lone surrogates do, too. Raise
-    ValueError or RecursionError for a body that is not a JSON object.
+    `provider_id`: id in the response, None if it has none. `member`: name of the member with the id. `parent`:
+    top-level object around it, "" for none. Invalid UTF-8 becomes U+FFFD; if the member's name is repeated, lone
+    surrogates do, too. Raise ValueError or RecursionError for a body that is not a JSON object.
     """
     body = replace_invalid_utf8(body)
     if provider_id == public_id or not public_id:
@@ -234,9 +215,7 @@ ELEMENTS = msgspec.json.Decoder(list[Raw])
 
 
 def invalid(field: str, problem: str) -> UmgError:
-    """Return UmgError(INVALID_FIELD) for a field. `field`: its path. `problem`: text that states the expected value and
-    the remedy.
-    """
+    """Return UmgError(INVALID_FIELD). `problem`: text that states the expected value and the remedy."""
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{field}`: {problem}", field=field)
 
 
@@ -246,17 +225,13 @@ def missing(field: str) -> UmgError:
 
 
 def echo(value: str) -> str:
-    """Return a value that a caller sent for use in an error message: one line, without control characters, truncated to
-    `MAX_ECHO`.
-    """
+    """Return a caller's value for an error message: one line, no control characters, truncated to `MAX_ECHO`."""
     shown = value if len(value) <= MAX_ECHO else value[:MAX_ECHO] + "..."
     return "".join(character if character.isprintable() else "?" for character in shown)
 
 
 def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
-    """Return the UmgError(MISSING_FIELD, INVALID_FIELD, MALFORMED_BODY) for a value that msgspec could not decode as a
-    `kind`.
-    """
+    """Return the UmgError(MISSING_FIELD, INVALID_FIELD, MALFORMED_BODY) for a value that msgspec could not decode."""
     found = _PATH.search(problem)
     problem, local = (problem[: found.start()], found[1]) if found else (problem, "")
     path = (at + local.replace("[...]", "")).removeprefix(".")
@@ -275,9 +250,7 @@ def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
 
 
 def _expected_types(kinds: str) -> str:
-    """Return a description of the expected types in an error message of msgspec: `a number` for the `kinds` `int |
-    float | null`. Null is left out: callers are never required to send it.
-    """
+    """Return msgspec's types (`int | float | null`) in words (`a number`), without null, which is never required."""
     names = [name for name in kinds.split(" | ") if name != "null"]
     if {"int", "float"} <= set(names):
         names.remove("int")

@@ -65,7 +65,5 @@ def _frame(element: bytes) -> bytes:
 
 
 def array_events(body: bytes) -> bytes:
-    """Return the elements of a complete JSON array as server-sent events. Raise UmgError(UPSTREAM_FAILED) as
-    `ArrayReader.feed` does.
-    """
+    """Return the elements of a whole JSON array as events. Raise UmgError(UPSTREAM_FAILED) like `ArrayReader.feed`."""
     return ArrayReader().feed(body)

@@ -8,27 +8,21 @@ Count = int | float | str | None  # `50`, `50.0`, and `"50"` of providers that w
 
 
 def as_number(tokens: Count) -> float | None:
-    """Return a provider's token count as a number, also a count that is sent as a string; None for None and for a text
-    that is not a number.
-    """
+    """Return a provider's token count, also one sent as a string, as a number; None for any other text."""
     if isinstance(tokens, str):
         return int(tokens) if tokens.isdecimal() and len(tokens) < 20 else None
     return tokens
 
 
 def count(tokens: Count) -> int:
-    """Return a provider's token count as an integer from 0 to `MAX_COUNT`, so that a wrong count fails no response:
-    some providers send -1 for a value that they did not count. 0 for None.
-    """
+    """Return a provider's token count from 0 to `MAX_COUNT`; 0 for None, and for -1, which some send if not counted."""
     if type(tokens) is int and 0 <= tokens <= MAX_COUNT:  # nearly every count
         return tokens
     return int(min(max(0, as_number(tokens) or 0), MAX_COUNT))
 
 
 def completed(input_tokens: Count, output_tokens: Count, total: Count) -> tuple[Count, Count]:
-    """Return the tokens of the prompt and of the response; one that the provider left out is the difference of the
-    other to the total, None without a total.
-    """
+    """Return the tokens of prompt and response. One that the provider left out is derived from the total, else None."""
     if (number := as_number(total)) is None:
         return input_tokens, output_tokens
     if output_tokens is None:
@@ -37,9 +31,7 @@ def completed(input_tokens: Count, output_tokens: Count, total: Count) -> tuple[
 
 
 def position(index: Count) -> int:
-    """Return a provider's list index as an integer, 0 for None and for negative numbers. Raise ValueError if it is
-    larger than `MAX_COUNT`.
-    """
+    """Return a provider's list index, 0 for None and negative numbers. Raise ValueError above `MAX_COUNT`."""
     number = int(max(0, as_number(index) or 0))
     if number > MAX_COUNT:
         raise ValueError(f"an index of {number}")
@@ -51,9 +43,7 @@ LAST_SECOND = 253_402_300_799
 
 
 def set_time(seconds: Count, target: Timestamp) -> None:
-    """Set the timestamp `target` from a provider's Unix seconds. Leave it unset for None, and for a value outside the
-    calendar, for example milliseconds.
-    """
+    """Set `target` from a provider's Unix seconds, but not for values outside the calendar (milliseconds)."""
     number = seconds if type(seconds) is int else as_number(seconds) or 0
     if 0 < number <= LAST_SECOND:
         target.seconds = int(number)

@@ -2,10 +2,9 @@
 
 
 def escaped(document: bytes) -> bytes:
-    """Return the JSON with escapes for U+0085, U+2028 and U+2029, which occur inside strings only.
+    """Return the JSON with U+0085, U+2028 and U+2029, which occur in strings only, escaped.
 
-    None of them ends a line of a stream, but older google-genai clients and Ollama's client in Python split lines at
-    them.
+    None of them ends a line of a stream, but older google-genai and ollama clients in Python split lines there.
     """
     if 0xE2 in document:
         document = document.replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")

@@ -15,9 +15,7 @@ class Logprob(Struct):
 
 
 def decode_logprob(entry: Logprob) -> pb.TokenLogprob:
-    """Return the log probability of one token, with its bytes and alternatives, as a canonical message; 0 if the
-    provider left it out.
-    """
+    """Return one token's log probability (0 if the provider left it out), bytes and alternatives as a message."""
     decoded = pb.TokenLogprob(token=entry.token or "", logprob=0 if entry.logprob is None else entry.logprob)
     if entry.bytes is not None:
         decoded.raw_bytes = bytes(entry.bytes)

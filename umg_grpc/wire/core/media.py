@@ -89,9 +89,7 @@ def data_url(mime: str, data: bytes) -> str:
 
 
 def normal_mime(mime: str) -> str:
-    """Return a media type in lower case, without parameters, and under its registered name if it is a known alias; ""
-    for "".
-    """
+    """Return a media type in lower case, without parameters, and under its registered name; "" for ""."""
     plain = mime.partition(";")[0].strip().lower()
     return _ALIASES.get(plain, plain)
 
@@ -153,9 +151,7 @@ def decode_input_audio(data: str, audio_format: str, media: pb.MediaPart, field:
 
 
 def encode_input_audio(media: pb.MediaPart) -> JsonObject | None:
-    """Return audio as a content part with `input_audio`; None for any other medium, for audio that is known only by its
-    address, and for a media type that the member has no name for.
-    """
+    """Return audio as a part `input_audio`; None for other media, mere addresses, and types that it cannot name."""
     if media.kind != pb.MEDIA_KIND_AUDIO or not media.HasField("data") or media.mime_type not in _AUDIO_FORMATS:
         return None
     audio = {"data": pybase64.b64encode_as_string(media.data), "format": _AUDIO_FORMATS[media.mime_type]}

@@ -12,9 +12,7 @@ MODEL = "model"
 
 
 def with_model(body: bytes, model: str) -> bytes:
-    """Return a JSON body with `model` as its member `model`, and all else unchanged. A body that is no JSON object is
-    returned as it is, since its decoder raises the error.
-    """
+    """Return a JSON body with `model` set; one that is no object stays as it is, since its decoder raises the error."""
     try:
         members = MEMBERS.decode(body)
     except (ValueError, RecursionError):

@@ -42,9 +42,7 @@ class FormPart(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The file as a data URL, with the media type of its first bytes if these are known, else
-        `application/octet-stream`.
-        """
+        """The file as a data URL, with the media type of its first bytes, else `application/octet-stream`."""
         return data_url(sniff(self.data) or "application/octet-stream", self.data)
 
 
@@ -58,9 +56,7 @@ class FilePart(NamedTuple):
 
 
 def encode_form(fields: Iterable[tuple[str, str]], files: Sequence[FilePart]) -> tuple[bytes, str]:
-    """Return (`multipart/form-data` body, its content type), with the files at the end. The boundary, a hash of all
-    parts, is in none of them.
-    """
+    """Return (form body with the files at its end, content type). The boundary, a hash of all parts, is in no part."""
     fields, digest = tuple(fields), hashlib.blake2b(digest_size=16)
     for name, value in fields:
         digest.update(f"{len(name)}:{name}{len(value)}:{value}".encode())
@@ -86,9 +82,8 @@ def _quoted(name: str) -> bytes:
 
 
 def form_object(parts: Sequence[FormPart]) -> JsonObject:
-    """Return the form as a JSON object with strings as values; files become data URLs. A name that occurs more than
-    once, or that ends in `[]`, becomes a list. Raise UmgError(INVALID_FIELD) for a name that is malformed or
-    contradicts another.
+    """Return the form as a JSON object of strings; files become data URLs, repeated names and names in `[]` lists.
+    Raise UmgError(INVALID_FIELD) for a name that is malformed or contradicts another.
     """
     fields: JsonObject = {}
     for part in parts:

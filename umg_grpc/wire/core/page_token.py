@@ -35,9 +35,7 @@ def encode_token(boundary: PageBoundary) -> str:
 
 
 def decode_token(token: str) -> PageBoundary:
-    """Return the boundary in a `page_token`; for "" the boundary of the first page. Raise UmgError(INVALID_FIELD) for a
-    text that the gateway did not make as a token.
-    """
+    """Return the boundary in a `page_token`, or of the first page for "". Raise UmgError(INVALID_FIELD) for others."""
     if not token:
         return PageBoundary()
     try:

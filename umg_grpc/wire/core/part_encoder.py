@@ -1,6 +1,4 @@
-"""Encoding of the parts of canonical messages as content blocks, for formats whose turns consist of blocks and whose
-tool results are blocks of the user's turn.
-"""
+"""Encoding of message parts as content blocks, for formats whose tool results are blocks of the user's turn."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, Generic, TypeVar, assert_never

@@ -8,18 +8,14 @@ from umg_grpc.wire.core.split_characters import SurrogateJoiner
 
 
 class PartEvents:
-    """Factory of the canonical events for the parts of one candidate (one of several alternative responses); it numbers
-    the parts in the order of their start.
-    """
+    """Factory of the canonical events for parts of one candidate response; numbers them in the order of their start."""
 
     def __init__(self, index: int = 0) -> None:
         self.count = 0  # of the parts that were started
         self._index = index
 
     def event(self, part: int = 0) -> pb.GenerateEvent:
-        """Return an event without content for the candidate, to which the caller adds the content. `part`: index of the
-        part.
-        """
+        """Return an event for part `part` of the candidate, to which the caller adds the content."""
         return pb.GenerateEvent(candidate_index=self._index, part_index=part)
 
     def start(self, part: pb.Part) -> pb.GenerateEvent:
@@ -36,9 +32,7 @@ class PartEvents:
         return event
 
     def whole(self, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the start, the content and the end of a part that the provider sent at once, not in pieces; the part
-        gets the next index.
-        """
+        """Yield the start, content and end of a part that the provider sent at once; it gets the next index."""
         for event in part_to_events(part):
             event.candidate_index, event.part_index = self._index, self.count
             yield event
@@ -46,11 +40,9 @@ class PartEvents:
 
 
 class PartEmitter(PartEvents):
-    """Emitter of the canonical part events for a format that does not mark where parts start and end: both are derived
-    from the kinds of the deltas.
-
-    At most one part receives text. A text part stays open for late citations until the next text part begins, or with
-    `keeps_texts` until the end of the response.
+    """Emitter of part events for a format that does not mark parts: starts and ends are derived from the kinds of
+    deltas. At most one part receives text. A text part stays open for late citations until the next text part begins,
+    or with `keeps_texts` until the end of the response.
     """
 
     def __init__(self, index: int, *, has_halves: bool, keeps_texts: bool) -> None:
@@ -69,9 +61,7 @@ class PartEmitter(PartEvents):
         yield from map(self.end, texts)
 
     def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
-        """Yield the end of the open part and the start of a part of `kind` (`text`, `reasoning`, `refusal`; "" starts
-        none); nothing if a part of this kind is open.
-        """
+        """Yield the end of the open part and the start of one of `kind` ("": none), unless one of `kind` is open."""
         if self._kind == kind and not self._sealed:
             return
         if self._kind:
@@ -94,9 +84,7 @@ class PartEmitter(PartEvents):
         yield started
 
     def append_text(self, kind: str, text: str) -> Iterator[pb.GenerateEvent]:
-        """Yield the events that append text to the open part if it is of `kind` (`text`, `reasoning`, `refusal`), else
-        to a new part.
-        """
+        """Yield the events that append text to the open part if it is of `kind` (see `switch`), else to a new part."""
         yield from self.switch(kind)
         if self.has_halves:
             text = self._joiner.join(text)

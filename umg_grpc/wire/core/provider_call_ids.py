@@ -16,9 +16,7 @@ class ProviderCallIds:
     """
 
     def __init__(self, illegal: re.Pattern[str], max_characters: int | None = None) -> None:
-        """Create an empty mapping. `illegal`: pattern of a character that the provider refuses; `max_characters`: None
-        for no limit.
-        """
+        """Create an empty mapping. `illegal`: pattern of a refused character; no `max_characters`: no limit."""
         self._illegal = illegal
         self._max_characters = max_characters
         self._sent: dict[str, str] = {}  # id of the last call of this id
@@ -29,9 +27,7 @@ class ProviderCallIds:
         self._open = OpenCalls()
 
     def of_call(self, call: pb.ToolCall, default: str) -> str:
-        """Return the id of a tool call for the provider: the call's own id or, for a call without one, `default`;
-        characters that the provider rejects are replaced.
-        """
+        """Return a tool call's id, or `default`, for the provider; characters that it rejects are replaced."""
         own = call.call_id or default
         if own in self._called:
             self._sent.pop(own, None)

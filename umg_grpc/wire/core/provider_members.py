@@ -39,9 +39,8 @@ _WORD = re.compile("[A-Z]")
 
 
 def fit_members(fields: dict[str, Member], quirks: Quirks, protocol: str, report: Report) -> None:
-    """Rename and remove members of a body, in place, by `renames`, `accepts` and `rejects` of the quirks.
-
-    `protocol`: format of the body. A member without a canonical field is reported by its own name.
+    """Rename and remove members of a body of a format (`protocol`), in place, by `renames`, `accepts` and `rejects` of
+    the quirks. A member without a canonical field is reported by its own name.
     """
     if quirks.accepts is None and quirks.rejects is None and quirks.renames is None:
         return

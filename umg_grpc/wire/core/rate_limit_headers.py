@@ -9,9 +9,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
-    """State of one rate limit of a caller after a call was counted: the limit and the rest, in requests or tokens, and
-    the seconds until the rest is as large as the limit again.
-    """
+    """A caller's rate limit after a call: limit and rest (requests or tokens), and seconds until the rest is full."""
 
     limit: int
     """Maximum in any 60 seconds."""
@@ -41,9 +39,7 @@ RateLimitHeaders: TypeAlias = Callable[[RateLimits, datetime], dict[str, str]]
 
 
 def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
-    """Return the headers `x-ratelimit-*`, with the time until the reset as a duration in seconds (`12s`); {} without
-    limits. `now` is not used here: other formats send the time of the reset.
-    """
+    """Return the headers `x-ratelimit-*`, {} without limits. `now` is unused: the reset is a duration (`12s`) here."""
     headers = {}
     for name, status in limits.named:
         headers[f"{RATE_LIMIT_PREFIX}limit-{name}"] = str(status.limit)

@@ -1,6 +1,4 @@
-"""Edits of single values inside raw JSON: only the objects and lists that contain an edited value are encoded again,
-all other values stay byte for byte.
-"""
+"""Edits of single values in raw JSON: only their containers are encoded again, all else stays byte for byte."""
 
 from collections.abc import Callable, Iterable
 
@@ -16,9 +14,7 @@ EACH = "*"
 
 
 def edit_values(raw: Raw, path: Path, change: Callable[[Raw], Raw]) -> Raw:
-    """Return `raw` with each value at `path` replaced by `change(value)`; `raw` itself if no value changes. Values of
-    another type than the path expects, and absent ones, are skipped.
-    """
+    """Return `raw` with each value at `path` changed, or `raw` itself. Absent values and other types are skipped."""
     if not path:
         return change(raw)
     first, rest = bytes(raw).lstrip()[:1], path[1:]

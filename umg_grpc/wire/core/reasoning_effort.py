@@ -14,9 +14,7 @@ _OFF, _ON = "none", "on"
 
 
 def nearest_effort(budget_tokens: int) -> str:
-    """Return the reasoning effort (`none`, `low`, ...) nearest to a budget of tokens; "" for -1, which leaves the
-    amount to the model.
-    """
+    """Return the effort (`none`, `low`, ...) nearest to a budget of tokens; "" for -1, the model's own choice."""
     if budget_tokens < 0:
         return ""
     return next((effort for limit, effort in _NEAREST if budget_tokens <= limit), "high")
@@ -82,9 +80,7 @@ def higher_effort(one: str, other: str) -> str:
 
 
 def _requested(reasoning: pb.ReasoningOptions) -> tuple[str, str]:
-    """Return the requested amount (an effort, `on` without an amount, "" for no request), and the name of the option
-    that states it.
-    """
+    """Return the requested amount (an effort, `on` without one, "" for no request), and the name of its option."""
     if is_off(reasoning):
         stated = "effort" if reasoning.effort == _OFF else "level" if reasoning.level == _OFF else "mode"
         if stated == "mode" and reasoning.mode != pb.REASONING_MODE_DISABLED:

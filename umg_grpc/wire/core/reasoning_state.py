@@ -1,5 +1,4 @@
-"""Opaque reasoning state (for example a signature) for callers of a format that did not create it: encoded for the
-caller, and decoded when the caller sends it back.
+"""Opaque reasoning state (a signature, for example) for callers of a format that did not create it, in both directions.
 
 State of the caller's own format is sent unchanged. Any other state is sent as `umg.<format>.<data>`; on native, whose
 clients decode the field, as the base64 of that text (reference, 6.4).
@@ -26,12 +25,11 @@ _STANDARD = str.maketrans("-_", "+/")
 
 
 def show(state: pb.ReasoningState, face_format: str) -> str:
-    """Return a reasoning state (opaque data of a provider that belongs to its reasoning) as the text that a caller of
-    `face_format` gets and sends back; `read` decodes it.
+    """Return a provider's reasoning state (opaque data) as the text for a caller of `face_format`; `read` decodes it.
 
-    State of another format is wrapped with the name of that format. State of the caller's own format is wrapped too if
-    it would not be decoded unchanged: if it looks like wrapped state (the provider is another gateway), or is not
-    base64 in the native format.
+    State of another format is wrapped with that format's name. State of the caller's own format is wrapped too if it
+    would not be decoded unchanged: if it looks wrapped (the provider is another gateway), or is not base64 in the
+    native format.
     """
     own = state.format in ("", face_format)
     if face_format != "native":
@@ -53,9 +51,7 @@ def read(text: str, face_format: str) -> pb.ReasoningState:
 
 
 def is_placeholder(signature: str) -> bool:
-    """Return whether a signature of the native format is only a placeholder, which clients send if they have none;
-    providers of other formats are not sent it.
-    """
+    """Return whether a native signature is a placeholder of clients without one, which other formats are not sent."""
     if len(signature) > MAX_PLACEHOLDER:
         return False
     return signature.replace("/", "_") in PLACEHOLDERS or _decoded(signature) in PLACEHOLDERS

@@ -2,9 +2,7 @@
 
 
 class BlockIndexes:
-    """Indexes of the blocks of one passed-through stream, of which clients expect each once. One instance per
-    stream.
-    """
+    """Indexes of the blocks of one passed-through stream; clients expect each once."""
 
     def __init__(self) -> None:
         self._own: dict[int, int] = {}  # by the provider's index, of its last block

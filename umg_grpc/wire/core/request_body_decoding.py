@@ -1,6 +1,4 @@
-"""Guarded decoding of callers' bodies, for all formats: limits before decoding, and no body that causes an internal
-error.
-"""
+"""Guarded decoding of callers' bodies, for all formats: limits first, and no body causes an internal error."""
 
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
@@ -30,26 +28,21 @@ def is_slow(body: bytes) -> bool:
 def decode_body(
     decode: Callable[Concatenate[bytes, Params], Decoded], body: bytes, *arguments: Params.args, **named: Params.kwargs
 ) -> Decoded:
-    """Return a caller's body decoded by `decode`, to which all further arguments are passed.
-
-    Raise UmgError: the error of `decode`; MALFORMED_BODY for a body beyond the limits of size and depth, and for any
-    other failure of `decode` (with the place in the code, for the log); UNAVAILABLE if the memory does not suffice.
+    """Return a caller's body decoded by `decode`, with any further arguments. Raise UmgError: the error of `decode`;
+    MALFORMED_BODY for a body beyond the limits of size and depth, and for any other failure (with the place in the
+    code, for the log); UNAVAILABLE if the memory does not suffice.
     """
     check_bounds(body)
     return _guarded(decode, body, *arguments, **named)
 
 
 def decode_form_body(decode: Callable[[bytes, str], Decoded], body: bytes, content_type: str) -> Decoded:
-    """Return a caller's form decoded by `decode`. Raise UmgError: the error of `decode`; MALFORMED_BODY for any other
-    failure of it; UNAVAILABLE if the memory does not suffice.
-    """
+    """Return a caller's form decoded by `decode`. Raise UmgError as `decode_body` does, but without limits."""
     return _guarded(decode, body, content_type)
 
 
 def encode_body(encode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
-    """Return a caller's request encoded for a provider by `encode`, before anything is sent. Raise UmgError as
-    `decode_body` does, since any failure of an encoder is caused by the request.
-    """
+    """Return a caller's request encoded by `encode`. Raise UmgError as `decode_body` does: the request is the cause."""
     return _guarded(encode, *arguments, **named)
 
 

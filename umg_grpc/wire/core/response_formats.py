@@ -1,6 +1,4 @@
-"""Required format of a response (JSON, or JSON by a schema) as a vendor accepts it: enforced by the vendor, or by
-instructions in the prompt.
-"""
+"""Format that a response must have (JSON, or by a schema), enforced by the vendor or by instructions in the prompt."""
 
 from typing import Literal, NamedTuple
 
@@ -41,10 +39,8 @@ def requires_json(chosen: pb.ResponseFormat) -> bool:
 
 
 def fit_format(chosen: pb.ResponseFormat, dialect: SchemaDialect | None, report: Report) -> FittedFormat:
-    """Return the format of a response that must be JSON, as the vendor accepts it.
-
-    `report`: collects the constraints that the vendor does not enforce. Raise UmgError(INVALID_FIELD) for a schema that
-    is not JSON.
+    """Return the format of a response that must be JSON, as the vendor accepts it; report constraints that it ignores.
+    Raise UmgError(INVALID_FIELD) for a schema that is not JSON.
     """
     if chosen.WhichOneof("kind") == "json":
         if dialect == "none":
@@ -85,9 +81,7 @@ def _instruction(described: pb.JsonSchemaFormat) -> str:
 
 
 def fit_own_response(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> FittedFormat | None:
-    """Return the format of the response for a body in the provider's own format, if it must change; else None. All
-    changes are reported.
-    """
+    """Return the changed response format of a body in the provider's own format; None if it may stay."""
     chosen, dialect = request.response_format, quirks.schema_dialect
     if dialect is None or not requires_json(chosen):
         return None
@@ -119,10 +113,9 @@ def mentions_json(messages: object) -> bool:
 
 
 def with_instruction(messages: list[object], part: JsonObject, alone: JsonObject) -> list[object]:
-    """Return messages with an instruction at the end of the first one, if that is a system message; else before all
-    messages in one of its own. A first message of a caller's own body has raw members.
-
-    `part`: the instruction as a part of a message, with the member `text`; `alone`: as a message of its own.
+    """Return messages with an instruction at the end of the first one, if that is a system message; else in one before
+    all. `part`: the instruction as a part with the member `text`; `alone`: as a message. Bodies of callers have raw
+    members.
     """
     first = messages[0] if messages else None
     if isinstance(first, dict) and _decoded(first.get("role")) in INSTRUCTION_ROLES:

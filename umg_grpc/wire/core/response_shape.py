@@ -1,6 +1,4 @@
-"""Selection of the shape of a response, the documented one or that of the official SDKs, for operations where one body
-cannot satisfy both.
-"""
+"""Selection of a response's shape, documented or of the official SDKs, where one body cannot satisfy both."""
 
 from collections.abc import Mapping
 
@@ -20,8 +18,7 @@ SDK_NAME = "x-fern-sdk-name"
 
 
 def client_shape(headers: Mapping[str, str]) -> ClientShape:
-    """Return the shape of responses that the caller expects: the header `x-umg-shape` selects it; without the header it
-    is SDK if other headers show that an SDK makes the call, else DOCUMENTED.
+    """Return the shape of responses that the caller expects: of `x-umg-shape`, else SDK if other headers show an SDK.
 
     Recognised SDKs are openai's and SDKs generated like it, the AI SDK, and cohere's in all its languages. Header names
     must be in lower case, or `headers` case-insensitive. Raise UmgError(INVALID_FIELD) for an unknown shape.
@@ -37,9 +34,7 @@ def client_shape(headers: Mapping[str, str]) -> ClientShape:
 
 
 def is_cohere_sdk(headers: Mapping[str, str]) -> bool:
-    """Return whether an SDK of Cohere makes the call. Header names must be in lower case, or `headers`
-    case-insensitive.
-    """
+    """Return whether an SDK of Cohere calls. Header names are in lower case, or `headers` case-insensitive."""
     return _COHERE in headers.get(SDK_NAME, "").lower()
 
 

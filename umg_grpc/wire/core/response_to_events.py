@@ -43,9 +43,7 @@ def _events(response: pb.GenerateResponse) -> Iterator[pb.GenerateEvent]:
 
 
 def part_to_events(part: pb.Part) -> Iterator[pb.GenerateEvent]:  # noqa: PLR0912 - one case a kind
-    """Yield the start, the deltas and the end of one part, without indexes. Content for which no delta exists is in the
-    start.
-    """
+    """Yield the start (with content that has no delta), the deltas and the end of one part, without indexes."""
     start = pb.Part()
     start.CopyFrom(part)
     start.ClearField("state")

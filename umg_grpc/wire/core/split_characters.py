@@ -1,6 +1,4 @@
-"""Repair of characters that a provider splits between two deltas of a text: surrogate pairs, or bytes of one UTF-8
-character.
-"""
+"""Repair of characters that a provider splits between two deltas: surrogate pairs, or bytes of one UTF-8 character."""
 
 import re
 from typing import TypeVar
@@ -25,10 +23,9 @@ _STRAY = re.compile("[\udc80-\udcff]")
 
 
 def escape_halves(document: bytes) -> bytes:
-    """Return JSON in which a placeholder character replaces each half of a split character (a lone surrogate, or a byte
-    that is not UTF-8), so that it is valid UTF-8 without lone surrogates.
-
-    A character of the JSON that is itself a placeholder becomes the two placeholders of its surrogate pair.
+    """Return JSON with a placeholder for each half of a split character (a lone surrogate, or a byte that is not
+    UTF-8), so that it is valid UTF-8. A character that is itself a placeholder becomes its surrogate pair's two
+    placeholders.
     """
     text = _PLACEHOLDER.sub(_split, document.decode("utf-8", "surrogateescape"))
     text = _STRAY.sub(lambda stray: chr(_BYTE + ord(stray[0]) - 0xDC00), text)
@@ -55,9 +52,7 @@ def replace_halves(document: bytes) -> bytes:
 
 
 def unescape_halves(document: bytes) -> bytes:
-    """Return text with placeholders (from `escape_halves`) with the halves of each split character joined again, and
-    U+FFFD for a half without its other half.
-    """
+    """Return text with the placeholders of `escape_halves` joined to characters, and U+FFFD for a lone half."""
     return _HELD.sub(_restored, document.decode()).encode()
 
 
@@ -76,9 +71,7 @@ def _placeholder(escape: "re.Match[bytes]") -> bytes:
 
 
 class SurrogateJoiner:
-    """Joiner of characters that are split between the deltas of one text: half a character at the end of a delta is
-    kept until the next delta. One instance per text.
-    """
+    """Joiner of characters split between the deltas of one text: half a character is kept until the next delta."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -106,9 +99,7 @@ def _split(character: "re.Match[str]") -> str:
 
 
 def _restored(held: "re.Match[str]") -> str:
-    """Return the text for which placeholders were put: the character of two halves, the characters of single bytes, or
-    U+FFFD. `held`: match of the placeholders.
-    """
+    """Return the text of held placeholders: a character of two halves, characters of single bytes, or U+FFFD."""
     if held[1]:
         return chr(0x10000 + ((ord(held[1]) - _SURROGATE) << 10) + (ord(held[2]) - _SURROGATE - 0x400))
     if held[3]:
@@ -118,9 +109,7 @@ def _restored(held: "re.Match[str]") -> str:
 
 
 def _is_incomplete(tail: str) -> bool:
-    """Return whether `tail`, the end of a text with placeholders, is a part of a character that the next delta may
-    complete: a high surrogate, or the first bytes of a character.
-    """
+    """Return whether `tail`, the end of a text, is a high surrogate or first bytes that the next delta may complete."""
     if len(tail) == 1 and 0x100000 <= ord(tail) < 0x100400:
         return True
     values = [ord(character) - _BYTE for character in tail]

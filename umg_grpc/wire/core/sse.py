@@ -1,6 +1,4 @@
-"""Server-sent events: splitting of a received byte stream into events, and encoding of events. All encoders write their
-events by `frame` and `named_frame`.
-"""
+"""Server-sent events: splitting and encoding. All encoders write their events by `frame` and `named_frame`."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -32,9 +30,7 @@ def too_large_event(limit: int) -> UmgError:
 
 
 class SseEvent(msgspec.Struct, frozen=True, gc=False):
-    """One server-sent event: its name (b"" without one), its data (None without data lines), and its bytes
-    as received.
-    """
+    """Server-sent event: its name (b"" for none), data (None without data lines), and bytes as received."""
 
     name: bytes  # value of its `event:` field, b"" without one
     data: bytes | None  # its `data:` lines joined by LF; None without data (a comment, a heartbeat)
@@ -42,9 +38,7 @@ class SseEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class SseSplitter(msgspec.Struct, eq=False):
-    """Splitter of the bytes of one stream into complete server-sent events, however the bytes are cut into reads.
-    `limit`: maximum of bytes of one event.
-    """
+    """Splitter of one stream into complete events of at most `limit` bytes, however the bytes are cut into reads."""
 
     limit: int = MAX_EVENT_BYTES
     _rest: bytearray = bytearray()  # bytes of the incomplete event
@@ -88,16 +82,12 @@ def is_event_stream(body: bytes) -> bool:
 
 
 def is_keep_alive(chunk: bytes) -> bool:
-    """Return whether the bytes of one read begin with a comment or are blank lines, by which a server shows that it is
-    alive. Bytes that only continue an event are none.
-    """
+    """Return whether a read begins with a comment or has only blank lines, which show that the server is alive."""
     return chunk.lstrip()[:1] in {b"", b":"}
 
 
 def split(frames: bytes) -> Iterable[SseEvent]:
-    """Return the events in the bytes of complete server-sent events, in order. The `raw` bytes of the events add up to
-    `frames`.
-    """
+    """Return the events in the bytes of complete events, in order; their `raw` bytes add up to `frames`."""
     if frames.startswith(b"data: "):  # fast path: most reads are one event with one line
         line, size = frames.find(b"\n"), len(frames)
         if line == size - 2 and frames.endswith(b"\n") and frames.find(b"\r") < 0:
@@ -169,9 +159,7 @@ def new_event(name: bytes, data: bytes) -> SseEvent:
 
 
 def without_id(event: SseEvent) -> SseEvent:
-    """Return an event without its `id:` line, since the openai client takes the blank line after an event with an id
-    for another event.
-    """
+    """Return an event without `id:`, after which the openai client takes the blank line for another event."""
     if b"id:" in event.raw and event.data is not None and _NUMBERED.search(event.raw):
         return new_event(event.name, event.data)
     return event
@@ -199,9 +187,8 @@ def one_line(document: bytes) -> bytes:
 
 
 def _last_end(buffer: bytes | bytearray, start: int) -> int:
-    """Return the position after the last blank line that begins at or after `start`, where the last complete event
-    ends; 0 without one. Only LF, CR and CRLF end lines; a CR LF CR at the end of the buffer is incomplete, because its
-    LF may follow.
+    """Return the position after the last blank line from `start` on, where the last complete event ends; 0 without one.
+    Only LF, CR and CRLF end lines; a CR LF CR at the end is incomplete, because its LF may follow.
     """
     last = buffer.rfind(b"\n", start)  # one byte is found a hundred times faster than two, which matters in long lines
     end = buffer.rfind(b"\n\n", start, last + 1) + 2

@@ -1,9 +1,8 @@
-"""Local stop sequences: the gateway ends the text of a candidate in front of a stop sequence that the provider was not
-sent, because its format or model has no stop sequences, or fewer.
+"""Local stop sequences: the gateway ends a candidate's text before a stop sequence that the provider was not sent,
+because its format or model has none, or fewer.
 
 Only text parts are searched, each by itself: no reasoning, no tool arguments, no refusals. The sequence that is
-complete first ends the text, the longest of several that end together, so that the result does not depend on the cuts
-between deltas.
+complete first ends the text, the longest of several that end together, so that the cuts between deltas have no effect.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,11 +18,8 @@ MAX_SEQUENCES, MAX_CHARACTERS = 64, 1000
 
 
 def with_stop_limit(request: pb.GenerateRequest, quirks: Quirks, member: str, maximum: int | None) -> Quirks:
-    """Return the quirks with the number of stop sequences of the request that the provider is sent, None for all, in
-    `max_stop_sequences`.
-
-    `member`: member of the body that has the sequences, as a dotted path, which the quirks may refuse; `maximum`: limit
-    of the format, None for none.
+    """Return the quirks with `max_stop_sequences`, the number of the request's that the provider is sent (None: all).
+    `member`: dotted path of the sequences in the body, which the quirks may refuse; `maximum`: of the format, if any.
     """
     if not request.stop_sequences:
         return quirks
@@ -110,9 +106,7 @@ class _Tokens:
 
 
 class _Text:
-    """State of one text part of a stream: the end of its text that is held back, since a stop sequence may begin there,
-    and the number of bytes that were emitted.
-    """
+    """One text part of a stream: its held end, which may begin a stop sequence, and the bytes that were emitted."""
 
     def __init__(self) -> None:
         self.held = ""
@@ -131,10 +125,8 @@ class _OpenCandidate:
 
 
 class StopCutter:
-    """State machine that ends the candidates of a stream of canonical events at local stop sequences. One instance per
-    stream.
-
-    A text is held back only as long as it may be the beginning of a sequence.
+    """State machine that ends the candidates of one event stream at local stop sequences; text is held back only while
+    it may begin one.
     """
 
     def __init__(self, sequences: tuple[str, ...], candidate_count: int) -> None:

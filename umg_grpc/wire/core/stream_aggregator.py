@@ -14,8 +14,7 @@ from umg_grpc.wire.text_format import TextProviderFormat
 ENVELOPE_EVENTS = frozenset({"started", "usage", "finished"})
 """Events that are aggregated even after the size limit is reached."""
 MAX_SKIPPED = 100
-"""Maximum of consecutive skipped indexes of reasoning texts; providers choose the numbers, and each index costs memory.
-"""
+"""Maximum of skipped indexes of reasoning texts in a row: providers choose numbers, and each costs memory."""
 
 
 class ResponseAggregator(ABC):
@@ -46,9 +45,7 @@ class ResponseAggregator(ABC):
 
     @abstractmethod
     def feed(self, message: pb.StreamGenerateResponse) -> None:
-        """Add the next message of the stream. The message itself is not kept, so that the sender may change it
-        afterwards.
-        """
+        """Add the next message of the stream, without keeping it: the sender may change it afterwards."""
 
     @abstractmethod
     def response(self) -> pb.GenerateResponse:
@@ -56,9 +53,7 @@ class ResponseAggregator(ABC):
 
 
 class StreamAggregator(ResponseAggregator):
-    """Aggregator of a stream that is translated from the provider's format: it joins the canonical events to the
-    response that the gateway stores and logs.
-    """
+    """Aggregator of a translated stream: joins canonical events to the response that the gateway stores and logs."""
 
     def __init__(self, max_bytes: int | None = None) -> None:
         self._max_bytes = max_bytes
@@ -133,9 +128,7 @@ class StreamAggregator(ResponseAggregator):
 
 
 class FrameAggregator(ResponseAggregator):
-    """Aggregator of a passed-through stream: it keeps the provider's server-sent events (frames), and decodes them when
-    the response is requested.
-    """
+    """Aggregator of a passed-through stream: keeps the provider's frames, and decodes them when requested."""
 
     _frames_size = _events_size = 0
     _usage = b""  # the last usage event; some providers send one with each read
@@ -200,9 +193,7 @@ class FrameAggregator(ResponseAggregator):
 def frames_to_events(
     text_format: TextProviderFormat, request: pb.GenerateRequest, frames: bytes
 ) -> Iterator[pb.StreamGenerateResponse]:
-    """Yield messages with the canonical events that a provider's frames contain, up to the first frame that cannot be
-    decoded or to the end of the stream. `text_format`: format of the frames.
-    """
+    """Yield the canonical events in a provider's frames, up to the first that cannot be decoded or the end."""
     decoder = text_format.translating_decoder(request)
     with suppress(UmgError):
         if (message := decoder.feed(frames)) is not None:
@@ -226,10 +217,8 @@ def gather_events(text_format: TextProviderFormat, request: pb.GenerateRequest, 
 def read_whole_response(
     text_format: TextProviderFormat, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> pb.GenerateResponse:
-    """Return a complete response: a passed-through response, which has only the fields that the service needs, is
-    decoded from the provider's body; any other is returned unchanged. `text_format`: format of the body.
-
-    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
+    """Return a complete response: a passed-through one, with only the service's fields, is decoded from the provider's
+    body of `text_format`; others stay. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     if response.source.format != text_format.name:
         return response
@@ -239,9 +228,7 @@ def read_whole_response(
 
 
 def _copy_changed_fields(response: pb.GenerateResponse, known: pb.GenerateResponse) -> None:
-    """Copy the fields that the gateway may have changed (id, model, time, usage, body) from `known`, the response as it
-    was sent, to `response`, which was decoded from the provider's frames or body.
-    """
+    """Copy fields that the gateway may have changed (id, model, time, usage, body) from the response as sent."""
     response.response_id = known.response_id or response.response_id
     response.model = known.model or response.model
     if known.HasField("create_time"):
@@ -298,9 +285,7 @@ class _CollectedCandidate:
 
 
 class _Part:
-    """Part of a response that is being collected. Its texts are joined at the end, so that a long text is not copied
-    with each delta.
-    """
+    """Part of a response being collected: texts are joined at the end, so that no delta copies a long text."""
 
     def __init__(self) -> None:
         self._part = pb.Part()
@@ -311,9 +296,7 @@ class _Part:
         self._retained = pb.TextPart()  # citations and log probabilities
 
     def shorten(self, share: float) -> None:
-        """Keep only the fraction `share` (0 to 1) of the part's texts, and no media, citations and log probabilities,
-        to free memory.
-        """
+        """Free memory: keep a fraction (0 to 1) of the texts, and no media, citations or log probabilities."""
         for pieces in (self._texts, *self._reasoning_texts.values(), *self._summaries.values()):
             pieces.shorten(int(pieces.size * share))
         self._data.clear()

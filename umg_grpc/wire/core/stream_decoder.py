@@ -52,9 +52,7 @@ class _Decoder:
 
 
 class EventDecoder(_Decoder, ABC):
-    """Decoder of a provider's server-sent events into canonical events, of which each format has a subclass. One
-    instance per stream.
-    """
+    """Decoder of a provider's server-sent events into canonical events, a subclass per format. One per stream."""
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
@@ -69,9 +67,7 @@ class EventDecoder(_Decoder, ABC):
         return None if self.done else self._take(self._splitter.whole(data))
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return a message with the remaining events at the end of the stream; None if there are none. Raise
-        UmgError(UPSTREAM_CUT) for an incomplete response.
-        """
+        """Return the remaining events at the stream's end, if any. Raise UmgError(UPSTREAM_CUT) if it is incomplete."""
         message = (None if self.done else self._take(self._splitter.rest())) or pb.StreamGenerateResponse()
         if self._failure is not None:
             raise self._failure
@@ -125,9 +121,7 @@ class EventDecoder(_Decoder, ABC):
 
     @abstractmethod
     def _finish(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the last events of a stream that ended without an end marker. An implementation raises
-        UmgError(UPSTREAM_CUT) for an incomplete response.
-        """
+        """Yield the last events of a stream without an end marker. Raise UmgError(UPSTREAM_CUT) if it is incomplete."""
 
 
 class FrameDecoder(_Decoder, ABC):
@@ -171,9 +165,8 @@ class FrameDecoder(_Decoder, ABC):
         return message
 
     def _decode_frames(self, frames: bytes, plain: bytes = b"", size: int = 0) -> pb.StreamGenerateResponse | None:
-        """Return a message with passed-through frames and the events that the service needs from them; None if neither
-        remains. The range of bytes in which `_plain` looks for the next of them doubles with each success and shrinks
-        to an eighth with each failure, so that the time is proportional to the length of the read.
+        """Return passed-through frames and the events that the service needs from them; None if neither remains. The
+        bytes in which `_plain` looks double with each success and shrink to an eighth with each failure: linear time.
         """
         passed, events = list[bytes](), list[pb.GenerateEvent]()
         blank, total = b"\r\n\r\n" if b"\r" in frames else b"\n\n", len(frames)
@@ -232,15 +225,11 @@ class FrameDecoder(_Decoder, ABC):
 
     @abstractmethod
     def _end(self) -> bytes:
-        """Return the end marker that the provider left out, b"" for a format without one. An implementation raises
-        UmgError(UPSTREAM_CUT) for an incomplete response.
-        """
+        """Return the end marker that the provider left out, b"" if none; raise UmgError(UPSTREAM_CUT) if incomplete."""
 
 
 class ModelMember(msgspec.Struct, eq=False):
-    """Replacement of the model id in the frames of a passed-through stream: the caller's id replaces the provider's,
-    all other bytes stay. One instance per stream.
-    """
+    """Replacement of the model id in passed-through frames by the caller's; all other bytes stay. One per stream."""
 
     caller_model: str
     member: str = "model"  # name of the member with the model id
@@ -249,9 +238,7 @@ class ModelMember(msgspec.Struct, eq=False):
     _ours: bytes = UNSEEN  # the same with the caller's model
 
     def replace(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
-        """Return the frame of an event with the caller's model id. `provider_model`: id in the event; None if it has
-        none, so that the frame is returned unchanged.
-        """
+        """Return an event's frame with the caller's model id; unchanged if `provider_model`, its id, is None."""
         raw = event.raw
         if provider_model is None:
             return raw
@@ -270,9 +257,8 @@ class ModelMember(msgspec.Struct, eq=False):
         return raw.replace(data, renamed) if raw.count(data) == 1 else sse.encode_event(event.name, renamed)
 
     def replace_all(self, frames: bytes, count: int) -> bytes | None:
-        """Return frames with the caller's model id, replaced without decoding them. `count`: number of the frames.
-        Return None if a frame may write the member in another way than the last decoded frame, so that it has to be
-        decoded.
+        """Return `count` frames with the caller's model id, replaced undecoded; None if one may write the member in
+        another way than the last decoded frame, and has to be decoded.
         """
         if frames.count(self._theirs) == count:
             return frames if self._theirs == self._ours else frames.replace(self._theirs, self._ours)

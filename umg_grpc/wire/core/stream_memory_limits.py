@@ -9,9 +9,7 @@ MAX_TOTAL_BYTES = 128 << 20
 
 
 class StreamMemory:
-    """Limit of the memory, in bytes, that the responses in flight keep until their end: for each response
-    (`per_response`), and for all responses of the process together (`total`).
-    """
+    """Limit of the bytes that responses in flight keep until their end: of each, and of the whole process (`total`)."""
 
     def __init__(self, per_response: int = MAX_RETAINED_BYTES, total: int = MAX_TOTAL_BYTES) -> None:
         self.per_response = per_response
@@ -36,9 +34,7 @@ class StreamMemory:
 
 
 class MemoryReservation:
-    """Memory, in bytes, that one response has reserved in a budget; it has to be released at the end of the
-    response.
-    """
+    """Bytes of memory that one response has reserved in a budget, to be released at the end of the response."""
 
     def __init__(self, budget: StreamMemory) -> None:
         self._budget = budget

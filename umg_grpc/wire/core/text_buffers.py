@@ -5,9 +5,7 @@ from umg_grpc.v1 import pb
 
 JOINED_PIECES = 256
 MAX_INPUT_CHARACTERS = 4 << 20
-"""Maximum of characters of tool call inputs that the decoder of one stream buffers, all calls together. The largest
-input of a model has a tenth of it.
-"""
+"""Maximum of characters of tool inputs that a stream's decoder buffers; the largest input of a model has a tenth."""
 
 
 class Pieces:
@@ -58,9 +56,7 @@ class ToolInputs:
         self._size = 0
 
     def append(self, pieces: Pieces, text: str) -> None:
-        """Append `text` to `pieces`, the input of one call. Raise UmgError(UPSTREAM_FAILED) if all inputs together
-        exceed the limit.
-        """
+        """Append to one call's input. Raise UmgError(UPSTREAM_FAILED) if all inputs together exceed the limit."""
         self._size += len(text)
         if self._size > MAX_INPUT_CHARACTERS:
             message = f"the provider's answer calls tools with more than {MAX_INPUT_CHARACTERS} characters of input"

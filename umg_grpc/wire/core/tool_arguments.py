@@ -28,9 +28,8 @@ class _Grammar(Struct):
 
 
 def encode_free_text(custom: pb.CustomTool, report: Report) -> JsonObject:
-    """Return the parameters of the function that replaces a custom tool (a tool that takes free text): a JSON schema of
-    an object with the text as `input`, whose description contains the grammar of the text.
-    `report`: collects the tool, and a format of the text that is not a grammar and is left out.
+    """Return the parameters of the function that replaces a custom tool, which takes free text: a JSON schema of an
+    object with the text as `input`, described by the text's grammar. Report the tool, and a format that is no grammar.
     """
     report.drop("custom", "a function with one text")
     text: JsonObject = {"type": "string"}
@@ -80,9 +79,7 @@ class _FreeText(Struct):
 
 
 def free_text(arguments: str) -> str:
-    """Return the text for a custom tool: the member `input` in the arguments of the function that replaces the tool;
-    the arguments themselves if they lack that member.
-    """
+    """Return the text for a custom tool: the member `input` in its function's arguments; else the arguments."""
     try:
         return msgspec.json.decode(arguments, type=_FreeText).input
     except (ValueError, RecursionError):

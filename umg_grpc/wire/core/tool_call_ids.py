@@ -31,9 +31,7 @@ def original_id(call_id: str) -> str:
 
 
 def unused_id(call_id: str, taken: Collection[str]) -> str:
-    """Return the id, with the first number behind it that makes it none of the ids in `taken`; unchanged if it is none
-    of them.
-    """
+    """Return the id, unchanged if unused, else with the first number behind it that makes it unused."""
     unused, number = call_id, 1
     while unused in taken:
         number += 1
@@ -58,14 +56,10 @@ class CallIdPlaces:
     answers: tuple[Path, ...]
     """In the body of a response, and in the data of an event of a stream."""
     requests: tuple[Path, ...] = ()
-    """In the body of a request; empty for a format whose providers require different ids for all calls of a request,
-    so that they are sent the renamed ids.
-    """
+    """Places in a request; empty for providers that require a different id for each call, and so get renamed ids."""
 
     def renamed_body(self, body: bytes, names: Mapping[str, str]) -> bytes:
-        """Return the body of a response, or the data of an event, with the ids in `names` (old id -> new id)
-        replaced.
-        """
+        """Return a response body, or an event's data, with the ids in `names` (old -> new) replaced."""
         return bytes(edit_texts(Raw(body), self.answers, lambda call_id: names.get(call_id, call_id)))
 
     def renamed_frames(self, frames: bytes, names: Mapping[str, str]) -> bytes:
@@ -87,9 +81,7 @@ class CallIdPlaces:
         return [found.decode("utf-8", "replace") for found in _ID_MEMBER.findall(body)]
 
     def restored_body(self, body: bytes, request: pb.GenerateRequest) -> bytes:
-        """Return the body of a request with the ids of tool calls as their provider sent them. `request`: its canonical
-        form; without tools its body is not searched.
-        """
+        """Return a request's body with the call ids as their provider sent them; without tools it is not searched."""
         if not request.tools or not any(MARK in call_id for call_id in conversation_ids(request)):
             return body  # the ids are compared instead of a search through a body of megabytes
         return bytes(edit_texts(Raw(body), self.requests, original_id))

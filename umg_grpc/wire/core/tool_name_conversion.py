@@ -1,6 +1,4 @@
-"""Conversion of a caller's tool names to names that a provider accepts, and ids for calls without one. Each format
-defines the legal names.
-"""
+"""Conversion of tool names to legal ones of a provider's format, and ids for calls without one."""
 
 import hashlib
 import re
@@ -17,9 +15,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 @dataclass(frozen=True)
 class NameRules:
-    """Characters and length that the providers of a format accept in tool names: a pattern of names that are accepted,
-    a pattern of characters that are not, and the maximum of characters.
-    """
+    """Tool names that a format's providers accept: patterns of legal names and of illegal characters, and a maximum."""
 
     name: re.Pattern[str]
     """A legal name."""
@@ -65,9 +61,8 @@ def name_of(tool: pb.Tool) -> ToolName:
 
 
 class ToolNames:
-    """Mapping between the caller's tool names and the names that a provider receives, which are unique. Of different
-    tools with one name, the first has it and the others get variants; calls of all of them have the name for the
-    caller.
+    """Mapping between the caller's tool names and the unique names that a provider receives. Of different tools with
+    one name, the first has it and the others get variants; calls of all have the name for the caller.
 
     Equal requests give equal names, so a response is decoded with the names that its request was encoded with.
     """
@@ -197,9 +192,7 @@ def distinct_tools(request: pb.GenerateRequest, names: ToolNames, report: Report
 
 
 class OpenCalls:
-    """Ids of tool calls that still lack a result, by the name of their tool, for results that do not state the id of
-    their call.
-    """
+    """Ids of tool calls that lack a result, by tool, for results that do not state the id of their call."""
 
     def __init__(self) -> None:
         self._ids = OrderedDict[str, deque[str]]()  # name of the tool -> ids, in order

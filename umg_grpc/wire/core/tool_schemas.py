@@ -19,9 +19,8 @@ def fit_parameters(
     function: pb.FunctionTool, dialect: SchemaDialect | None, report: Report, at: str
 ) -> tuple[object, bool | None]:
     """Return (schema of a function's parameters, `strict`) as the vendor accepts them; `strict` is None if the caller
-    did not state it, and False where the vendor cannot enforce the schema, which is reported.
-
-    `at`: canonical path of the function. Raise UmgError(INVALID_FIELD) for parameters that are not JSON.
+    did not state it, and False, reported, where the vendor cannot enforce it. Raise UmgError(INVALID_FIELD) unless they
+    are JSON.
     """
     strict = function.strict if function.HasField("strict") else None
     field = f"{at}.parameters_json"
@@ -39,9 +38,7 @@ def fit_parameters(
 
 
 def fit_own_tools(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
-    """Replace, in a body of the provider's own format, the schemas of functions that the vendor refuses; all else
-    stays byte for byte.
-    """
+    """Replace functions' schemas that the vendor refuses in a body of its own format; the rest stays byte for byte."""
     dialect = quirks.schema_dialect
     if dialect in (None, "json_object", "none", "gemini"):
         return

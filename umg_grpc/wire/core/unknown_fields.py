@@ -1,9 +1,8 @@
 """Detection of unknown fields at every level of a caller's body, which providers of another format do not get.
 
-The search follows the types of a format's structs, so that it never enters the caller's own JSON: arguments, schemas,
-labels and other values that a struct keeps raw. Where a struct keeps a raw union that providers extend (parts, items,
-tools), the format's table maps each kind to its struct. A kind that is not in the table is an opaque part and is not
-entered either.
+The search follows the types of a format's structs, and so never enters the caller's own JSON: arguments, schemas,
+labels and other values that a struct keeps raw. For a raw union that providers extend (parts, items, tools), the
+format's table maps each kind to its struct. A kind that is not in the table is an opaque part and is not entered.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -23,10 +22,7 @@ FieldPath: TypeAlias = "tuple[FieldPath, str, int] | None"
 
 
 def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = None) -> Pick:
-    """Return a function that selects the struct of a JSON object by its member `type`; it returns None for an unknown
-    type.
-    `untyped`: struct of an object without a type.
-    """
+    """Return a function that selects the struct of a JSON object by `type`: None if unknown, `untyped` without one."""
 
     def pick(members: Mapping[str, object]) -> type[Struct] | None:
         kind = members.get("type")
@@ -36,11 +32,10 @@ def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = No
 
 
 def record_unknown_fields(unknown: Iterable[str], harmless: Collection[str], notes: RequestNotes) -> None:
-    """Record the top-level fields of a body that the gateway does not know in `notes`. `unknown`: their names.
-    `harmless`: names of fields without which the response is the same.
+    """Record unknown top-level fields of a body in `notes`. `harmless`: fields without which the response is the same.
 
-    If the request is translated to another format, harmless fields are left out and reported. Any other field may
-    change the meaning, so that the request is rejected instead.
+    In a translation, harmless fields are left out and reported. Any other field may change the meaning, so that the
+    request is rejected.
     """
     for name in unknown:
         (notes.uncarried if name in harmless else notes.indispensable).append(name)
@@ -48,9 +43,7 @@ def record_unknown_fields(unknown: Iterable[str], harmless: Collection[str], not
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Names of the fields that a struct declares, and those fields whose values are structs or lists of structs, each
-    with the function that selects the struct.
-    """
+    """Names of a struct's fields, and fields with structs or lists of structs -> function that selects the struct."""
 
     known: frozenset[str]
     entered: Mapping[str, Pick]
@@ -62,9 +55,7 @@ _DECODER = msgspec.json.Decoder(dict[str, object])
 
 
 class Fields:
-    """Fields that the structs of one format declare, at every level of a body; all other fields of a body
-    are unknown.
-    """
+    """Fields that the structs of one format declare, at every level; all other fields of a body are unknown."""
 
     def __init__(
         self,
@@ -86,15 +77,11 @@ class Fields:
             self._shape(struct)
 
     def nested_unknown(self, body: bytes) -> Sequence[str]:
-        """Return the paths of the unknown fields below the top level of a JSON body, at most `MAX_PATHS`: fields that
-        are not null and that no struct declares.
-        """
+        """Return the paths, at most `MAX_PATHS`, of unknown fields below the top level that are not null."""
         return [_path(*path) for path in self._unknown(body) if path[0] is not None]
 
     def unknown(self, body: bytes) -> Sequence[str]:
-        """Return the paths of the unknown fields of a JSON body, at most `MAX_PATHS`: fields that are not null and that
-        no struct declares. `type` is always known.
-        """
+        """Return the paths, at most `MAX_PATHS`, of unknown fields that are not null. `type` is always known."""
         return [_path(*path) for path in self._unknown(body)]
 
     def _unknown(self, body: bytes) -> Sequence[tuple[FieldPath, str]]:
@@ -136,9 +123,7 @@ class Fields:
 
 
 def _pick_of(info: inspect.Type) -> Pick | None:
-    """Return the function that selects the struct of a field's value; None if the value is neither a struct nor a list
-    of structs.
-    """
+    """Return the function that selects a value's struct; None unless it is a struct or a list of structs."""
     match info:
         case inspect.StructType():
             struct: type[Struct] = info.cls

@@ -10,10 +10,8 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 
 def append_opaque_turn(request: pb.GenerateRequest, notes: RequestNotes, turn: Raw, role: str, at: str) -> None:
-    """Append a message with a role that the gateway does not know to a request, as one part of raw JSON with the role
-    as its type, so that errors of other formats name the role.
-
-    `notes`: receives the path of the message. `turn`: JSON of the message. `at`: path of the role in the caller's body.
+    """Append a message of an unknown role to a request, as one raw part of the role's type, for errors of other
+    formats. `notes`: receives its path. `at`: path of the role in the caller's body.
     """
     message = request.messages.add()
     opaque = message.parts.add().opaque
@@ -23,8 +21,7 @@ def append_opaque_turn(request: pb.GenerateRequest, notes: RequestNotes, turn: R
 
 def opaque_turn(message: pb.Message, wire_format: str, at: str) -> Raw | None:
     """Return the raw JSON of a message with an unknown role of the format `wire_format`; None for any other message.
-    Raise UmgError(INVALID_FIELD) for text that is not one JSON value. `at`: canonical path of the message, for that
-    error.
+    Raise UmgError(INVALID_FIELD) for text that is not one JSON value.
     """
     if message.role or len(message.parts) != 1 or message.parts[0].opaque.format != wire_format:
         return None
@@ -32,9 +29,7 @@ def opaque_turn(message: pb.Message, wire_format: str, at: str) -> Raw | None:
 
 
 def omits_turn(message: pb.Message, wire_format: str, report: Report) -> bool:
-    """Return whether a message has an unknown role of another format than `wire_format` and may be left out of a
-    request of this format; report it if so.
-    """
+    """Return whether a message of another format's unknown role may be left out of a request; report it if so."""
     if message.role or len(message.parts) != 1 or not message.parts[0].HasField("opaque"):
         return False
     opaque = message.parts[0].opaque
@@ -42,9 +37,7 @@ def omits_turn(message: pb.Message, wire_format: str, report: Report) -> bool:
 
 
 class RawTurns:
-    """Raw JSON of the messages of a body, by their index. The body, whose messages were decoded as structs before, is
-    decoded again at the first access. `field`: member of the body with the messages.
-    """
+    """Raw JSON of the messages of a body by index, decoded again at the first access, since only structs were kept."""
 
     def __init__(self, source: pb.SourceDocument, field: str) -> None:
         self._source = source

@@ -1,7 +1,5 @@
-"""JSON schemas in the dialects of vendors: a keyword that the vendor refuses is rewritten, or becomes a sentence of the
-description, and is reported.
-
-Pure: a schema is never changed in place.
+"""JSON schemas in the dialects of vendors, never changed in place: a keyword that the vendor refuses is rewritten, or
+becomes a sentence of the description, and is reported.
 """
 
 import msgspec
@@ -21,12 +19,11 @@ SUBSETS = {"claude": CLAUDE, "openai": OPENAI}
 def fit_schema(
     schema_json: str, dialect: SchemaDialect | None, report: Report, at: str, *, native: bool, strict: bool
 ) -> object | None:
-    """Return a schema as the vendor accepts it; the caller's own text if nothing has to change, and None if the
-    vendor's dialect cannot express it.
+    """Return a schema as the vendor accepts it; the caller's text if nothing changes, None if it cannot be expressed.
 
-    `at`: canonical path of the schema. `native`: whether it is written in the subset of the native format. `strict`:
-    whether the vendor is to enforce it; OpenAI has no rules for other schemas. `report`: collects the constraints that
-    only the description has. Raise UmgError(INVALID_FIELD) for a text that is not one JSON value.
+    `native`: whether it is written in the subset of the native format. `strict`: whether the vendor is to enforce it;
+    OpenAI has no rules for other schemas. `report`: collects the constraints that only the description has. Raise
+    UmgError(INVALID_FIELD) for a text that is not one JSON value.
     """
     written = json_schema(schema_json, native, at)
     if dialect in (None, "json_object", "none") or (dialect == "openai" and not strict):

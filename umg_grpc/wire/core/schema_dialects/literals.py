@@ -7,9 +7,8 @@ from umg_grpc.wire.core.json import JsonObject
 
 MAX_TYPES = 16
 MAX_COMPARED, MAX_PROPERTIES = 64, 8
-"""Values and required properties, and the first properties, of an alternative that are compared with those of the
-others: a definition may be an alternative at many places, so that more of them would take time that grows with the
-square of the schema.
+"""Values and required properties, and first properties, of an alternative that are compared with the others': a
+definition may recur as an alternative, so that the time would grow with the square of the schema.
 """
 
 Literal = str | int | float | bool | None
@@ -33,9 +32,7 @@ def type_of(value: object) -> str:
 
 
 def literals_of(schema: JsonObject) -> list[Literal] | None:
-    """Return the values that a schema lists and its type allows; None if it lists none, or other values than strings,
-    numbers, booleans and null.
-    """
+    """Return the values that a schema lists and its type allows; None for no list, or one with objects or lists."""
     listed = schema.get("enum")
     if "const" in schema:
         const = schema["const"]
@@ -68,10 +65,8 @@ def _key(value: object) -> tuple[str, object]:
 
 
 def are_disjoint(branches: Iterable[object], resolve: Callable[[object], object]) -> bool:
-    """Return whether no value can be valid for two of the schemas. Schemas are disjoint by their types, by the values
-    that they list, or by the values of one required property. False where that is not certain.
-
-    `resolve`: function that replaces a reference by its definition.
+    """Return whether no value can be valid for two of the schemas, by their types, listed values, or the values of one
+    required property. False if that is not certain. `resolve`: replaces a reference by its definition.
     """
     by_type = dict[str, list[JsonObject]]()
     for branch in map(resolve, branches):

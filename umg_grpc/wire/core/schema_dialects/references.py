@@ -12,9 +12,7 @@ _REFERENCE = re.compile(r"#/(?:\$defs|definitions)/([^/]+)")
 
 
 def definition_name(reference: object) -> str | None:
-    """Return the name of the definition that a `$ref` names, ROOT for the whole schema; None for any other reference,
-    for example to another document.
-    """
+    """Return the name of the definition in a `$ref`, ROOT for the schema itself; None for any other reference."""
     if reference == "#":
         return ROOT
     found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
@@ -36,10 +34,8 @@ def definitions_of(schema: JsonObject) -> JsonObject:
 
 
 def uses_by_definition(references: Mapping[str, Counter[str]], maximum: int) -> dict[str, int] | None:
-    """Return definition -> how often it is used in the expanded schema, at most `maximum`; None if a definition
-    contains itself.
-
-    `references`: definition (ROOT for the schema itself) -> how often it names each other definition.
+    """Return definition -> how often the expanded schema uses it (at most `maximum`); None if one contains itself.
+    `references`: definition, or ROOT for the schema -> how often it names each other one.
     """
     waiting = Counter(name for named in references.values() for name in named)
     free = deque(name for name in references if not waiting[name])

@@ -1,6 +1,4 @@
-"""Keywords of JSON schema: the places of schemas inside a schema, and sentences for constraints that a vendor's dialect
-does not have.
-"""
+"""Keywords of JSON schema: where schemas contain schemas, and sentences for constraints that a dialect lacks."""
 
 from collections.abc import Mapping
 

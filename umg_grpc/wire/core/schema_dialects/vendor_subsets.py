@@ -130,9 +130,7 @@ class SubsetEncoder:
         return self._encode_union(left, unions[0], level) if unions else self._encode_typed(left, level)
 
     def _encode_reference(self, left: JsonObject) -> JsonObject:
-        """Return a `$ref`; with annotations or constraints beside it, as the only alternative of a union, since
-        vendors ignore or refuse keywords beside a `$ref`.
-        """
+        """Return a `$ref`; beside other keywords, which vendors ignore or refuse, as a union's only alternative."""
         name = definition_name(left.pop("$ref"))
         if name is None or left.keys() & (STRUCTURE | OBJECT_PARTS):
             raise UnrepresentableError
