@@ -1,6 +1,4 @@
-"""Members of a chat body that may name an object in a provider's account (a file, a voice), for the check of
-its owner.
-"""
+"""Members of a chat body that may name an object in a provider's account (a file), for the check of its owner."""
 
 from umg_grpc.knowledge.reasoning_carriers import CARRIERS
 from umg_grpc.wire.chat.reasoning_carriers import TEXTS

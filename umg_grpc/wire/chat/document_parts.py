@@ -16,9 +16,7 @@ def encode_document(address: str, name: str) -> JsonObject:
 
 
 def with_document_urls(messages: Raw) -> Raw:
-    """Return `messages` of a caller's body with each file whose bytes it contains as a part of type `document_url`;
-    `messages` itself if there is none.
-    """
+    """Return a caller's `messages` with each file given as bytes as a part `document_url`; else `messages` itself."""
     if b'"file_data"' not in bytes(messages):
         return messages
     return edit_values(messages, (EACH, "content", EACH), _with_document_url)

@@ -34,9 +34,7 @@ BETWEEN_TEXTS = "\n\n"
 
 
 class _Turn(NamedTuple):
-    """Canonical message without its tool results: the message, its index, and its other parts, each with its canonical
-    path.
-    """
+    """Canonical message without its tool results: the message, its index, and (canonical path, part) of the rest."""
 
     message: pb.Message
     message_index: int
@@ -44,9 +42,7 @@ class _Turn(NamedTuple):
 
 
 class MessageEncoder:
-    """Encoder of the messages of a canonical request as chat messages. One instance per request, since tool calls and
-    their results are paired across messages.
-    """
+    """Encoder of one request's messages as chat messages, since tool calls and results are paired across messages."""
 
     def __init__(self, request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> None:
         self._request = request
@@ -73,9 +69,8 @@ class MessageEncoder:
         self._open: dict[str, None] = {}  # ids of the calls that wait for a result
 
     def encode(self) -> list[object]:
-        """Return the value of `messages`: the system prompt, then all messages of the request.
-
-        Raises UmgError(UNTRANSLATABLE, INVALID_FIELD) for content whose loss would change the meaning.
+        """Return the value of `messages`: the system prompt, then all messages of the request. Raise
+        UmgError(UNTRANSLATABLE, INVALID_FIELD) for content whose loss would change the meaning.
         """
         messages = list[object]()
         if self._request.instructions:
@@ -143,9 +138,7 @@ class MessageEncoder:
         return with_breakpoint(encoded, part, self._quirks, self._report)
 
     def _turn(self, message: pb.Message, index: int) -> tuple["_Turn", list[JsonObject]]:
-        """Split a canonical message (`index`: its position) into the message without its tool results, and the results,
-        each encoded as a chat message of its own.
-        """
+        """Split a canonical message into itself without its tool results, and each result as a chat message."""
         at, turn, results = f"messages[{index}]", _Turn(message, index, []), list[JsonObject]()
         if message.phase:
             self._report.drop("phase")
@@ -166,9 +159,7 @@ class MessageEncoder:
         return [encoded for turn in turns for encoded in self._encode_turn(turn)]
 
     def _encode_turn(self, turn: "_Turn") -> list[JsonObject]:
-        """Return the chat messages for a message of a role other than the assistant's: itself, after results that are
-        still due.
-        """
+        """Return the chat messages for one of another role than the assistant's, after results that are still due."""
         at, before, shown = f"messages[{turn.message_index}]", self._placeholder_results(), list[object]()
         if turn.message.role == pb.ROLE_USER:
             shown, self._shown = self._shown, []
@@ -186,9 +177,7 @@ class MessageEncoder:
         return [*before, without_empty({"role": role, "content": compacted, "name": turn.message.name})]
 
     def _encode_assistant_turns(self, run: list["_Turn"]) -> list[JsonObject]:
-        """Return the chat messages for consecutive assistant messages: a single one if any of them has a tool call or
-        only reasoning, else one for each.
-        """
+        """Return one message for consecutive assistant messages if any has a call or only reasoning, else one each."""
         if not run:
             return []
         joined = any(part.HasField("tool_call") for turn in run for part, _ in turn.parts) or any(
@@ -237,9 +226,7 @@ class MessageEncoder:
         return without_empty(encoded)
 
     def _reasoning(self, thoughts: Sequence[pb.ReasoningPart], state: State) -> JsonObject:
-        """Return the text of the reasoning as a member of the message: the usual one, if the provider accepts it, or
-        the one that it writes beside the state.
-        """
+        """Return reasoning as a member: the usual one, if the provider takes it, or the one beside the state."""
         member, texts = text_member(state), list[str]()
         for part in thoughts:
             shown = part.texts or part.summaries
@@ -346,9 +333,7 @@ class MessageEncoder:
         return [*results, {"role": "user", "content": _compact(shown)}] if shown else results
 
     def _placeholder_results(self) -> list[JsonObject]:
-        """Return an empty result for each tool call without one, since providers reject unanswered calls; [] if there
-        is none.
-        """
+        """Return an empty result for each tool call without one, since providers reject unanswered calls."""
         waiting, self._open = self._open, {}
         if not waiting or not self._completes_pairs:
             return []
@@ -357,9 +342,8 @@ class MessageEncoder:
 
 
 def _add_placeholder_signatures(messages: list[object]) -> None:
-    """Add a placeholder signature to the first tool call of each assistant message, in place, unless the call has a
-    signature. Vendor G rejects calls without one since the last user message. Earlier messages keep theirs, so that the
-    beginning of a conversation stays the same for prompt caches.
+    """Add a placeholder signature to each assistant message's first tool call without one, which vendor G rejects since
+    the last user message. Earlier messages keep theirs, so that prompt caches find the same beginning.
     """
     for message in messages:
         if not isinstance(message, dict):
@@ -370,9 +354,7 @@ def _add_placeholder_signatures(messages: list[object]) -> None:
 
 
 def _compact(content: list[object]) -> object:
-    """Return content parts as the `content` of a message: a single text as a string, which every provider accepts; no
-    parts as ""; other parts unchanged.
-    """
+    """Return parts as `content`: one text as a string, which every provider accepts, none as "", others unchanged."""
     match content:
         case []:
             return ""

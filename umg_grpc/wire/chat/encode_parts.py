@@ -12,8 +12,7 @@ from umg_grpc.wire.dropped_fields_report import Report, foreign, unknown_part, u
 
 class PartEncoder:
     """Encoder of the parts of a request's messages as content parts, each independent of the others. `keeps_parts`:
-    whether texts stay separate parts, with their cache breakpoints. `has_document_urls`: whether the provider accepts
-    documents as `document_url`.
+    texts stay separate parts, with their cache breakpoints. `has_document_urls`: the provider accepts `document_url`.
     """
 
     def __init__(
@@ -52,8 +51,7 @@ class PartEncoder:
 
     def is_encodable(self, part: pb.Part, at: str) -> bool:
         """Return whether chat can express a part of a message; report a part that it cannot express and that is left
-        out.
-        Raises UmgError(UNTRANSLATABLE) for a part of a kind unknown to this build. `at`: canonical path of the part.
+        out. Raise UmgError(UNTRANSLATABLE) for a part of a kind unknown to this build.
         """
         kind = part.WhichOneof("kind")
         if kind is None:
@@ -64,9 +62,7 @@ class PartEncoder:
         return True
 
     def text_of(self, part: pb.Part, at: str) -> str:
-        """Return the text of a part of the instructions. Raises UmgError(UNTRANSLATABLE) for a part of another kind.
-        `at`: canonical path of the part.
-        """
+        """Return the text of a part of the instructions. Raise UmgError(UNTRANSLATABLE) for a part of another kind."""
         if part.HasField("cache_control") and not self._keeps_parts:
             self._report.drop("cache_control")
         if not part.HasField("text"):
@@ -124,9 +120,7 @@ def _image_url(image: pb.MediaPart) -> str:
 
 
 def _text_in(data: bytes) -> str | None:
-    """Return the bytes of a document as text; None if they are not UTF-8. A text file is sent as text, since no
-    provider accepts it as a file.
-    """
+    """Return a document as text, which is sent since no provider takes text files; None if it is not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -70,16 +70,13 @@ WRONG_KEY = frozenset({pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED}
 
 
 def message_for_callers(error: UmgError) -> str:
-    """Return the message of an error for a caller; for a wrong key it begins with the vendor's words, which clients
-    look for.
-    """
+    """Return an error's message for a caller; a wrong key's begins with the vendor's words, which clients look for."""
     return f"{INCORRECT_KEY}: {error.message}" if error.reason in WRONG_KEY else error.message
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """Return the body of a rejected or failed call: an object `error` with `message`, `type`, `param` and `code`.
-
-    `http_status` selects the type only for reasons that are newer than this build.
+    """Return the body of a failed call: `error` with `message`, `type`, `param` and `code`. `http_status` selects the
+    type only for reasons that are newer than this build.
     """
     return msgspec.json.encode({"error": error_members(error, http_status)})
 

@@ -1,6 +1,4 @@
-"""Names of the members that the gateway recognizes in the objects that the structs of a chat body keep as raw JSON, so
-that all others are reported as unknown.
-"""
+"""Names of the members that the gateway recognizes in raw objects of a chat body, to report all others as unknown."""
 
 from msgspec import Raw, defstruct
 
@@ -23,10 +21,7 @@ HARMLESS = frozenset(
         "vl_high_resolution_images",  # image resolution for the models of one vendor, like `detail`
     }
 )
-"""Top-level fields without canonical form that do not change the response.
-
-They are left out and reported when a body is translated.
-"""
+"""Top-level fields without canonical form or effect on the response: translations leave them out and report them."""
 
 _VENDOR_TOOL = defstruct("_VENDOR_TOOL", [(key, Raw, ABSENT) for key in SEARCH_KEYS])
 

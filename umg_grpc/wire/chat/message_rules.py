@@ -1,9 +1,8 @@
-"""Rules of single vendors for the `messages` of a chat body: roles, the place of instructions, the order of turns, the
-end of the conversation, and ids of tool calls.
+"""Rules of single vendors for `messages`: roles, the place of instructions, order of turns, the last turn, ids of
+calls.
 
-The messages are those of a body that was encoded for the provider, or of the caller's own body, in which everything
-else stays byte for byte. No rule moves a turn, so that the beginning of a conversation is the same in each of its
-requests and prompt caches hold.
+The messages are of a body encoded for the provider, or of the caller's own body, in which all else stays byte for byte.
+No rule moves a turn, so that a conversation begins the same in each of its requests and prompt caches hold.
 """
 
 from collections.abc import Sequence
@@ -67,9 +66,7 @@ def _has_rules(quirks: Quirks) -> bool:
 
 
 def _fit_messages(messages: Sequence[object], quirks: Quirks, report: Report, *, own: bool) -> list[object]:
-    """Return the messages of a body as the provider accepts them. `own`: whether the body is the caller's own, so that
-    changes without a loss of meaning are reported too.
-    """
+    """Return messages as the provider accepts them; if `own`, changes without a loss of meaning are reported, too."""
     fitted = list(messages)
     if quirks.system_place == "first":
         fitted = _with_instructions_first(fitted, report, own=own)
@@ -90,9 +87,7 @@ def _fit_messages(messages: Sequence[object], quirks: Quirks, report: Report, *,
 
 
 def _with_instructions_first(messages: list[object], report: Report, *, own: bool) -> list[object]:
-    """Return the messages with all instructions before the first turn of the user joined into the first message; later
-    ones stay in their places as marked turns of the user.
-    """
+    """Return messages with instructions before the user's first turn joined in front, and later ones as user turns."""
     places = [index for index, message in enumerate(messages) if _role(message) in INSTRUCTION_ROLES]
     if places and len(places) == len(messages):  # templates and vendors want a turn of the user
         report.drop("messages.role", "user")

@@ -52,9 +52,7 @@ class Piece(Struct):
         return self.function is not None and bytes(self.function.arguments)[:1] == b"{"
 
     def changes(self, made_id: str) -> Changes:
-        """Return the changes of the members that clients cannot read. `made_id`: id of a call that has none, "" for a
-        later piece of a call.
-        """
+        """Return the changes for clients. `made_id`: id of a call without one, "" for a later piece of a call."""
         changes: Changes = {}
         if isinstance(self.id, int) or (made_id and not self.known_id):
             changes["id"] = made_id or None
@@ -104,9 +102,7 @@ class _Numbers:
         self.names: dict[int, str] = {}
 
     def number(self, piece: Piece) -> int:
-        """Return the number of the call to which a piece belongs: by its index, or the last call if it has none; an id
-        that differs from that call's id starts a new call.
-        """
+        """Return a piece's call number: by its index, else the last call's; a different id starts a new call."""
         known, own_id = self._last if piece.index is None else self._numbers.get(piece.index), piece.known_id
         if known is None or (own_id and self.ids[known] and own_id != self.ids[known]):
             own = piece.index
@@ -131,10 +127,8 @@ class CallNumbers:
         """Whether calls of the provider have to be repaired, so that every later piece has to be read."""
 
     def corrected(self, data: bytes, deltas: Iterable[tuple[int, bytes]], response_id: str) -> bytes:
-        """Return the data of a chunk with right tool calls, unchanged if they are right.
-
-        `deltas`: (candidate, delta) of each choice in it, in order. `response_id`: part of the ids of calls without
-        one. Raise ValueError for a delta that cannot be decoded.
+        """Return the data of a chunk with right tool calls, unchanged if they are right. `deltas`: (candidate, delta)
+        of its choices, in order. `response_id`: for ids of calls without one. Raise ValueError for an unreadable delta.
         """
         changes, is_list = list[Changes](), True
         for candidate, delta in deltas:
@@ -174,7 +168,6 @@ def _has_right_calls(message: Raw) -> bool:
 
 def body_with_calls(body: bytes, messages: Sequence[Raw], response_id: str) -> bytes:
     """Return a complete response with right tool calls, the same object if they are right. `messages`: of its choices.
-
     Raise ValueError for a message that cannot be decoded.
     """
     if all(map(_has_right_calls, messages)):

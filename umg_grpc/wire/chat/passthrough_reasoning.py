@@ -1,6 +1,4 @@
-"""Edits of the reasoning, and of its state, in the messages of a chat body that is passed through: some providers
-require them, others reject them.
-"""
+"""Edits of the reasoning and its state in a passed-through chat body: some providers require, others reject them."""
 
 from collections.abc import Mapping
 
@@ -18,9 +16,8 @@ FIELD = "reasoning_content"
 
 
 def edit_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return {"messages": [...]} for a passed-through body: with the reasoning and the states that the gateway has
-    stored where the client left them out, and without `reasoning_content` if the provider rejects it (`quirks`), which
-    is reported.
+    """Return {"messages": [...]} for a passed-through body: with stored reasoning and states that the client left out,
+    and without `reasoning_content` if the provider rejects it, which is reported.
     """
     messages = parse(_Body, request.source.body).messages
     if quirks.reasoning_content is False:
@@ -38,9 +35,7 @@ class _Body(msgspec.Struct):
 
 
 def _completed(raw: Raw, message: pb.Message, quirks: Quirks) -> Raw:
-    """Return a message of the body with the reasoning and the states of the canonical message that it lacks; `raw`
-    itself if it lacks none.
-    """
+    """Return a message with the reasoning and states that it lacks of the canonical one; `raw` itself if none."""
     members, state = _members(raw), joined(from_canonical(part.state) for part in message.parts)
     added = JsonObject()
     put(state, added, "message")

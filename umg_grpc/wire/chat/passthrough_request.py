@@ -1,6 +1,4 @@
-"""Edits of a chat caller's body that is passed through to a chat provider, for example the removal of fields that only
-this gateway has.
-"""
+"""Edits of a chat caller's body for a chat provider, e.g. the removal of fields that only this gateway has."""
 
 from collections.abc import Mapping
 
@@ -74,12 +72,11 @@ def rebuild(
     report: Report,
     quirks: Quirks,
 ) -> bytes:
-    """Return the caller's body for a provider of the same format, changed only where necessary; all other members stay
-    byte for byte.
+    """Return the caller's body for a provider of the same format, changed only where necessary, else byte for byte.
 
-    Changes are the model id, the stream options, members that only the gateway's specification has, and the fields that
-    were changed after decoding. `edits`: canonical name of each of these fields -> members of the body with its value.
-    `report`: collects the members that are left out. `quirks`: members that the provider refuses.
+    Changes are the model id, the stream options, members that only the gateway's specification has or the provider
+    refuses, and the fields changed after decoding. `edits`: canonical name of each field -> members of the body with
+    its value.
     """
     fields = MEMBERS.decode(request.source.body)  # the body was decoded before, so that it is a JSON object
     fields.pop("vendorn_thinking_to_content", None)  # the gateway does this itself
@@ -168,9 +165,8 @@ def _set_member(fields: dict[str, Raw], path: Path, value: object) -> None:
 
 
 def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """Move the members of `extra_body` to the top level of the body, as SDKs do before they send a request. Members
-    that are fields of the body itself are left out and reported, since the gateway's limits were checked on the top
-    level only.
+    """Move the members of `extra_body` to the top level of the body, as SDKs do. Fields of the body itself are left out
+    and reported, since the gateway's limits were checked on the top level only.
     """
     extra = _members(fields.pop("extra_body", ABSENT), "extra_body")
     if "vendorg" in fields:

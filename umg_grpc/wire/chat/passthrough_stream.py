@@ -37,9 +37,7 @@ PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
 
 
 class PassedChoice(Struct):
-    """Choice of a passed-through chunk, of which the gateway decodes the index and the finish reason; the delta is kept
-    as raw JSON.
-    """
+    """Choice of a passed-through chunk: its index and finish reason decoded, its delta as raw JSON."""
 
     index: Index | None = None
     finish_reason: str | UnsetType | None = UNSET
@@ -49,9 +47,7 @@ class PassedChoice(Struct):
 
 
 class PassedChunk(Head, kw_only=True):
-    """Chunk of a passed-through stream, with the members that the gateway decodes. `obfuscation` is padding of any
-    length.
-    """
+    """Chunk of a passed-through stream, with the decoded members. `obfuscation` is padding of any length."""
 
     choices: list[PassedChoice] | None = None
     obfuscation: str | None = None
@@ -61,9 +57,8 @@ _CHUNK = msgspec.json.Decoder(PassedChunk)
 
 
 class Template(NamedTuple):
-    """Bytes around the delta in a chunk that only continues the output (without error, usage or finish reason).
-
-    Later chunks with the same bytes around their deltas are passed through without parsing, which saves time.
+    """Bytes around the delta in a chunk that only continues the output (without error, usage or finish reason). Later
+    chunks with the same bytes are passed through without parsing, which saves time.
     """
 
     head: bytes  # up to the first value of the delta
@@ -76,11 +71,9 @@ class Template(NamedTuple):
 
     @classmethod
     def learn(cls, raw: bytes, chunk: PassedChunk, *, first: bool) -> Self | None:
-        """Return the template of a chunk that only continues the output; None for any other chunk. `first`: whether
-        the chunk may state a role that later ones leave out.
-
-        `raw`: bytes of the frame. `chunk`: decoded from them. The chunk must have `finish_reason` (null): without it
-        the template would also match the last chunk, and take its finish reason for a part of the delta.
+        """Return the template of a chunk that only continues the output; None for any other. `raw`: its frame. `first`:
+        whether it may state a role that later ones leave out. It must have `finish_reason` (null): else the template
+        would match the last chunk, too, and take its finish reason for a part of the delta.
         """
         if chunk.usage is not None or not chunk.choices or len(chunk.choices) != 1:
             return None
@@ -107,14 +100,13 @@ def _ids(frame: bytes) -> tuple[bytes, int]:
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of a passed-through chat stream: forwards chunks, and emits the events that the service needs. One
-    instance per stream.
+    """Decoder of a passed-through chat stream: forwards chunks, and emits the events that the service needs. One per
+    stream.
 
-    It changes the model id if the provider's differs, drops the usage chunk if the caller did not request it, drops
-    events without data, which break clients, and adds the end marker or the finish reason if the provider leaves it
-    out. Tool calls that have the same index get different ones, and choices and calls in forms that typed clients
-    cannot read are repaired. Additional choices for one candidate are joined to the first one, and a response that
-    failed raises an error.
+    It replaces a different model id, drops a usage chunk that the caller did not request and events without data, which
+    break clients, and adds a missing end marker or finish reason. Tool calls with the same index get different ones,
+    and choices and calls that typed clients cannot read are repaired. Further choices for one candidate are joined to
+    the first one, and a response that failed raises an error.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -243,9 +235,7 @@ class PassthroughDecoder(FrameDecoder):
                 self._read_reason(index, choice.finish_reason, events)
 
     def _read_reason(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
-        """Read the finish reason of a candidate: append the canonical event for its end to `events`, or keep the error
-        of a response that failed until its usage has been received.
-        """
+        """Append the event for a candidate's end, or keep the error of a failed response until its usage comes."""
         if reason not in FINISH_REASONS and wants_one(self._request):
             self._failed = self._failed or failed_response(Ended(reason))
         if self._is_split:

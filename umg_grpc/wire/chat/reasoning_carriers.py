@@ -1,8 +1,7 @@
-"""State of reasoning in members that providers of the chat format have added to its messages and calls
-(`knowledge.reasoning_carriers`): read from responses, joined from the pieces of a stream, and put back in requests.
+"""State of reasoning in members that providers have added to chat messages and calls (`knowledge.reasoning_carriers`):
+read from responses, joined from a stream's pieces, and put back in requests.
 
-The canonical form is a `ReasoningState` of the format `chat`: its data is the base64 of a JSON object that has each
-carrier's value by the name of the carrier.
+The canonical form is a `ReasoningState` of the format `chat`: base64 of a JSON object carrier's name -> value.
 """
 
 import base64
@@ -83,9 +82,7 @@ def read_message(message: object) -> State:
 
 
 def read_call(provider_fields: Mapping[str, Raw]) -> State:
-    """Return the state in a tool call, {} without any. `provider_fields`: members of its member
-    `provider_specific_fields`.
-    """
+    """Return the state in a tool call's members `provider_specific_fields`, {} without any."""
     state = State()
     for row in _PLACES["call"]:
         _add(state, row, provider_fields.get(row.member.partition(".")[2], ABSENT))
@@ -150,9 +147,7 @@ def from_canonical(state: pb.ReasoningState) -> State:
 
 
 def identity(data: str) -> str:
-    """Return the text by which the data of a state is known again after a client has read and written its JSON: the
-    first opaque text in it, or the data itself without one.
-    """
+    """Return the text that identifies a state's data, even in rewritten JSON: its first opaque text, else the data."""
     try:
         found = _OPAQUE_TEXT.search(base64.b64decode(data, validate=True))
     except (ValueError, binascii.Error):
@@ -209,9 +204,7 @@ class CarriedState:
         return bool(self._items or self._values) and self._size <= MAX_STATE_BYTES
 
     def add(self, pieces: State) -> str:
-        """Add the values of one delta. Return the text of the reasoning that they add, "" for none. Raise ValueError
-        for invalid JSON.
-        """
+        """Add the values of one delta; return its reasoning text ("" for none). Raise ValueError for invalid JSON."""
         added = ""
         self._size += sum(len(bytes(raw)) for raw in pieces.values())
         if self._size > MAX_STATE_BYTES:  # the text of each piece is shown nevertheless
@@ -266,10 +259,8 @@ class _Item:
 
 
 class _Items:
-    """List of items that are received in pieces.
-
-    A piece belongs to the last item with its type and index or, without an index, to the last item if that has its
-    type. A signature ends the text of an item, and opaque data is never joined.
+    """List of items received in pieces. A piece belongs to the last item with its type and index or, without an index,
+    to the last item if that has its type. A signature ends an item's text; opaque data is never joined.
     """
 
     def __init__(self, *, joins: bool) -> None:

@@ -21,11 +21,9 @@ LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 
 
 def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the members of a body that turn reasoning on or off or limit it into `request.reasoning`, except
-    `reasoning_effort`, which is decoded with the other options. `notes`: receives the members that only models of some
-    family accept.
-
+    """Decode the members of a body that switch or limit reasoning, except `reasoning_effort`, into `request.reasoning`.
     Of `thinking` and `enable_thinking` the one that enables reasoning wins; the specification does not describe both.
+    `notes`: receives the members that only models of some family accept.
     """
     enables = chat.thinking is not None and chat.thinking.type == "enabled"
     if chat.thinking:
@@ -54,9 +52,7 @@ def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, note
 
 
 def vendor_members(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.VendorG]]:
-    """Yield (path, object) for each of vendor G's members in a chat body, which clients send under several names, the
-    most specific path last.
-    """
+    """Yield (path, vendor G's member in a chat body): clients send several names, the most specific path is last."""
     body = chat.extra_body or schema.ExtraBody()
     for at, member in (
         ("google", chat.google),
@@ -69,9 +65,7 @@ def vendor_members(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.Vendo
 
 
 def _thinking_configs(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.ThinkingConfig]]:
-    """Yield (path, object) for each thinking config in vendor G's members of a chat body, the most specific path
-    last.
-    """
+    """Yield (path, thinking config) of vendor G's members in a chat body, the most specific path last."""
     members: list[tuple[str, schema.VendorG | schema.GenerationConfig]] = [*vendor_members(chat)]
     if chat.generation_config is not None:
         members.insert(0, ("generationConfig", chat.generation_config))
@@ -106,9 +100,8 @@ def encode_reasoning(
 ) -> JsonObject:
     """Return the members of a chat body for the reasoning options of a request from another format or from gRPC.
 
-    An effort is sent beside the family's switch for reasoning. Options for which the model's family has no member
-    become the nearest effort, unless the request has one. `words`: members of the body that the family accepts.
-    `report`: collects the options that are changed or left out. `quirks`: known restrictions of the provider's model.
+    An effort is sent beside the family's switch for reasoning. Options without a member become the nearest effort,
+    unless the request has one. `words`: members of the body that the model's family accepts.
     """
     reasoning = request.reasoning
     for field in ("summary", "display"):
@@ -267,10 +260,7 @@ EFFORT_BY_MODE = {pb.REASONING_MODE_ENABLED: "medium", pb.REASONING_MODE_DISABLE
 
 def encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
     """Return the members for the reasoning options of a chat request that were changed after decoding, each option
-    once.
-
-    Vendor G rejects an effort beside a budget or a level, and an effort of `none` means the same as disabled
-    `thinking`.
+    once: vendor G rejects an effort beside a budget or a level, and an effort of `none` means disabled `thinking`.
     """
     if _is_known(quirks):
         return _encode_fitted(request.reasoning, quirks, report)
@@ -285,9 +275,7 @@ def encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: Q
 
 
 def declared_switch(request: pb.GenerateRequest) -> JsonObject:
-    """Return the member with which the caller turned reasoning on or off, `thinking` or `enable_thinking`; {} if the
-    request does neither.
-    """
+    """Return the member (`thinking`, `enable_thinking`) by which the caller turned reasoning on or off; {} if none."""
     reasoning = request.reasoning
     if reasoning.mode not in THINKING_NAMES:
         return {}
@@ -300,9 +288,7 @@ def declared_switch(request: pb.GenerateRequest) -> JsonObject:
 
 
 def _thinking_config(reasoning: pb.ReasoningOptions) -> JsonObject:
-    """Return the members of vendor G's `thinking_config`, without a budget that the member `thinking` contains; {}
-    without options.
-    """
+    """Return the members of vendor G's `thinking_config`, without a budget that the member `thinking` contains."""
     config = JsonObject()
     if reasoning.HasField("budget_tokens") and reasoning.mode not in THINKING_NAMES:
         config["thinking_budget"] = reasoning.budget_tokens

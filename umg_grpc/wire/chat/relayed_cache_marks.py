@@ -1,6 +1,4 @@
-"""Marks of prompt caches (`cache_control`) that the gateway adds to the messages of a chat body, for relays of models
-that cache prompts up to a mark only.
-"""
+"""Prompt cache marks (`cache_control`) added to messages, for relays of models that cache up to a mark only."""
 
 from collections.abc import Sequence
 from itertools import chain, takewhile

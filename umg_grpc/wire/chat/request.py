@@ -1,6 +1,4 @@
-"""Chat requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
-provider.
-"""
+"""Chat requests: a caller's body decoded into the canonical request, and that request encoded for a provider."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -259,11 +257,8 @@ def encode_request(
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
     """Encode a canonical request as a call of a provider's `POST /chat/completions`: a body of this format with only
-    the necessary changes, that of any other format anew.
-
-    Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
-    the model. `notes`: facts that the decoder recorded about the caller's body. `quirks`: restrictions of the
-    provider's model.
+    the necessary changes, any other anew. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
+    `model`: the provider's id. `notes`: facts that the decoder recorded about the caller's body.
     """
     report, source, stops = Report(), request.source, tuple[str, ...]()
     is_own = source.format == "chat"
@@ -329,9 +324,7 @@ def _encode_body(
 def _encode_edits(
     fields: Iterable[str], request: pb.GenerateRequest, report: Report, quirks: Quirks
 ) -> dict[str, JsonObject]:
-    """Return canonical field -> members of the body with its present value, for the `fields` that were changed after a
-    chat body was decoded.
-    """
+    """Return canonical field -> members with its present value, for fields changed after a chat body was decoded."""
     edited = dict.fromkeys(fields)
     if "messages" in edited:
         edited.pop(THOUGHTS, None)  # the messages are encoded anew, reasoning included

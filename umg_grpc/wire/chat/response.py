@@ -84,9 +84,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a chat response can contain a part of a response. True for a web search of the provider, which the
-    response contains as its sources.
-    """
+    """Return whether a chat response can contain a part. True for a provider's web search: its sources are included."""
     match part.WhichOneof("kind"):
         case "media":
             return not part.thought and part.media.kind in (pb.MEDIA_KIND_AUDIO, pb.MEDIA_KIND_IMAGE)
@@ -142,9 +140,7 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
 
 
 def _reasoning_as_text(parts: list[pb.Part]) -> list[pb.Part]:
-    """Return the parts with each run of consecutive reasoning parts replaced by one text part with marks around it, for
-    callers that request it by `vendorn_thinking_to_content`.
-    """
+    """Return parts with each run of reasoning as one text part with marks, for `vendorn_thinking_to_content`."""
     written = list[pb.Part]()
     for thinks, run in groupby(parts, key=lambda part: part.HasField("reasoning")):
         if not thinks:
@@ -162,9 +158,7 @@ def join_reasoning(parts: Iterable[pb.ReasoningPart]) -> str:
 
 
 def _encode_media(parts: Iterable[pb.Part]) -> JsonObject:
-    """Return the media of a response as members of a message: `audio`, and the extension `images`, since chat has no
-    field for images; {} without media.
-    """
+    """Return media as members of a message: `audio`, and the extension `images`, since chat has no field for these."""
     fields, images = JsonObject(), list[JsonObject]()
     for part in parts:
         if not part.HasField("media") or part.thought:
@@ -220,10 +214,8 @@ PASSED = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider into a canonical response. `pass_`: whether its body is passed through,
-    so that its choices are not decoded.
-
-    Raises UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or has no choices; the provider's error for a
+    """Decode a complete response of a provider; its choices are not decoded if the body is passed through (`pass_`).
+    Raise UmgError(UPSTREAM_FAILED) for a body without choices or that cannot be decoded; the provider's error for a
     body that is one in spite of its HTTP status.
     """
     try:

@@ -1,7 +1,5 @@
-"""Fields that complete chat responses and their streamed chunks have in common, as structs and conversions in both
-directions.
-
-The structs describe the output of many providers: fields that are not needed may be absent or null.
+"""Fields that chat responses and streamed chunks share, as structs and conversions in both directions. The structs
+describe the output of many providers: fields that are not needed may be absent or null.
 """
 
 from collections.abc import Sequence
@@ -144,11 +142,8 @@ class Head(UsagePlaces, kw_only=True):
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool, legacy: bool) -> str:
-    """Return the `finish_reason` of a choice.
-
-    `calls`: whether the response has tool calls: the reason is then `tool_calls`, or `function_call` if `legacy` is
-    set, that is, if the request has the older `functions` instead of `tools`. `refused`: whether the response has a
-    refusal text, with which it is complete (`stop`).
+    """Return the `finish_reason` of a choice: `tool_calls` if it has `calls`, or `function_call` if `legacy`, that is,
+    if the request has the older `functions` instead of `tools`; `stop` if `refused`, since a refusal text completes it.
     """
     if calls and (reason in OVERRIDDEN or reason == pb.FINISH_REASON_TOOL_CALLS):
         return "function_call" if legacy else "tool_calls"
@@ -170,10 +165,9 @@ def encode_image(media: pb.MediaPart) -> JsonObject:
 
 
 def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
-    """Return a citation as an annotation of type `url_citation`; None for a citation that chat cannot express.
-
-    The offsets count characters in the whole content of the message: `before` characters precede the cited part, which
-    has `length` characters. A citation without offsets covers the part.
+    """Return a citation as an annotation `url_citation`; None for one that chat cannot express. Offsets count
+    characters in the message's whole content: `before` precede the cited part of `length` characters, which a citation
+    without offsets covers.
     """
     if citation.opaque.format == "chat":
         return Raw(citation.opaque.json.encode())
@@ -186,9 +180,7 @@ def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
 
 
 def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
-    """Return a token with its log probability as an element of `logprobs.content`, with its alternatives in
-    `top_logprobs`; if `nested`, as one of these alternatives.
-    """
+    """Return a token as an element of `logprobs.content` with `top_logprobs`; if `nested`, as one of these."""
     encoded: JsonObject = {"token": entry.token, "logprob": entry.logprob}
     encoded["bytes"] = list(entry.raw_bytes) if entry.HasField("raw_bytes") else None
     if not nested:
@@ -219,9 +211,7 @@ class End(Protocol):
 
 
 def choices_error(choices: Sequence[End]) -> UmgError | None:
-    """Return the error of a complete response in which a choice states an error, or all choices failed; None for any
-    other response.
-    """
+    """Return the error of a response in which a choice states one, or all choices failed; None for any other."""
     for choice in choices:
         if choice.finish_reason not in FINISH_REASONS or choice.error is not ABSENT:
             break
@@ -234,9 +224,7 @@ def choices_error(choices: Sequence[End]) -> UmgError | None:
 
 
 def choice_error(error: Raw) -> UmgError:
-    """Return the error that callers get for the member `error` of a choice, which relays set when their provider
-    failed.
-    """
+    """Return the error for the member `error` of a choice, which relays set when their provider failed."""
     return from_provider(200, as_error(msgspec.json.decode(error)))
 
 
@@ -257,9 +245,7 @@ def decode_filtered(results: Raw, target: pb.Candidate | pb.CandidateFinished) -
 
 
 def correct_finish_reason(target: pb.Candidate | pb.CandidateFinished, calls: bool, refused: bool) -> None:
-    """Correct the finish reason of `target` by the content of the response: TOOL_CALLS if it has tool calls (`calls`),
-    REFUSAL if it has a refusal text (`refused`), STOP if the provider sent no reason.
-    """
+    """Correct the finish reason by the content: TOOL_CALLS for `calls`, REFUSAL if `refused`, STOP if none was sent."""
     if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif refused and target.finish_reason == pb.FINISH_REASON_STOP:
@@ -279,9 +265,7 @@ _CONTENT_PART = msgspec.json.Decoder(_ContentPart)
 
 
 def content_text(content: str | list[Raw] | None) -> str:
-    """Return the `content` of a message as one text: a string, the texts in a list of parts (reasoning is left out), or
-    "" for None.
-    """
+    """Return the `content` of a message as one text, without reasoning in a list of parts; "" for None."""
     if isinstance(content, list):
         return "".join(_CONTENT_PART.decode(raw).text or "" for raw in content)
     return content or ""
@@ -323,17 +307,13 @@ def decode_annotation(raw: Raw) -> pb.Citation:
 
 
 def decode_url(raw: Raw) -> pb.Citation:
-    """Return an element of the extension `citations`, the address of a source, as a citation by the whole text. An
-    element that is no string has the address "".
-    """
+    """Return an element of the extension `citations` (an address, else "") as a citation by the whole text."""
     url = msgspec.json.decode(raw)
     return pb.Citation(web=pb.WebSource(url=url if isinstance(url, str) else ""))
 
 
 def decode_image(url: str, media: pb.MediaPart) -> None:
-    """Set `media` to an image of a response. `url`: its address or a data URL. Raises UmgError(UPSTREAM_FAILED) for
-    broken base64.
-    """
+    """Set `media` to an image at an address or in a data URL. Raise UmgError(UPSTREAM_FAILED) for broken base64."""
     media.kind = pb.MEDIA_KIND_IMAGE
     if not is_data_url(url):
         media.uri = url
@@ -345,10 +325,8 @@ def decode_image(url: str, media: pb.MediaPart) -> None:
 
 
 def decode_audio(audio: ProviderAudio, media: pb.MediaPart, request: pb.GenerateRequest) -> None:
-    """Set `media` to audio of a response, complete or one piece of a stream. Its media type is that of the format that
-    the request selects, since the response does not state it.
-
-    Raises UmgError(UPSTREAM_FAILED) for broken base64.
+    """Set `media` to audio of a response or a piece of it. The request selects its media type, as responses state none.
+    Raise UmgError(UPSTREAM_FAILED) for broken base64.
     """
     media.mime_type = OUTPUT_AUDIO_TYPES.get(request.audio_output.format, "")
     media.kind, media.media_id, media.transcript = pb.MEDIA_KIND_AUDIO, audio.id or "", audio.transcript or ""

@@ -27,18 +27,14 @@ def wants_one(request: pb.GenerateRequest) -> bool:
 
 
 def joint_reason(reasons: Iterable[str | None]) -> str | None:
-    """Return the finish reason of joined choices: the first that is not a regular stop, else the first; None if no
-    choice has one.
-    """
+    """Return the finish reason of joined choices: the first that is no regular stop, else the first; None if none."""
     stated = [reason for reason in reasons if reason]
     special = (reason for reason in stated if finish_reason_of(reason) not in OVERRIDDEN)
     return next(special, stated[0] if stated else None)
 
 
 def joined_body(body: bytes) -> bytes:
-    """Return a complete response whose choices are joined to the first one. Raise ValueError for a response that cannot
-    be decoded.
-    """
+    """Return a response with its choices joined to the first one. Raise ValueError if it cannot be decoded."""
     members = MEMBERS.decode(body)
     choices = [MEMBERS.decode(choice) for choice in ELEMENTS.decode(members["choices"])]
     reasons = (choice.get("finish_reason", Raw(b"null")) for choice in choices)

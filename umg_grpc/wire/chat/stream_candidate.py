@@ -56,9 +56,7 @@ class ChunkChoice(Struct):
 
 
 class _OpenCall:
-    """State of a tool call that is being received: its id, its name as far as it is known, its part once the name is
-    complete, and input that is not emitted yet.
-    """
+    """Tool call being received: id, name as far as known, part once the name is complete, and input not yet emitted."""
 
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
@@ -70,9 +68,7 @@ class _OpenCall:
 
 
 class StreamCandidate(PartEmitter):
-    """Decoder of the deltas of one candidate (one of several alternative responses), with the state of its parts: the
-    open text or reasoning, its tool calls, its audio.
-    """
+    """Decoder of one candidate's deltas, with the state of its parts: open text or reasoning, tool calls, audio."""
 
     def __init__(self, index: int, request: pb.GenerateRequest, has_halves: bool, inputs: ToolInputs) -> None:
         super().__init__(index, has_halves=has_halves, keeps_texts=False)
@@ -121,9 +117,7 @@ class StreamCandidate(PartEmitter):
         return self.delta(thoughts) if self._kind == "reasoning" and thoughts and not content else None
 
     def decode(self, delta: ProviderMessage, logprobs: Logprobs | None) -> Iterator[pb.GenerateEvent]:
-        """Yield the canonical events of one delta. `logprobs`: log probabilities of the tokens in it, None
-        without any.
-        """
+        """Yield the canonical events of one delta and the log probabilities of its tokens, if any."""
         thoughts = reasoning_text(delta)
         self._names_text = self._names_text or bool(thoughts)
         if state := read_message(delta):
@@ -172,9 +166,7 @@ class StreamCandidate(PartEmitter):
         yield event
 
     def add_citation(self, citation: pb.Citation) -> Iterator[pb.GenerateEvent]:
-        """Yield the event of a citation by the last text part, whose offsets are converted, in place, to count from the
-        start of that part.
-        """
+        """Yield a citation by the last text part, with offsets converted in place to count from that part's start."""
         if self._text is None:
             yield from self.switch("text")
         self._cited = True
@@ -196,9 +188,7 @@ class StreamCandidate(PartEmitter):
         return event
 
     def _late_state(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the reasoning state that was received after the reasoning: as that of the first call, else of the last
-        text, or else in a reasoning part of its own.
-        """
+        """Yield reasoning state received late: as the first call's, else the last text's, else in a part of its own."""
         if not self._carried:
             return
         call = self._all_calls[0].part if self._all_calls else None
@@ -210,10 +200,8 @@ class StreamCandidate(PartEmitter):
             yield from self.whole(hidden_reasoning(self._carried.take()))
 
     def finish(self, citations: list[msgspec.Raw]) -> Iterator[pb.GenerateEvent]:
-        """Yield the ends of all open parts, then the end of the candidate with its finish reason.
-
-        `citations`: elements of the extension `citations` (addresses of sources), used only if the text has no citation
-        of its own.
+        """Yield the ends of all open parts, then of the candidate. `citations`: addresses of sources (extension
+        `citations`), used only if the text has no citation of its own.
         """
         if self._text is not None and not self._cited:
             for raw in citations:
@@ -310,9 +298,7 @@ class StreamCandidate(PartEmitter):
             yield event
 
     def _append_audio(self, piece: ProviderAudio) -> Iterator[pb.GenerateEvent]:
-        """Yield the canonical events of one piece of audio: the start of the part with the first piece, its bytes and
-        transcript, and at the end its expiry time.
-        """
+        """Yield a piece of audio: at first the part's start, then bytes and transcript, at the end its expiry time."""
         part = pb.Part()
         decode_audio(piece, part.media, self._request)
         if self._audio is None:

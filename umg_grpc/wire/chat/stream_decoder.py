@@ -41,9 +41,8 @@ def event_error(event: sse.SseEvent, chunk: Head, has_choices: bool) -> UmgError
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a chat stream that is translated: chunks become canonical events. One instance per stream.
-
-    The finish reason is kept until the end of the stream: calls, sources and the usage may follow it.
+    """Decoder of a translated chat stream into canonical events. One instance per stream. The finish reason is kept
+    until the stream's end: calls, sources and the usage may follow it.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:

@@ -29,9 +29,7 @@ CITATION_BYTES = 512  # approximate memory of a citation beside its content
 
 
 class _Choice:
-    """State of one choice (one of several alternative responses) whose chunks are being sent: its tool calls, the
-    lengths of its texts, and citations that are sent at the end.
-    """
+    """Choice whose chunks are being sent: its tool calls, lengths of its texts, and citations sent at the end."""
 
     def __init__(self) -> None:
         self.has_role = False  # whether its role was sent
@@ -133,9 +131,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
         return sse.frame(b'%b{"index":%d,"delta":%b%b%b' % (self._head, index, _encode(delta), rest, self._tail))
 
     def _continue_text(self, event: pb.GenerateEvent) -> bytes:
-        """Return the chunk for a text delta, joined from bytes to save time; b"" if the event's part is not a text that
-        has started.
-        """
+        """Return a text delta's chunk, joined from bytes to save time; b"" if its part is not a started text."""
         index, part, text = event.candidate_index, event.part_index, event.text_delta
         choice = self._choices.get(index)
         if choice is None or part not in choice.starts:
@@ -358,9 +354,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
             yield self._chunk(index, delta)
 
     def _end_part(self, index: int, part: int) -> Iterator[bytes]:
-        """Yield an empty JSON object as the arguments of a tool call that ends without any, since clients parse them;
-        nothing for any other part.
-        """
+        """Yield `{}` as arguments of a tool call that ends without any, since clients parse them."""
         choice = self._choice(index)
         if part in choice.calls and part not in choice.has_input and part not in choice.custom:
             yield from self._arguments(index, part, "{}")

@@ -1,6 +1,4 @@
-"""Reasoning state of the native format (a signature of a thought) as `extra_content.google.thought_signature`
-of chat.
-"""
+"""Native reasoning state (a thought's signature) as `extra_content.google.thought_signature` of chat."""
 
 import msgspec
 from msgspec import Raw
@@ -12,9 +10,7 @@ from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 
 
 def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:
-    """Return vendor G's reasoning state (its thought signature) in `extra`, the member `extra_content`; None without a
-    signature, and for a placeholder. The state has the native format.
-    """
+    """Return vendor G's reasoning state (a thought signature) in `extra_content`; None without one or a placeholder."""
     signature = extra.google.thought_signature if extra and extra.google else None
     if not signature or is_placeholder(signature):
         return None
@@ -32,10 +28,9 @@ def encode_signature(state: pb.ReasoningState) -> JsonObject:
 
 
 def with_placeholder_signatures(raw: Raw) -> Raw:
-    """Return `messages` of a caller's body with a placeholder signature on the first tool call of each message, unless
-    the call has a signature; `raw` itself if none is missing. Vendor G rejects calls without one since the user's last
-    message, and most chat clients do not return them. Earlier messages keep theirs, so that the beginning of a
-    conversation stays the same for prompt caches.
+    """Return a caller's `messages` with a placeholder signature on each message's first tool call without one, which
+    vendor G rejects since the user's last message and most clients omit; `raw` itself if none is missing. Earlier
+    messages keep theirs, so that prompt caches find the same beginning.
     """
     if b'"tool_calls"' not in bytes(raw):
         return raw

@@ -42,9 +42,7 @@ CALL_DECODERS: dict[str, Callable[[Raw, pb.Part, str], None]] = {
 
 
 def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
-    """Return a tool call as an element of `tool_calls`, with its reasoning state if chat has a member for it. `call_id`
-    and `name`: in the form that the receiver of the message accepts.
-    """
+    """Return an element of `tool_calls`, with its reasoning state if chat has a member for it."""
     call, encoded = part.tool_call, JsonObject(id=call_id)
     if call.HasField("text"):
         encoded |= {"type": "custom", "custom": {"name": name, "input": call.text}}
@@ -60,16 +58,13 @@ def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
 
 
 def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
-    """Return the id of a tool call; if the provider sent none, an id made of `response_id` and `index`, the position of
-    the call, so that it is unique in a conversation.
-    """
+    """Return a tool call's id, or one made of response id and call position, so that it is unique in a conversation."""
     return call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
 
 
 def encode_calls(calls: list[pb.Part], legacy: bool, response_id: str) -> JsonObject:
-    """Return the tool calls of a complete response as a member of its message: `tool_calls`, or the older
-    `function_call` with the first call if `legacy` (the request has `functions` instead of `tools`).
-    `response_id`: part of the ids of calls without one.
+    """Return a complete response's tool calls as `tool_calls`, or the first as the older `function_call` if `legacy`
+    (the request has `functions`). `response_id`: for ids of calls without one.
     """
     if legacy:
         call = calls[0].tool_call
@@ -131,9 +126,7 @@ def decode_call(call: ProviderCall, target: pb.Part) -> None:
 
 
 def call_state(call: ProviderCall) -> pb.ReasoningState | None:
-    """Return the reasoning state that a provider put in a tool call or in a piece of one, None without any. Raise
-    ValueError for invalid JSON.
-    """
+    """Return the reasoning state in a tool call or a piece of one, if any. Raise ValueError for invalid JSON."""
     if (signature := thought_signature(call.extra_content)) is not None:
         return signature
     fields = call.provider_specific_fields

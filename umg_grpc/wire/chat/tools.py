@@ -83,9 +83,7 @@ def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
 
 
 def is_search(function: FunctionDefinition) -> bool:
-    """Return whether a function in `tools` is not the caller's own but selects the provider's web search: it has the
-    name `vendorgSearch`, or `googleSearch` without parameters.
-    """
+    """Return whether a function selects web search: `vendorgSearch`, or `googleSearch` without parameters."""
     return function.name == SEARCH_TOOL or (function.name == OTHER_SEARCH_TOOL and not is_present(function.parameters))
 
 
@@ -122,9 +120,8 @@ def _chosen(tool: schema.ChosenTool, at: str) -> str:
 
 def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
     """Return `tools`, `tool_choice` and, for a search tool, `web_search_options`; the older `functions` and
-    `function_call` if the caller used these. {} without tools.
-    Raises UmgError(UNTRANSLATABLE) for tools that only another format has. `report`: collects the tools that are left
-    out. `quirks`: restrictions of the provider's model.
+    `function_call` if the caller used these. Raise UmgError(UNTRANSLATABLE) for tools that only another format has;
+    report others left out.
     """
     fields, tools, names = JsonObject(), list[object](), tool_names(request)
     legacy = request.face_hints.legacy_functions
@@ -178,9 +175,7 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report:
 
 
 def _nested_format(format_json: str, at: str) -> object:
-    """Return the format of a custom tool with its grammar inside a member `grammar`; callers of responses send the
-    members of the grammar beside `type`. `at`: canonical path of the format, for errors.
-    """
+    """Return a custom tool's format with a member `grammar`, whose members callers of responses send beside `type`."""
     written = json_text(format_json, at)
     members = parse(dict[str, msgspec.Raw], written, at)
     if "definition" not in members:
@@ -208,9 +203,7 @@ def _search_options(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def encode_search_options(context_size: str, location: pb.UserLocation | None) -> JsonObject:
-    """Return the value of `web_search_options`; {} without options. `context_size`: "" for the default. `location`:
-    None without one.
-    """
+    """Return `web_search_options`, {} without options. `context_size`: "" for the default."""
     options = JsonObject()
     if context_size:
         options["search_context_size"] = context_size

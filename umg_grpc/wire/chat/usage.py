@@ -103,9 +103,7 @@ def find_usage(places: UsagePlaces, choices: Iterable[Choice]) -> ProviderUsage 
 
 
 def missing_totals(usage: ProviderUsage, counted: pb.Usage) -> JsonObject:
-    """Return the totals of a passed-through usage that typed clients need, if it lacks one that is known from the other
-    members; empty otherwise. `counted`: decoded from it.
-    """
+    """Return totals that typed clients need and a usage lacks, if other members give them. `counted`: it decoded."""
     if (usage.prompt_tokens is not None and usage.completion_tokens is not None) or counted.estimated:
         return {}
     return {
@@ -116,9 +114,7 @@ def missing_totals(usage: ProviderUsage, counted: pb.Usage) -> JsonObject:
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """Return the member `usage`. The totals are exact sums; counts that only some providers report are included unless
-    they are 0.
-    """
+    """Return `usage` with exact sums as totals; counts that only some providers report are left out if 0."""
     prompt: JsonObject = {"cached_tokens": usage.cache_read_tokens, "audio_tokens": usage.audio_input_tokens}
     completion: JsonObject = {
         "reasoning_tokens": usage.reasoning_tokens,
@@ -146,9 +142,8 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage, tier: str | None = None) -> bool:
     """Set the token counts of `target`; details that the provider leaves out are 0. A usage without the total of prompt
-    or completion tokens is marked as estimated, so that the gateway counts the missing ones itself.
-
-    Return False, and set none, for a usage with neither of the two. `tier`: class of service beside the usage.
+    or completion tokens is marked as estimated: the gateway counts the missing ones. Return False, and set none,
+    without both. `tier`: class of service beside the usage.
     """
     prompt_tokens, completion_tokens = usage.prompt_tokens, usage.completion_tokens
     if prompt_tokens is None or completion_tokens is None:

@@ -1,6 +1,4 @@
-"""Web search that a chat body requests by an option instead of a tool, and the other members of family famQ's
-`parameters`.
-"""
+"""Web search that a chat body requests by options, not by a tool, and other members of family famQ's `parameters`."""
 
 from collections.abc import Iterator
 
@@ -22,10 +20,8 @@ MODE_NAMES = {value: name for name, value in MODES.items()}
 
 
 def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the members of a body that request a web search (`web_search_options`, `search_parameters`, `parameters`,
-    and vendor G's search tools) into the request.
-
-    `notes`: receives the members that only models of some family accept, and those without a canonical form.
+    """Decode the members that request a web search (`web_search_options`, `search_parameters`, `parameters`, vendor G's
+    tools). `notes`: receives members that only models of some family accept, and those without a canonical form.
     """
     if (options := chat.web_search_options) is not None:
         notes.family.append("web_search_options")
@@ -63,9 +59,7 @@ def _search_tools(vendor: schema.VendorG, at: str) -> Iterator[str]:
 
 
 def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateRequest) -> None:
-    """Decode the member `parameters` of model family famQ into options of the request, except options that the top
-    level of the body has set. Raises UmgError(INVALID_FIELD).
-    """
+    """Decode famQ's `parameters` into options that the body's top level has not set. Raise UmgError(INVALID_FIELD)."""
     for name in ("temperature", "top_p"):
         value = getattr(parameters, name)
         if value is not None and not request.HasField(name):
@@ -87,9 +81,8 @@ def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateReques
 
 
 def encode_search(request: pb.GenerateRequest, words: ChatFields, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the search options and the member `parameters` in the members that the model's family accepts (`words`);
-    {} without options. Options without a member in that family are reported.
-    `quirks`: restrictions of the provider's model.
+    """Return the search options and `parameters` in the members that the model's family accepts (`words`); report
+    options without a member in that family.
     """
     search, parameters = request.search, _encode_parameters(request, words, report)
     fields = JsonObject()
@@ -120,9 +113,7 @@ def _encode_search_parameters(search: pb.SearchOptions) -> JsonObject:
 
 
 def _encode_parameters(request: pb.GenerateRequest, words: ChatFields, report: Report) -> JsonObject:
-    """Return the value of `parameters` (model family famQ), without its member that turns the search on; {} without
-    options.
-    """
+    """Return the value of `parameters` (family famQ) without its member that turns the search on."""
     # (name, value, canonical fields that are lost if `parameters` does not have it)
     candidates: list[tuple[str, object, list[str]]] = [
         (name, getattr(request, name), []) for name in ("temperature", "top_p") if request.HasField(name)

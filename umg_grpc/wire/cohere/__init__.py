@@ -1,6 +1,4 @@
-"""Cohere's chat (`POST /v2/chat`) as a format of callers. The gateway calls no provider in it: the vendor also has the
-chat completions format.
-"""
+"""Cohere's chat (`POST /v2/chat`), for callers only: the vendor has chat completions for the gateway's calls, too."""
 
 from umg_grpc.wire.cohere.error_field_paths import wire_path
 from umg_grpc.wire.cohere.request import FIELDS, NAME, decode_request

@@ -18,9 +18,7 @@ Decode: TypeAlias = Callable[[Raw, Target, str], None]
 
 
 def decode_messages(messages: Sequence[schema.ChatMessage], request: pb.GenerateRequest) -> None:
-    """Decode the messages of a body into `request.messages`.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
-    """
+    """Decode the messages of a body. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field."""
     for index, message in enumerate(messages):
         at, target = f"messages[{index}]", request.messages.add(role=ROLES[message.role])
         if message.role == "assistant":

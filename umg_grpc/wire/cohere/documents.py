@@ -1,6 +1,4 @@
-"""Documents of Cohere's chat: the member `documents` of a request, decoded to parts of its last user message, and the
-sources of citations that name them.
-"""
+"""Documents of Cohere's chat: decoded from `documents` to parts of the last user message, and as citations' sources."""
 
 from collections.abc import Sequence
 
@@ -16,11 +14,9 @@ _NAMED = msgspec.json.Decoder(str)
 
 
 def decode_documents(documents: Sequence[Raw], request: pb.GenerateRequest, *, citable: bool) -> None:
-    """Insert the documents as text files before the parts of the last user message, which they belong to. `citable`:
-    whether the model may cite them.
-
-    A document without an id gets the vendor's one, `doc:` and its number (docs.cohere.com, Documents and Citations).
-    Raise UmgError(INVALID_FIELD) for a document of another type, and for a conversation without a user message.
+    """Insert the documents as text files before the parts of the last user message, their context. `citable`: whether
+    the model may cite them. One without an id gets the vendor's, `doc:` and its number (docs.cohere.com, Documents and
+    Citations). Raise UmgError(INVALID_FIELD) for other types, and for a conversation without a user message.
     """
     users = [message for message in request.messages if message.role == pb.ROLE_USER]
     if not users:
@@ -60,9 +56,7 @@ def documents_of(request: pb.GenerateRequest) -> list[pb.MediaPart]:
 
 
 def encode_source(citation: pb.Citation, documents: Sequence[pb.MediaPart]) -> JsonObject | None:
-    """Return the source of a citation: a document of the request, or a page of a web search, whose id is its address.
-    None for a source of another format.
-    """
+    """Return a citation's source: a document, or a web page, whose id is its address; None for other formats."""
     if citation.HasField("web"):
         address = citation.web.url
         # clients require a text, also of a page of which nothing is quoted (@ai-sdk/cohere 4.0.52)

@@ -1,6 +1,4 @@
-"""Complete responses of Cohere's `POST /v2/chat`, encoded for a caller, and the parts that streams have in common with
-them.
-"""
+"""Complete responses of Cohere's `POST /v2/chat` for callers, and the parts that streams have in common with them."""
 
 from collections.abc import Sequence
 from typing import assert_never
@@ -53,9 +51,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response can contain a part. True for a web search of the provider, which the response contains
-    as the sources of its citations.
-    """
+    """Return whether a response can contain a part. True for a provider's web search: citations contain its sources."""
     match part.WhichOneof("kind"):
         case "server_tool_call":
             return part.server_tool_call.name == "web_search"
@@ -70,9 +66,7 @@ def can_express(part: pb.Part) -> bool:
 
 
 class _Message:
-    """Message of a complete response: its parts, joined to as few content blocks as possible, since clients read the
-    first text.
-    """
+    """Message of a response: its parts in as few content blocks as possible, since clients read the first text."""
 
     def __init__(self, response_id: str, documents: Sequence[pb.MediaPart]) -> None:
         self.calls = list[JsonObject]()
@@ -132,9 +126,7 @@ class _Message:
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", *, calls: bool, refused: bool) -> str:
-    """Return the finish reason. `calls`: whether the response has tool calls; `refused`: whether it has the text of a
-    refusal, with which it is complete.
-    """
+    """Return the finish reason of a response with tool calls, or with a refusal text, which is complete."""
     if calls and reason in COMPLETED:
         return FINISH_NAMES[pb.FINISH_REASON_TOOL_CALLS]
     if refused and reason == pb.FINISH_REASON_REFUSAL:
@@ -149,9 +141,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def encode_call(call: pb.ToolCall, response_id: str, index: int) -> JsonObject:
-    """Return a tool call with empty arguments, as a stream begins it. `index`: position among the calls, for the id of
-    a call without one.
-    """
+    """Return a tool call with empty arguments, as a stream begins it; the `index` gives an id to a call without one."""
     call_id = call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
     return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": ""}}
 
@@ -164,10 +154,8 @@ def arguments_of(call: pb.ToolCall) -> str:
 def encode_citation(
     citation: pb.Citation, documents: Sequence[pb.MediaPart], block: int, text: str, start: int
 ) -> JsonObject | None:
-    """Return a citation; None for one whose source the format cannot express.
-
-    `block`: index of the content block; `text`: text of the part that the citation belongs to, which begins at the
-    offset `start` in the block. A citation without offsets covers the part.
+    """Return a citation; None for a source that the format cannot express. `block`: index of the content block; `text`:
+    of the cited part, which begins at offset `start` in it and which a citation without offsets covers.
     """
     if (source := encode_source(citation, documents)) is None:
         return None

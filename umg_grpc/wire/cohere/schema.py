@@ -1,6 +1,5 @@
-"""JSON body of Cohere's `POST /v2/chat` as typed structs (cohere 7.3.1, `v2/client.py` and the types that it names).
-
-`None` means absent, and so does an explicit null.
+"""JSON body of Cohere's `POST /v2/chat` as typed structs (cohere 7.3.1, `v2/client.py` and types that it names). `None`
+means absent, and so does an explicit null.
 """
 
 from typing import Annotated, Literal

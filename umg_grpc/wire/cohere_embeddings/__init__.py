@@ -1,6 +1,4 @@
-"""Cohere's embeddings (`POST /v2/embed`) as a format of callers. No provider is called in it: the vendor has the
-embeddings format, too.
-"""
+"""Cohere's embeddings (`POST /v2/embed`), for callers only: the vendor has the embeddings format for calls, too."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere_embeddings.request import NAME, decode_request, wire_path

@@ -40,9 +40,7 @@ wire_path = wire_paths(
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
-    """Decode the body of `POST /v2/embed`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD, also for
-    images.
-    """
+    """Decode the body of `POST /v2/embed`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD (images)."""
     decoded = parse(EmbedBody, body)
     request, notes = pb.EmbedRequest(model=decoded.model), RequestNotes()
     request.source.format, request.source.body = NAME, body

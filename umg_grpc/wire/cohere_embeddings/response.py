@@ -28,9 +28,7 @@ def encode_response(response: pb.EmbedResponse, request: pb.EmbedRequest, shape:
 
 
 def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
-    """Yield the JSON body in pieces, of which each is encoded when it is requested. The id is a digest of the request,
-    as embeddings have no other.
-    """
+    """Yield the JSON body in pieces encoded on request. The id is a digest of the request: embeddings have no other."""
     digest = hashlib.blake2b(request.source.body or request.SerializeToString(deterministic=True), digest_size=16)
     head = b'{"id":"%b","response_type":"embeddings_by_type","embeddings":{' % digest.hexdigest().encode()
     vectors = [embedding.values for embedding in response.embeddings]

@@ -1,7 +1,4 @@
-"""JSON body of Cohere's `POST /v2/embed` as typed structs (cohere 7.3.1, `v2/client.py`).
-
-`None` means absent, and so does an explicit null.
-"""
+"""JSON body of Cohere's `POST /v2/embed` as typed structs (cohere 7.3.1, `v2/client.py`); null means absent."""
 
 from typing import Annotated, Literal
 

@@ -1,6 +1,5 @@
-"""Converse format of Amazon Bedrock (`POST /model/{modelId}/converse`, `/converse-stream`): codec for providers alone.
-
-Source: botocore 1.44.8, service model of bedrock-runtime.
+"""Converse format of Amazon Bedrock (`POST /model/{modelId}/converse`, `/converse-stream`), for providers only. Source:
+botocore 1.44.8, service model of bedrock-runtime.
 """
 
 from umg_grpc.wire.converse.account_object_members import OBJECTS

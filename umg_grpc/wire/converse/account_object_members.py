@@ -1,6 +1,4 @@
-"""Members of Converse blocks that may name an object in a provider's account (an S3 object), for the check of its
-owner.
-"""
+"""Members of Converse blocks that may name an object in a provider's account (S3), for the check of its owner."""
 
 from umg_grpc.wire.core.account_object_detection import WORDS, ObjectRules
 

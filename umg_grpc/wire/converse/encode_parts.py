@@ -18,9 +18,7 @@ from umg_grpc.wire.dropped_fields_report import Report, foreign, omits, untransl
 
 SHOWN_RESULT = "(shown below)"
 SIGNED, REDACTED = "messages", "converse"
-"""Formats of reasoning states: a signature, which the messages format has, too, and redacted reasoning, which is of any
-maker.
-"""
+"""Formats of reasoning states: a signature, also of the messages format, and redacted reasoning, of any maker."""
 RESULT_MEDIA = frozenset({"image", "document", "video", "searchResult"})
 """Blocks that the content of a tool result may have."""
 

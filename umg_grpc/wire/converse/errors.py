@@ -33,9 +33,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 def stream_error(exception: str, payload: bytes) -> UmgError:
-    """Return the error for an exception in a stream, with the message of the model's server if it has no other.
-    `exception`: its name in the frame (`throttlingException`).
-    """
+    """Return the error for an exception (`throttlingException`) in a stream; its message may be the model server's."""
     error = read_error(payload)
     if not error.message and (original := decode_or_none(_ORIGINAL, Raw(payload))) is not None:
         error = replace(error, message=original.original_message)

@@ -1,6 +1,4 @@
-"""Encoding of the options of a canonical request as members of a Converse body: sampling, reasoning, the format of the
-response, the tier of service and labels.
-"""
+"""Encoding of request options as members of a Converse body: sampling, reasoning, format, service tier, labels."""
 
 import re
 from collections.abc import Mapping
@@ -31,9 +29,7 @@ SAMPLING_NAMES: Mapping[str, str] = {"temperature": "temperature", "top_p": "top
 
 
 class Reasoning(NamedTuple):
-    """Reasoning options of a request: members of `additionalModelRequestFields`, the effort of `outputConfig`, and the
-    plan by which the other options are limited.
-    """
+    """Reasoning of a request: model request fields, the effort of `outputConfig`, and the plan that limits the rest."""
 
     fields: JsonObject
     plan: Plan

@@ -84,9 +84,7 @@ class MediaEncoder:
         self._names: set[str] = set()
 
     def encode(self, media: pb.MediaPart, at: str) -> JsonObject:
-        """Return media as a content block. Raise UmgError(UNTRANSLATABLE) for media that the provider does not accept.
-        `at`: canonical path of the media.
-        """
+        """Return media as a content block. Raise UmgError(UNTRANSLATABLE) for media that the provider rejects."""
         if media.detail not in ("", "auto"):
             self._report.drop("detail")
         if media.uri or media.file_id:

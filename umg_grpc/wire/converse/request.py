@@ -65,9 +65,8 @@ def encode_request(
 ) -> UpstreamRequest:
     """Encode a canonical request as a call of a provider's `POST /model/{modelId}/converse`, or of its stream.
 
-    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
-    the model, or its ARN. `notes`: facts that the decoder recorded about the caller's body. `quirks`: restrictions of
-    the provider's model. A stream of a model that streams no tools is requested as a complete response.
+    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path. `model`: the provider's id or ARN.
+    `notes`: facts about the caller's body. Models that stream no tools are sent a request for a complete response.
     """
     report = Report()
     quirks = replace(quirks, web_search=False)

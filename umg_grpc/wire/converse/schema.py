@@ -1,6 +1,5 @@
-"""Structs of the bodies and stream events of Converse providers, with the members that are decoded.
-
-Source: botocore 1.44.8, bedrock-runtime (ConverseResponse, ConverseStreamOutput).
+"""Structs of Converse providers' bodies and stream events, with the members that are decoded. Source: botocore 1.44.8,
+bedrock-runtime (ConverseResponse, ConverseStreamOutput).
 """
 
 from msgspec import Raw, Struct

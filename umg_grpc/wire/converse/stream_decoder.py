@@ -58,10 +58,8 @@ class _Block:
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a Converse stream. One instance per stream.
-
-    Only tool calls and images have an event for their start: a text and reasoning start with their first delta. The
-    reason for the end is emitted with the usage, which follows it in the last event.
+    """Decoder of a Converse stream. One instance per stream. Only tool calls and images have a start event: texts and
+    reasoning start with their first delta. The end's reason is emitted with the usage, in the last event.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:

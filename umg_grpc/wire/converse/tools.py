@@ -22,10 +22,9 @@ STRICT = "toolConfig.tools.toolSpec.strict"
 def encode_tools(
     request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks, *, in_history: bool
 ) -> list[Block]:
-    """Return the tools, each as a block; empty if the model must not call any and the conversation has no calls.
-    Raise UmgError(UNTRANSLATABLE) for a tool that only another format has.
-
-    `in_history`: whether the conversation has calls or results, beside which the service requires tools.
+    """Return the tools as blocks; empty if none may be called and the conversation has no calls. `in_history`: it has
+    calls or results, beside which the service requires tools. Raise UmgError(UNTRANSLATABLE) for a tool that only
+    another format has.
     """
     is_off = request.tool_choice.mode == pb.TOOL_CHOICE_MODE_NONE
     if requests_search(request):

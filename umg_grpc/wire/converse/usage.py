@@ -9,9 +9,8 @@ HOUR = "1h"
 
 
 def decode_usage(usage: TokenUsage | None, tier: ServiceTier | None) -> pb.Usage | None:
-    """Return the token counts; None without a number of input or output tokens. The canonical input tokens include
-    those of the prompt cache, which the provider's leave out. A usage without a total is marked as estimated, so that
-    the gateway counts itself.
+    """Return the token counts; None without a number of input or output tokens. Canonical input tokens include the
+    prompt cache's, which the provider's leave out. A usage without a total is estimated: the gateway counts itself.
     """
     if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
         return None

@@ -11,9 +11,7 @@ PASSED = ("guardrailConfig", "performanceConfig", "requestMetadata", "serviceTie
 
 
 def passed_members(request: pb.GenerateRequest, notes: RequestNotes) -> dict[str, Raw]:
-    """Return the members of the caller's body that the provider is sent as they are. `notes`: facts about the body,
-    among them its unknown members.
-    """
+    """Return the members of the caller's body that the provider is sent as they are, by notes on unknown members."""
     stated = [name for name in PASSED if name in notes.indispensable]
     body = msgspec.json.decode(request.source.body, type=dict[str, Raw]) if stated else {}
     return {name: raw for name in stated if is_present(raw := body.get(name, ABSENT))}
