@@ -15,17 +15,13 @@ class TaskEncoder(Protocol):
     """Function that encodes a task as the JSON body of one HTTP API for videos."""
 
     def __call__(self, task: pb.VideoTask, request_id: str = "", /) -> bytes:
-        """Return the JSON body for a task. `request_id`: id of the HTTP request, for APIs whose bodies contain one;
-        "" (in a notification) puts the task's id there.
-        """
+        """Return the JSON body for a task. `request_id`: id of the HTTP request, in some bodies ("": the task's id)."""
         ...
 
 
 @dataclass(frozen=True)
 class EntryFormat:
-    """One of the HTTP APIs for callers of video tasks, as functions without I/O that decode its requests and encode
-    its responses.
-    """
+    """One of the HTTP APIs for callers of video tasks: functions that decode requests and encode responses."""
 
     name: str
     """Name of the API in logs, metrics and errors, for example `video_d`."""

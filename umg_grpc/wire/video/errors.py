@@ -1,6 +1,4 @@
-"""Error bodies of the HTTP APIs for callers of video tasks. `/v1/video/generations` and `/v1/videos` have the error
-bodies of the chat format.
-"""
+"""Error bodies of the HTTP APIs for video tasks; `/v1/video/generations` and `/v1/videos` have those of chat."""
 
 from collections.abc import Mapping
 
@@ -56,23 +54,17 @@ def encode_error_d(error: UmgError, status: int) -> bytes:
 
 
 def encode_error_e(error: UmgError, status: int) -> bytes:
-    """Return the error body of the HTTP APIs of family `vidE`: `{code, message, request_id, error}`, whose code is
-    never 0 (success). `status`: HTTP status.
-    """
+    """Return the error body of `vidE`: `{code, message, request_id, error}`, whose code is never 0 (success)."""
     return _enveloped(error, status, CODES_E, 5000)
 
 
 def encode_error_f(error: UmgError, status: int) -> bytes:
-    """Return the error body of the HTTP API of family `vidF`: `{code, message, request_id, data: null, error}`, whose
-    code is never 10000 (success). `status`: HTTP status.
-    """
+    """Return the error body of `vidF`: `{code, message, request_id, data: null, error}`; 10000 would mean success."""
     return _enveloped(error, status, CODES_F, 50500, data=None)
 
 
 def encode_error_g(error: UmgError, status: int) -> bytes:
-    """Return the error body of the HTTP API of family `vidG`: `{type: error, error: {type, message, http_code},
-    request_id}`. `status`: HTTP status.
-    """
+    """Return the error body of `vidG`: `{type: error, error: {type, message, http_code}, request_id}`."""
     kind = TYPES_G.get(status, "server_error" if status >= 500 else "bad_request_error")
     fields = {"type": kind, "message": error.message, "http_code": str(status)}
     return msgspec.json.encode({"type": "error", "error": fields, "request_id": _request_id(error)})

@@ -17,9 +17,8 @@ _VIDEO_ENDINGS = (".mp4", ".mov", ".webm", ".m4v", ".avi", ".mkv")
 def decode_medium(
     text: str, kind: "pb.VideoMediaKind.ValueType", role: "pb.VideoMediaRole.ValueType", path: str
 ) -> pb.VideoMedia:
-    """Return the medium for a string in a body. `kind`: image, video or audio; `path`: path of the string in the
-    body. Raise UmgError(INVALID_FIELD) for a string that is no URL, data URL or base64, and for a file of another
-    kind.
+    """Return the medium for a string at a `path` of a body. Raise UmgError(INVALID_FIELD) for a string that is no URL,
+    data URL or base64, and for a file of another kind.
     """
     name = _NAMES[kind]
     medium = pb.VideoMedia(kind=kind, role=role)

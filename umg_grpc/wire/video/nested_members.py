@@ -12,9 +12,8 @@ SWITCH = {b"true": True, b"false": False}
 
 
 def read_nested(parameters: pb.VideoParameters) -> None:
-    """Move sound and watermark from `settings.audio` and `options.watermark_info` of the additional fields to their
-    parameters, in place, so that each vendor gets them in its own way and their price is charged. Other members
-    remain, and other values.
+    """Move sound and watermark from the additional fields `settings.audio` and `options.watermark_info` to their
+    parameters, so that each vendor gets them in its own way and their price is charged. All else remains.
     """
     extra = members_of(Raw(parameters.extra_json.encode()))
     settings, options = members_of(extra.get("settings")), members_of(extra.get("options"))

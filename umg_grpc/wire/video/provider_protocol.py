@@ -32,9 +32,7 @@ class Implied(NamedTuple):
 
 
 StatusOrMore = ProviderStatus | UmgError | ProviderRequest
-"""Status of a task, the error of its query, or a further request to the provider whose response completes the
-status.
-"""
+"""Status of a task, error of its query, or a further request to the provider whose response completes the status."""
 
 Statuses = Mapping[str, StatusOrMore]
 """The provider's task id -> status of the task; a task that the provider did not report is absent."""
@@ -42,10 +40,9 @@ Statuses = Mapping[str, StatusOrMore]
 
 @dataclass(frozen=True, kw_only=True)
 class VideoProtocol:
-    """Protocol of a video provider: the functions that encode its calls and decode its responses, without I/O.
-
-    A status query returns the error OBJECT_NOT_FOUND for a task that the provider does not have, and the state
-    `SUCCEEDED` without results for a task that succeeded without a usable file.
+    """Protocol of a video provider: the functions that encode its calls and decode its responses, without I/O. A query
+    returns the error OBJECT_NOT_FOUND for a task that the provider does not have, and the state `SUCCEEDED` without
+    results for a task that succeeded without a usable file.
     """
 
     name: str
@@ -66,9 +63,7 @@ class VideoProtocol:
     takes_media_urls: bool = True
     """Whether the provider fetches `http` and `https` addresses itself."""
     implied: Callable[[Submission], Mapping[str, Implied]] | None = None
-    """Submission -> the values that other parameters have by the stated ones, as the resolution by the size; None if
-    there are none.
-    """
+    """Submission -> values that stated parameters imply for others, as a size the resolution; None without any."""
     rules_model: Callable[[Submission], str] | None = None
     """Submission -> id by which the rules of the vendor are found; None for the id of the model alone."""
     takes_open_length: bool = False
@@ -78,13 +73,9 @@ class VideoProtocol:
     max_batch: int = 1
     """Maximum number of tasks in one query."""
     batch_of: Callable[[ProviderTask], str] | None = None
-    """Task -> name that is equal for tasks which one query may contain; None if all tasks of a key may be queried
-    together.
-    """
+    """Task -> name, equal for tasks that one query may contain; None if it may contain all tasks of a key."""
     encode_find: Callable[[Submission], ProviderRequest] | None = None
-    """Look-up of a task by the gateway's id, after a submission with an unknown outcome; None if the provider has
-    none.
-    """
+    """Look-up of a task by the gateway's id, after a submission with an unknown outcome; None if unsupported."""
     decode_found: Callable[[int, Mapping[str, str], bytes, Submission], ProviderTask | None] | None = None
     """(HTTP status, headers by lower-case name, body, submission) of a look-up -> the task, None if there is none."""
     encode_cancel: Callable[[ProviderTask], ProviderRequest] | None = None
@@ -94,13 +85,9 @@ class VideoProtocol:
     `400`, `404`, `405`, `409`, `422` not.
     """
     key_header: str = DEFAULT_KEY_HEADER
-    """Header that has the key without an `auth` in the config: `authorization` with a Bearer token, or another one with
-    the bare key.
-    """
+    """Header of the key without an `auth` in the config: `authorization` with a Bearer token, or another, bare."""
     token_paths: str = ""
-    """Beginning of the paths at which the provider accepts tokens made from an access key (`auth: {kind: jwt}`); "" if
-    it accepts them everywhere.
-    """
+    """Beginning of the paths that accept tokens made from an access key (`auth: {kind: jwt}`); "" if all do."""
     max_response_bytes: int = 8 << 20
     """Limit of a response, larger where results are inline."""
     result_seconds: float | None = None

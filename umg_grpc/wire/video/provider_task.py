@@ -1,6 +1,4 @@
-"""Types that describe one video task between service, channel and provider's codec: submission, identity at the
-provider, state, results.
-"""
+"""One video task between service, channel and provider's codec: submission, identity, state, results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +12,7 @@ class Submission:
     """Video task that is to be submitted to a provider."""
 
     task_id: str
-    """The gateway's id. A provider that stores an external id gets it, so that the task is found again after a
-    submission with an unknown outcome.
-    """
+    """The gateway's id. Providers that store an external id get it, to find tasks after unknown outcomes."""
     model: str
     """The provider's model id."""
     request: pb.CreateVideoTaskRequest
@@ -40,13 +36,9 @@ class ProviderTask:
     model: str
     """The provider's model id."""
     key_id: str = ""
-    """Fingerprint of the channel's key with which the task was submitted; every later call must use that key. Set by
-    the channel; "" without keys.
-    """
+    """Fingerprint of the key that submitted the task, needed for later calls; set by the channel, "" without keys."""
     facts: str = ""
-    """Further facts that the protocol needs for later calls (path, region, `req_key`), as one JSON object; "" for
-    none.
-    """
+    """Further facts for later calls of the protocol (path, region, `req_key`), as one JSON object; "" for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +70,7 @@ class ProviderStatus:
     results: Sequence[ProviderResult] = ()
     """Files of a task that succeeded; those in a response with an unknown state, too."""
     error: pb.VideoTaskError | None = None
-    """Reason why the task failed or was cancelled, without the provider's hosts, keys and account ids; None in other
-    states.
-    """
+    """Reason of a failure or cancellation, without the provider's hosts, keys and account ids; None in other states."""
     usage: pb.VideoUsage | None = None
     """Usage of a task that succeeded; `output_seconds` is 0 if the provider does not report it (then the requested
     length is charged). None in other states.

@@ -1,6 +1,4 @@
-"""Reader of the JSON body that submits a video task: converts its members to parameters and media of a canonical
-request, and keeps their paths in the body for errors.
-"""
+"""Reader of a submission's JSON body: parameters and media of a canonical request, with body paths for errors."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
@@ -55,15 +53,12 @@ LENGTH, MODEL_DECIDES = "duration", b"-1"
 
 
 class CreateBody:
-    """Reader of a body that submits a video task. Each method takes members out of the body and sets the request from
-    them; members that are never taken are kept for the provider. Methods raise UmgError with the path of the field
-    in the body.
+    """Reader of a submission's body: each method moves members from it to the request, or raises UmgError with the path
+    of the field. Members that are never taken are kept for the provider.
     """
 
     def __init__(self, entry: "pb.VideoEntry.ValueType", body: bytes, *, is_form: bool = False) -> None:
-        """Decode the top level of a JSON body. `entry`: HTTP API of the caller; `is_form`: whether the body was a
-        form, whose numbers and booleans are strings.
-        """
+        """Decode the top level of a JSON body. `is_form`: it was a form, whose numbers and booleans are strings."""
         self.request = pb.CreateVideoTaskRequest(entry=entry)
         self.given = parse(Members, check_utf8(body))
         """All members, also null ones."""
@@ -84,9 +79,7 @@ class CreateBody:
         return None if raw is None else parse(str, raw, name)
 
     def model(self, name: str = "model") -> str:
-        """Remove the member with the model id from the body, set the model of the request, and return the id. Raise
-        UmgError if it is missing.
-        """
+        """Remove the member with the model id, set and return it. Raise UmgError if it is missing."""
         raw = self.take(name)
         if raw is None:
             raise missing(name)
@@ -95,9 +88,7 @@ class CreateBody:
         return self.request.model
 
     def nested(self, name: str) -> Members:
-        """Remove a member that is an object from the body, and return its members that are not null; an empty dict if
-        it is absent. In a form it is a string with JSON.
-        """
+        """Remove an object (a string with JSON in a form) and return its non-null members; {} if it is absent."""
         raw = self.take(name)
         if raw is None:
             return {}
@@ -115,9 +106,7 @@ class CreateBody:
     # --- parameters
 
     def read(self, fields: Fields, members: Members | None = None, at: str = "") -> None:
-        """Remove the members in `fields` from an object, and set their parameters. `members`: the object, None for
-        the top level; `at`: its path in the body, "" for the top level.
-        """
+        """Remove the members in `fields` from an object at `at`, or the top level, and set their parameters."""
         members = self._members if members is None else members
         for name in [name for name in members if name in fields]:
             parameter, kind = fields[name]
@@ -125,9 +114,7 @@ class CreateBody:
             self.set(parameter, self._value(kind, members.pop(name), path), path)
 
     def set(self, parameter: str, value: str | float | None, path: str) -> None:
-        """Set a parameter of the request. `path`: path of the value in the body. Raise UmgError(INVALID_FIELD) if
-        another member has set the same parameter to another value.
-        """
+        """Set a parameter. Raise UmgError(INVALID_FIELD) if another member has set it to another value."""
         parameters, key = self.request.parameters, f"parameters.{parameter}"
         if (before := self._paths.setdefault(key, path)) != path and getattr(parameters, parameter) != value:
             raise invalid(path, f"it contradicts `{before}`; send one of them")
@@ -144,9 +131,7 @@ class CreateBody:
             self.request.external_task_id, self._paths["external_task_id"] = parse(str, raw, path), path
 
     def keep(self, members: Members, at: str = "") -> None:
-        """Add members without a canonical parameter to the additional fields for the provider. `at`: name of the
-        object that contains them, "" for the top level.
-        """
+        """Add members without a canonical parameter, of the object `at` or the top level, to the additional fields."""
         self._extra |= members if not at else {at: Raw(msgspec.json.encode(members))} if members else {}
 
     def keep_open_length(self, members: Members) -> None:
@@ -176,9 +161,7 @@ class CreateBody:
     def images(
         self, raw: Raw, path: str, role: "pb.VideoMediaRole.ValueType" = pb.VIDEO_MEDIA_ROLE_UNSPECIFIED
     ) -> None:
-        """Add the image, or the list of images, of a member to the media of the request. `path`: path of the member
-        in the body.
-        """
+        """Add the image, or list of images, of a member (`path`: its path in the body) to the media."""
         many = begins(raw, b"[")
         texts = parse(list[str], raw, path) if many else [parse(str, raw, path)]
         for position, text in enumerate(texts):
@@ -191,9 +174,7 @@ class CreateBody:
         kind: "pb.VideoMediaKind.ValueType",
         role: "pb.VideoMediaRole.ValueType" = pb.VIDEO_MEDIA_ROLE_UNSPECIFIED,
     ) -> None:
-        """Add a medium to the media of the request. `text`: its URL, a data URL, or base64; `path`: its path in the
-        body.
-        """
+        """Add a medium (a URL, data URL or base64) to the media. `path`: its path in the body."""
         media = self.request.parameters.media
         self._paths[f"parameters.media[{len(media)}]"] = path
         self._paths.setdefault("parameters.media", path.partition("[")[0])
@@ -202,9 +183,7 @@ class CreateBody:
     # --- end
 
     def finish(self, required: Mapping[str, str] | None = None) -> pb.CreateVideoTaskRequest:
-        """Return the request, with the remaining members as additional fields for the provider. If its model is a
-        documented one, it is checked by the rules of the model.
-
+        """Return the request, checked by its model's rules if documented; remaining members become additional fields.
         `required`: canonical field -> path in the body, for errors about fields that are missing.
         """
         self._extra = {**self._members, **self._extra}

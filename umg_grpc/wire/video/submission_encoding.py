@@ -35,9 +35,7 @@ NOUNS = {"duration_seconds": "length", "generate_audio": "sound"}
 
 
 def encode_submission(protocol: VideoProtocol, submission: Submission) -> ProviderRequest:
-    """Encode a submission in the protocol of its provider, with the report of the parameters that are not sent. Raise
-    UmgError for one that the provider does not accept.
-    """
+    """Encode a submission in its provider's protocol. Raise UmgError if the provider does not accept it."""
     model = submission.model if protocol.rules_model is None else protocol.rules_model(submission)
     row = media_model(protocol.name, model) or media_model(protocol.name, submission.request.model)
     left_out = list[str]()
@@ -58,9 +56,7 @@ def encode_submission(protocol: VideoProtocol, submission: Submission) -> Provid
 
 
 def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel, implied: Mapping[str, Implied]) -> None:
-    """Raise UmgError(INVALID_FIELD) for the first value of a request that the rules `row` of its vendor refuse.
-    `implied`: result of `VideoProtocol.implied`.
-    """
+    """Raise UmgError(INVALID_FIELD) for the first value that a vendor's rules refuse, also among the `implied` ones."""
     parameters, present = request.parameters, given(request.parameters) - set(row.without)
     for name, allowed in row.values.items():
         choices = ", ".join(str(choice) for choice in allowed)
@@ -79,9 +75,7 @@ def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel, implied: M
 
 
 def _unfit(submission: Submission, row: MediaModel, implied: Mapping[str, Implied]) -> set[str]:
-    """Return the parameters that a neutral model is sent without, since they do not fit others: each may be a
-    default.
-    """
+    """Return the parameters that a neutral model is sent without: they do not fit others, and may be defaults."""
     found = set[str]()
     if not row.conditions:
         return found  # most models have none
@@ -149,9 +143,7 @@ def _without_foreign(submission: Submission, protocol: VideoProtocol) -> tuple[S
 
 
 def _without_unknown(submission: Submission, row: MediaModel, unfit: Collection[str]) -> tuple[Submission, list[str]]:
-    """Return the submission without the parameters that its model does not have or that are `unfit`, and the names of
-    the lost ones.
-    """
+    """Return the submission without `unfit` or unknown parameters of its model, and the names of the lost ones."""
     unknown = sorted(given(submission.request.parameters).intersection({*row.without, *unfit}))
     if not unknown:
         return submission, []

@@ -21,7 +21,5 @@ STATUS_CODES = {
 
 
 def task_error(code: str, message: str) -> pb.VideoTaskError:
-    """Return the reason why a task failed or was cancelled. `code`: one of the codes in this module; `message`: text
-    for the caller.
-    """
+    """Return the reason of a failure or cancellation, with a `code` of this module and a text for the caller."""
     return pb.VideoTaskError(code=code, status_code=STATUS_CODES[code], message=message)

@@ -1,6 +1,4 @@
-"""Values of a video task that the responses of several HTTP APIs contain: names of the states, times, URLs of
-results, reasons of failures.
-"""
+"""Values of a video task in responses of several HTTP APIs: names of states, times, URLs of results, failures."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -16,9 +14,7 @@ VIDEO_FORMAT = "mp4"
 
 
 def states(queued: str, running: str, succeeded: str, failed: str, cancelled: str = "") -> States:
-    """Return the table state of a task -> its name in one HTTP API. With `cancelled` "", a cancelled task has the
-    name of a failed one.
-    """
+    """Return state of a task -> its name in one HTTP API; without a name for cancelled, that of failed ones."""
     return {
         pb.VIDEO_TASK_STATE_UNSPECIFIED: queued,
         pb.VIDEO_TASK_STATE_SUBMITTING: queued,

@@ -1,6 +1,4 @@
-"""HTTP API of family `vidE`, version 3.0, for callers: `/vidE/text-to-video/{model}` and other kinds, and
-`/vidE/tasks`.
-"""
+"""HTTP API of `vidE` 3.0 for callers: `/vidE/text-to-video/{model}` and other kinds, and `/vidE/tasks`."""
 
 from collections.abc import Mapping
 
@@ -85,9 +83,7 @@ def _read_media(given: CreateBody, raw: Raw, name: str) -> None:
 
 
 def decode_query(parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest:
-    """Return the look-up of one task by the query parameters. Raise UmgError if there is no id, if there are several,
-    or both the gateway's and the caller's own id.
-    """
+    """Return the look-up of one task by the query parameters. Raise UmgError unless they have exactly one id."""
     ids, external = parameters.get("task_ids"), parameters.get("external_task_ids")
     if ids is not None and external is not None:
         raise invalid("external_task_ids", "send either task_ids or external_task_ids")
@@ -103,9 +99,7 @@ def decode_query(parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest:
 
 
 def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
-    """Return the response to a query or a submission: an envelope whose `data` has the task as its only item.
-    `request_id`: id of the HTTP request, "" in a notification.
-    """
+    """Return a response: an envelope whose `data` has the task as its only item. `request_id`: "" in a notification."""
     return msgspec.json.encode(
         {"code": 0, "message": "success", "request_id": request_id or task.task_id, "data": [_item(task)]}
     )

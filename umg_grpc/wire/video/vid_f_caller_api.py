@@ -1,6 +1,4 @@
-"""HTTP API of family `vidF` for callers: `POST /vidF` for submissions and queries, between which the query parameter
-`Action` chooses.
-"""
+"""HTTP API of `vidF` for callers: `POST /vidF`, submissions and queries by the query parameter `Action`."""
 
 from collections.abc import Mapping
 
@@ -72,16 +70,13 @@ def decode_posted_query(body: bytes, parameters: Mapping[str, str]) -> pb.GetVid
 
 
 def encode_created(task: pb.VideoTask, request_id: str = "") -> bytes:
-    """Return the response to a submission: an envelope whose `data` has the id of the task. `request_id`: id of the
-    HTTP request.
-    """
+    """Return the response to a submission: an envelope whose `data` has the id of the task."""
     return _enveloped({"task_id": task.task_id}, "Success", request_id or task.task_id)
 
 
 def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
-    """Return the response to a query: an envelope with the state of the task. Its `code` is that of the query, which
-    succeeded; the reason of a failed task is in `message` and `data.error`. `request_id`: id of the HTTP request,
-    "" in a notification.
+    """Return the response to a query: an envelope with the task's state. Its `code` is that of the query, which
+    succeeded; `message` and `data.error` have the reason of a failed task. `request_id`: "" in a notification.
     """
     data: JsonObject = {"status": STATES[task.state]}
     if addresses := urls(task):

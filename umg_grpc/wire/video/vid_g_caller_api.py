@@ -34,9 +34,7 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the JSON body that submits a task. Raise UmgError naming the field; any `callback_url`, also null, is
-    refused.
-    """
+    """Decode the body of a submission. Raise UmgError naming the field; any `callback_url`, also null, is refused."""
     given = CreateBody(pb.VIDEO_ENTRY_G, body)
     if "callback_url" in given.given:
         message = "callback_url is not supported by this entry; leave it out and poll"

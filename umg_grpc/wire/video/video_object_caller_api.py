@@ -120,9 +120,7 @@ def encode_deleted(task: pb.VideoTask) -> bytes:
 
 
 def decode_list(query: Mapping[str, str]) -> pb.ListVideoTasksRequest:
-    """Decode the query parameters of a list of videos: `limit`, `after`, `order`. Raise UmgError(INVALID_FIELD)
-    naming the parameter.
-    """
+    """Decode a video list's query: `limit`, `after`, `order`. Raise UmgError(INVALID_FIELD) naming the parameter."""
     request = pb.ListVideoTasksRequest(entry=pb.VIDEO_ENTRY_VIDEO_OBJECT, page_token=query.get("after", ""))
     if (limit := query.get("limit")) is not None:
         if not (limit.isascii() and limit.isdecimal() and len(limit) < 5 and 1 <= int(limit) <= MAX_LIMIT):

@@ -54,13 +54,12 @@ _OMNI_OTHERS, _OMNI_OTHERS_WITH_VIDEO = 7, 4
 
 
 def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: str = "") -> pb.CreateVideoTaskRequest:
-    """Return a copy of a video request with the kind of its task and the documented defaults of its model filled in.
+    """Return a copy of a video request with the kind of its task and the documented defaults of its model.
 
     `family` and `upstream_model` are from the operator's config, "" if the model is not served. The rules bind neutral
-    ids, of callers or upstream; any other id is that of a vendor's model, whose request stays as the caller stated it,
-    in any API. Raises UmgError with the canonical path of the field and the documented text: UNSUPPORTED_FIELD for a
-    parameter that the model does not have, MISSING_FIELD, and INVALID_FIELD for a value outside its set or range and
-    for a model of another API.
+    ids, of callers or upstream; the request for a vendor's model stays as the caller stated it, in any API. Raises
+    UmgError with the canonical path and the documented text: UNSUPPORTED_FIELD for a parameter that the model lacks,
+    MISSING_FIELD, and INVALID_FIELD for a value outside its set or range and for a model of another API.
     """
     checked = pb.CreateVideoTaskRequest()
     checked.CopyFrom(request)
@@ -79,9 +78,8 @@ def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: 
 
 
 def read_urls(request: pb.CreateVideoTaskRequest, check_url: Callable[..., None]) -> None:
-    """Replace the `data:` URLs of media in the request by their bytes, and check its other URLs. `check_url`: the
-    method of `Fetcher` that raises UmgError for a URL that the rules of the config refuse. Raise
-    UmgError(INVALID_FIELD) for an invalid `data:` URL.
+    """Replace `data:` URLs of media by their bytes, and check other URLs by `check_url`, the method of `Fetcher` that
+    raises UmgError for URLs that the config refuses. Raise UmgError(INVALID_FIELD) for an invalid `data:` URL.
     """
     media = request.parameters.media
     for position, medium in enumerate(media):
@@ -97,9 +95,7 @@ def read_urls(request: pb.CreateVideoTaskRequest, check_url: Callable[..., None]
 
 
 def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str) -> Rules | None:
-    """Return the rules of the request's model in the HTTP API to which the caller sent it; None for a model without a
-    neutral id, which no rules bind.
-    """
+    """Return the rules of the request's model in the caller's HTTP API; None for a model without a neutral id."""
     model, rules = request.model, RULES[request.entry]
     neutral = video_family(model, upstream_model)
     if not neutral and (family or upstream_model or request.entry != D):
@@ -255,9 +251,7 @@ def _check_size(size: str, path: str) -> None:
 
 
 def _check_agreement(parameters: pb.VideoParameters) -> None:
-    """Raise UmgError if the size contradicts the resolution or the aspect ratio, since only one of them could be
-    applied.
-    """
+    """Raise UmgError if the size contradicts resolution or aspect ratio, as only one of them could be applied."""
     found = _SIZE_OF_ALL.fullmatch(parameters.size)
     if found is None:
         return

@@ -36,9 +36,8 @@ def content_items(
     schemes: Collection[str],
     only_urls: Mapping["pb.VideoMediaKind.ValueType", str],
 ) -> list[JsonObject]:
-    """Return the items of `content` with prompt and media of a submission. `suffix`: text that is added to the
-    prompt; `schemes`: URL schemes that the provider accepts; `only_urls`: kind of medium -> its name in errors,
-    for kinds that the provider accepts only as URLs.
+    """Return the items of `content` with prompt and media of a submission. `suffix`: is added to the prompt; `schemes`:
+    accepted URL schemes; `only_urls`: kind of medium accepted as URL only -> its name in errors.
     """
     prompt = f"{prompt_of(submission)}{suffix}".strip()
     items: list[JsonObject] = [{"type": "text", "text": prompt}] if prompt else []

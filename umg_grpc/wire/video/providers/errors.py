@@ -32,9 +32,7 @@ _ACCOUNT = re.compile(r"\b(account\s*[:#(\[]?\s*)\d{6,}", re.IGNORECASE)
 
 
 def public_message(message: str) -> str:
-    """Return a provider's message without hosts, keys and account ids, and without the names of providers and their
-    models, so that callers may read it.
-    """
+    """Return a provider's message without hosts, keys, account ids and names of providers and models, for callers."""
     return _without_names(clean(message))
 
 
@@ -47,18 +45,14 @@ def _hide(match: re.Match[str]) -> str:
 
 
 def rows(reason: "pb.ErrorReason.ValueType", failure: Failure, *codes: str) -> ClassificationRow:
-    """Return a row for the classification of errors: errors with one of `codes`, and any HTTP status, have this
-    reason and consequence (`failure`).
-    """
+    """Return a row by which errors with one of `codes`, and any HTTP status, have this reason and `failure`."""
     return ClassificationRow(
         (), reason, failure, codes=re.compile(rf"(?<![\w.])(?:{'|'.join(codes)})(?![\w])", re.IGNORECASE)
     )
 
 
 def refused(status: int, headers: Mapping[str, str], error: ProviderError, table: Table = ()) -> UmgError:
-    """Return the error of a failed call, classified by the rows in `table` or, if none matches, by the rows that all
-    protocols share. `headers`: by lower-case name.
-    """
+    """Return the error of a failed call, classified by `table` or else by the rows that all protocols share."""
     found = from_provider(status, error, headers, too_long=PROMPT, table=(*table, *DEFAULT))
     found.message = _without_names(found.message)
     return found
@@ -67,9 +61,8 @@ def refused(status: int, headers: Mapping[str, str], error: ProviderError, table
 def refused_submission(
     status: int, headers: Mapping[str, str], body: bytes, error: ProviderError, table: Table = ()
 ) -> UmgError:
-    """Return the error of a failed submission. Its `failure` is AMBIGUOUS unless the provider clearly refused the
-    task: after an HTML page of a proxy or a failure of the provider, the task may exist. `table`: further rows for
-    the classification.
+    """Return the error of a failed submission. Its `failure` is AMBIGUOUS unless the provider clearly refused the task:
+    after an HTML page of a proxy or a failure of the provider, the task may exist.
     """
     found = refused(status, headers, error, table)
     undecided = status in UNDECIDED_STATUSES or (status >= 500 and status not in DECIDED_STATUSES)
@@ -79,9 +72,7 @@ def refused_submission(
 
 
 def is_unknown(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether the response to a query means that the provider does not have the task: status 404, but not with
-    an HTML page, which a proxy made.
-    """
+    """Return whether a query's response means that the task is unknown: status 404 without an HTML page of a proxy."""
     return status == 404 and not is_page(headers, body)
 
 

@@ -30,9 +30,8 @@ def present(*images: Numbered | None) -> list[Numbered]:
 
 
 def inputs_of(submission: Submission, *, pairs: bool = False, references: bool = False) -> Inputs:
-    """Return the media of a submission by kind and role. An image without a role is the first frame if it is the only
-    one, otherwise a reference. With `pairs`, two images without roles are the first and the last frame; with
-    `references`, every image without a role is a reference.
+    """Return the media of a submission by kind and role. A single image without a role is the first frame, any other a
+    reference. With `pairs`, two of these are the first and the last frame; with `references`, all are references.
     """
     found = Inputs()
     plain: list[Numbered] = []

@@ -27,16 +27,12 @@ NAMES = {
 
 
 def at(position: int) -> str:
-    """Return the canonical path of a medium (`parameters.media[0]`), for errors. `position`: index in the list of
-    media.
-    """
+    """Return the canonical path of a medium (`parameters.media[0]`) by its position, for errors."""
     return f"parameters.media[{position}]"
 
 
 def media_type(media: pb.VideoMedia) -> str:
-    """Return the media type of a medium with bytes: by the first bytes, otherwise as the caller declared it,
-    otherwise the usual one of its kind.
-    """
+    """Return the media type of a medium with bytes: by these, else the caller's, else the usual one of its kind."""
     return sniff(media.data) or media.mime_type or DEFAULT_TYPES.get(media.kind, "application/octet-stream")
 
 

@@ -15,9 +15,7 @@ class Part(NamedTuple):
 
 
 def encode_form(parts: Iterable[Part]) -> tuple[bytes, str]:
-    """Return (body of a `multipart/form-data` request, its content type). The boundary is derived from the content,
-    so that equal forms have equal bodies.
-    """
+    """Return (form body, content type). The boundary is derived from the content: equal forms have equal bodies."""
     parts = tuple(parts)
     digest = sha256()
     for part in parts:

@@ -28,9 +28,7 @@ MEDIA_FIELDS = frozenset({"media"})
 
 
 def json_request(path: str, body: JsonObject, report: Report | None = None) -> ProviderRequest:
-    """Return a POST request with a JSON body. `path`: path below the channel's base URL; `report`: parameters that
-    are not sent, None for none.
-    """
+    """Return a POST request with a JSON body to a path below the base URL. `report`: parameters that are not sent."""
     return ProviderRequest(
         method="POST", path=path, body=msgspec.json.encode(body), headers=JSON_HEADERS, report=report or Report()
     )
@@ -42,9 +40,7 @@ def get_request(path: str) -> ProviderRequest:
 
 
 def path_id(task_id: str) -> str:
-    """Return a provider's task id for use in a URL path. Raise UmgError(UPSTREAM_FAILED) for an id with characters
-    that would change the path.
-    """
+    """Return a task id for a URL path. Raise UmgError(UPSTREAM_FAILED) if its characters would change the path."""
     if not task_id or task_id in {".", ".."}:
         message = "the provider's id of the task cannot be used"
         raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
@@ -64,16 +60,12 @@ def is_neutral(submission: Submission) -> bool:
 
 
 def is_sent(submission: Submission, parameter: str) -> bool:
-    """Return whether a parameter is sent even if it is false or empty: the caller stated it, or the model is neutral.
-    `parameter`: canonical name.
-    """
+    """Return whether a parameter is sent even if false or empty: the caller stated it, or the model is neutral."""
     return submission.request.parameters.HasField(parameter) or is_neutral(submission)  # type: ignore[arg-type]
 
 
 def prompt_of(submission: Submission) -> str:
-    """Return the prompt of a submission; "" if there is none but media. Raise UmgError(MISSING_FIELD) if there are
-    neither.
-    """
+    """Return the prompt, "" if there are media only. Raise UmgError(MISSING_FIELD) if there are neither."""
     parameters = submission.request.parameters
     if not parameters.prompt.strip() and not parameters.media:
         raise missing("parameters.prompt")
@@ -92,9 +84,7 @@ def report_unsupported(parameters: pb.VideoParameters, supported: Collection[str
 
 
 def report_sound(submission: Submission, report: Report) -> None:
-    """Record in `report` that the caller requested silence of a provider that always makes sound. The silence of
-    neutral models, a default, is not recorded.
-    """
+    """Report requested silence from a provider that always makes sound, unless it is a neutral model's default."""
     parameters = submission.request.parameters
     if parameters.HasField("generate_audio") and not parameters.generate_audio and not is_neutral(submission):
         report.drop("parameters.generate_audio")
@@ -165,17 +155,13 @@ def pixels(size: str) -> tuple[int, int] | None:
 
 
 def ratio_of(size: str, ratios: Iterable[str] = RATIOS) -> str | None:
-    """Return the aspect ratio, one of `ratios`, nearest to a size in pixels, for example `16:9`; None for a text that
-    is no size.
-    """
+    """Return the one of `ratios` (`16:9`) nearest to a size in pixels; None for a text that is no size."""
     found = pixels(size)
     return None if found is None else nearest_ratio(found, ratios)
 
 
 def resolution_of_size(size: str, resolutions: Iterable[str]) -> str:
-    """Return the resolution, one of `resolutions`, whose frames of 16:9 have the number of pixels nearest to that of a
-    size; "" for a text that is no size.
-    """
+    """Return the one of `resolutions` whose 16:9 frames are nearest to a size in number of pixels; "" for no size."""
     if (found := pixels(size)) is None:
         return ""
     frame = found[0] * found[1]
@@ -185,9 +171,7 @@ def resolution_of_size(size: str, resolutions: Iterable[str]) -> str:
 def implied_resolution(
     resolution_of: Callable[[tuple[int, int]], str],
 ) -> Callable[[Submission], Mapping[str, Implied]]:
-    """Return a function `VideoProtocol.implied` that returns the resolution which a size in pixels means.
-    `resolution_of`: width and height -> resolution.
-    """
+    """Return a `VideoProtocol.implied` for sizes in pixels. `resolution_of`: (width, height) -> resolution."""
 
     def implied(submission: Submission) -> Mapping[str, Implied]:
         found = pixels(submission.request.parameters.size)

@@ -51,9 +51,7 @@ MODERATED = re.compile(
 
 
 def read(kind: type[T], body: bytes) -> T:
-    """Decode a JSON body as a struct of type `kind`. Raise UmgError(UPSTREAM_FAILED) for a body that does not match
-    it.
-    """
+    """Decode a JSON body as a `kind`. Raise UmgError(UPSTREAM_FAILED) for a body that does not match it."""
     try:
         return decode(msgspec.json.Decoder(kind), bytes(body))
     except (ValueError, RecursionError):
@@ -69,9 +67,7 @@ def read_or(default: T, body: bytes) -> T:
 
 
 def error_of(raw: Raw) -> object:
-    """Return the decoded value of a member `error`; None if it states no error (absent, null, an empty object or
-    "").
-    """
+    """Return the decoded member `error`; None if it states no error (absent, null, an empty object or "")."""
     if not is_error(raw):
         return None
     return any_value(raw)
@@ -143,9 +139,7 @@ def failed(message: str, code: str = "", *, kind: str = "") -> ProviderStatus:
 
 
 def expired(message: str = "") -> ProviderStatus:
-    """Return the status of a task that the provider has given up or no longer stores. `message`: the provider's reason,
-    "" for none.
-    """
+    """Return the status of a task that the provider gave up or no longer stores. `message`: its reason, if any."""
     message = public_message(message) or "the provider gave the task up; submit it again"
     return ProviderStatus(state=FAILED, error=task_error(TASK_EXPIRED, message))
 

@@ -136,12 +136,9 @@ def percent_of(written: Text) -> float | None:
 
 
 def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str], table: Table) -> str:
-    """Return the provider's id of a task from the response to its submission, which has a successful HTTP status.
-    `own`: the id in the member of the protocol's own maker, "" for none; `table`: rows for the classification of an
-    error.
-
-    Raise UmgError for a task that has failed already, and for a response without an id; its `failure` is AMBIGUOUS
-    unless the response states a failure or an error.
+    """Return the provider's id of a task from a successful response to its submission. `own`: the id in the member of
+    the protocol's own maker, "" for none. Raise UmgError for a task that has failed already, and for a response without
+    an id; its `failure` is AMBIGUOUS unless the response states a failure or an error.
     """
     refuse_failed(protocol, body, headers, table)
     if own:
@@ -157,9 +154,8 @@ def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str],
 
 
 def refuse_failed(protocol: str, body: bytes, headers: Mapping[str, str], table: Table) -> None:
-    """Raise UmgError for the response to a submission, with a successful HTTP status, that has a word of failure.
-
-    Protocols whose makers state errors with that status call this first: an error alone may leave the outcome open.
+    """Raise UmgError for a successful response to a submission with a word of failure. Protocols whose makers state
+    errors with a successful status call this first: an error alone may leave the outcome open.
     """
     relayed = read_relayed(body, protocol)
     if is_failure(relayed.word):
@@ -185,9 +181,7 @@ def failed_at_creation(headers: Mapping[str, str], error: ProviderError, table: 
 
 
 def is_lost(protocol: str, status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether the response to a query means that the provider does not have the task: status 404, or a code of a
-    relay with another status.
-    """
+    """Return whether a query's response means that the task is unknown: status 404, or a relay's code for it."""
     return is_unknown(status, headers, body) or is_lost_code(protocol, status, body)
 
 

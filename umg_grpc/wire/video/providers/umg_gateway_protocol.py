@@ -1,5 +1,4 @@
-"""Protocol `umg_video` of a video provider that is another Unified Model Gateway. It is called by the same HTTP API
-by which the caller submitted the task to this gateway.
+"""Protocol `umg_video` of a provider that is another Unified Model Gateway, called by the HTTP API of the caller.
 
 Each submission has this gateway's id of the task as idempotency key. A result without a URL is downloaded from the
 other gateway with the key.
@@ -136,11 +135,10 @@ TASK_OF: Mapping[str, Callable[[bytes], Task]] = {
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
-    its `failure` is AMBIGUOUS if the provider may have accepted the task.
+    """Decode the response to a submission (`VideoProtocol.decode_created`).
 
-    The status 502 is a definite failure, because the other gateway keeps a task whose outcome it does not know. After
-    a timeout, and after an HTML page of a proxy, the outcome is unknown.
+    The status 502 is a definite failure, because the other gateway keeps a task whose outcome it does not know. After a
+    timeout, and after an HTML page of a proxy, the outcome is unknown.
     """
     _check(status, headers, body)
     task = TASK_OF[entry_of(submission)](body)
@@ -194,9 +192,7 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
-    UmgError if the query itself failed.
-    """
+    """Decode the response to a query (`VideoProtocol.decode_status`)."""
     [task] = tasks
     if is_unknown(status, headers, body):
         return {task.id: unknown_task()}
@@ -274,9 +270,7 @@ def _result(url: str, seconds: float | None) -> ProviderResult:
 
 
 def encode_find(submission: Submission) -> ProviderRequest:
-    """Encode the look-up of a task by this gateway's id of it, which the other gateway stores only for tasks of Entry
-    E 3.0 (an HTTP API of family `vidE`).
-    """
+    """Encode the look-up of a task by this gateway's id, stored only for tasks of Entry E 3.0 (an API of `vidE`)."""
     return get_request(f"/vidE/tasks?external_task_ids={quote(submission.task_id, safe='')}")
 
 

@@ -1,6 +1,4 @@
-"""Encoding of submissions to a video provider that is another gateway: path and body of the HTTP API that the caller
-used.
-"""
+"""Encoding of submissions to another gateway as video provider, in path and body of the API that the caller used."""
 
 from collections.abc import Callable, Mapping
 
@@ -115,9 +113,7 @@ FURTHER = {
 
 
 def entry_of(submission: Submission) -> str:
-    """Return the name of the HTTP API by which a task is submitted: the one that the caller used; for a remix (change
-    of a finished video) `/v1/videos`.
-    """
+    """Return the HTTP API for a submission: the caller's; for a remix (change of a finished video) `/v1/videos`."""
     if submission.source is not None:
         return VIDEO_OBJECT
     return NAMES.get(submission.request.entry, UNIFIED)

@@ -1,6 +1,4 @@
-"""Protocol `vidA` of video providers: the API `/videos` of OpenAI. The file of a result is downloaded with the key
-that submitted its task.
-"""
+"""Protocol `vidA`: the API `/videos` of OpenAI. A result's file is downloaded with the key that submitted its task."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -57,9 +55,7 @@ TABLE = (rows(BLOCKED, Failure.CALLER, "moderation_blocked", "content_policy_vio
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission as a form, as the vendor's SDK does with and without a file; encode a remix (change of a
-    finished video) as JSON.
-    """
+    """Encode a submission as a form, like the vendor's SDK; a remix (change of a finished video) as JSON."""
     report = Report()
     if submission.source is not None:
         report_unsupported(submission.request.parameters, {"prompt"}, report)
@@ -154,9 +150,7 @@ class Video(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
-    its `failure` is AMBIGUOUS if the provider may have accepted the task.
-    """
+    """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     own = read_or(Video(), body).id
@@ -164,9 +158,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
-    UmgError if the query itself failed.
-    """
+    """Decode the response to a query (`VideoProtocol.decode_status`)."""
     if is_lost(NAME, status, headers, body):
         return {tasks[0].id: unknown_task()}
     if status >= 400:

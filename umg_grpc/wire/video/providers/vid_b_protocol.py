@@ -223,9 +223,7 @@ class Operation(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
-    its `failure` is AMBIGUOUS if the provider may have accepted the task.
-    """
+    """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     created = read_or(Created(), body)
@@ -238,9 +236,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
-    UmgError if the query itself failed. The results of Vertex AI are files in the response.
-    """
+    """Decode the response to a query (`VideoProtocol.decode_status`), in which Vertex AI includes the files."""
     [task] = tasks
     if is_lost(NAME, status, headers, body):
         return {task.id: unknown_task()}

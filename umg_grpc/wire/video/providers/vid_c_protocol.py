@@ -37,9 +37,7 @@ STATUSES = (
     (re.compile(r"Internal|System"), 500),
     (re.compile(r"AccessDenied|Arrearage|AllocationQuota"), 403),
 )
-"""(pattern for the code of an error in a response with HTTP status 200, HTTP status by which it is classified); 400
-for all others.
-"""
+"""(pattern of an error code in a response with status 200, HTTP status for its classification); 400 for all others."""
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
@@ -87,9 +85,7 @@ class ResponseBody(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
-    its `failure` is AMBIGUOUS if the provider may have accepted the task.
-    """
+    """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     refuse_failed(NAME, body, headers, TABLE)
@@ -102,9 +98,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
-    UmgError if the query itself failed.
-    """
+    """Decode the response to a query (`VideoProtocol.decode_status`)."""
     [task] = tasks
     if is_lost(NAME, status, headers, body):
         return {task.id: unknown_task()}

@@ -48,9 +48,7 @@ NAMES = {
     "seed": "seed",
     "camera_fixed": "camera_fixed",
 }
-"""Canonical parameter -> field of the body. A set field is sent even if it is false, since the provider makes sound
-by default.
-"""
+"""Canonical parameter -> field of the body, sent even if false, since the provider makes sound by default."""
 FIELDS = frozenset({"prompt", "watermark", "frames_per_second", "size", "draft_task_id", *NAMES})
 RESOLUTIONS = ((600_000, "480p"), (1_500_000, "720p"), (4_000_000, "1080p"))
 """(pixels of a frame, resolution of the smaller frames): bounds between the sizes of @ai-sdk/bytedance 1.0.29."""
@@ -112,9 +110,7 @@ def _content(submission: Submission, suffix: str) -> list[JsonObject]:
 
 
 def _add_size(body: JsonObject, size: str, report: Report) -> None:
-    """Add the resolution and the ratio of a size in pixels to a body, unless it has them, in place. `report`: receives
-    a size that cannot be sent, or is not sent exactly.
-    """
+    """Add resolution and ratio of a size in pixels to a body without them; report a size not sent, or not exactly."""
     if not size:
         return
     found, ratio = pixels(size), ratio_of(size)
@@ -145,9 +141,7 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
-    """Encode the cancellation of a task: the provider cancels a queued task, refuses for a running one, and deletes
-    its record of a finished one.
-    """
+    """Encode a cancellation, which the provider refuses for a running task; it deletes the record of a finished one."""
     return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
 
 
@@ -188,9 +182,7 @@ class TaskList(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
-    its `failure` is AMBIGUOUS if the provider may have accepted the task.
-    """
+    """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     own = read_or(Task(), body).id
@@ -198,9 +190,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
-    UmgError if the query itself failed.
-    """
+    """Decode the response to a query (`VideoProtocol.decode_status`)."""
     if len(tasks) == 1 and is_lost(NAME, status, headers, body):
         return {tasks[0].id: unknown_task()}
     if status >= 400:

@@ -1,6 +1,4 @@
-"""APIs of the protocol `vidE`: the old and the new one, each with operations, of which the model id and the inputs of a
-submission select one.
-"""
+"""Old and new API of the protocol `vidE`, each with operations, selected by model id and inputs of a submission."""
 
 import re
 from collections.abc import Mapping
@@ -41,9 +39,7 @@ def row_of(submission: Submission) -> MediaModel | None:
 
 
 def sends_sound(submission: Submission) -> bool:
-    """Return whether the switch of the sound is sent: the model has one, and the caller stated it or the model is a
-    neutral one.
-    """
+    """Return whether the sound switch is sent: the model has one, and the caller stated it or the model is neutral."""
     row = row_of(submission)
     return (row is None or "generate_audio" not in row.without) and is_sent(submission, "generate_audio")
 
@@ -71,9 +67,7 @@ def is_motion(submission: Submission) -> bool:
 
 
 def mode_of(submission: Submission) -> str:
-    """Return the mode of a submission in the old API: the stated one, or that of its resolution or of its size in
-    pixels; "" for none.
-    """
+    """Return the mode in the old API: the stated one, or that of the resolution or size in pixels; "" for none."""
     parameters = submission.request.parameters
     return parameters.mode or MODES.get(parameters.resolution.lower() or _of_size(submission), "")
 
@@ -97,9 +91,7 @@ def _of_size(submission: Submission) -> str:
 
 
 def implied(submission: Submission) -> Mapping[str, Implied]:
-    """Return the resolution that a mode or a size means in the new API, and the mode by a resolution or a size in the
-    old one.
-    """
+    """Return the resolution by a mode or size in the new API, the mode by a resolution or size in the old one."""
     parameters = submission.request.parameters
     if not is_new(submission.model):
         by = "resolution" if parameters.resolution else "size"

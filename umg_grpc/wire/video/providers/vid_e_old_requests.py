@@ -1,6 +1,4 @@
-"""Encoding of submissions for the old API of the protocol `vidE`: one body, in which texts stand for numbers and
-switches, with the inputs where the operation has them.
-"""
+"""Encoding for the old API of `vidE`: one body, with texts for numbers and switches, and inputs where it has them."""
 
 from collections.abc import Collection
 

@@ -1,5 +1,4 @@
-"""Protocol `vidE` of video providers: the old and the new API of family `vidE`, of which the model of a task selects
-one.
+"""Protocol `vidE`: the old and the new API of family `vidE`, of which the model of a task selects one.
 
 Both store the gateway's id of a task as external id, by which the task is found after a submission with an unknown
 outcome. A query of the new API may contain several tasks.
@@ -35,18 +34,13 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
-    its `failure` is AMBIGUOUS if the provider may have accepted the task. For a task of the old API, the path of
-    its queries is stored with it.
-    """
+    """Decode the response to a submission (`VideoProtocol.decode_created`); old-API tasks store the path of queries."""
     facts = "" if is_new(submission.model) else old_path(submission)
     return created_task(status, headers, body, submission.model, facts)
 
 
 def batch_of(task: ProviderTask) -> str:
-    """Return a name that is equal for tasks which one query may contain: all tasks of the new API have the same name,
-    and each task of the old API its own.
-    """
+    """Return the batch of a task (`VideoProtocol.batch_of`): one for all tasks of the new API, or a task's own."""
     return f"{task.facts}/{task.id}" if task.facts else ""
 
 
@@ -59,9 +53,7 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
-    UmgError if the query itself failed.
-    """
+    """Decode the response to a query (`VideoProtocol.decode_status`)."""
     if tasks[0].facts:
         return statuses_of_task(status, headers, body, tasks[0])
     return statuses_of_list(status, headers, body, tasks)
@@ -76,9 +68,7 @@ def encode_find(submission: Submission) -> ProviderRequest:
 
 
 def decode_found(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask | None:
-    """Return the provider's task from the response to a look-up by the gateway's id; None if there is none. Raise
-    UmgError if the look-up failed.
-    """
+    """Decode the response to a look-up by the gateway's id (`VideoProtocol.decode_found`)."""
     facts = "" if is_new(submission.model) else old_path(submission)
     return found_task(status, headers, body, submission, facts)
 

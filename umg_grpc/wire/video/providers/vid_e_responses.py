@@ -1,6 +1,4 @@
-"""Decoding of the responses of the protocol `vidE`, which have one envelope with a `code` in both the old and the new
-API.
-"""
+"""Decoding of the responses of the protocol `vidE`: one envelope with a `code` in the old and the new API."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -109,9 +107,7 @@ def created_task(status: int, headers: Mapping[str, str], body: bytes, model: st
 
 
 def statuses_of_task(status: int, headers: Mapping[str, str], body: bytes, task: ProviderTask) -> Statuses:
-    """Return `{id: status}` of a task of the old API from the response to its query. Raise UmgError if the query
-    failed.
-    """
+    """Return {id: status} of an old-API task from the response to its query. Raise UmgError if the query failed."""
     envelope, error = _read(status, body)
     if error is not None:
         if _is_unknown(status, error):
@@ -121,9 +117,7 @@ def statuses_of_task(status: int, headers: Mapping[str, str], body: bytes, task:
 
 
 def statuses_of_list(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Return id -> status of tasks of the new API from the response to a query of `tasks`; unknown tasks are absent.
-    Raise UmgError if the query failed.
-    """
+    """Return id -> status of new-API tasks, without unknown ones, by a query's response; or raise its UmgError."""
     if len(tasks) == 1 and is_lost_code(NAME, status, body):
         return {}
     data = _list(status, headers, body)
@@ -188,9 +182,7 @@ def _videos(task: Task) -> list[Video | Output]:
 
 
 def _read(status: int, body: bytes) -> tuple[Envelope, ProviderError | None]:
-    """Return (the envelope of a response, the error that the envelope or the HTTP status states, None for a
-    success).
-    """
+    """Return (envelope of a response, the error that it or the HTTP status states, None for a success)."""
     if status >= 400:
         return Envelope(), read_error(body)
     envelope = read_or(Envelope(), body)

@@ -1,6 +1,4 @@
-"""Protocol `vidF` of video providers: an API with signed requests. URLs of results are valid for one hour, tasks for
-12.
-"""
+"""Protocol `vidF`: an API with signed requests. URLs of results are valid for one hour, tasks for 12."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -57,9 +55,7 @@ TABLE = (
     rows(FAILED, Failure.DOWN, "MissingSignature", "MissingAuthenticationToken", "MissingRequestInfo"),
 )
 TEMPORARY = re.compile(r"50(?:429|430|500|501)|[1-5]\d\d")
-"""Codes by which a query itself has failed, also the HTTP statuses that relays write there; with any other error code
-the task has failed.
-"""
+"""Codes of a failed query, also HTTP statuses that relays write there; any other error code means a failed task."""
 REJECTED_CONTENT = re.compile(r"504(?:0[1-9]|1\d)|505(?:1\d|2[0-2])")
 """Codes of a task whose input or output violates the content policy."""
 
@@ -178,9 +174,7 @@ class Envelope(Struct, rename={"metadata": "ResponseMetadata"}):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
-    its `failure` is AMBIGUOUS if the provider may have accepted the task.
-    """
+    """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status < 400:
         refuse_failed(NAME, body, headers, TABLE)
     if (error := _error(status, body)) is not None:
@@ -190,11 +184,9 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
-    UmgError if the query itself failed.
+    """Decode the response to a query (`VideoProtocol.decode_status`).
 
-    The outer code of the response is checked first: with any code but success the task has failed, although its own
-    status then only states that it ended.
+    With any outer code but success the task has failed, although its own status then only states that it ended.
     """
     [task] = tasks
     if (error := _error(status, body)) is not None:
@@ -211,9 +203,7 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
 
 
 def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether the provider cancelled the task, from the response to a cancellation; False for an error code
-    about the task. Raise UmgError if the provider did not decide.
-    """
+    """Decode the response to a cancellation (`VideoProtocol.decode_cancelled`); False for a code about the task."""
     if (error := _error(status, body)) is None:
         return True
     code = str(error.code or "")
@@ -246,9 +236,7 @@ def _data(body: bytes) -> Data:
 
 
 def _status_of(status: int, error: ProviderError) -> int:
-    """Return the HTTP status by which an error is classified: the status of the response or, if that is 200, the one
-    that corresponds to the error's code.
-    """
+    """Return the HTTP status for an error's classification: the response's or, if 200, that of the error's code."""
     code = str(error.code or "")
     if status >= 400:
         return status

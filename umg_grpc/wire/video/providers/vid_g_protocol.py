@@ -1,6 +1,4 @@
-"""Protocol `vidG` of video providers: version 2 of their API, and version 1 for older models. In version 1 the file
-of a finished task is looked up by a further request.
-"""
+"""Protocol `vidG`: version 2 of the API, and version 1 for older models, whose files a further request looks up."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -78,18 +76,14 @@ TABLE = (
     rows(REJECTED, Failure.CALLER, "2013", "bad_request_error"),
 )
 STATUSES = {"1002": 429, "1004": 401, "1008": 402, "1026": 400, "1027": 400, "2013": 400, "2049": 401}
-"""Code of an error of v1 in a response with HTTP status 200 -> HTTP status by which it is classified; 500 for all
-others.
-"""
+"""Error code of v1 in a response with status 200 -> HTTP status for its classification; 500 for all others."""
 
 
 # --- requests
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission for v2 or, if its model is an older one, for v1. No callback is requested, since the
-    provider would verify its URL by a request to it.
-    """
+    """Encode a submission for v2 or, for older models, v1; without a callback, which the provider would verify."""
     if is_v1(submission.model):
         return _encode_v1(submission)
     report = Report()
@@ -180,9 +174,7 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
-    """Encode the cancellation of a task. For a task of v1 the provider returns an error, because v1 has no
-    cancellation.
-    """
+    """Encode the cancellation of a task. For v1, which has none, the provider returns an error."""
     return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
 
 
@@ -241,9 +233,7 @@ class ResponseBody(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
-    its `failure` is AMBIGUOUS if the provider may have accepted the task.
-    """
+    """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
         raise refused_submission(status, headers, body, _read_error(body), TABLE)
     refuse_failed(NAME, body, headers, TABLE)
@@ -255,9 +245,8 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
-    UmgError if the query itself failed. In v1 the status of a succeeded task is a further request, which looks up
-    the file; the response to it is decoded here too.
+    """Decode the response to a query (`VideoProtocol.decode_status`). In v1 a succeeded task's status is a further
+    request that looks up the file; the response to it is decoded here too.
     """
     [task] = tasks
     if status >= 400:

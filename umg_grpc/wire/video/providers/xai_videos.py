@@ -1,6 +1,5 @@
-"""Variant of the protocol `vidA` for xAI: tasks at `/videos/generations` and `/videos/edits`, whose files are URLs.
-
-Source: @ai-sdk/xai 3.0.138, xai-video-model.ts (read 2026-11-29).
+"""Variant of `vidA` for xAI: tasks at `/videos/generations` and `/videos/edits`, whose files are URLs. Source:
+@ai-sdk/xai 3.0.138, xai-video-model.ts (read 2026-11-29).
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,9 +46,7 @@ HIGHEST, WITH_REFERENCES = "1080p", "720p"
 RESOLUTIONS = ("480p", "720p", HIGHEST)
 RATIOS = ("16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3")
 RESULT_SECONDS = 3600
-"""Time for which a file is assumed to be at its address: the vendor calls it temporary without a time, so that the
-gateway copies the file.
-"""
+"""Assumed lifetime of a file's address: the vendor calls it temporary without a time, so the gateway copies it."""
 WORDS = {"pending": "in_progress"}
 """Word for all of a task's time until its end -> the word of `vidA`: to be queued after a response without a body,
 which means running, would be a step back.
@@ -162,9 +159,7 @@ class Task(Struct):
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Return the provider's task of a submission from the response to it. Raise UmgError if the submission failed;
-    its `failure` is AMBIGUOUS if the provider may have accepted the task.
-    """
+    """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
         raise refused_submission(status, headers, body, read_error(body), TABLE)
     own = read_or(Created(), body).request_id
@@ -172,9 +167,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Return the provider's task id -> status or error of the task, from the response to a query of `tasks`. Raise
-    UmgError if the query itself failed.
-    """
+    """Decode the response to a query (`VideoProtocol.decode_status`)."""
     [task] = tasks
     if is_lost(NAME, status, headers, body):
         return {task.id: unknown_task()}
