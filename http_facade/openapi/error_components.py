@@ -1,12 +1,30 @@
 """Error responses in the OpenAPI document: one reusable component for each format and HTTP status."""
 
+from collections.abc import Callable
+
+from http_facade.exchange.error_responses import error_encoder
 from http_facade.routes import DEFAULT_FORMAT
+from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.http_status import HTTP_STATUS, OF_FORMATS, PROVIDERS_OWN
-from umg_grpc.wire.openapi_schemas.error_body_types import ERROR_TYPES, error_type
+from umg_grpc.wire.model_lists.documented_bodies import shapes_of
+from umg_grpc.wire.openapi_schemas.encoded_bodies import TEXT, EncodedBody
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
 from umg_grpc.wire.protobuf_json import enum_names
+
+_METADATA = dict.fromkeys(("field", "model", "request_id", "unsupported", "upstream_code"), TEXT)
+_STATUSES = (
+    *HTTP_STATUS.items(),
+    *((reason, status) for (_, reason), status in OF_FORMATS.items()),
+    *((pb.ERROR_REASON_UPSTREAM_REJECTED, int(status)) for status in PROVIDERS_OWN),
+)
+_ERRORS = [
+    (UmgError(reason, TEXT, **metadata), status)
+    for reason, status in _STATUSES
+    for metadata in ({}, {**_METADATA, "retry_after_seconds": "1"})
+]
+"""Errors of every reason and HTTP status, without and with metadata."""
 
 
 class ErrorResponses:
@@ -19,18 +37,23 @@ class ErrorResponses:
         """
         self._responses = responses
         self._types = types
+        self._owners = {error_encoder(DEFAULT_FORMAT): DEFAULT_FORMAT}  # encoder -> first format that has it
 
     def response(self, name: str, status: int) -> JsonObject:
         """Return a reference to the OpenAPI response for an HTTP status, whose body has the error format `name`.
 
         The response is added to the components if they lack it.
         """
-        component = f"{name if name in ERROR_TYPES else DEFAULT_FORMAT}.{status}"
+        component = f"{self._owner(name)}.{status}"
         if component not in self._responses:
-            schema = self._types.schema(error_type(name))
+            owners = dict.fromkeys(map(self._owner, shapes_of(name)))
+            schema = self._types.schema(tuple(_body(owner, error_encoder(owner)) for owner in owners))
             content = {"application/json": {"schema": schema}}
             self._responses[component] = {"description": error_description(status), "content": content}
         return {"$ref": f"#/components/responses/{component}"}
+
+    def _owner(self, name: str) -> str:
+        return self._owners.setdefault(error_encoder(name), name)
 
 
 def error_description(status: int) -> str:
@@ -44,3 +67,8 @@ def error_description(status: int) -> str:
         found.add(pb.ERROR_REASON_UPSTREAM_REJECTED)
     reasons = sorted(names[reason].upper() for reason in found)
     return f"Reasons: {', '.join(f'`{name}`' for name in reasons)}." if reasons else "The call failed."
+
+
+def _body(name: str, encode: Callable[[UmgError, int], bytes]) -> EncodedBody:
+    description = f"Error body of the format `{name}`."
+    return EncodedBody(f"{name}.Error", description, lambda: [encode(*sample) for sample in _ERRORS])

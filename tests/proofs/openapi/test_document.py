@@ -10,10 +10,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from http_facade.openapi.document import document, documented
 from http_facade.openapi.operations import OPERATIONS
 from http_facade.routes import ROUTES, Shape
-from umg_grpc.operations.formats import all_faces
 from umg_grpc.v1.comments import comments
-from umg_grpc.wire.model_lists import MODEL_LISTS
-from umg_grpc.wire.openapi_schemas.error_body_types import ERROR_TYPES
 
 Document = dict[str, Any]
 
@@ -52,11 +49,6 @@ def test_every_component_is_used_and_every_used_one_is_there(made: Document) -> 
     used = set(re.findall(rb'"#/components/([\w./]+)"', msgspec.json.encode(made)))
     there = {f"{kind}/{name}".encode() for kind in ("schemas", "responses") for name in made["components"][kind]}
     assert used == there
-
-
-def test_error_formats_have_names_of_faces() -> None:
-    faces = {*(face.name for face in all_faces()), *MODEL_LISTS, "count_tokens", "connect"}
-    assert ERROR_TYPES.keys() <= faces
 
 
 def test_the_build_writes_the_comments_of_the_schema() -> None:

@@ -45,6 +45,8 @@ callers that select none.
 MESSAGES, NATIVE, COHERE = "messages_models", "key_native_models", "cohere_models"
 SHAPE_OF_HEADER = {"anthropic-version": MESSAGES, "x-goog-api-key": NATIVE, "x-vendorg-api-key": NATIVE}
 """Request header -> shape that its presence selects; the first one present decides."""
+SHAPES_OF_DEFAULT_PATH = (DEFAULT_SHAPE, MESSAGES, NATIVE, COHERE)
+"""Shapes that callers of `/v1/models` select."""
 CHOOSING_HEADERS = (*SHAPE_OF_HEADER, SDK_NAME)
 """Request headers on which the shape depends."""
 CHOOSING_PARAMETERS = {"key": NATIVE}

@@ -9,7 +9,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.openapi_schemas.struct_schemas import nullable
+from umg_grpc.wire.openapi_schemas.encoded_bodies import nullable
 from umg_grpc.wire.protobuf_json import SECONDS, enum_names
 
 _STRING: JsonObject = {"type": "string"}

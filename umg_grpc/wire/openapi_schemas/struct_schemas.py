@@ -1,5 +1,5 @@
-"""JSON schemas of msgspec types, for the OpenAPI document. They are made here because `msgspec.json.schema` fails for
-fields of type `msgspec.Raw` (any JSON) with a default, which most bodies have.
+"""JSON schemas of msgspec types, for the OpenAPI document, and of encoded bodies in place of a type. They are made here
+because `msgspec.json.schema` fails for fields of type `msgspec.Raw` (any JSON) with a default, which most bodies have.
 """
 
 import inspect
@@ -9,6 +9,7 @@ import msgspec
 from msgspec import inspect as described
 
 from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.openapi_schemas.encoded_bodies import EncodedBody, nullable, schema_of
 
 _BOUNDS = {
     "ge": "minimum",
@@ -34,11 +35,18 @@ class StructSchemas:
         self._names: dict[type, str] = {}
 
     def schema(self, kind: object) -> JsonObject:
-        """Return the JSON schema of a type or of a union of types (also of several structs, which msgspec does not
-        allow). Structs are references to their components. Raise TypeError for a type without a schema.
+        """Return the JSON schema of a type or an `EncodedBody`, or of a union or tuple of these (also of several
+        structs, which msgspec does not allow). Structs and bodies are references to their components. Raise TypeError
+        for a type without a schema.
         """
-        if isinstance(kind, UnionType):
-            return {"anyOf": [self.schema(member) for member in kind.__args__]}
+        if isinstance(kind, EncodedBody):
+            if kind.name not in self._components:
+                self._components[kind.name] = schema_of(kind)
+            return {"$ref": f"#/components/schemas/{kind.name}"}
+        if isinstance(kind, UnionType | tuple):
+            members = kind if isinstance(kind, tuple) else kind.__args__
+            found = [self.schema(member) for member in members]
+            return {"anyOf": found} if len(found) > 1 else found[0]
         return self._of(described.type_info(kind))
 
     def _of(self, kind: described.Type) -> JsonObject:  # noqa: PLR0912  one case a kind of type
@@ -118,17 +126,7 @@ class StructSchemas:
 
 def _package(kind: type) -> str:
     package, _, module = kind.__module__.removeprefix("umg_grpc.wire.").partition(".")
-    return module.removesuffix("_answers") if package == "openapi_schemas" else package
-
-
-def nullable(*kinds: JsonObject) -> JsonObject:
-    """Return the JSON schema of values that match one of `kinds`, at least one schema, or are null."""
-    [kind, *others] = kinds
-    if not others and isinstance(kind.get("type"), str):
-        values = kind.get("enum")
-        enum = {"enum": [*values, None]} if isinstance(values, list) else {}
-        return {**kind, "type": [kind["type"], "null"], **enum}
-    return {"anyOf": [*kinds, {"type": "null"}]}
+    return module.removesuffix("_response_types") if package == "openapi_schemas" else package
 
 
 def _bounds(kind: described.StrType | described.IntType | described.FloatType) -> JsonObject:

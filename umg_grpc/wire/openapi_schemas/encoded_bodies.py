@@ -1,0 +1,66 @@
+"""JSON schemas of bodies that a codec encodes, derived from bodies of samples, so that no type restates the codec."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from umg_grpc.wire.core.json import JsonObject
+
+TEXT = "text"
+"""Text in samples."""
+WORDS = frozenset({"object", "type", "status"})
+"""Members whose texts are words of the format, all of which the samples contain."""
+
+
+@dataclass(frozen=True)
+class EncodedBody:
+    """Body whose schema is that of samples, for formats without a type of their responses."""
+
+    name: str
+    """Name of its OpenAPI component."""
+    description: str
+    encode: Callable[[], Iterable[bytes]]
+    """Function that encodes samples: with all members, with none that may be absent, and with all words."""
+
+
+def schema_of(body: EncodedBody) -> JsonObject:
+    """Return the JSON schema of a body."""
+    samples = [msgspec.json.decode(sample) for sample in body.encode()]
+    return {**_common(samples), "description": body.description}
+
+
+def _common(values: Sequence[object], name: str = "") -> JsonObject:
+    """Return the JSON schema that all values of the member `name` match; members of objects are required if every
+    object has them.
+    """
+    found = list[JsonObject]()
+    if objects := [value for value in values if isinstance(value, dict)]:
+        names = dict.fromkeys(name for value in objects for name in value)
+        members = {name: [value[name] for value in objects if name in value] for name in names}
+        required = [name for name, those in members.items() if len(those) == len(objects)]
+        properties = {name: _common(those, name) for name, those in members.items()}
+        found.append({"type": "object", "properties": properties, **({"required": required} if required else {})})
+    if arrays := [value for value in values if isinstance(value, list)]:
+        found.append({"type": "array", "items": _common([item for value in arrays for item in value])})
+    if texts := {value for value in values if isinstance(value, str)}:
+        found.append({"type": "string", **({"enum": sorted(texts)} if name in WORDS else {})})
+    if numbers := {type(value) for value in values} & {int, float}:
+        found.append({"type": "number" if float in numbers else "integer"})
+    if any(isinstance(value, bool) for value in values):
+        found.append({"type": "boolean"})
+    if None in values:
+        return nullable(*found) if found else {"type": "null"}
+    if not found:
+        return {}  # items of empty lists
+    return found[0] if len(found) == 1 else {"anyOf": found}
+
+
+def nullable(*kinds: JsonObject) -> JsonObject:
+    """Return the JSON schema of values that match one of `kinds`, at least one schema, or are null."""
+    [kind, *others] = kinds
+    if not others and isinstance(kind.get("type"), str):
+        values = kind.get("enum")
+        enum = {"enum": [*values, None]} if isinstance(values, list) else {}
+        return {**kind, "type": [kind["type"], "null"], **enum}
+    return {"anyOf": [*kinds, {"type": "null"}]}
