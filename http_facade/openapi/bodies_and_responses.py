@@ -16,6 +16,7 @@ from umg_grpc.operations.formats import unary_codec, unary_operation
 from umg_grpc.wire import TEXT_FACES, administration_json
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS
+from umg_grpc.wire.model_lists.documented_bodies import model, model_list
 from umg_grpc.wire.openapi_schemas import media_response_types as media
 from umg_grpc.wire.openapi_schemas import text_response_types as text
 from umg_grpc.wire.openapi_schemas.body_types import (
@@ -23,13 +24,12 @@ from umg_grpc.wire.openapi_schemas.body_types import (
     COMPACTIONS,
     COUNTS,
     MODEL_BODIES,
-    MODELS,
-    TASKS,
     BodyTypes,
     RemixBody,
 )
 from umg_grpc.wire.openapi_schemas.protobuf_message_schemas import PlainSchemas
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
+from umg_grpc.wire.video.documented_bodies import VIDEO_DELETED, VIDEO_PAGE, queried_task
 
 JSON, EVENTS, FORM = "application/json", "text/event-stream", "multipart/form-data"
 _BINARY: JsonObject = {"type": "string", "format": "binary"}
@@ -139,13 +139,13 @@ _RESPONSES: Mapping[Shape, Callable[[Route], object]] = MappingProxyType(
         Shape.DELETE_RESPONSE: lambda _: text.ResponseDeleted,
         Shape.CANCEL_RESPONSE: lambda _: text.Response,
         Shape.LIST_INPUT_ITEMS: lambda _: text.InputItems,
-        Shape.GET_VIDEO: lambda route: TASKS[route.format],
-        Shape.LIST_VIDEOS: lambda _: media.VideoPage,
-        Shape.DELETE_VIDEO: lambda _: media.VideoDeleted,
-        Shape.REMIX_VIDEO: lambda _: media.VideoObject,
+        Shape.GET_VIDEO: lambda route: queried_task(route.format),
+        Shape.LIST_VIDEOS: lambda _: VIDEO_PAGE,
+        Shape.DELETE_VIDEO: lambda _: VIDEO_DELETED,
+        Shape.REMIX_VIDEO: lambda route: queried_task(route.format),
         Shape.RECEIVE_VIDEO_CALLBACK: lambda _: media.CallbackTaken,
-        Shape.LIST_MODELS: lambda route: MODELS[route.format][0],
-        Shape.GET_MODEL: lambda route: MODELS[route.format][1],
+        Shape.LIST_MODELS: lambda route: model_list(route.format),
+        Shape.GET_MODEL: lambda route: model(route.format),
         Shape.GET_VERSION: lambda _: text.OllamaVersion,
     }
 )

@@ -41,7 +41,7 @@ STREAM, JSON_STREAM = "application/connect+proto", "application/connect+json"
 """Media types of streams. schemathesis takes the second for JSON, and so has no envelopes in it."""
 ENVELOPE = struct.Struct(">BI")
 SECONDS = 30
-ANSWERS = re.compile(r"(?:admin|text|media|retrieval)\..*|umg\.v1\.\w+(?<!Request)")
+ANSWERS = re.compile(r"(?:admin|text|media|retrieval)\..*|\w+\.(?:Created|Task|Page|Models?)|umg\.v1\.\w+(?<!Request)")
 """Components of answers, which have models of any calls."""
 
 Document = dict[str, Any]
@@ -62,7 +62,7 @@ def prepared(document: Document, models: Mapping[str, str]) -> Document:
     document = copy.deepcopy(document)
     for name, schema in document["components"]["schemas"].items():
         model = schema.get("properties", {}).get("model", {})
-        is_answer = ANSWERS.fullmatch(name) or name.endswith("OllamaModel")
+        is_answer = ANSWERS.fullmatch(name)
         if model.get("type") == "string" and not is_answer:
             model["enum"] = _named(models, name)
     for path, operations in document["paths"].items():

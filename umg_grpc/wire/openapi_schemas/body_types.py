@@ -18,7 +18,6 @@ from umg_grpc.wire.messages.schema import CountRequest, MessagesRequest
 from umg_grpc.wire.native.schema import GenerateBody
 from umg_grpc.wire.ollama import schema as ollama
 from umg_grpc.wire.openapi_schemas import media_response_types as media
-from umg_grpc.wire.openapi_schemas import retrieval_response_types as retrieval
 from umg_grpc.wire.openapi_schemas import text_response_types as text
 from umg_grpc.wire.openapi_schemas.struct_schemas import File
 from umg_grpc.wire.responses.schema import Prompting, ResponsesRequest
@@ -33,6 +32,7 @@ from umg_grpc.wire.video import (
     video_object_caller_api,
 )
 from umg_grpc.wire.video.content_array_items import KINDS
+from umg_grpc.wire.video.documented_bodies import created_task
 
 
 @dataclass(frozen=True)
@@ -184,15 +184,21 @@ BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
         "images": BodyTypes(ImageBody, media.DocumentedImages | media.Images, media.ImageEvent),
         "image_edits": BodyTypes(ImageBody, media.Images, media.ImageEvent, ImageForm),
         "image_variations": BodyTypes(ImageBody, media.Images, media.ImageEvent, ImageForm),
-        "video": BodyTypes(UnifiedBody, media.UnifiedTask, form=_as_form(UnifiedBody, unified_caller_api.IMAGE_FIELDS)),
-        "video_object": BodyTypes(
-            ObjectBody, media.VideoObject, form=_as_form(ObjectBody, video_object_caller_api.IMAGE_FIELDS)
+        "video": BodyTypes(
+            UnifiedBody, created_task("video"), form=_as_form(UnifiedBody, unified_caller_api.IMAGE_FIELDS)
         ),
-        "video_d": BodyTypes(BodyD, media.CreatedD),
-        "video_e_v1": BodyTypes(BodyE1, media.VideoObject, form=_as_form(BodyE1, vid_e_v1_caller_api.IMAGE_FIELDS)),
-        "video_e_3": BodyTypes(BodyE3, media.TasksE),
-        "video_f": BodyTypes(BodyF, media.TaskF),
-        "video_g": BodyTypes(BodyG, media.CreatedG),
+        "video_object": BodyTypes(
+            ObjectBody,
+            created_task("video_object"),
+            form=_as_form(ObjectBody, video_object_caller_api.IMAGE_FIELDS),
+        ),
+        "video_d": BodyTypes(BodyD, created_task("video_d")),
+        "video_e_v1": BodyTypes(
+            BodyE1, created_task("video_e_v1"), form=_as_form(BodyE1, vid_e_v1_caller_api.IMAGE_FIELDS)
+        ),
+        "video_e_3": BodyTypes(BodyE3, created_task("video_e_3")),
+        "video_f": BodyTypes(BodyF, created_task("video_f")),
+        "video_g": BodyTypes(BodyG, created_task("video_g")),
     }
 )
 """Name of a wire format -> types of its main operation: text generation, making images or submitting a video task. An
@@ -210,31 +216,6 @@ COUNTS: Mapping[str, BodyTypes] = MappingProxyType(
     }
 )
 """Name of a text format -> types of its token counting operation."""
-
-TASKS: Mapping[str, object] = MappingProxyType(
-    {
-        "video": media.UnifiedTask,
-        "video_object": media.VideoObject,
-        "video_d": media.TaskD,
-        "video_e_v1": media.VideoObject,
-        "video_e_3": media.TasksE,
-        "video_g": media.TaskG,
-    }
-)
-"""Name of a video API -> response type of the query of a task."""
-
-MODELS: Mapping[str, tuple[object, object]] = MappingProxyType(
-    {
-        "models": (
-            retrieval.ChatModels | retrieval.MessagesModels | retrieval.NativeModels | retrieval.CohereModels,
-            retrieval.ChatModel | retrieval.MessagesModel | retrieval.NativeModel | retrieval.CohereModel,
-        ),
-        "native_models": (retrieval.NativeModels, retrieval.NativeModel),
-        "ollama_models": (retrieval.OllamaModels, retrieval.OllamaShownModel),
-        "ollama_running": (retrieval.OllamaModels, retrieval.OllamaShownModel),
-    }
-)
-"""Name of a model list's format -> response types of (the list of models, one model)."""
 
 MODEL_BODIES: Mapping[str, type[Struct]] = MappingProxyType({"ollama_models": ollama.ShowBody})
 """Name of a model list's format -> type of the body that names one model, for formats without the model in the path."""
