@@ -12,8 +12,6 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 class AdminClient(Protocol):
     """Interface of a client of `umg.v1.AdminService`, which commands use to manage keys and read usage."""
 
-    keys_per_page: int
-
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
         """Call the RPC of `umg.v1.AdminService` whose request type is that of `request`, and return its response.
 

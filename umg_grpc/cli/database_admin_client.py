@@ -20,8 +20,6 @@ class LocalAdmin:
     administrator.
     """
 
-    keys_per_page = 10_000
-
     def __init__(self, administration: Administration) -> None:
         self._administration = administration
 

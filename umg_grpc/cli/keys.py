@@ -19,6 +19,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import administration_json as bodies
 from umg_grpc.wire.administration_json import OPERATION_NAMES, PERIOD_NAMES
 
+KEYS_PER_PAGE = 1000
 ONCE = "the key is shown only now; keep it:"
 
 Fields = Mapping[str, object]
@@ -79,7 +80,7 @@ async def all_keys(admin: AdminClient) -> list[pb.Key]:
     """Return all keys, including revoked ones, oldest first."""
     found, token = list[pb.Key](), ""
     while True:
-        request = pb.ListKeysRequest(page_size=admin.keys_per_page, page_token=token, include_ended=True)
+        request = pb.ListKeysRequest(page_size=KEYS_PER_PAGE, page_token=token, include_ended=True)
         page = await admin.call(request, pb.ListKeysResponse)
         found.extend(page.keys)
         if not (token := page.next_page_token):

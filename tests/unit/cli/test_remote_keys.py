@@ -172,10 +172,13 @@ async def sources(gateway: tuple[Running, Path]) -> AsyncGenerator[dict[str, str
             return web.json_response({"detail": "not found"}, status=404)
         if request.path.startswith("/odd"):
             return web.json_response({"keys": 7})
+        if request.path.startswith("/newer"):
+            key = {"keyId": "key_new", "settings": {"name": "app", "budgetPeriod": "BUDGET_PERIOD_WEEK"}, "colour": 1}
+            return web.json_response({"keys": [key], "pages": 1})
         return web.Response(text="<html>Welcome</html>", content_type="text/html")
 
     app = web.Application()
-    app.router.add_get("/{path:.*}", answer)
+    app.router.add_route("*", "/{path:.*}", answer)
     async with serving(app) as page:
         yield {"url": running_.url, "page": page, "plain": out.splitlines()[-1]}
 
@@ -189,6 +192,12 @@ async def test_a_failure_names_the_remedy(case: Failure, sources: dict[str, str]
     assert all(part in err for part in case.expected_parts), err
     assert "Traceback" not in err
     assert KEY not in err
+
+
+async def test_members_and_values_of_a_newer_gateway_are_ignored(sources: dict[str, str]) -> None:
+    flags = ("--gateway", f"{sources['page']}/newer")
+    code, out, err = await run("keys", "list", *flags, environment={"UMG_ADMIN_KEY": KEY})
+    assert (code, "key_new" in out) == (0, True), err
 
 
 BAD_FLAGS = [
