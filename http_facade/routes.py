@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from http_facade.path_spellings import VERSIONS, canonical_path
 from umg_grpc.operations import ROWS, UNARY
+from umg_grpc.operations.formats import all_faces
 
 DEFAULT_FORMAT = "chat"
 """Format of the error bodies for paths that match no route."""
@@ -410,9 +411,6 @@ def error_format(method: str, path: str) -> str:
     if (meant or path).startswith("/v1/models/") and (method == "POST" or path.rpartition(":")[2] in ACTIONS):
         return ACTIONS_FORMAT
     rows = [(row.path, row.error_format) for row in ROUTES]
-    # here: clients of the administration read this table too, and need no codec
-    from umg_grpc.operations.formats import all_faces
-
     rows += ((prefix, face.name) for face in all_faces() for prefix in face.error_paths)
     begun = (row for row in rows if path.startswith(row[0]) or meant.startswith(row[0]))
     return max(begun, key=lambda row: len(row[0]), default=("", DEFAULT_FORMAT))[1]

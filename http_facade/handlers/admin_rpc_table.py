@@ -9,7 +9,6 @@ from google.protobuf.message import Message
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb
 from umg_grpc.wire import administration_json
-from umg_grpc.wire.core.json import JsonObject
 
 SELF = "self"
 """Id in a path that means the calling key itself."""
@@ -25,23 +24,15 @@ class AdminMethod:
     request: type[Message]
     decode: Callable[[bytes], Message] | None = None
     """Function that reads a body; None for requests in the query of the URL."""
-    encode: Callable[..., JsonObject] | None = None
-    """Function that writes the body, for clients; it takes the request."""
 
 
 METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
     {
-        Shape.CREATE_KEY: AdminMethod(
-            "CreateKey", pb.CreateKeyRequest, administration_json.decode_create, administration_json.encode_create
-        ),
+        Shape.CREATE_KEY: AdminMethod("CreateKey", pb.CreateKeyRequest, administration_json.decode_create),
         Shape.LIST_KEYS: AdminMethod("ListKeys", pb.ListKeysRequest),
         Shape.GET_KEY: AdminMethod("GetKey", pb.GetKeyRequest),
-        Shape.UPDATE_KEY: AdminMethod(
-            "UpdateKey", pb.UpdateKeyRequest, administration_json.decode_update, administration_json.encode_update
-        ),
-        Shape.ROTATE_KEY: AdminMethod(
-            "RotateKey", pb.RotateKeyRequest, administration_json.decode_rotate, administration_json.encode_rotate
-        ),
+        Shape.UPDATE_KEY: AdminMethod("UpdateKey", pb.UpdateKeyRequest, administration_json.decode_update),
+        Shape.ROTATE_KEY: AdminMethod("RotateKey", pb.RotateKeyRequest, administration_json.decode_rotate),
         Shape.REVOKE_KEY: AdminMethod("RevokeKey", pb.RevokeKeyRequest),
         Shape.GET_USAGE: AdminMethod("GetUsage", pb.GetUsageRequest),
         Shape.LIST_USAGE: AdminMethod("ListUsage", pb.ListUsageRequest),

@@ -15,8 +15,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.json import INT64_MAX, JsonObject, invalid, parse
-from umg_grpc.wire.protobuf_json import enum_names, to_json
+from umg_grpc.wire.core.json import INT64_MAX, invalid, parse
+from umg_grpc.wire.protobuf_json import enum_names
 
 OPERATION_NAMES: Mapping[int, str] = enum_names(pb.KeyOperation.DESCRIPTOR)
 """Number of an operation that a key may use -> its name in JSON, on the command line and in the database."""
@@ -96,22 +96,6 @@ def decode_rotate(body: bytes) -> pb.RotateKeyRequest:
         overlap = Duration()
         overlap.FromTimedelta(timedelta(seconds=seconds))
     return pb.RotateKeyRequest(overlap=overlap)
-
-
-def encode_create(request: pb.CreateKeyRequest) -> JsonObject:
-    """Encode a request to create a key as the JSON object that `decode_create` reads."""
-    return {"settings": {name: value for name, value in to_json(request.settings).items() if value is not None}}
-
-
-def encode_update(request: pb.UpdateKeyRequest) -> JsonObject:
-    """Encode a request to change the settings of a key as the JSON object that `decode_update` reads."""
-    return {"settings": {name: to_json(request.settings)[name] for name in request.update_mask.paths}}
-
-
-def encode_rotate(request: pb.RotateKeyRequest) -> JsonObject:
-    """Encode a request to replace the secret of a key as the JSON object that `decode_rotate` reads."""
-    seconds = to_json(request)["overlap_seconds"]
-    return {} if seconds is None else {"overlap_seconds": seconds}
 
 
 def _given(settings: KeySettingsJson) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Conversion between any protobuf message and JSON or URL query parameters, by the message's descriptor.
+"""Conversion of any protobuf message to JSON, and from URL query parameters, by the message's descriptor.
 
 A field has its own name. Times are RFC 3339 texts; a duration is a number of seconds, in a member with the suffix
 `_seconds`. Enum values are lower-case names without their prefix, integers numbers. A field that is not set is null,
@@ -7,7 +7,7 @@ also an unspecified enum value, unless `ZERO_NAMES` has a name for it; texts, bo
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from types import MappingProxyType
 from typing import TypeVar
@@ -15,7 +15,6 @@ from typing import TypeVar
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.wire.core.json import JsonObject, invalid
@@ -32,28 +31,6 @@ _BOOLEANS = {"true": True, "false": False}
 def to_json(message: Message) -> JsonObject:
     """Return a message as a JSON object with all its fields; null for a field that is not set."""
     return {member_name(field): _member(message, field) for field in fields_of(type(message)).values()}
-
-
-def from_json(kind: type[MessageT], body: Mapping[str, object]) -> MessageT:
-    """Return the message of type `kind` for a JSON object as `to_json` makes it. Unknown members, for example of a
-    newer gateway, are ignored. Raise ValueError or TypeError for a member of the wrong type.
-    """
-    message = kind()
-    for field in fields_of(kind).values():
-        if (value := body.get(member_name(field))) is not None:
-            _set(message, field, value)
-    return message
-
-
-def to_query(message: Message) -> list[tuple[str, str]]:
-    """Return the set fields of a message as (name, text) parameters of a URL query; a list as one parameter per
-    element.
-    """
-    return [
-        (field.name, _text(field, item))
-        for field, value in message.ListFields()
-        for item in (value if field.is_repeated else [value])
-    ]
 
 
 def from_query(kind: type[MessageT], parameters: Iterable[tuple[str, str]]) -> MessageT:
@@ -125,35 +102,6 @@ def _encoded(field: FieldDescriptor, value: object) -> object:
             return value
 
 
-def _set(message: Message, field: FieldDescriptor, value: object) -> None:
-    """Set a field of a message to the value of its JSON member, which must not be null."""
-    if _is_map(field):
-        if not isinstance(value, dict):
-            raise TypeError(field.name)
-        getattr(message, field.name).update(value)
-    elif field.is_repeated:
-        if not isinstance(value, list):
-            raise TypeError(field.name)
-        getattr(message, field.name).extend(_decoded(field, item) for item in value)
-    else:
-        _assign(message, field, _decoded(field, value))
-
-
-def _decoded(field: FieldDescriptor, value: object) -> object:
-    if field.enum_type is not None:
-        return _enum_values(field.enum_type).get(str(value), 0)  # a value of a newer gateway is unspecified
-    if field.message_type is None:
-        return value
-    kind = GetMessageClass(field.message_type)
-    if kind is Timestamp:
-        return _timestamp(str(value))
-    if kind is Duration:
-        return _duration(float(str(value)))
-    if not isinstance(value, dict):
-        raise TypeError(field.name)
-    return from_json(kind, value)
-
-
 def _assign(message: Message, field: FieldDescriptor, value: object) -> None:
     if isinstance(value, Message):
         getattr(message, field.name).CopyFrom(value)
@@ -164,12 +112,6 @@ def _assign(message: Message, field: FieldDescriptor, value: object) -> None:
 @cache
 def _enum_values(kind: EnumDescriptor) -> Mapping[str, int]:
     return {name: number for number, name in enum_names(kind).items()}
-
-
-def _text(field: FieldDescriptor, value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(_encoded(field, value))
 
 
 def _of_text(field: FieldDescriptor, text: str) -> object:
@@ -204,9 +146,3 @@ def _timestamp(text: str) -> Timestamp:
     timestamp = Timestamp()
     timestamp.FromDatetime(time.astimezone(UTC))
     return timestamp
-
-
-def _duration(seconds: float) -> Duration:
-    duration = Duration()
-    duration.FromTimedelta(timedelta(seconds=seconds))
-    return duration

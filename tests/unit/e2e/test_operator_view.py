@@ -16,12 +16,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from tests.support.databases import Database
 from tests.support.gateways import KEY, Running, running
+from tests.support.http_admin import HttpAdmin
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.cli.admin_client import AdminClient, CommandError
-from umg_grpc.cli.http_admin_client import RemoteAdmin
 from umg_grpc.store.channel_failure_file import ChannelFailures
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
 from umg_grpc.v1 import pb, rpc
@@ -67,8 +67,7 @@ class GrpcAdmin:
 @asynccontextmanager
 async def client(gateway: Running, face: str, key: str = KEY) -> AsyncGenerator[AdminClient, None]:
     if face == "http":
-        async with RemoteAdmin.opened(gateway.url, key) as remote:
-            yield remote
+        yield HttpAdmin(gateway.url, key)
     else:
         async with grpc.aio.insecure_channel(gateway.grpc) as channel:
             yield GrpcAdmin(rpc.AdminServiceStub(channel), key)

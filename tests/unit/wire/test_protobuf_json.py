@@ -8,9 +8,10 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from tests.support.http_admin import from_json, to_query
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.protobuf_json import from_json, from_query, to_json, to_query
+from umg_grpc.wire.protobuf_json import from_query, to_json
 
 TIME = Timestamp(seconds=1_700_000_000, nanos=5_000_000)
 KEY = pb.Key(
@@ -54,16 +55,6 @@ def test_fields_have_their_names_and_readable_values() -> None:
     assert [*settings["tags"]] == ["a", "b"]
     assert (settings["budget_period"], settings["operations"]) == ("day", ["embed"])
     assert to_json(pb.KeySettings())["budget_period"] == "none"
-
-
-def test_members_of_a_newer_gateway_are_ignored() -> None:
-    assert from_json(pb.Quantity, {"unit": "lightyear", "count": 3, "colour": "red"}) == pb.Quantity(count=3)
-
-
-@pytest.mark.parametrize("body", [{"settings": 1}, {"prefix": 1}, {"create_time": "yesterday"}])
-def test_a_member_of_another_type_raises(body: dict[str, object]) -> None:
-    with pytest.raises((ValueError, TypeError)):
-        from_json(pb.Key, body)
 
 
 REQUESTS: list[Message] = [

@@ -1,0 +1,104 @@
+"""Client of the administration API under `/admin/v1`, for tests: messages as its JSON and queries, and back."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TypeVar
+from urllib.parse import quote
+
+import aiohttp
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from http_facade.handlers.admin_rpc_table import METHODS, SELF
+from http_facade.routes import ROUTES
+from umg_grpc.cli.admin_client import CommandError, method_name
+from umg_grpc.v1 import pb
+from umg_grpc.wire.protobuf_json import enum_names, fields_of, member_name, to_json
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+class HttpAdmin:
+    """Client of the service by its paths."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._url = url
+        self._headers = {"authorization": f"Bearer {key}"}
+
+    async def call(self, request: Message, kind: type[MessageT]) -> MessageT:
+        """Return the response to a request. Raise CommandError with the message of an error."""
+        route = next(row for row in ROUTES if row.shape in METHODS and METHODS[row.shape].name == method_name(request))
+        path, in_path = route.name, [name for name in fields_of(type(request)) if f"{{{name}}}" in route.name]
+        for name in in_path:
+            path = path.replace(f"{{{name}}}", quote(getattr(request, name) or SELF, safe=""))
+        in_body = METHODS[route.shape].decode is not None
+        query = [] if in_body else [pair for pair in to_query(request) if pair[0] not in in_path]
+        async with (
+            aiohttp.ClientSession(self._url, headers=self._headers) as session,
+            session.request(route.method, path, params=query, json=body_of(request) if in_body else None) as response,
+        ):
+            body = await response.json()
+        if response.status != 200:
+            raise CommandError(body["error"]["message"])
+        return from_json(kind, body)
+
+
+def body_of(request: Message) -> dict[str, object]:
+    """Return the body of a request that has one."""
+    match request:
+        case pb.CreateKeyRequest():
+            return {"settings": {name: value for name, value in to_json(request.settings).items() if value is not None}}
+        case pb.UpdateKeyRequest():
+            return {"settings": {name: to_json(request.settings)[name] for name in request.update_mask.paths}}
+        case _:  # the rotation of a key, whose id is in the path
+            return {name: value for name, value in to_json(request).items() if name != "key_id"}
+
+
+def to_query(message: Message) -> list[tuple[str, str]]:
+    """Return the set fields of a message as parameters of a query; a list as one parameter for each element."""
+    members = to_json(message)
+    return [
+        (field.name, str(item).lower() if isinstance(item, bool) else str(item))
+        for field, _ in message.ListFields()
+        for value in (members[field.name],)
+        for item in (value if isinstance(value, list) else [value])
+    ]
+
+
+def from_json(kind: type[MessageT], body: Mapping[str, object]) -> MessageT:
+    """Return the message of which `to_json` makes the object."""
+    message = kind()
+    for field in fields_of(kind).values():
+        value = body.get(member_name(field))
+        if isinstance(value, dict) and field.message_type.GetOptions().map_entry:
+            getattr(message, field.name).update(value)
+        elif isinstance(value, list):
+            getattr(message, field.name).extend(_decoded(field, item) for item in value)
+        elif value is not None:
+            item = _decoded(field, value)
+            if isinstance(item, Message):
+                getattr(message, field.name).CopyFrom(item)
+            else:
+                setattr(message, field.name, item)
+    return message
+
+
+def _decoded(field: FieldDescriptor, value: object) -> object:
+    if field.enum_type is not None:
+        return {name: number for number, name in enum_names(field.enum_type).items()}[str(value)]
+    if field.message_type is None:
+        return value
+    kind = GetMessageClass(field.message_type)
+    if kind is Timestamp:
+        time = Timestamp()
+        time.FromDatetime(datetime.fromisoformat(str(value)))
+        return time
+    if kind is Duration:
+        duration = Duration()
+        duration.FromTimedelta(timedelta(seconds=float(str(value))))
+        return duration
+    assert isinstance(value, dict)
+    return from_json(kind, value)
