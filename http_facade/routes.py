@@ -288,7 +288,7 @@ def model_call_route(method: str, target: str) -> Route | None:
     return row if method == "POST" else None
 
 
-_UNSERVED = (
+UNSERVED = (
     Unserved("/openai/deployments", "further deployments"),
     *(Unserved(f"/api/{name}", "Ollama models") for name in ("blobs", "copy", "create", "delete", "pull", "push")),
     Unserved("/v1/assistants", "assistants"),
@@ -306,7 +306,6 @@ _UNSERVED = (
     Unserved("/v1/images", "further images"),
     Unserved("/v1/messages", "message batches"),
     Unserved("/v1/models", "asynchronous embeddings", method="POST"),
-    Unserved("/v1/moderations", "moderations"),
     Unserved("/v1/organization", "administration"),
     Unserved("/v1/realtime", "realtime"),
     Unserved("/v1/responses", "further responses"),
@@ -328,6 +327,7 @@ _UNSERVED = (
     Unserved("/vidF", "further video"),
     Unserved("/vidG", "further video"),
 )
+"""Known APIs without a route, for their errors."""
 
 
 _VERSIONED_PATHS = frozenset(row.path for row in ROUTES if row.path.split("/")[1] in VERSIONS)
@@ -414,8 +414,3 @@ def error_format(method: str, path: str) -> str:
     rows += ((prefix, face.name) for face in all_faces() for prefix in face.error_paths)
     begun = (row for row in rows if path.startswith(row[0]) or meant.startswith(row[0]))
     return max(begun, key=lambda row: len(row[0]), default=("", DEFAULT_FORMAT))[1]
-
-
-_UNARY_PATHS = {path for operation in UNARY.values() for path in operation.paths}
-UNSERVED = tuple(row for row in _UNSERVED if row.prefix not in _UNARY_PATHS)
-"""Known APIs without a route, for their errors."""
