@@ -18,6 +18,8 @@ from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.provider_failure import ProviderFailure
+from umg_grpc.service import metric_counters as totals
+from umg_grpc.service.metric_counters import TOTALS, Total
 from umg_grpc.service.metric_gauges import (
     BUILD_INFO,
     CHANNEL_CALLS,
@@ -98,60 +100,15 @@ class Metrics:
         self._shared = SHARED_FOLDER in os.environ
         if not self._shared:  # several workers have no common memory or start time
             ProcessCollector(registry=registry)
-        labels = ["method", "channel", "model"]
-        key = ["key"] if key_labels else []
-        self._calls = self._counter("umg_calls", "Calls finished.", *labels, "outcome", *key)
-        self._seconds = Durations(
-            "umg_call_seconds", "From request to the end of the answer.", labels, registry=registry, buckets=SECONDS
-        )
-        self._first_seconds = Durations(
-            "umg_first_output_seconds", "From request to the first output.", labels, registry=registry, buckets=SECONDS
-        )
-        self._tokens = self._counter("umg_tokens", "Tokens used.", "channel", "model", "direction", *key)
-        self._prompt_cache = self._counter(
-            *("umg_prompt_cache_tokens", "Input tokens that providers read from or wrote to their prompt caches."),
-            *("channel", "model", "kind", *key),
-        )
-        self._agent_tokens = self._counter(
-            *("umg_agent_tokens", "Input tokens by the program of the call, all and those of prompt caches."),
-            *("agent", "kind"),
-        )
-        self._cost = self._counter("umg_cost_credits", "Cost of the calls.", "channel", "model", *key)
-        self._attempts = self._counter("umg_attempts", "Attempts finished.", "channel", "model", "outcome")
-        self._failures = self._counter(
-            *("umg_channel_failures", "Failures of providers, by kind and HTTP status."),
-            *("channel", "model", "kind", "status"),
-        )
-        self._refused = self._counter("umg_refused", "Calls refused for overload.", "reason")
-        self._mended = self._counter(
-            *("umg_mended_refusals", "Requests that succeeded after a provider's refusal of a member was mended."),
-            *("channel", "model", "member"),
-        )
-        self._hedges = self._counter("umg_hedges", "Second channels called beside a slow one.", "model", "won")
-        self._fallbacks = self._counter(
-            *("umg_fallbacks", "Calls of a fallback in place of a model that failed."), "model", "fallback", "cause"
-        )
-        self._guards = self._counter(
-            "umg_guard_decisions", "Checks of requests and responses by guards.", "guard", "phase", "decision"
-        )
-        self._guard_seconds = Durations(
-            *("umg_guard_seconds", "Duration of a check by a guard.", ["guard", "phase"]),
-            registry=registry,
-            buckets=SECONDS,
-        )
+        key = ("key",) if key_labels else ()
+        self._totals = {row: self._counter(row, *(key if row.has_key else ())) for row in TOTALS}
+        labels = ("method", "channel", "model")
+        self._seconds = self._durations("umg_call_seconds", "From request to the end of the answer.", *labels)
+        self._first_seconds = self._durations("umg_first_output_seconds", "From request to the first output.", *labels)
+        self._guard_seconds = self._durations("umg_guard_seconds", "Duration of a check by a guard.", "guard", "phase")
         self._guard_durations = defaultdict[tuple[str, str], Observations](Observations)
-        self._cache = self._counter("umg_cache", "Lookups of cached responses.", "outcome")
-        self._blobs = self._counter("umg_blob_bytes", "Bytes of result files.", "direction")
-        self._credentials = self._counter(
-            "umg_credential_reads", "Reads of a cloud's credentials.", "channel", "outcome"
-        )
-        self._egress = self._counter("umg_egress", "Requests to URLs that callers name.", "outcome")
-        self._lost = self._counter("umg_usage_records_lost", "Usage records that were lost.", "reason")
-        self._deleted_early = self._counter(
-            "umg_usage_records_deleted_early", "Usage records deleted before their time."
-        )
         self._rows = defaultdict[tuple[str, str, str, str, str], CallSeries](CallSeries)
-        self._counts = defaultdict[tuple[Counter, tuple[str, ...]], int](int)
+        self._counts = defaultdict[tuple[Total, tuple[str, ...]], int](int)
         self._models = _Labels(MAX_MODELS, OTHER_MODELS)
         self._key_labels = key_labels
         self._keys = _Labels(key_labels, OTHER_KEYS)
@@ -183,7 +140,7 @@ class Metrics:
             self._count_agent(call.agent, usage)
             for channel in facts.abandoned:  # these channels have read the prompt too
                 labels = (channel, model, "input", *self._key(key))
-                self._counts[self._tokens, labels] += usage.input_tokens
+                self._counts[totals.TOKENS, labels] += usage.input_tokens
 
     def attempt_ended(
         self, _call: Call, attempt: Attempt[EncodedRequest], outcome: str, error: UmgError | None
@@ -191,7 +148,7 @@ class Metrics:
         """Count an attempt that has ended, by its channel and the provider's id of the model, and the failure of its
         provider. `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure.
         """
-        self._counts[self._attempts, (attempt.channel, self._models[attempt.target.model], outcome)] += 1
+        self._counts[totals.ATTEMPTS, (attempt.channel, self._models[attempt.target.model], outcome)] += 1
         if error is not None and error.failure is not None and error.facts is not None:
             self.failure(attempt.channel, error.facts)
 
@@ -201,67 +158,67 @@ class Metrics:
         """
         status = "none" if not facts.status else str(facts.status) if facts.status in STATUSES else OTHER_STATUSES
         labels = (channel, self._models[facts.model], facts.kind.value, status)
-        self._counts[self._failures, labels] += 1
+        self._counts[totals.FAILURES, labels] += 1
 
     def refused(self, reason: str) -> None:
         """Count a call that was rejected because the process is overloaded. `reason`: `full`, `behind` (with its
         work), `memory` or `connections`.
         """
-        self._counts[self._refused, (reason,)] += 1
+        self._counts[totals.REFUSED, (reason,)] += 1
 
     def mended(self, channel: str, model: str, member: str) -> None:
         """Count a request that a provider accepted without the member that it had refused, or with it adapted."""
-        self._counts[self._mended, (channel, self._models[model], member)] += 1
+        self._counts[totals.MENDED, (channel, self._models[model], member)] += 1
 
     def hedged(self, model: str, won: bool) -> None:
         """Count a hedge: a second attempt beside a slow one. `won`: whether the caller got the response of the second
         attempt.
         """
-        self._counts[self._hedges, (self._models[model], str(won).lower())] += 1
+        self._counts[totals.HEDGES, (self._models[model], str(won).lower())] += 1
 
     def fell_back(self, model: str, fallback: str, cause: str) -> None:
         """Count a call of a fallback in place of a model. `cause`: key of the config."""
-        self._counts[self._fallbacks, (self._models[model], self._models[fallback], cause)] += 1
+        self._counts[totals.FALLBACKS, (self._models[model], self._models[fallback], cause)] += 1
 
     def count_guard(self, guard: str, phase: str, decision: str, seconds: float) -> None:
         """Count a check by a guard, and its duration. `phase`: `request` or `response`."""
-        self._counts[self._guards, (guard, phase, decision)] += 1
+        self._counts[totals.GUARDS, (guard, phase, decision)] += 1
         observed = self._guard_durations[guard, phase]
         observed.seconds += seconds
         observed.by_duration[bisect_left(SECONDS, seconds)] += 1
 
     def count_cache_lookup(self, outcome: str) -> None:
         """Count a look-up in the response cache. `outcome`: `hit`, `miss` or `bypass`."""
-        self._counts[self._cache, (outcome,)] += 1
+        self._counts[totals.CACHE, (outcome,)] += 1
 
     def count_blob_bytes(self, direction: str, size: int) -> None:
         """Count bytes of result files. `direction`: `stored` or `served`."""
-        self._counts[self._blobs, (direction,)] += size
+        self._counts[totals.BLOBS, (direction,)] += size
 
     def count_credential_read(self, channel: str, outcome: str) -> None:
         """Count a read of a cloud's credentials for a channel. `outcome`: `refreshed` or `failed`."""
-        self._counts[self._credentials, (channel, outcome)] += 1
+        self._counts[totals.CREDENTIALS, (channel, outcome)] += 1
 
     def count_egress(self, outcome: str) -> None:
         """Count a request of the gateway to a URL that a caller sent. `outcome`: `fetched`, `refused` by the rules, or
         `failed`.
         """
-        self._counts[self._egress, (outcome,)] += 1
+        self._counts[totals.EGRESS, (outcome,)] += 1
 
     def count_lost_records(self, count: int, reason: str) -> None:
         """Count usage records that are lost. `reason`: `full` if the journal has no space, or `disk` if it cannot be
         written.
         """
-        self._counts[self._lost, (reason,)] += count
+        self._counts[totals.LOST_RECORDS, (reason,)] += count
 
     def count_records_deleted_early(self, count: int) -> None:
         """Count usage records that were deleted before `usage.ttl`, since all together exceeded `usage.max_bytes`."""
-        self._counts[self._deleted_early, ()] += count
+        self._counts[totals.DELETED_EARLY, ()] += count
 
     def count_cost(self, channel: str, model: str, key_id: str, micro_credits: int) -> None:
         """Add the cost of a video task that has ended. `key_id`: key that submitted it."""
         key = self._key(self._keys[key_id])
-        self._cost.labels(channel, self._models[model], *key).inc(micro_credits / MICRO_CREDITS)
+        self._totals[totals.COST].labels(channel, self._models[model], *key).inc(micro_credits / MICRO_CREDITS)
 
     def count_storage(self, call: Call) -> None:
         """Add the tokens and the cost of the beginning of a prompt that a provider has stored. `call`: that of the
@@ -272,8 +229,8 @@ class Metrics:
             return
         labels, key = (facts.channel, self._models[facts.model]), self._key(self._keys[owner.key_id])
         written = usage.cache_write_tokens + usage.long_cache_write_tokens
-        self._counts[self._tokens, (*labels, "input", *key)] += usage.input_tokens
-        self._counts[self._prompt_cache, (*labels, "written", *key)] += written
+        self._counts[totals.TOKENS, (*labels, "input", *key)] += usage.input_tokens
+        self._counts[totals.PROMPT_CACHE, (*labels, "written", *key)] += written
         self._count_agent(call.agent, usage)
         self.count_cost(facts.channel, facts.model, owner.key_id, call.charges.micro_credits)
 
@@ -282,10 +239,11 @@ class Metrics:
         argument `by`.
         `help_text`: description of the counter for operators.
         """
-        counter = self._counter(name, help_text, *labels)
+        row = Total(name, help_text, labels)
+        self._totals[row] = self._counter(row)
 
         def count(*values: str, by: int = 1) -> None:
-            self._counts[counter, values] += by
+            self._counts[row, values] += by
 
         return count
 
@@ -338,18 +296,21 @@ class Metrics:
 
     def _count_agent(self, agent: str, usage: pb.Usage) -> None:
         if usage.input_tokens:
-            counts, counter, label = self._counts, self._agent_tokens, agent or UNKNOWN_AGENT
-            counts[counter, (label, "input")] += usage.input_tokens
-            counts[counter, (label, "read")] += usage.cache_read_tokens
-            counts[counter, (label, "written")] += usage.cache_write_tokens + usage.long_cache_write_tokens
+            counts, label = self._counts, agent or UNKNOWN_AGENT
+            counts[totals.AGENT_TOKENS, (label, "input")] += usage.input_tokens
+            counts[totals.AGENT_TOKENS, (label, "read")] += usage.cache_read_tokens
+            counts[totals.AGENT_TOKENS, (label, "written")] += usage.cache_write_tokens + usage.long_cache_write_tokens
 
     def _refresh(self) -> None:
         self._flush()
         for gauge in self._gauges.values():
             gauge.refresh()
 
-    def _counter(self, name: str, help_text: str, *labels: str) -> Counter:
-        return Counter(name, help_text, labels, registry=self._registry)
+    def _counter(self, row: Total, *key: str) -> Counter:
+        return Counter(row.name, row.help_text, (*row.labels, *key), registry=self._registry)
+
+    def _durations(self, name: str, help_text: str, *labels: str) -> "Durations":
+        return Durations(name, help_text, labels, registry=self._registry, buckets=SECONDS)
 
     def _flush(self) -> None:
         """Add the counts since the last flush to the Prometheus library."""
@@ -357,20 +318,21 @@ class Metrics:
         counts, self._counts = self._counts, defaultdict(int)
         for (path, channel, model, outcome, label), row in rows.items():
             method, key = path.rpartition("/")[2], self._key(label)
-            self._calls.labels(method, channel, model, outcome, *key).inc(sum(row.by_duration))
+            self._totals[totals.CALLS].labels(method, channel, model, outcome, *key).inc(sum(row.by_duration))
             self._seconds.labels(method, channel, model).add(row)
             if any(row.first_outputs.by_duration):
                 self._first_seconds.labels(method, channel, model).add(row.first_outputs)
-            counts[self._tokens, (channel, model, "input", *key)] += row.input_tokens
-            counts[self._tokens, (channel, model, "output", *key)] += row.output_tokens
+            counts[totals.TOKENS, (channel, model, "input", *key)] += row.input_tokens
+            counts[totals.TOKENS, (channel, model, "output", *key)] += row.output_tokens
             if row.input_tokens:
-                counts[self._prompt_cache, (channel, model, "read", *key)] += row.cache_read_tokens
-                counts[self._prompt_cache, (channel, model, "written", *key)] += row.cache_written_tokens
-            self._cost.labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)
+                counts[totals.PROMPT_CACHE, (channel, model, "read", *key)] += row.cache_read_tokens
+                counts[totals.PROMPT_CACHE, (channel, model, "written", *key)] += row.cache_written_tokens
+            self._totals[totals.COST].labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)
         for checked, observed in self._guard_durations.items():
             self._guard_seconds.labels(*checked).add(observed)
         self._guard_durations.clear()
-        for (counter, labels), amount in counts.items():
+        for (total, labels), amount in counts.items():
+            counter = self._totals[total]
             (counter.labels(*labels) if labels else counter).inc(amount)
 
     def _key(self, label: str) -> tuple[str, ...]:
