@@ -210,7 +210,8 @@ guardrails: []
             "litellm_settings.cache: set `cache` of a model",
             "litellm_settings.success_callback: telemetry is exported by OpenTelemetry, metrics at /metrics",
             "environment_variables.REDIS_HOST: set this variable for the process",
-            "guardrails: guardrails are not in this file",
+            "guardrails: write a row of `guards`, with `kind: patterns` for secrets, cards, e-mail addresses, words and regular"
+            " expressions, else with a webhook or a gRPC service",
         ),
     ),
 ]

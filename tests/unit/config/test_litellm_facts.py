@@ -105,7 +105,7 @@ def test_each_parameter_of_litellm_itself_is_converted_or_has_a_reason_of_its_ow
         ("max_end_user_budget_id", "budgets and limits are those of keys"),
         ("prometheus_metrics_config", "telemetry is exported"),
         ("s3_callback_params", "telemetry is exported"),
-        ("pre_call_rules", "guardrails"),
+        ("pre_call_rules", "serve the rules as a webhook"),
     ],
 )
 def test_a_setting_of_users_or_telemetry_has_the_reason_of_its_subject(setting: str, reason: str) -> None:

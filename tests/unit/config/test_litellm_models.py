@@ -407,7 +407,7 @@ EXPLAINED = [
     Unconverted("max_retries", {"max_retries": 3}, "set `retries`"),
     Unconverted("aws_role_name", {"aws_role_name": "r"}, "roles and profiles of AWS are used without keys beside them"),
     Unconverted("max_budget", {"max_budget": 1}, "budgets are those of keys"),
-    Unconverted("guardrails", {"guardrails": ["a"]}, "guardrails are not in this file"),
+    Unconverted("guardrails", {"guardrails": ["a"]}, "name the model in `models` of a row of `guards`"),
     Unconverted(
         "model_id",
         {"model_id": "arn:aws:x"},
