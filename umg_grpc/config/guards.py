@@ -13,12 +13,14 @@ from umg_grpc.config.value_parsers import url
 from umg_grpc.config.values import GuardRow
 from umg_grpc.config.yaml_conversion import any_of, read_entry
 from umg_grpc.config.yaml_document import Path, YamlDocument
-from umg_grpc.knowledge.guarded_patterns import PATTERNS, SETS, GuardedPattern
+from umg_grpc.knowledge.guarded_patterns import MAX_BLANKS, PATTERNS, SETS, WORDS, GuardedPattern, folded
 from umg_grpc.operations import ROWS
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 PATTERN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
 TARGET = re.compile(r"[^\s/:@]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}|unix:.+")
+BLANKS = rf"[\s\pZ]{{1,{MAX_BLANKS}}}"
+"""White space between the words of a phrase."""
 PUNCTUATION = re.compile(r"[^\w\s]")
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 OPERATIONS = tuple(dict.fromkeys(row.scope for row in ROWS))
@@ -56,7 +58,7 @@ class PatternGuardEntry(GuardEntry, frozen=True, kw_only=True, tag="patterns", t
     sets: tuple[str, ...] = ()
     """Sets of shipped patterns: `secrets`, `cards`, `emails`."""
     words: tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=200)], ...] = ()
-    """Words and phrases, found in upper and lower case."""
+    """Words and phrases, found in upper and lower case, and with any white space between the words."""
     patterns: dict[str, str] = msgspec.field(default_factory=dict)
     """Name -> regular expression in the syntax of RE2. The name is a part of the mask."""
     action: Literal["mask", "refuse"] = "mask"
@@ -74,6 +76,8 @@ class RemoteGuardEntry(GuardEntry, frozen=True, kw_only=True):
     """Whether the content passes (`open`) or the call fails (`closed`) if the guard fails or is too slow."""
     content: bool = False
     """Whether it also gets the whole message of a request or response, with its media."""
+    replaces: bool = True
+    """Whether it may change texts. Neighbours in the list that may not (`false`) decide at the same time."""
 
 
 class WebhookGuardEntry(RemoteGuardEntry, frozen=True, kw_only=True, tag="webhook", tag_field="kind"):
@@ -146,6 +150,7 @@ def _guard(document: YamlDocument, path: Path, kind: str, entry: GuardEntry) -> 
         timeout=entry.timeout,
         on_failure=entry.on_failure,
         content=entry.content,
+        replaces=entry.replaces,
     )
     if isinstance(entry, WebhookGuardEntry):
         return replace(guard, address=url(document, (*path, "url"), entry.url))
@@ -164,8 +169,11 @@ def _rows(document: YamlDocument, path: Path, entry: PatternGuardEntry) -> Itera
         if name not in SETS:
             document.problem((*path, "sets", at), f"expected {any_of(SETS)}")
     yield from (row for row in PATTERNS if row.set in entry.sets)
-    for word in entry.words:
-        yield _word(word)
+    for at, word in enumerate(entry.words):
+        if word.strip():
+            yield _word(word)
+        else:
+            document.problem((*path, "words", at), "expected a word")
     for name, pattern in entry.patterns.items():
         if not PATTERN_NAME.fullmatch(name):
             document.problem((*path, "patterns", name), "expected a name of letters, digits and `_`, at most 32")
@@ -176,15 +184,17 @@ def _rows(document: YamlDocument, path: Path, entry: PatternGuardEntry) -> Itera
 
 
 def _word(word: str) -> GuardedPattern:
-    """Return the pattern of a word."""
+    """Return the pattern of a word, or of a phrase whose words any white space divides."""
     # a boundary of RE2 is one of ASCII words
-    before, after = (r"\b" if each.isascii() and each.isalnum() else "" for each in (word[0], word[-1]))
-    begin = word.lower()
+    parts = word.split()
+    before, after = (r"\b" if each.isascii() and each.isalnum() else "" for each in (parts[0][0], parts[-1][-1]))
+    begin = " ".join(map(folded, parts))
     return GuardedPattern(
         name="word",
-        pattern=before + PUNCTUATION.sub(r"\\\g<0>", word) + after,
+        set=WORDS,
+        pattern=before + BLANKS.join(PUNCTUATION.sub(r"\\\g<0>", part) for part in parts) + after,
         begins=(begin,),
-        most=len(begin) + 1,
+        most=len(begin) + (len(parts) - 1) * MAX_BLANKS + 1,
         ignores_case=True,
     )
 

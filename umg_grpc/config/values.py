@@ -294,6 +294,8 @@ class GuardRow:
     """Whether the content passes or the call fails if the guard fails or is too slow."""
     content: bool = False
     """Whether it also gets the whole message, with its media."""
+    replaces: bool = True
+    """Whether it may change texts; if not, it decides at the same time as its neighbours that do not."""
 
 
 @dataclass(frozen=True, kw_only=True)

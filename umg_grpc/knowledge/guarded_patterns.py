@@ -18,7 +18,7 @@ class GuardedPattern(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name: str
     """Name in masks and reasons; several patterns may have the same one."""
     set: str = ""
-    """Name of the set in the config; "" for a pattern of the operator's own."""
+    """Name of the set in the config, `words` for a word of the operator's; "" for a pattern of the operator's own."""
     pattern: str
     """Regular expression of RE2."""
     begins: tuple[str, ...] = ()
@@ -32,16 +32,27 @@ class GuardedPattern(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     check: Literal["", "luhn"] = ""
     """Further check: the match is a row of digits, in which card numbers are searched."""
     ignores_case: bool = False
+    """Whether it is a phrase: found in upper and lower case, and with any white space between the words. `begins` is
+    `folded`, with single blanks.
+    """
     source: str = ""
     as_of: str = ""
     """Date on which the source was read."""
 
 
+WORDS = "words"
+MAX_BLANKS = 50
+"""Maximum characters of white space between two words of a phrase."""
 PATTERNS = tuple(read_rows("guarded_patterns", GuardedPattern))
 GROUP = re.compile(r"[0-9]+")
 MIN_DIGITS, MAX_DIGITS = 13, 19
 SETS = tuple(dict.fromkeys(row.set for row in PATTERNS))
 """Names of the sets, in their order."""
+
+
+def folded(text: str) -> str:
+    """Return a text of the same length without the difference between upper and lower case."""
+    return "".join(lower if len(lower := each.casefold()) == 1 else each for each in text)
 
 
 def card_numbers(digits: str) -> Iterator[tuple[int, int]]:

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from umg_grpc.access.caller import Caller
+from umg_grpc.config import parse
 from umg_grpc.config.values import GuardRow
-from umg_grpc.knowledge.guarded_patterns import PATTERNS
+from umg_grpc.knowledge.guarded_patterns import PATTERNS, GuardedPattern
 from umg_grpc.service.guardrails.guard_driver import GuardRun
 from umg_grpc.service.guardrails.guard_interface import Guard
 from umg_grpc.service.guardrails.guard_plan import GuardPlan
@@ -55,6 +56,17 @@ def run(*guards: Guard) -> GuardRun:
 
 def patterns() -> PatternGuard:
     return PatternGuard(GuardRow(name="patterns", kind="patterns", patterns=PATTERNS))
+
+
+def words(phrase: str) -> PatternGuard:
+    """Return a guard that masks a phrase."""
+    [row] = parse(
+        "channels: [{name: a, protocols: [sandbox], models: [m]}]\n"
+        f"guards: [{{name: words, kind: patterns, words: ['{phrase}']}}]\n",
+        "umg.yaml",
+        {},
+    ).guards
+    return PatternGuard(row)
 
 
 def pieces(text: str, sizes: Sequence[int]) -> list[str]:
@@ -112,3 +124,25 @@ def test_guards_check_a_text_one_after_the_other() -> None:
     row = GuardRow(name="remote", kind="grpc", window=1, hold_back=len(SECRET))
     sent = passed(run(HidingGuard(row), patterns()), pieces(f"an {SECRET} and jo@mail.example.org", [3]))
     assert "".join(sent) == "an [hidden] and [EMAIL]"
+
+
+@settings(max_examples=60, deadline=None)
+@given(blanks=st.text("  \n\t\xa0", min_size=1, max_size=20), sizes=CUTS)
+def test_a_phrase_is_found_with_any_white_space_between_its_words(blanks: str, sizes: list[int]) -> None:
+    text = f"Of PROJECT{blanks}falcon and project{blanks}x, proj"
+    sent = passed(run(words("Project Falcon")), pieces(text, sizes))
+    assert "".join(sent) == f"Of [WORD] and project{blanks}x, proj"
+    assert not [piece for piece in sent if "PROJ" in piece]
+
+
+def test_a_refusal_states_what_was_found_in_words() -> None:
+    check = pb.CheckRequest(texts=[pb.GuardedText(path="a", text=f"project falcon, {SECRET}, E-1")])
+    patterns = [
+        *PATTERNS,
+        *words("Project Falcon").row.patterns,
+        GuardedPattern(name="EMPLOYEE", pattern="E-[0-9]", most=3),
+    ]
+    guard = PatternGuard(GuardRow(name="g", kind="patterns", patterns=tuple(patterns), action="refuse"))
+    refusal = asyncio.run(guard.check(check)).refuse
+    expected = "a word that is not allowed and a secret (`aws_access_key`) and a text of the pattern `EMPLOYEE`"
+    assert (refusal.reason, refusal.category) == (f"it contains {expected}", "word")

@@ -4,10 +4,18 @@ import asyncio
 from collections.abc import Sequence
 
 from umg_grpc.config.values import GuardRow
+from umg_grpc.knowledge.guarded_patterns import WORDS, GuardedPattern
 from umg_grpc.service.guardrails.guard_interface import ALLOWED, Guard
 from umg_grpc.service.guardrails.pattern_matching import Match, PatternSearch
 from umg_grpc.v1 import pb
 
+KINDS = {
+    "secrets": "a secret (`{}`)",
+    "cards": "the number of a card",
+    "emails": "an e-mail address",
+    WORDS: "a word that is not allowed",
+}
+"""Set of patterns -> what it finds, in words."""
 SLOW_CHARACTERS = 2**17
 """Characters that are searched in the event loop, in about 1 ms; more are searched in a thread."""
 
@@ -54,5 +62,10 @@ class PatternGuard(Guard):
 
 
 def _refusal(matches: Sequence[Match]) -> pb.GuardRefuse:
-    names = dict.fromkeys(match.row.name for match in matches)
-    return pb.GuardRefuse(reason=f"it contains {', '.join(names)}", category=next(iter(names)))
+    kinds = dict.fromkeys(_kind(match.row) for match in matches)
+    return pb.GuardRefuse(reason=f"it contains {' and '.join(kinds)}", category=matches[0].row.name)
+
+
+def _kind(row: GuardedPattern) -> str:
+    """Return what a pattern finds, in words for the caller."""
+    return KINDS.get(row.set, f"a text of the pattern `{row.name}`").format(row.name)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 import re2
 
-from umg_grpc.knowledge.guarded_patterns import GuardedPattern, card_numbers
+from umg_grpc.knowledge.guarded_patterns import GuardedPattern, card_numbers, folded
 
 CHARACTERS = {
     "token": "".join(map(chr, range(0x21, 0x7F))),
@@ -17,6 +17,7 @@ CHARACTERS = {
 """Name in a pattern's row -> characters of which its matches consist; `text` has any."""
 MAX_HELD = 2**16
 """Maximum characters of a text that are held back in wait of the end of a match."""
+BLANKS = re.compile(r"\s+")
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
@@ -53,11 +54,15 @@ class Beginnings:
             tail = tail[len(tail.rstrip(self._characters)) :]
         if self._whole is None:
             return len(tail)
-        tail = tail.lower() if self._ignores_case else tail
-        if (found := self._whole.search(tail)) is not None:
-            return len(tail) - found.start()
-        sizes = range(min(self._longest, len(tail)), 0, -1)
-        return next((size for size in sizes if tail[-size:] in self._partial), 0)
+        if not self._ignores_case:
+            return self._size(tail)
+        return _uncollapsed(tail, self._size(BLANKS.sub(" ", folded(tail))))
+
+    def _size(self, text: str) -> int:
+        if self._whole is not None and (found := self._whole.search(text)) is not None:
+            return len(text) - found.start()
+        sizes = range(min(self._longest, len(text)), 0, -1)
+        return next((size for size in sizes if text[-size:] in self._partial), 0)
 
 
 class PatternSearch:
@@ -134,6 +139,16 @@ class PatternSearch:
                 return self.mask(str(value), found)
             case _:  # true, false, null, and numbers without a match
                 return value
+
+
+def _uncollapsed(text: str, size: int) -> int:
+    """Return the length of the end of a text that has `size` characters if each row of white space counts as one."""
+    start = len(text)
+    for _ in range(size):
+        start -= 1
+        while start and text[start].isspace() and text[start - 1].isspace():
+            start -= 1
+    return len(text) - start
 
 
 def _is_open(match: Match, text: str) -> bool:
