@@ -1,10 +1,11 @@
-"""Driver of the guards: runs the guards of a call one after the other, each within its time limit, applies their
-decisions, and records them.
+"""Driver of the guards: runs the guards of a call in their order, each within its time limit, applies their decisions,
+and records them.
 """
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -16,10 +17,14 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.service.guardrails.guard_interface import ALLOWED, Guard, GuardFailedError
 from umg_grpc.service.guardrails.guard_plan import GuardPlan
-from umg_grpc.service.guardrails.guarded_texts import FoundText, is_json, replace_texts, texts_of
+from umg_grpc.service.guardrails.guarded_bodies import SOURCE, FoundMember, edit_body, unread_members, unread_paths
+from umg_grpc.service.guardrails.guarded_texts import Found, is_json, replace_texts, texts_of
+from umg_grpc.service.guardrails.guarded_transcriptions import fit_parts
 from umg_grpc.service.pipeline.call import Call, GuardFacts
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import GUARDS
+from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES
 
 ALLOW, MASKED, REFUSED, FAILED_OPEN, FAILED_CLOSED = "allow", "masked", "refused", "failed-open", "failed-closed"
 DECISIONS = (ALLOW, MASKED, FAILED_OPEN, REFUSED, FAILED_CLOSED)
@@ -58,6 +63,10 @@ class GuardRun(msgspec.Struct, eq=False):
     model: str
     phase: str
     """`request` or `response`."""
+    notes: RequestNotes = msgspec.field(default_factory=lambda: NO_NOTES)
+    """Facts about the caller's body of a request."""
+    rest: Found | None = None
+    """Texts of a response that is passed through which the message does not contain; None without any."""
 
     @property
     def guards(self) -> Sequence[Guard]:
@@ -68,21 +77,57 @@ class GuardRun(msgspec.Struct, eq=False):
         checked. Raise UmgError: GUARD_REFUSED, and UNAVAILABLE for a guard that failed and is closed then.
         """
         given, changed = message, set[str]()
-        for guard in self.guards:
-            found = [*texts_of(message)]
-            request = self.request_to(guard, [each.guarded for each in found])
-            if guard.row.content and not is_part:
-                request.content.CopyFrom(content_of(message))
-            elif not found:
-                continue
-            response = await self.decision(guard, request)
-            if response.HasField("replace"):
+        unread = await self._unread_paths(message)
+        for guards in side_by_side(self.guards):
+            found = [*self._texts_of(message, unread)]
+            requests = [
+                (guard, self._request_about(guard, message, found, is_part=is_part))
+                for guard in guards
+                if found or (guard.row.content and not is_part)
+            ]
+            for (guard, _), response in zip(requests, await self._decisions(requests), strict=True):
+                if not response.HasField("replace"):
+                    continue
                 if message is given:
                     message = type(given)()
                     message.CopyFrom(given)
-                    found = [*texts_of(message)]
+                    found = [*self._texts_of(message, unread)]
                 changed |= self._replace(guard, message, found, response.replace)
         return Checked(message, frozenset(changed))
+
+    def _request_about(
+        self, guard: Guard, message: Message, found: Sequence[Found], *, is_part: bool
+    ) -> pb.CheckRequest:
+        request = self.request_to(guard, [each.guarded for each in found])
+        if guard.row.content and not is_part:
+            request.content.CopyFrom(content_of(message))
+        return request
+
+    async def _decisions(self, requests: Sequence[tuple[Guard, pb.CheckRequest]]) -> Sequence[pb.CheckResponse]:
+        """Return the decisions of guards that decide at the same time. The first error ends the others."""
+        if len(requests) == 1:
+            return [await self.decision(*requests[0])]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self.decision(*each)) for each in requests]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def _unread_paths(self, message: Message) -> Sequence[str]:
+        """Return the paths of the members of the caller's body of a request that the message does not contain."""
+        if self.phase != "request" or (source := source_of(message)) is None:
+            return ()
+        if len(source.body) < BIG_BYTES:
+            return unread_paths(source, self.notes)
+        return await asyncio.to_thread(unread_paths, source, self.notes)
+
+    def _texts_of(self, message: Message, unread: Sequence[str]) -> Iterator[Found]:
+        yield from texts_of(message)
+        if unread and (source := source_of(message)) is not None:
+            yield from unread_members(source, unread)
+        if self.rest is not None:
+            yield self.rest
 
     def request_to(self, guard: Guard, texts: Sequence[pb.GuardedText]) -> pb.CheckRequest:
         """Return the request of a check of texts."""
@@ -111,6 +156,8 @@ class GuardRun(msgspec.Struct, eq=False):
                     response = await guard.check(request)
             if (made := response.WhichOneof("decision")) is None:
                 raise GuardFailedError("the response has no decision")
+            if made == "replace" and not guard.row.replaces:
+                raise GuardFailedError("it replaces texts in spite of `replaces: false`")
         except TimeoutError:
             return self._fail(guard, f"no decision within {seconds:g} seconds", began)
         except GuardFailedError as error:
@@ -137,7 +184,7 @@ class GuardRun(msgspec.Struct, eq=False):
         return given.text
 
     def _replace(
-        self, guard: Guard, message: Message, found: Sequence[FoundText], replace: pb.GuardReplace
+        self, guard: Guard, message: Message, found: Sequence[Found], replace: pb.GuardReplace
     ) -> frozenset[str]:
         """Change a message as a guard demands."""
         texts = {each.path: each.text for each in replace.texts}
@@ -145,12 +192,17 @@ class GuardRun(msgspec.Struct, eq=False):
         try:
             if replace.HasField("content"):
                 changed = _replace_content(message, replace.content)
-                found = [*texts_of(message)]
+                found = [*texts_of(message), *(each for each in found if isinstance(each, FoundMember))]
             replace_texts(found, texts)
         except ValueError as error:
             self._fail(guard, str(error), time.perf_counter())
             return changed
-        return changed | {path.partition(".")[0].partition("[")[0] for path in texts}
+        if isinstance(message, pb.TranscribeResponse):
+            fit_parts(message)
+        if self.phase == "request":
+            given = [each.guarded for each in found]
+            _edit_source(message, [(each, texts[each.path]) for each in given if each.path in texts], changed)
+        return changed | frozenset(map(_first_name, texts))
 
     def _fail(self, guard: Guard, cause: str, began: float) -> pb.CheckResponse:
         """Record a failure of a guard. Return that it allows the content if it is open then, else raise UmgError."""
@@ -198,6 +250,15 @@ class GuardRun(msgspec.Struct, eq=False):
             notes[printable(f"{guard.row.name}.{name}")[:MAX_NOTE_NAME]] = printable(value)[:MAX_NOTE]
 
 
+def side_by_side(guards: Sequence[Guard]) -> Iterator[Sequence[Guard]]:
+    """Yield the guards in their order: those that only decide together with their neighbours that do, any other one
+    alone.
+    """
+    for replaces, group in groupby(guards, lambda guard: guard.row.replaces):
+        together = tuple(group)
+        yield from ((guard,) for guard in together) if replaces else (together,)
+
+
 def clear_field(message: Message, name: str) -> None:
     """Clear a field of a message, if its type has the field."""
     if name in message.DESCRIPTOR.fields_by_name:
@@ -213,6 +274,38 @@ def content_of(message: Message) -> pb.GuardedContent:
         for name in OF_GATEWAY:
             clear_field(copy, name)
     return content
+
+
+def source_of(message: Message) -> pb.SourceDocument | None:
+    """Return the body in a message; None if it has none."""
+    if SOURCE not in message.DESCRIPTOR.fields_by_name or not message.HasField(SOURCE):
+        return None
+    source: pb.SourceDocument = getattr(message, SOURCE)
+    return source
+
+
+def without_source(message: MessageT) -> MessageT:
+    """Return a copy of a message without its body."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    clear_field(copy, SOURCE)
+    return copy
+
+
+def _first_name(path: str) -> str:
+    return path.partition(".")[0].partition("[")[0]
+
+
+def _edit_source(message: Message, texts: Sequence[tuple[pb.GuardedText, str]], replaced: frozenset[str]) -> None:
+    """Change the caller's body as the texts of a request. A body that does not have them in the same form is left out,
+    so that the request is encoded without it. `replaced`: fields that are replaced as a whole.
+    """
+    if (source := source_of(message)) is None:
+        return
+    encoded = {SOURCE, *(REPLACED_FIELDS if isinstance(message, pb.GenerateRequest) else ())}
+    edited = [(given, text) for given, text in texts if _first_name(given.path) not in encoded]
+    if replaced - encoded or not edit_body(source, edited):
+        message.ClearField(SOURCE)
 
 
 def _replace_content(message: Message, content: pb.GuardedContent) -> frozenset[str]:

@@ -101,7 +101,8 @@ class GuardedTextStream(msgspec.Struct, eq=False):
         if kind == "finished":
             self._finished.add(event.candidate_index)
             ended = [each for each in self._parts if each[0] == event.candidate_index]
-            return [*[passed for each in ended for passed in await self._rest(each)], event]
+            rest = [passed for each in ended for passed in await self._rest(each)]
+            return [*rest, (await self._run.check(event, is_part=True)).message]
         if kind == "part_ended":
             passed = await self._rest(key)
             self._parts.pop(key, None)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -10,8 +10,10 @@ from google.protobuf.message import Message
 
 from umg_grpc.v1 import pb
 
-JSON, PLAIN, NESTED, FILE = "json", "plain", "nested", "file"
-"""Kinds of fields with guarded texts: a JSON text, any other text, a message with guarded texts, a file."""
+JSON, PLAIN, NESTED, FILE, MAP = "json", "plain", "nested", "file", "map"
+"""Kinds of fields with guarded texts: a JSON text, any other text, a message with guarded texts, a file, a map whose
+values are texts.
+"""
 TEXT_TYPES = ("text/", "application/json", "application/xml")
 """Beginnings of the media types of files that are checked as texts."""
 ROLE, LOGPROBS, CITATIONS, MIME_TYPE = "role", "logprobs", "citations", "mime_type"
@@ -29,8 +31,8 @@ class FoundText(NamedTuple):
 
     owner: Message
     field: str
-    position: int | None
-    """Index in a repeated field; None for a single one."""
+    position: int | str | None
+    """Index in a repeated field, or key of a map; None for a single one."""
     is_file: bool
     guarded: pb.GuardedText
 
@@ -63,18 +65,28 @@ def texts_of(message: Message, path: str = "", role: "pb.Role.ValueType" = pb.RO
         if kind == NESTED:
             for each, at in _places(value, place, is_repeated=is_repeated):
                 yield from texts_of(each, f"{at}.", role)
-        elif is_repeated:
-            for index, text in enumerate(value):
+        elif kind == MAP or is_repeated:
+            for key, text, at in _entries(value, place):
                 if text:
-                    yield FoundText(message, name, index, False, _guarded(text, f"{place}[{index}]", role, kind))
+                    yield FoundText(message, name, key, False, _guarded(text, at, role, kind))
         elif kind == FILE:
-            if (text := _text_of_file(message, value)) is not None:
-                yield FoundText(message, name, None, True, _guarded(text, place, role, PLAIN))
+            if (content := _text_of_file(message, value)) is not None:
+                yield FoundText(message, name, None, True, _guarded(content, place, role, PLAIN))
         elif value:
             yield FoundText(message, name, None, False, _guarded(value, place, role, kind))
 
 
-def replace_texts(found: Iterable[FoundText], texts: Mapping[str, str]) -> None:
+class Found(Protocol):
+    """Text that guards check, by its place."""
+
+    @property
+    def guarded(self) -> pb.GuardedText: ...
+
+    def replace(self, text: str) -> None:
+        """Put a text in its place."""
+
+
+def replace_texts(found: Iterable[Found], texts: Mapping[str, str]) -> None:
     """Replace texts of a message by path. Raise ValueError for an unknown path, and for a text that is not JSON in
     place of one that is.
     """
@@ -98,6 +110,14 @@ def _places(value: object, path: str, *, is_repeated: bool) -> Iterator[tuple[Me
     elif is_repeated and isinstance(value, Iterable):
         for index, each in enumerate(value):
             yield each, f"{path}[{index}]"
+
+
+def _entries(value: object, path: str) -> Iterator[tuple[int | str, str, str]]:
+    """Yield the texts of a repeated field or of a map, each with its index or key, and its path."""
+    if isinstance(value, Mapping):
+        yield from ((key, value[key], f"{path}.{key}") for key in sorted(value))
+    elif isinstance(value, Iterable):
+        yield from ((index, text, f"{path}[{index}]") for index, text in enumerate(value))
 
 
 def _text_of_file(message: Message, data: bytes) -> str | None:
@@ -129,9 +149,12 @@ def _fields(descriptor: Descriptor) -> tuple[_Field, ...]:
 
 
 def _kind(field: FieldDescriptor) -> str | None:
+    is_guarded = field.GetOptions().Extensions[pb.guarded_text]
     if field.message_type is not None:
+        if field.message_type.GetOptions().map_entry:
+            return MAP if is_guarded else None
         return NESTED if has_texts(field.message_type) else None
-    if not field.GetOptions().Extensions[pb.guarded_text]:
+    if not is_guarded:
         return None
     if field.type == FieldDescriptor.TYPE_BYTES:
         return FILE

@@ -14,7 +14,7 @@ from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import ModelOperation, PublicModel
 from umg_grpc.service.caching.cache_lookup import CacheLookup
-from umg_grpc.service.guardrails.guard_driver import Checked, GuardRun, clear_field
+from umg_grpc.service.guardrails.guard_driver import Checked, GuardRun
 from umg_grpc.service.guardrails.guard_plan import GuardPlan
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.pipeline.call import Call
@@ -138,17 +138,14 @@ class Pipeline(ABC, Generic[AdmittedT]):
         return self._guard_request(admitted, guards) if guards is not None and guards.request else None
 
     async def _guard_request(self, admitted: AdmittedT, guards: GuardPlan) -> None:
-        run = GuardRun(guards, admitted.call, admitted.model.id, "request")
+        run = GuardRun(guards, admitted.call, admitted.model.id, "request", admitted.notes)
         checked = await run.check(admitted.request)
         if checked.changed:
             self._take_request(admitted, checked)
 
     def _take_request(self, admitted: AdmittedT, checked: Checked[Any]) -> None:
-        """Take the request as the guards have changed it. By default the caller's body, which has the original, is left
-        out, so that providers of every format are sent the changed fields.
-        """
+        """Take the request as the guards have changed it, with the body of the caller."""
         admitted.request = checked.message
-        clear_field(checked.message, "source")
 
     # --- fallbacks
 

@@ -1,10 +1,12 @@
 """Guards of texts: takes the request and the response as the guards have changed them."""
 
+import asyncio
 from functools import partial
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS
-from umg_grpc.service.guardrails.guard_driver import REPLACED_FIELDS, Checked, GuardRun
+from umg_grpc.service.guardrails.guard_driver import REPLACED_FIELDS, Checked, GuardRun, without_source
+from umg_grpc.service.guardrails.guarded_bodies import FoundRest, rest_of
 from umg_grpc.service.guardrails.guarded_text_stream import GuardedTextStream
 from umg_grpc.service.guardrails.refused_texts import refused_response
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
@@ -17,10 +19,13 @@ from umg_grpc.wire import FORMATS
 
 def take_request(admitted: GenerationCall, checked: Checked[pb.GenerateRequest]) -> None:
     """Take the request as the guards have changed it. The changed fields are encoded again in the caller's body."""
-    request, notes = checked.message, admitted.notes.with_edited(*sorted(checked.changed))
-    if checked.changed - {*REPLACED_FIELDS}:  # no format encodes the others anew in a caller's body
-        request.ClearField("source")
-    elif request.HasField("thread") and (codec := FORMATS.get(request.source.format)) is not None:
+    request = checked.message
+    notes = admitted.notes.with_edited(*sorted(checked.changed.intersection(REPLACED_FIELDS)))
+    if (
+        request.HasField("source")
+        and request.HasField("thread")
+        and (codec := FORMATS.get(request.source.format)) is not None
+    ):
         # the thread is stored with the body of its first call
         request.source.body = codec.encode_request(request, request.model, admitted.stream, NO_QUIRKS, notes).body
     admitted.request, admitted.notes, admitted.sealed_messages = request, notes, ()
@@ -37,6 +42,8 @@ async def guard_response(
     if whole is response and completion.passthrough:
         message = "the provider's answer cannot be read, so that no guard can check it"
         raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
+    if completion.passthrough:
+        run.rest = await asyncio.to_thread(_rest, whole, response.source, admitted.request)
     try:
         checked = await run.check(whole)
     except UmgError as error:
@@ -50,6 +57,11 @@ async def guard_response(
         admitted.settle = completion.store_whole
         if (waiting := completion.complete_whole(response)) is not None:
             await waiting
+
+
+def _rest(whole: pb.GenerateResponse, source: pb.SourceDocument, request: pb.GenerateRequest) -> FoundRest | None:
+    """Return the texts of a provider's body that the decoded response, `whole`, does not contain."""
+    return rest_of(source.body, FORMATS[source.format].encode_response(without_source(whole), request))
 
 
 def guarded_stream(

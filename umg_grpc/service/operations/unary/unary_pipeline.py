@@ -27,7 +27,7 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import missing
-from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
+from umg_grpc.wire.unary_format import ClientShape, UnaryFace, UnaryFormat
 
 
 class UnaryCall(Admitted[RequestT], kw_only=True):
@@ -119,6 +119,12 @@ class UnaryPipeline(
         self, admitted: UnaryCall[RequestT], attempt: Attempt[PreparedCall[ResponseT]], response: ResponseT
     ) -> None:
         admitted.call.list_dropped(response)
+
+    def _encoded(self, admitted: UnaryCall[RequestT], response: ResponseT) -> bytes | None:
+        face = self._faces.get(admitted.request.source.format)
+        if face is None or not self._has_texts:
+            return None
+        return face.encode_response(response, admitted.request, ClientShape.SDK)
 
     def _charge_refused(
         self, admitted: UnaryCall[RequestT], attempt: Attempt[PreparedCall[ResponseT]], response: ResponseT

@@ -77,7 +77,9 @@ func (GuardPhase) EnumDescriptor() ([]byte, []int) {
 // One text of a request or response.
 type GuardedText struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Path of the text in the message of the schema, e.g. `messages[0].parts[1].text.text`. Unique within a check.
+	// Path of the text in the message of the schema, e.g. `messages[0].parts[1].text.text`. Unique within a check. One that
+	// begins with `source.body` has members of a body that the schema does not have: a JSON object with the member, or in a
+	// response an object that has the text of each path.
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	// The text. Never empty, except for the last window of a stream.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
@@ -643,7 +645,7 @@ func (x *TextReplacement) GetText() string {
 	return ""
 }
 
-// The guard lets the content pass with changes.
+// The guard lets the content pass with changes. A failure of a guard that has `replaces: false` in the config.
 type GuardReplace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Texts that take the place of checked ones. All others remain.

@@ -1,0 +1,195 @@
+"""JSON bodies that are passed through: members of them that the gateway does not read, which guards check, too, and the
+places of texts that guards have changed.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from umg_grpc.v1 import pb
+from umg_grpc.wire import TEXT_FACES
+from umg_grpc.wire.core.unknown_fields import MAX_PATHS
+from umg_grpc.wire.request_notes import RequestNotes
+
+Place: TypeAlias = tuple[str | int, ...]
+"""Names and indexes from the top of a body to a value."""
+SOURCE = "source"
+"""Field of a message with its body."""
+INDEX = re.compile(r"\[(\d+)\]")
+MIN_DIGITS = 8
+"""Digits from which on a number may be a text, for example the number of a card."""
+
+
+class FoundMember(NamedTuple):
+    """Member of a caller's body that the gateway passes on without reading it."""
+
+    source: pb.SourceDocument
+    place: Place
+    """Place of the member; () for the whole body."""
+    guarded: pb.GuardedText
+    """Text of an object with the member alone, or of the whole body."""
+
+    def replace(self, text: str) -> None:
+        """Put the members of a JSON object in its place. Raise ValueError for a text that is none."""
+        members = msgspec.json.decode(text, type=dict[str, object])
+        document = inner = msgspec.json.decode(self.source.body)
+        *places, name = self.place or ("",)
+        for key in places:
+            inner = inner[key]
+        if self.place:
+            del inner[name]
+            inner.update(members)
+        self.source.body = msgspec.json.encode(document if self.place else members)
+
+
+class FoundRest(NamedTuple):
+    """Texts of a provider's body that the gateway passes on without reading them. If a guard changes one, the body is
+    not passed on, but the response is encoded without them.
+    """
+
+    guarded: pb.GuardedText
+
+    def replace(self, text: str) -> None:
+        """Put a text in their place, for the next guard."""
+        self.guarded.text = text
+
+
+def unread_paths(source: pb.SourceDocument, notes: RequestNotes) -> Sequence[str]:
+    """Return the paths of the members of a caller's body that have no place in the canonical request."""
+    face = TEXT_FACES.get(source.format)
+    nested = () if face is None or face.unknown_fields is None else face.unknown_fields(source.body)
+    return [*dict.fromkeys([*notes.uncarried, *notes.indispensable, *nested])]
+
+
+def unread_members(source: pb.SourceDocument, paths: Sequence[str]) -> Iterator[FoundMember]:
+    """Yield the members of a caller's body at some paths: the whole body if one of them cannot be found there."""
+    if not paths:
+        return
+    try:
+        document = msgspec.json.decode(source.body)
+    except ValueError:  # a form, of which no more than the known fields is sent
+        return
+    found = [[*_places(document, path)] for path in paths]
+    is_complete = all(found) and len(paths) < MAX_PATHS
+    places = {place for places in found for place in places} if is_complete else {()}
+    for place in sorted(places, key=str):
+        if any(place[:size] in places for size in range(len(place))):
+            continue  # a part of another one
+        value = document
+        for key in place:
+            value = value[key]
+        if _has_text(value):
+            text = msgspec.json.encode({place[-1]: value} if place else value).decode()
+            path = f"{SOURCE}.body{''.join(map(_step, place))}"
+            yield FoundMember(source, place, pb.GuardedText(path=path, text=text, is_json=True))
+
+
+def rest_of(body: bytes, encoded: bytes) -> FoundRest | None:
+    """Return the texts of a provider's body that the encoding of its canonical response lacks; None without any."""
+    try:
+        own, known = msgspec.json.decode(body), {each for _, each in _leaves(msgspec.json.decode(encoded))}
+    except ValueError:
+        return None  # a body that is a text
+    rest = {
+        "".join(map(_step, place)).removeprefix("."): each
+        for place, each in _leaves(own)
+        if each not in known and _has_text(each)
+    }
+    if not rest:
+        return None
+    text = msgspec.json.encode(rest).decode()
+    return FoundRest(pb.GuardedText(path=f"{SOURCE}.body", text=text, is_json=True))
+
+
+def edit_body(source: pb.SourceDocument, texts: Collection[tuple[pb.GuardedText, str]]) -> bool:
+    """Change texts everywhere in a caller's body. Return whether the body has all of them in the same form."""
+    if not texts:
+        return True
+    try:
+        document = msgspec.json.decode(source.body)
+    except ValueError:
+        return False
+    edits = _Edits(texts)
+    source.body = msgspec.json.encode(edits.applied(document))
+    return edits.are_complete
+
+
+class _Edits:
+    """Changes of texts in a body."""
+
+    def __init__(self, texts: Iterable[tuple[pb.GuardedText, str]]) -> None:
+        self._texts = dict[str, str]()
+        self._values = list[tuple[str, object, object]]()
+        self._missing = Counter[str]()
+        for guarded, new in texts:
+            self._texts[guarded.text] = new
+            self._missing[guarded.text] += 1
+            if guarded.is_json and guarded.text.lstrip()[:1] in ("{", "["):
+                values = (msgspec.json.decode(text) for text in (guarded.text, new))
+                self._values.append((guarded.text, *values))
+
+    @property
+    def are_complete(self) -> bool:
+        return max(self._missing.values()) <= 0
+
+    def applied(self, value: object) -> object:
+        if isinstance(value, str):
+            if (new := self._texts.get(value)) is None:
+                return value
+            self._missing[value] -= 1
+            return new
+        for text, old, changed in self._values:
+            if value == old:
+                self._missing[text] -= 1
+                return changed
+        if isinstance(value, dict):
+            return {name: self.applied(each) for name, each in value.items()}
+        return [self.applied(each) for each in value] if isinstance(value, list) else value
+
+
+def _places(value: object, path: str, at: Place = ()) -> Iterator[Place]:
+    """Yield the places at a path. A name may contain dots; a list without an index stands for all of its elements."""
+    if not path:
+        yield _of_member(at)
+    elif isinstance(value, list):
+        if (index := INDEX.match(path)) is None:
+            for position, each in enumerate(value):
+                yield from _places(each, path, (*at, position))
+        elif int(index[1]) < len(value):
+            rest = path[index.end() :].removeprefix(".")
+            yield from _places(value[int(index[1])], rest, (*at, int(index[1])))
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if path == name or path.startswith((f"{name}.", f"{name}[")):
+                yield from _places(each, path[len(name) :].removeprefix("."), (*at, name))
+
+
+def _of_member(place: Place) -> Place:
+    """Return the place of a member around a place."""
+    while place and isinstance(place[-1], int):
+        place = place[:-1]
+    return place
+
+
+def _step(key: str | int) -> str:
+    return f"[{key}]" if isinstance(key, int) else f".{key}"
+
+
+def _has_text(value: object) -> bool:
+    if isinstance(value, dict | list):
+        return bool(value)
+    return bool(value) if isinstance(value, str) else len(str(value)) >= MIN_DIGITS
+
+
+def _leaves(value: object, at: Place = ()) -> Iterator[tuple[Place, str | int | float | None]]:
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from _leaves(each, (*at, name))
+    elif isinstance(value, list):
+        for position, each in enumerate(value):
+            yield from _leaves(each, (*at, position))
+    elif isinstance(value, str | int | float | None):
+        yield at, value
