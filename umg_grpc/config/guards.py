@@ -19,9 +19,11 @@ from umg_grpc.operations import ROWS
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 PATTERN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
 TARGET = re.compile(r"[^\s/:@]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}|unix:.+")
-BLANKS = rf"[\s\pZ]{{1,{MAX_BLANKS}}}"
+BLANKS = r"[\s\pZ]+"
 """White space between the words of a phrase."""
-PUNCTUATION = re.compile(r"[^\w\s]")
+PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
+MAX_WORDS = 5000
+"""Most words of a guard, which are compiled in a second."""
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 OPERATIONS = tuple(dict.fromkeys(row.scope for row in ROWS))
 """Operations that guards may be restricted to."""
@@ -57,7 +59,9 @@ class PatternGuardEntry(GuardEntry, frozen=True, kw_only=True, tag="patterns", t
 
     sets: tuple[str, ...] = ()
     """Sets of shipped patterns: `secrets`, `cards`, `emails`."""
-    words: tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=200)], ...] = ()
+    words: Annotated[
+        tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=200)], ...], msgspec.Meta(max_length=MAX_WORDS)
+    ] = ()
     """Words and phrases, found in upper and lower case, and with any white space between the words."""
     patterns: dict[str, str] = msgspec.field(default_factory=dict)
     """Name -> regular expression in the syntax of RE2. The name is a part of the mask."""

@@ -42,7 +42,7 @@ class GuardedPattern(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 WORDS = "words"
 MAX_BLANKS = 50
-"""Maximum characters of white space between two words of a phrase."""
+"""Characters of white space between two words of a phrase up to which its beginning is held back in a stream."""
 PATTERNS = tuple(read_rows("guarded_patterns", GuardedPattern))
 GROUP = re.compile(r"[0-9]+")
 MIN_DIGITS, MAX_DIGITS = 13, 19

@@ -17,7 +17,7 @@ NOTED = f"note {SECRET}"
 
 @dataclass(frozen=True)
 class Member:
-    """Members of a body of chat with a secret, and those that the provider gets."""
+    """Members of a body of chat with a secret, and the ones that the provider gets."""
 
     id: str
     given: Json

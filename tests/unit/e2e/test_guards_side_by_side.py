@@ -22,7 +22,7 @@ SECONDS = 60
 
 @dataclass
 class Meeting:
-    """Webhook of two guards, which decides once both have asked."""
+    """Webhook of two guards, which decides once both have called."""
 
     decisions: dict[str, dict[str, Any]]
     barrier: asyncio.Barrier = field(default_factory=lambda: asyncio.Barrier(2))

@@ -13,7 +13,7 @@ CARD, KEY = SECRETS["card_number"], SECRETS["aws_access_key"]
 
 @dataclass(frozen=True)
 class Parts:
-    """Texts of segments, or words, and those that remain."""
+    """Texts of segments, or words, and the remaining ones."""
 
     id: str
     given: tuple[str, ...]

@@ -5,11 +5,13 @@ response.
 import asyncio
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.config import parse
+from umg_grpc.config.guards import MAX_WORDS
 from umg_grpc.config.values import GuardRow
 from umg_grpc.knowledge.guarded_patterns import PATTERNS, GuardedPattern
 from umg_grpc.service.guardrails.guard_driver import GuardRun
@@ -135,7 +137,7 @@ def test_a_phrase_is_found_with_any_white_space_between_its_words(blanks: str, s
     assert not [piece for piece in sent if "PROJ" in piece]
 
 
-def test_a_refusal_states_what_was_found_in_words() -> None:
+def test_a_refusal_names_the_kinds_of_the_found_texts() -> None:
     check = pb.CheckRequest(texts=[pb.GuardedText(path="a", text=f"project falcon, {SECRET}, E-1")])
     patterns = [
         *PATTERNS,
@@ -146,3 +148,30 @@ def test_a_refusal_states_what_was_found_in_words() -> None:
     refusal = asyncio.run(guard.check(check)).refuse
     expected = "a word that is not allowed and a secret (`aws_access_key`) and a text of the pattern `EMPLOYEE`"
     assert (refusal.reason, refusal.category) == (f"it contains {expected}", "word")
+
+
+@pytest.mark.parametrize("phrase", ["a\u2013b", "C++", "\u2019s", "{x}", "a_b", "na\u00efve \u65e5\u672c"])
+def test_words_may_have_any_characters(phrase: str) -> None:
+    assert "".join(passed(run(words(phrase)), [f"x {phrase} y"])) == "x [WORD] y"
+
+
+def test_many_words_are_found_in_linear_time() -> None:
+    guard = words("', '".join(f"word{number} phrase" for number in range(MAX_WORDS)))
+    text = "some word7 and " * 2000
+    assert "".join(passed(run(guard), [f"{text}word8 phrase"])) == f"{text}[WORD]"
+
+
+ESCAPES = {
+    r'{"a": "\ud83d\ude00 KEY"}': '{"a":"\U0001f600 [AWS_ACCESS_KEY]"}',
+    r'{"a": "\ud83d\ude00"}': r'{"a": "\ud83d\ude00"}',
+    r'{"a": "\ud83d KEY"}': r'{"a": "\ud83d [AWS_ACCESS_KEY]"}',
+    r'{"\u0041KIAIOSFODNN7EXAMPLE": 1}': '{"[AWS_ACCESS_KEY]":1}',
+}
+"""JSON text -> the masked one."""
+
+
+@pytest.mark.parametrize("text", ESCAPES)
+def test_escapes_of_a_json_text_are_resolved(text: str) -> None:
+    check = pb.CheckRequest(texts=[pb.GuardedText(path="a", text=text.replace("KEY", SECRET), is_json=True)])
+    replaced = asyncio.run(patterns().check(check)).replace.texts
+    assert (replaced[0].text if replaced else text) == ESCAPES[text]

@@ -251,9 +251,7 @@ class GuardRun(msgspec.Struct, eq=False):
 
 
 def side_by_side(guards: Sequence[Guard]) -> Iterator[Sequence[Guard]]:
-    """Yield the guards in their order: those that only decide together with their neighbours that do, any other one
-    alone.
-    """
+    """Yield the guards in their order: neighbours that only decide together, any other guard alone."""
     for replaces, group in groupby(guards, lambda guard: guard.row.replaces):
         together = tuple(group)
         yield from ((guard,) for guard in together) if replaces else (together,)

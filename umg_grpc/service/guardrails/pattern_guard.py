@@ -15,7 +15,7 @@ KINDS = {
     "emails": "an e-mail address",
     WORDS: "a word that is not allowed",
 }
-"""Set of patterns -> what it finds, in words."""
+"""Set of patterns -> the found text, in words."""
 SLOW_CHARACTERS = 2**17
 """Characters that are searched in the event loop, in about 1 ms; more are searched in a thread."""
 
@@ -67,5 +67,5 @@ def _refusal(matches: Sequence[Match]) -> pb.GuardRefuse:
 
 
 def _kind(row: GuardedPattern) -> str:
-    """Return what a pattern finds, in words for the caller."""
+    """Return the kind of a found text, in words for the caller."""
     return KINDS.get(row.set, f"a text of the pattern `{row.name}`").format(row.name)

@@ -15,6 +15,8 @@ CHARACTERS = {
     "digits": f"{string.digits} -",
 }
 """Name in a pattern's row -> characters of which its matches consist; `text` has any."""
+MAX_BYTES = 2**26
+"""Maximum bytes of a compiled pattern, of several thousand words."""
 MAX_HELD = 2**16
 """Maximum characters of a text that are held back in wait of the end of a match."""
 BLANKS = re.compile(r"\s+")
@@ -74,9 +76,10 @@ class PatternSearch:
             Beginnings([row for row in rows if (row.characters, row.ignores_case, not row.begins) == kind])
             for kind in kinds
         ]
-        plain = [row for row in rows if not row.check]
+        plain = [row for row in rows if not row.check and not row.ignores_case]
         checked = [[row] for row in rows if row.check]  # apart: a number without check digit may hide another match
-        self._searches = [(_union(group), group) for group in (plain, *checked) if group]
+        phrases = [*_joined([row for row in rows if row.ignores_case])]
+        self._searches = [(_union(group), group) for group in (plain, *checked, phrases) if group]
 
     def find(self, text: str, start: int = 0) -> list[Match]:
         """Return the matches that begin at `start` or behind it, in their order and without overlaps."""
@@ -158,9 +161,16 @@ def _is_open(match: Match, text: str) -> bool:
     return characters is not None and len(text) - match.start < match.row.most and not rest.strip(characters)
 
 
+def _joined(phrases: Sequence[GuardedPattern]) -> Iterator[GuardedPattern]:
+    """Yield one pattern for all phrases: with a group for each, a search takes time for each."""
+    if phrases:
+        pattern, most = "|".join(row.pattern for row in phrases), max(row.most for row in phrases)
+        yield msgspec.structs.replace(phrases[0], pattern=pattern, most=most)
+
+
 def _union(rows: Sequence[GuardedPattern]) -> "re2._Regexp":
     options = re2.Options()
-    options.log_errors = False
+    options.log_errors, options.max_mem = False, MAX_BYTES
     groups = (f"({'(?i)' if row.ignores_case else ''}{row.pattern})" for row in rows)
     return re2.compile("|".join(groups).encode(), options)
 
@@ -181,4 +191,5 @@ def _without_overlaps(matches: Iterable[Match]) -> Iterator[Match]:
 def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
-    return ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else ESCAPED.get(found[2], found[2]), text)
+    plain = ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else ESCAPED.get(found[2], found[2]), text)
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # two escapes may be one character
