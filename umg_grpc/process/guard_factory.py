@@ -6,9 +6,16 @@ from contextlib import AsyncExitStack
 import grpc
 
 from umg_grpc.config.values import GuardRow
-from umg_grpc.service.guardrails.guard_interface import Guard
+from umg_grpc.service.guardrails.guard_interface import MAX_RESPONSE_BYTES, Guard
 from umg_grpc.service.guardrails.guard_plan import Count, Guards
 from umg_grpc.upstream.http1.client import Client
+
+MAX_BACKOFF_SECONDS = 2
+"""Maximum seconds between attempts to connect to a service that was away; gRPC waits for up to two minutes."""
+OPTIONS = (
+    ("grpc.max_receive_message_length", MAX_RESPONSE_BYTES),
+    ("grpc.max_reconnect_backoff_ms", 1000 * MAX_BACKOFF_SECONDS),
+)
 
 
 class GuardFactory:
@@ -46,7 +53,9 @@ class GuardFactory:
             return known
         credentials = grpc.ssl_channel_credentials() if tls else None
         channel = (
-            grpc.aio.insecure_channel(target) if credentials is None else grpc.aio.secure_channel(target, credentials)
+            grpc.aio.insecure_channel(target, OPTIONS)
+            if credentials is None
+            else grpc.aio.secure_channel(target, credentials, OPTIONS)
         )
         self._channels[target, tls] = channel
         self._stack.push_async_callback(channel.close)

@@ -427,20 +427,20 @@ class Rewriter(rpc.GuardServiceServicer):
 
 
 @asynccontextmanager
-async def rewriter() -> AsyncGenerator[tuple[Rewriter, str], None]:
-    """Serve the guard. Yield it and its address."""
-    made, server = Rewriter(), grpc.aio.server()
-    rpc.add_GuardServiceServicer_to_server(made, server)
+async def served(guard: rpc.GuardServiceServicer) -> AsyncGenerator[str, None]:
+    """Serve a guard. Yield its address."""
+    server = grpc.aio.server()
+    rpc.add_GuardServiceServicer_to_server(guard, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
-        yield made, f"127.0.0.1:{port}"
+        yield f"127.0.0.1:{port}"
     finally:
         await server.stop(None)
 
 
 async def test_a_guard_may_replace_whole_messages(tmp_path: Path) -> None:
-    async with rewriter() as (_, target):
+    async with served(Rewriter()) as target:
         guards = f"  - {{name: whole, kind: grpc, target: '{target}', content: true}}\n"
         async with gateway(tmp_path, responding("as it came"), guards) as here:
             whole = await here.chat("hello", vendor_member=1)
@@ -454,8 +454,9 @@ async def test_a_guard_may_replace_whole_messages(tmp_path: Path) -> None:
 async def test_a_replacement_that_does_not_fit_is_a_failure_of_the_guard(
     phase: str, expected: int, tmp_path: Path
 ) -> None:
-    async with rewriter() as (guard, target):
-        guard.faults = True
+    guard = Rewriter()
+    guard.faults = True
+    async with served(guard) as target:
         row = f"name: whole, kind: grpc, target: '{target}', content: true, on: [{phase}]"
         async with gateway(tmp_path, responding("ok"), f"  - {{{row}}}\n") as here:
             body = {"messages": [{"role": "user", "content": "hello"}]}
@@ -467,3 +468,21 @@ async def test_a_replacement_that_does_not_fit_is_a_failure_of_the_guard(
             status, headers, got = await here.post("/v1/chat/completions", body)
     assert (status, headers["x-umg-guards"]) == (200, f"{phase}:whole=failed-open")
     assert got["choices"][0]["message"]["content"] == "ok"
+
+
+class Growing(rpc.GuardServiceServicer):
+    """Guard that puts a long text in the place of the first one."""
+
+    text = "long " * 2**20
+
+    async def Check(self, request: pb.CheckRequest, context: object) -> pb.CheckResponse:
+        texts = [pb.TextReplacement(path=request.texts[0].path, text=self.text)]
+        return pb.CheckResponse(replace=pb.GuardReplace(texts=texts))
+
+
+async def test_a_guard_over_grpc_may_respond_with_more_than_the_usual_limit_of_a_message(tmp_path: Path) -> None:
+    async with served(Growing()) as target:
+        row = f"name: grows, kind: grpc, target: '{target}', on: [response], timeout: 60"
+        async with gateway(tmp_path, responding("ok"), f"  - {{{row}}}\n") as here:
+            whole = await here.chat("hello")
+    assert whole["choices"][0]["message"]["content"] == Growing.text

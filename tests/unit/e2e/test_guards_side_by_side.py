@@ -61,7 +61,8 @@ async def meeting(
 async def test_guards_that_only_decide_run_at_the_same_time(tmp_path: Path) -> None:
     async with meeting(tmp_path, TOGETHER) as (here, _):
         status, headers, _ = await here.post("/v1/chat/completions", BODY)
-    assert (status, headers["x-umg-guards"]) == (200, "request:first=allow, request:second=allow")
+    decisions = sorted(headers["x-umg-guards"].split(", "))
+    assert (status, decisions) == (200, ["request:first=allow", "request:second=allow"])
 
 
 async def test_each_of_them_gets_the_texts_as_an_earlier_guard_has_left_them(tmp_path: Path) -> None:
@@ -83,4 +84,5 @@ async def test_a_refusal_of_one_ends_the_call(refusing: str, tmp_path: Path) -> 
 async def test_a_replacement_by_a_guard_that_only_decides_is_its_failure(tmp_path: Path) -> None:
     async with meeting(tmp_path, TOGETHER, second=REPLACE) as (here, _):
         status, headers, _ = await here.post("/v1/chat/completions", BODY)
-    assert (status, headers["x-umg-guards"].rpartition(", ")[2]) == (503, "request:second=failed-closed")
+    assert status == 503
+    assert "request:second=failed-closed" in headers["x-umg-guards"]

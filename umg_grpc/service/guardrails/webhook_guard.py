@@ -4,13 +4,11 @@ from google.protobuf import json_format
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config.values import GuardRow
-from umg_grpc.service.guardrails.guard_interface import Guard, GuardFailedError
+from umg_grpc.service.guardrails.guard_interface import MAX_RESPONSE_BYTES, Guard, GuardFailedError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
-
-MAX_RESPONSE_BYTES = 64 * 2**20
 
 
 class WebhookGuard(Guard):
