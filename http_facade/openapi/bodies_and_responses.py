@@ -27,8 +27,10 @@ from umg_grpc.wire.openapi_schemas.body_types import (
     BodyTypes,
     RemixBody,
 )
+from umg_grpc.wire.openapi_schemas.encoded_bodies import TEXT, EncodedBody
 from umg_grpc.wire.openapi_schemas.protobuf_message_schemas import PlainSchemas
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
+from umg_grpc.wire.responses.stored_responses import encode_deleted
 from umg_grpc.wire.video.documented_bodies import VIDEO_DELETED, VIDEO_PAGE, queried_task
 
 JSON, EVENTS, FORM = "application/json", "text/event-stream", "multipart/form-data"
@@ -133,10 +135,13 @@ class Responses:
         return {"schema": {**schema, "x-event-schema": self._types.schema(kind)}}
 
 
+_RESPONSE_DELETED = EncodedBody(
+    "responses.Deleted", "Confirmation that a stored response was deleted.", lambda: [encode_deleted(TEXT)]
+)
 _RESPONSES: Mapping[Shape, Callable[[Route], object]] = MappingProxyType(
     {
         Shape.GET_RESPONSE: lambda _: text.Response,
-        Shape.DELETE_RESPONSE: lambda _: text.ResponseDeleted,
+        Shape.DELETE_RESPONSE: lambda _: _RESPONSE_DELETED,
         Shape.CANCEL_RESPONSE: lambda _: text.Response,
         Shape.LIST_INPUT_ITEMS: lambda _: text.InputItems,
         Shape.GET_VIDEO: lambda route: queried_task(route.format),

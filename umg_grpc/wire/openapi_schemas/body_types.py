@@ -2,13 +2,14 @@
 derives its JSON schemas. Bodies of video tasks are built from the field tables of the decoders.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Raw, Struct, defstruct
 
+from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.chat.schema import ChatRequest
 from umg_grpc.wire.cohere.schema import ChatRequest as CohereRequest
 from umg_grpc.wire.core.json import NonEmpty, Whole
@@ -19,6 +20,7 @@ from umg_grpc.wire.native.schema import GenerateBody
 from umg_grpc.wire.ollama import schema as ollama
 from umg_grpc.wire.openapi_schemas import media_response_types as media
 from umg_grpc.wire.openapi_schemas import text_response_types as text
+from umg_grpc.wire.openapi_schemas.encoded_bodies import EncodedBody
 from umg_grpc.wire.openapi_schemas.struct_schemas import File
 from umg_grpc.wire.responses.schema import Prompting, ResponsesRequest
 from umg_grpc.wire.video import (
@@ -208,11 +210,21 @@ operation with one request and one response has a table of its own, which its ro
 COMPACTIONS: Mapping[str, BodyTypes] = MappingProxyType({"responses": BodyTypes(ResponsesRequest, text.Compacted)})
 """Name of a text format -> types of its operation that compacts a conversation."""
 
+_COUNTED: Mapping[str, type[Struct]] = MappingProxyType(
+    {"responses": Prompting, "messages": CountRequest, "native": GenerateBody}
+)
+
+
+def _tokens(face: str, encode: Callable[[int, int | None], bytes]) -> EncodedBody:
+    description = f"Number of tokens in the format `{face}`."
+    return EncodedBody(f"{face}.Tokens", description, lambda: [encode(1, None), encode(1, 2)])
+
+
 COUNTS: Mapping[str, BodyTypes] = MappingProxyType(
     {
-        "responses": BodyTypes(Prompting, text.ResponseTokens),
-        "messages": BodyTypes(CountRequest, text.MessagesTokens),
-        "native": BodyTypes(GenerateBody, text.NativeTokens),
+        name: BodyTypes(_COUNTED[name], _tokens(name, codec.encode_count))
+        for name, codec in TEXT_FACES.items()
+        if codec.encode_count is not None
     }
 )
 """Name of a text format -> types of its token counting operation."""

@@ -98,14 +98,6 @@ class ResponseEvent(Struct, kw_only=True):
     sequence_number: Count
 
 
-class ResponseDeleted(Struct, kw_only=True):
-    """Confirmation that a stored response was deleted."""
-
-    id: str
-    object: Literal["response"]
-    deleted: bool
-
-
 class InputItems(Struct, kw_only=True):
     """Page of the input items of a stored response; `first_id` and `last_id` are null for an empty page."""
 
@@ -114,13 +106,6 @@ class InputItems(Struct, kw_only=True):
     first_id: str | None
     last_id: str | None
     has_more: bool
-
-
-class ResponseTokens(Struct, kw_only=True):
-    """Response of token counting in the responses format."""
-
-    object: Literal["response.input_tokens"]
-    input_tokens: Count
 
 
 # --- messages
@@ -150,12 +135,6 @@ class MessageEvent(Struct, kw_only=True):
     """Event of a stream of the messages format."""
 
     type: str
-
-
-class MessagesTokens(Struct, kw_only=True):
-    """Response of token counting in the messages format."""
-
-    input_tokens: Count
 
 
 # --- Cohere
@@ -215,12 +194,6 @@ class NativeResponse(Struct, rename="camel", kw_only=True):
     usage_metadata: Raw = ABSENT
     model_version: str | None = None
     response_id: str | None = None
-
-
-class NativeTokens(Struct, rename="camel", kw_only=True):
-    """Response of token counting in the native format."""
-
-    total_tokens: Count
 
 
 # --- Ollama's API
