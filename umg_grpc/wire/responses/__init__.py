@@ -1,6 +1,4 @@
-"""Responses format (`POST /v1/responses` and the paths of stored responses): codec for the bodies of callers and of
-providers.
-"""
+"""Responses format (`POST /v1/responses` and stored responses): codec for bodies of callers and of providers."""
 
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER

@@ -1,6 +1,4 @@
-"""Members of a responses body that may name an object in a provider's account (a file, a prompt), for the check of its
-owner.
-"""
+"""Members of a responses body that may name an object in a provider's account (a file), for the check of its owner."""
 
 from umg_grpc.wire.core.account_object_detection import WORDS, Members, ObjectRules
 from umg_grpc.wire.responses.decode_messages import OURS

@@ -1,6 +1,4 @@
-"""Events that end a passed-through stream after a failure, with the content of the provider's events that they have to
-repeat.
-"""
+"""Events that end a passed-through stream after a failure, with the provider's content that they repeat."""
 
 import re
 
@@ -34,11 +32,10 @@ _SEEN = msgspec.json.Decoder(_Seen)
 
 
 class PassedFrames:
-    """Frames of one passed-through stream that the gateway repeats if the stream fails: `response.failed` contains the
-    response object and the items finished so far.
+    """Frames of one passed-through stream that its end after a failure, `response.failed`, repeats.
 
-    Kept are the first frames, which contain the response object, the frames with finished items (up to
-    `MAX_ITEMS_BYTES` bytes), and the last frames, which contain the sequence number.
+    Kept are the first frames (the response object), the frames with finished items (up to `MAX_ITEMS_BYTES` bytes), and
+    the last frames, which contain the sequence number.
     """
 
     def __init__(self) -> None:
@@ -51,9 +48,7 @@ class PassedFrames:
         return bool(self._last)
 
     def feed(self, frames: bytes) -> None:
-        """Keep the frames of one message if the end of a failed stream would need them. `frames`: complete server-sent
-        events.
-        """
+        """Keep the frames of a message (complete server-sent events) that the end of a failed stream would need."""
         self._first = self._first or frames
         self._last = frames
         if frames.rfind(ITEM_DONE) >= 0:  # a quarter of the time of `in`

@@ -11,9 +11,7 @@ from umg_grpc.wire.responses.usage import encode_usage
 
 
 def encode_compacted(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Return the body of the response to a request that compacts a conversation by a call of its own. Earlier summaries
-    are left out, since the new one contains them.
-    """
+    """Return the response to a call that only compacts a conversation; the new summary contains the earlier ones."""
     ids, output = Ids(response.response_id), list[object]()
     for index, message in enumerate(request.messages):
         if message.role == pb.ROLE_USER and not any(part.HasField("compaction") for part in message.parts):

@@ -96,9 +96,7 @@ def _decode_image(image: schema.ImagePart, media: pb.MediaPart, at: str) -> None
 
 
 def _decode_file(file: schema.FilePart, media: pb.MediaPart, at: str) -> None:
-    """Decode a content part of type `input_file` into `media`: an address, the id of a file, or bytes as a data URL (as
-    SDKs send them) or as bare base64.
-    """
+    """Decode an `input_file` into `media`: an address, a file's id, or bytes as a data URL (by SDKs) or bare base64."""
     media.kind, media.filename, media.detail = pb.MEDIA_KIND_DOCUMENT, file.filename or "", file.detail or ""
     sources = [name for name in ("file_data", "file_url", "file_id") if getattr(file, name) is not None]
     if not sources:
@@ -134,9 +132,7 @@ LAST_INDEX = 2**31 - 1
 
 
 def decode_annotation(raw: msgspec.Raw) -> pb.Citation:
-    """Return an annotation of a text as a citation; an annotation of any other source than a web page or a file is kept
-    as raw JSON.
-    """
+    """Return an annotation as a citation; of any other source than a web page or a file, as raw JSON."""
     try:
         decoded = _ANNOTATION.decode(raw)
     except msgspec.ValidationError:
@@ -218,11 +214,9 @@ def _token(entry: pb.TokenLogprob) -> JsonObject:
 
 
 def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") -> object:
-    """Return a part of a tool result, or of a message that is not the model's, as a content part.
-
-    Raises UmgError(UNTRANSLATABLE) for content whose loss would change the meaning. `at`: canonical path of the part,
-    for that error. `report`: collects the content that is left out. `media_detail`: resolution of images that state
-    none, "" for `auto`.
+    """Return a part of a tool result, or of a message that is not the model's, as a content part. `media_detail`:
+    resolution of images that state none, "" for `auto`. Raise UmgError(UNTRANSLATABLE) for content whose loss would
+    change the meaning.
     """
     match part.WhichOneof("kind"):
         case "text":
@@ -248,9 +242,8 @@ def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") 
 
 
 def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str = "") -> JsonObject:
-    """Return media as an `input_image`, `input_file` or `input_audio`, a document of texts as an `input_text`.
-    Raises UmgError(UNTRANSLATABLE) for any other medium. `at`: canonical path of the media, for that error. `report`:
-    collects the fields that are left out. `media_detail`: resolution of an image that states none, "" for `auto`.
+    """Return media as an `input_image`, `input_file` or `input_audio`, a document of texts as an `input_text`. Raise
+    UmgError(UNTRANSLATABLE) for others. `media_detail`: resolution of an image that states none, "" for `auto`.
     """
     source, mime = media.WhichOneof("source"), media.mime_type
     titled = source == "blocks" or (source == "data" and not media.filename)
@@ -281,9 +274,7 @@ def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str
 
 
 def _text_file(media: pb.MediaPart) -> JsonObject | None:
-    """Return a text file as an `input_text`, since some providers reject it as a file; None for any other file, and for
-    bytes that are not UTF-8.
-    """
+    """Return a text file as an `input_text`, since some providers reject it; None for others, and if not UTF-8."""
     if not (media.mime_type.startswith("text/") and media.HasField("data")):
         return None
     try:

@@ -30,17 +30,13 @@ TRIGGER = "compaction_trigger"
 """Type of the item that requests a summary of the conversation before it."""
 
 OURS = "umg_"
-"""Infix after the prefix of ids that the gateway generates (`rs_umg_...`), which distinguishes them from a
-provider's.
-"""
+"""Infix after the prefix of the gateway's own ids (`rs_umg_...`), which providers do not have."""
 
 REDACTED = f"{reasoning_state.PREFIX}redacted."
 """Prefix of the state of reasoning that its provider hides (messages `redacted_thinking`), where it is shown."""
 
 AHEAD = f"{reasoning_state.PREFIX}ahead."
-"""Prefix of a state in an item of its own that belongs to the next item; without it the state belongs to the item
-before.
-"""
+"""Prefix of a state in an item of its own that belongs to the next item; without it, to the item before."""
 
 
 # --- caller -> canonical
@@ -66,9 +62,7 @@ class InputDecoder:
         """Tools that items declare, each with its path."""
 
     def decode(self, items: str | list[Raw]) -> None:
-        """Decode `items`, the value of `input`, and add the messages to `request.messages`; a text is one
-        user message.
-        """
+        """Decode `items`, the value of `input`, into `request.messages`; a text is one user message."""
         if isinstance(items, str):
             self._messages.add(role=pb.ROLE_USER).parts.add().text.text = items
             return
@@ -141,9 +135,7 @@ class InputDecoder:
         return True
 
     def _client_result(self, raw: Raw, kind: str, at: str) -> bool:
-        """Add the result of a tool that has a type instead of a schema (a shell, for example) and that the caller runs
-        as a message.
-        """
+        """Add the result of a tool with a type but no schema (a shell), which the caller runs, as a message."""
         part = pb.Part()
         if not typed_client_tools.decode_output(raw, kind, part.tool_result, at):
             return False
@@ -168,9 +160,7 @@ class InputDecoder:
         return True
 
     def _apply_state(self, part: pb.Part | None) -> None:
-        """Set the reasoning state of an earlier item, if there is one, on `part`, the part of the item that follows
-        it.
-        """
+        """Set the reasoning state of an earlier item, if any, on the part of the item that follows it."""
         waiting, self._ahead = self._ahead, None
         if waiting is None:
             return
@@ -232,9 +222,8 @@ def not_last(at: str) -> UmgError:
 
 
 def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
-    """Decode an item other than a message or reasoning into parts of `message`: one part, or two for a search with its
-    sources; an item of an unknown type becomes raw JSON.
-    Raises UmgError with the path of the field. `kind`: type of the item. `at`: path of the item.
+    """Decode an item other than a message or reasoning into parts of `message`: one, or two for a search with its
+    sources; an unknown type becomes raw JSON. Raise UmgError with the path of the field.
     """
     match kind:
         case "function_call":
@@ -259,11 +248,8 @@ def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
 
 
 def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) -> None:
-    """Decode a reasoning item into a part.
-
-    `shown`: whether a caller sent the item, which this gateway encoded: its reasoning state (opaque data of a provider)
-    may then be of any format, and reasoning of another format is in the summary, since clients display that. False for
-    an item in the response of a provider.
+    """Decode a reasoning item into a part. `shown`: whether a caller sent it, as encoded by this gateway: its state
+    (opaque data) may then be of any format, and reasoning of another format is in the summary, which clients display.
     """
     thoughts = part.reasoning
     thoughts.SetInParent()
@@ -291,9 +277,8 @@ def _add_opaque(raw: Raw, kind: str, message: pb.Message) -> None:
 
 
 def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, object]:
-    """Return reasoning as an item of type `reasoning`, without its state.
-    `shown`: whether to put all texts into the summary, which clients display; if false, the full texts are in
-    `content`.
+    """Return a `reasoning` item without its state. `shown`: all texts are in the summary, which clients display, else
+    full texts in `content`.
     """
     thoughts = part.reasoning
     texts = [*thoughts.texts, *thoughts.summaries] if shown else thoughts.summaries
@@ -308,18 +293,15 @@ def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, obj
 
 
 def shown_state(part: pb.Part, *, ahead: bool = False) -> str:
-    """Return the reasoning state of a part (opaque data of a provider that belongs to the reasoning) as the
-    `encrypted_content` that the caller gets and sends back.
-    `ahead`: whether the state is in an item of its own before the item of the part.
+    """Return a part's reasoning state (opaque data) as the `encrypted_content` for the caller, to send back. `ahead`:
+    whether it is in an item of its own before the part's.
     """
     marks = (AHEAD if ahead else "") + (REDACTED if part.reasoning.redacted else "")
     return marks + reasoning_state.show(part.state, "responses")
 
 
 def read_state(text: str) -> pb.ReasoningState:
-    """Return the reasoning state that a caller sent back as `encrypted_content`, with the format of the provider that
-    created it.
-    """
+    """Return the reasoning state in a caller's `encrypted_content`, with the format of the provider that created it."""
     return reasoning_state.read(text.removeprefix(AHEAD).removeprefix(REDACTED), "responses")
 
 

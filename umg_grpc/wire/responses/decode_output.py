@@ -1,6 +1,5 @@
-"""Decoding of a provider's response object and its output items, for complete and for streamed responses.
-
-The structs describe the output of many providers: fields that are not needed may be absent or null.
+"""Decoding of a provider's response object and output items, complete or streamed. Fields that are not needed may be
+absent or null, since many providers send them.
 """
 
 import msgspec
@@ -92,9 +91,7 @@ KIND = msgspec.json.Decoder(schema.Kind)
 
 
 def check_status(head: Head) -> None:
-    """Raise UmgError for a response that a provider states to have failed (by the code of its error) or not to be
-    finished (UPSTREAM_FAILED).
-    """
+    """Raise UmgError for a response stated as failed (by its error's code) or as not finished (UPSTREAM_FAILED)."""
     if head.status in ("failed", "cancelled") or (head.status is None and is_error(head.error)):
         error = failure(as_error(msgspec.json.decode(head.error) if is_error(head.error) else None))
         used = pb.GenerateResponse()
@@ -126,9 +123,7 @@ def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate |
 
 
 def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:
-    """Set the usage of `target`. Return False, and set none, if the provider sent no number of tokens. `searches`:
-    number of web searches in the response.
-    """
+    """Set the usage of `target`, with the number of `searches`. Return False, and set none, without a token number."""
     if head.usage is None or not decode_usage(head.usage, searches, target):
         return False
     if charged := charged_tier(head.service_tier):
@@ -137,9 +132,7 @@ def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.Gene
 
 
 def decode_output_item(raw: Raw, message: pb.Message) -> None:
-    """Append an item of a provider's output to the parts of `message`.
-    Raises UmgError(UPSTREAM_FAILED) or ValueError for an item that cannot be decoded.
-    """
+    """Append a provider's output item to the parts. Raise UmgError(UPSTREAM_FAILED) or ValueError for a broken one."""
     kind = KIND.decode(raw).type or ""
     if kind == "message":
         _decode_message(MESSAGE.decode(raw), message)

@@ -1,6 +1,4 @@
-"""Decoding of the parts of a provider's responses stream into canonical events: their deltas, their ends, and content
-that only the complete item has.
-"""
+"""Decoding of parts of a responses stream into events: deltas, ends, and content that only the complete item has."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -17,9 +15,7 @@ TEXT, REFUSAL, ARGUMENTS = ("text", 0), ("refusal", 0), ("arguments", 0)
 
 
 class Streamed:
-    """State of one part of a streamed response: its index, the texts of which deltas were emitted, and characters that
-    are still incomplete.
-    """
+    """Part of a streamed response: its index, texts of which deltas were emitted, and incomplete characters."""
 
     def __init__(self, part: int) -> None:
         self.part = part
@@ -60,9 +56,7 @@ class Streamed:
 
 
 class PartEmitter(PartEvents):
-    """Factory of the canonical events for the parts of one streamed response; it numbers the parts in the order of
-    their start.
-    """
+    """Factory of the events for the parts of one streamed response; numbers them in the order of their start."""
 
     def close(self, streamed: Streamed) -> Iterator[pb.GenerateEvent]:
         """Yield the last deltas of a part, for characters that are still incomplete, and the event that ends the part;
@@ -75,9 +69,8 @@ class PartEmitter(PartEvents):
         yield self.end(streamed.part)
 
     def complete(self, streamed: Streamed, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the content of a part that was not emitted as deltas before, then the end of the part; nothing if it
-        has ended already. `part`: the complete part, as the provider sent it at the end. `streamed`: the deltas emitted
-        so far.
+        """Yield the content of a complete part beyond the deltas in `streamed`, then its end; nothing if it has ended
+        already.
         """
         if streamed.ended:
             return

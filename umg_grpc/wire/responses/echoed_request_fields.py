@@ -33,19 +33,15 @@ OptionalNumber = Literal["max_output_tokens", "max_tool_calls"]
 
 def encode_echo(request: pb.GenerateRequest, head: pb.GenerateResponse | pb.GenerationStarted) -> bytes:
     """Return the members of a response object that repeat the request, as JSON without the outer braces: every field of
-    the current SDK types, nulls included.
-
-    Options that only the provider of another format supports, and that were reported as dropped, are null. `head`: the
-    response, which states whether it is stored.
+    the current SDK types. Options that only another provider's format supports, reported as dropped, are null. `head`:
+    the response, which states whether it is stored.
     """
     stored = head.stored if head.HasField("stored") else not request.HasField("store") or request.store
     return msgspec.json.encode(_members(request, stored=stored))[1:-1]
 
 
 def service_tier(tier: str) -> str:
-    """Return a provider's service tier if this format has it among its values, else the default tier: the schema of the
-    member allows no null. `tier`: "" if it is unknown.
-    """
+    """Return a service tier of this format as it is, else the default tier: the member's schema allows no null."""
     return tier if tier in SERVICE_TIERS else SERVICE_TIER
 
 

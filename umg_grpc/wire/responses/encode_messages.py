@@ -174,9 +174,8 @@ class InputEncoder:
         return encode_part(part, at, self._report, self._detail)
 
     def _end_turn(self, *, results: bool = False) -> None:
-        """End the messages of the model before another role follows: drop reasoning that no item follows, and add empty
-        results for unanswered calls, since providers require them. `results`: whether tool results follow, so that no
-        empty results are added yet.
+        """End the model's messages before another role: drop reasoning that no item follows, and add empty results for
+        unanswered calls, which providers require, unless `results` follow.
         """
         if self._placeholder_results and not results:
             self._report.drop("tool_call", "without a result")
@@ -245,9 +244,7 @@ class InputEncoder:
         self._add_item(item)
 
     def _reasoning(self, part: pb.Part) -> None:
-        """Keep reasoning of a provider of this format for the item that follows it; leave out and report any other
-        reasoning.
-        """
+        """Keep reasoning of this format's providers for the item that follows it; leave out and report any other."""
         if part.state.format != "responses":
             self._report.drop("reasoning")
             if part.HasField("state"):
@@ -286,9 +283,7 @@ class InputEncoder:
                 assert_never(unhandled)
 
     def _search(self, call: pb.ServerToolCall) -> object:
-        """Return a web search that a provider of this format ran as an item; None for any other search, which is
-        reported.
-        """
+        """Return a web search by a provider of this format as an item; None for any other, which is reported."""
         if call.format != "responses" or not call.call_id.startswith("ws_"):
             self._report.drop("server_tool_call")
             return None

@@ -75,10 +75,9 @@ MIN_OUTPUT_TOKENS = 16  # providers reject a lower limit of output tokens
 
 
 def report_unsupported_fields(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
-    """Report the fields of a request that this format does not have, and the unknown fields of the caller's body, as
-    dropped.
-    Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for fields whose loss would change the meaning, for example
-    several candidates. `notes`: facts that the decoder recorded about the caller's body.
+    """Report fields that this format lacks, and unknown fields of the caller's body, as dropped. Raise
+    UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for fields whose loss would change the meaning, for example several
+    candidates.
     """
     report_unsupported(request, notes, report, indispensable=("cached_content",), unsupported=UNSUPPORTED)
     reject_several_candidates(request)
@@ -89,9 +88,8 @@ def report_unsupported_fields(request: pb.GenerateRequest, notes: RequestNotes, 
 
 
 def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Return all members of a provider's body except `model`, `input` and `stream`.
-    Raises UmgError(UNTRANSLATABLE, INVALID_FIELD) for content whose loss would change the meaning. `report`: collects
-    the options that are left out or changed. `quirks`: restrictions of the provider's model.
+    """Return all members of a provider's body except `model`, `input` and `stream`. Raise UmgError(UNTRANSLATABLE,
+    INVALID_FIELD) for content whose loss would change the meaning.
     """
     fields = _encode_copied_fields(request, report, quirks)
     if instructions := encode_instructions(request, report, quirks):
@@ -137,9 +135,7 @@ def _is_foreign(request: pb.GenerateRequest) -> bool:
 
 
 def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
-    """Return the member `prompt`: id, version and variables of a prompt template that the provider stores. Raises
-    UmgError(INVALID_FIELD) for variables that are not JSON.
-    """
+    """Return `prompt`: id, version and variables of a stored template. Raise UmgError(INVALID_FIELD) for bad JSON."""
     fields: JsonObject = {"id": prompt.prompt_id}
     if prompt.version:
         fields["version"] = prompt.version
@@ -206,9 +202,7 @@ SHOWING = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE, pb.REASONING_M
 
 
 def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
-    """Return the members `store` and `include`. For callers of other formats, which cannot read stored responses,
-    nothing is stored unless they request it.
-    """
+    """Return `store` and `include`. Callers of other formats must request storage, since they cannot read it back."""
     include, fields = list(request.include), JsonObject()
     if "logprobs" in (quirks.rejects or ()):  # an element of `include` requests them in this format
         include = [name for name in include if name != LOGPROBS]

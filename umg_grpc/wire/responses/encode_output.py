@@ -35,9 +35,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Shown:
-    """Optional content of the output (reasoning states, sources of searches, reasoning texts), and whether the caller
-    gets each.
-    """
+    """Optional content that the caller gets in the output: reasoning states, sources of searches, reasoning texts."""
 
     states: bool  # state of the reasoning
     sources: bool  # sources of searches
@@ -53,9 +51,7 @@ class Shown:
 
 
 class Ids:
-    """Ids of the items of one response: the provider's ids or, where the provider sent none or sent one twice, ids made
-    of the response's id and the item's index.
-    """
+    """Ids of a response's items: the provider's, or if missing or repeated, made of response id and item index."""
 
     def __init__(self, response_id: str) -> None:
         self._core = "".join(filter(str.isalnum, response_id))[-32:]
@@ -70,9 +66,7 @@ class Ids:
         return item_id
 
     def call(self, call: pb.ToolCall, index: int) -> str:
-        """Return the id by which a tool call is paired with its result: the provider's, or one made of the response's
-        id and `index`, the index of the item.
-        """
+        """Return a tool call's id: the provider's, or one made of the response's id and the item's index."""
         return call.call_id or f"call_{self._core}_{index}"
 
 
@@ -107,11 +101,8 @@ def kind_of(part: pb.Part) -> str:
 
 
 def has_state(part: pb.Part, shown: Shown) -> bool:
-    """Return whether the reasoning state of a part is sent in a `reasoning` item of its own: the part has a state, its
-    own item has no field for it, and the caller gets states (`shown`).
-
-    For a tool call this item comes before the call; for other parts it comes after them, since their state is known
-    only at their end.
+    """Return whether a part's reasoning state gets a `reasoning` item: its own item has no field, and the caller gets
+    states. The item comes before a tool call, but after any other part, whose state is known only at its end.
     """
     return shown.states and part.HasField("state") and not part.HasField("reasoning")
 
@@ -142,9 +133,7 @@ def message_item(item_id: str, status: str, phase: str, content: list[JsonObject
 
 
 def reasoning_item(item_id: str, thoughts: Sequence[str], state: str) -> JsonObject:
-    """Return an item of type `reasoning` with the texts `thoughts` as summaries, which clients of this format display.
-    `state`: reasoning state for `encrypted_content`, "" for none.
-    """
+    """Return a `reasoning` item with texts as summaries, which clients display, and `state` as `encrypted_content`."""
     item: JsonObject = {
         "id": item_id,
         "type": "reasoning",
@@ -167,9 +156,8 @@ class _OpenMessage:
 def encode_output(
     parts: Sequence[pb.Part], request: pb.GenerateRequest, response_id: str, incomplete: bool
 ) -> list[object]:
-    """Return the parts of a response as the items of `output`: consecutive texts of one message become one item, parts
-    that the format cannot express are left out.
-    `incomplete`: whether the response broke off, in its last item.
+    """Return the parts of a response as `output`: consecutive texts of a message are one item, inexpressible parts are
+    left out. `incomplete`: whether the response broke off in its last item.
     """
     shown, ids, items = Shown.of(request), Ids(response_id), list[object]()
     results = {part.server_tool_result.call_id: part.server_tool_result for part in parts}
@@ -246,9 +234,7 @@ def _item(
 
 @dataclass(frozen=True)
 class Ending:
-    """Status of a response at its end (`completed`, `incomplete`, `failed`), with the reason if it is incomplete, or
-    the code and message of the error if it failed; "" otherwise.
-    """
+    """Status at the end (`completed`, `incomplete`, `failed`), with a reason, or an error's code and message."""
 
     status: str = "completed"
     reason: str = ""  # why it is incomplete
@@ -272,9 +258,7 @@ def ending_of(finished: pb.Candidate | pb.CandidateFinished, refused: bool) -> E
 
 
 def ending_of_response(response: pb.GenerateResponse) -> Ending:
-    """Return the status of a complete response: the status that a stored response contains, else the one that the
-    finish reason of its first candidate or the block of its prompt means.
-    """
+    """Return a response's status: as stored, else by its first candidate's finish reason or its prompt's block."""
     if response.HasField("failure"):
         return Ending("failed", code=response.failure.code or "server_error", message=response.failure.message)
     if response.status not in ("", "completed", "incomplete"):
@@ -286,9 +270,7 @@ def ending_of_response(response: pb.GenerateResponse) -> Ending:
 
 
 def completed_at(response: pb.GenerateResponse, ending: Ending) -> int | None:
-    """Return the time at which a response was completed, in Unix seconds; None if that was not recorded, or if the
-    response is not completed.
-    """
+    """Return the Unix seconds of a response's completion; None if not recorded, or if it is not completed."""
     noted = response.HasField("complete_time") and ending.status == "completed"
     return response.complete_time.seconds if noted else None
 
@@ -299,9 +281,8 @@ Head = pb.GenerateResponse | pb.GenerationStarted
 def response_object(
     head: Head, ending: Ending, output: bytes, usage: pb.Usage | None, completed_at: int | None, echo: bytes
 ) -> bytes:
-    """Return the JSON of a response object. `head`: id, model, time and tier. `output`: JSON array of items. `usage`:
-    None if it is not known yet. `completed_at`: Unix seconds, None if it is not completed. `echo`: result of
-    `encode_echo`.
+    """Return the JSON of a response object. `head`: id, model, time and tier. `output`: JSON array. `usage`: None if
+    not known yet. `completed_at`: Unix seconds, None if not completed. `echo`: result of `encode_echo`.
     """
     members: JsonObject = {
         "id": head.response_id,

@@ -1,6 +1,4 @@
-"""Errors of the responses format: events that end a stream after a failure, and errors in a provider's response
-object.
-"""
+"""Errors of responses: events that end a failed stream, and errors in a provider's response object."""
 
 import msgspec
 from msgspec import Struct
@@ -83,9 +81,7 @@ def response_error(error: UmgError) -> ResponseError:
 
 
 def failure(error: ProviderError) -> UmgError:
-    """Return the error that the caller gets for a response that failed at the provider; its reason is chosen by the
-    code of the provider's `error`.
-    """
+    """Return the caller's error for a response that failed at the provider, by the code of its `error`."""
     code = str(error.code or "")
     if code in BLOCKED:
         message = clean(error.message) or "the provider's safety system refused the prompt; change it"

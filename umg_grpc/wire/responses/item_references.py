@@ -1,7 +1,5 @@
-"""Look-up of items that a caller references by id instead of sending them again (`item_reference`), in the stored
-responses.
-
-An id that the gateway generated contains the id of its response; only providers can look up their own ids.
+"""Look-up of items referenced by id instead of sent again (`item_reference`), in stored responses. The gateway's ids
+contain their response's; only providers can look up their own.
 """
 
 import re
@@ -40,26 +38,20 @@ class _Output(Struct):
 
 
 def referenced(message: pb.Message) -> str:
-    """Return the id of the earlier item that a message references (an item of type `item_reference`); "" for any other
-    message.
-    """
+    """Return the id of the earlier item in an `item_reference`; "" for any other message."""
     if message.role or len(message.parts) != 1 or message.parts[0].opaque.type != "item_reference":
         return ""
     return json.decode(message.parts[0].opaque.json, type=_Reference).id
 
 
 def response_of(item_id: str) -> str:
-    """Return the id of the response that contains an item, which is a part of the ids that the gateway gives to items;
-    "" for any other id, for example of an item that a provider stores.
-    """
+    """Return the response id, which the gateway's item ids contain; "" for other ids, for example of a provider."""
     own = _OWN_ITEM.fullmatch(item_id)
     return RESPONSE_PREFIX + own[1] if own else ""
 
 
 def items_of(stored: pb.StoredResponse) -> dict[str, list[pb.Message]]:
-    """Return the output of a stored response as id of item -> the messages that the item becomes if a caller sends it
-    as input.
-    """
+    """Return item id -> the messages that the item of a stored response becomes if a caller sends it."""
     shown = pb.GenerateRequest()
     shown.CopyFrom(stored.request)
     shown.include.append(ENCRYPTED)  # the reasoning state is included, whether or not the caller received it

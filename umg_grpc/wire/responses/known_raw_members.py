@@ -1,6 +1,4 @@
-"""Members of a responses body that the gateway recognizes in the objects that its structs keep as raw JSON, by which
-unknown ones are found.
-"""
+"""Members of a responses body that the gateway recognizes in raw JSON objects, by which unknown ones are found."""
 
 from collections.abc import Mapping
 
@@ -21,10 +19,7 @@ HARMLESS = frozenset(
         *("messages", "max_tokens", "max_completion_tokens"),  # of a body that was written for two paths at once
     }
 )
-"""Top-level fields without canonical form that do not change the response.
-
-They are left out and reported when a body is translated.
-"""
+"""Top-level fields without canonical form or effect on the response: translations leave them out and report them."""
 
 _PARTS: dict[str, type[Struct]] = {
     "input_text": schema.TextPart,

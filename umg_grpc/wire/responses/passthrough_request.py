@@ -1,6 +1,4 @@
-"""Edits of a responses caller's body that is passed through to a provider of the same format, for example of fields
-that only our document defines.
-"""
+"""Edits of a responses caller's body for a provider of responses, e.g. of fields that only our document defines."""
 
 from collections.abc import Collection
 
@@ -48,12 +46,10 @@ def rebuild(
     edited: Collection[str],
     quirks: Quirks,
 ) -> bytes:
-    """Return the caller's body for a provider of the same format, changed only where necessary; all other members stay
-    byte for byte.
+    """Return the caller's body for a provider of the same format, changed only where necessary, else byte for byte.
 
-    Changes are the model id, `stream`, forms that only the gateway's specification has, and the canonical fields in
-    `edited`, whose values are taken from `new_values` (members of the body).
-    `report`: collects the content that is left out. `quirks`: members that the provider refuses.
+    Changes are the model id, `stream`, forms that only the gateway's specification has, members that the provider
+    refuses, and the canonical fields in `edited`, by `new_values` (members of the body).
     """
     fields = parse(dict[str, Raw], request.source.body)
     for field in edited:

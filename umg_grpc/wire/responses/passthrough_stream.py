@@ -40,13 +40,12 @@ _RESPONSE = msgspec.json.Decoder(PassedResponse)
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of a passed-through responses stream: forwards events, and emits the canonical events that the service
-    needs. One instance per stream.
+    """Decoder of a passed-through responses stream: forwards events, emits canonical ones for the service. One per
+    stream.
 
-    It changes the model id in response objects if the provider's differs, marks reasoning states that look like states
-    that the gateway wrapped, and drops events without data, which break clients. Items with the same index get
-    different ones. An error event is not forwarded: it
-    raises the error of the call, whose message is cleaned and encoded for the caller again.
+    It replaces a different model id in response objects, marks reasoning states that look wrapped by the gateway, and
+    drops events without data, which break clients. Items with the same index get different ones. An error event is not
+    forwarded: it raises the error of the call, whose message is cleaned and encoded for the caller again.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:

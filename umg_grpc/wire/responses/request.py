@@ -1,6 +1,4 @@
-"""Responses requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
-provider.
-"""
+"""Responses requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
 
 from collections.abc import Collection, Mapping
 from operator import attrgetter
@@ -73,10 +71,9 @@ _whole_numbers = attrgetter(*WHOLE_NUMBERS)
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /v1/responses`, and keep the body and `headers` (those to be forwarded) in the request.
-
-    Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a background response. `model`
-    is not used: the body contains the model.
+    """Decode the body of `POST /v1/responses`, kept with the `headers` to be forwarded in the request. Raise UmgError:
+    MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a background response. `model` is not used: the
+    body contains it.
     """
     parsed, unknown = parse_open(_KNOWN, schema.ResponsesRequest, body, passthrough_request.KNOWN)
     if parsed.background:
@@ -92,10 +89,9 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the body of `POST /v1/responses/input_tokens`, and keep the body and `headers` in the request.
-
-    Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. The body must contain the model, though the SDK types
-    do not require it: the number of tokens depends on it. The parameter `model` is not used.
+    """Decode the body of `POST /v1/responses/input_tokens`, kept with the `headers`. Raise UmgError: MALFORMED_BODY,
+    MISSING_FIELD, INVALID_FIELD. The body must contain the model, unlike in the SDK types: the count depends on it. The
+    parameter `model` is not used.
     """
     parsed = parse(schema.Prompting, check_utf8(body))
     request, notes = _new_request(body, headers, unknown_fields(body, passthrough_request.KNOWN))
@@ -105,9 +101,7 @@ def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> De
 
 
 def decode_compaction(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the body of `POST /v1/responses/compact`, and keep the body and `headers` in the request. Raises UmgError
-    as `decode_request` does. `model` is not used.
-    """
+    """Decode the body of `POST /v1/responses/compact` as `decode_request` does. `model` is not used."""
     request, _, notes = decode_request(body, headers)
     request.compaction.standalone = True
     return DecodedRequest(request, notes)
@@ -119,9 +113,7 @@ _KNOWN: msgspec.json.Decoder[schema.ResponsesRequest] = msgspec.json.Decoder(sch
 def _new_request(
     body: bytes, headers: Mapping[str, str], unknown: Collection[str]
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return a canonical request that contains only the caller's body and headers, and notes with the unknown
-    fields.
-    """
+    """Return a request with only the caller's body and headers, and notes with the unknown fields."""
     request, notes = pb.GenerateRequest(), RequestNotes()
     source = request.source
     source.format, source.body = "responses", body
@@ -250,11 +242,8 @@ def encode_request(
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
     """Encode a canonical request as a call of a provider's `POST /responses`: a body of this format with only the
-    necessary changes, that of any other format anew.
-
-    Raises UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
-    the model. `notes`: facts that the decoder recorded about the caller's body. `quirks`: restrictions of the
-    provider's model.
+    necessary changes, any other anew. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
+    `model`: the provider's id. `notes`: facts that the decoder recorded about the caller's body.
     """
     report = Report()
     request, notes = fit_request(request, notes, quirks, report)

@@ -37,10 +37,8 @@ from umg_grpc.wire.responses.tool_calls import CALLS, rename_calls
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Encode a response for a caller; return the provider's own body if it has this format.
-
-    Of several candidates the first is encoded: the format has no field for others. `request`: the caller's, which the
-    response object repeats.
+    """Encode a response for a caller; return the provider's own body if it has this format. The format has no field for
+    candidates but the first. `request`: the caller's, which the response repeats.
     """
     if response.source.format == "responses":
         return response.source.body
@@ -57,9 +55,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response of this format can contain a part. True for the result of a provider's tool if the
-    format has the tool: the result is in the item of the call.
-    """
+    """Return whether a response can contain a part, or the result of a known tool, which the call's item contains."""
     if part.HasField("server_tool_result"):
         return part.server_tool_result.name in SERVER_ITEMS
     return kind_of(part) != ""
@@ -75,10 +71,9 @@ _MARKED = rb"\1" + f"{PREFIX}responses.{PREFIX}".encode()
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider into a canonical response.
-
-    `pass_`: whether its body is passed through, so that its output is not decoded. Raises UmgError: UPSTREAM_FAILED for
-    a body that cannot be decoded; by the code of its error for a response that failed in spite of its HTTP status.
+    """Decode a complete response of a provider; its output is not decoded if the body is passed through (`pass_`).
+    Raise UmgError: UPSTREAM_FAILED for a body that cannot be decoded; by the code of its error for a response that
+    failed in spite of its HTTP status.
     """
     try:
         parsed = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
@@ -131,8 +126,6 @@ def mark_states(document: bytes) -> bytes:
 
 
 def encode_count(tokens: int, original: int | None) -> bytes:
-    """Return the body of the response to `POST /v1/responses/input_tokens`. `tokens`: number of input tokens.
-    `original` is not used: a request of this format contains no edits.
-    """
+    """Return the response to `POST /v1/responses/input_tokens`. `original` is not used: requests contain no edits."""
     body: JsonObject = {"object": "response.input_tokens", "input_tokens": tokens}
     return msgspec.json.encode(body)

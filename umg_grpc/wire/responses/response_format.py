@@ -20,9 +20,7 @@ JSON_INSTRUCTION = "Answer in JSON."  # providers reject `json_object` unless th
 
 
 def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `text.format` for a response that must be JSON; {} where only instructions require it. `report`: collects
-    the constraints that the provider does not enforce.
-    """
+    """Return `text.format` for a JSON response; {} if instructions require it. Report unenforced constraints."""
     fitted = fit_format(chosen, quirks.schema_dialect, report)
     if fitted.form != "json_schema":
         return {"type": fitted.form} if fitted.form else {}
@@ -51,9 +49,7 @@ def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Qu
 
 
 def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
-    """Replace, in a caller's own body, a format of the response that the provider refuses; all else stays byte for
-    byte. `report`: collects all changes.
-    """
+    """Replace a response format that the provider refuses in a caller's own body; all else stays byte for byte."""
     if not requires_json(request.response_format):
         return
     instruction, items = "", fields.get("input", ABSENT)
@@ -75,9 +71,7 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
 
 
 def _own_items(raw: Raw) -> list[object]:
-    """Return the input of a caller's own body as items, the first one decoded into its members; a text becomes a
-    message of the user.
-    """
+    """Return the input of a caller's body as items, the first decoded to its members; a text is a user message."""
     if not is_present(raw):
         return []
     if bytes(raw).startswith(b'"'):

@@ -24,9 +24,8 @@ SERVER_ITEMS = {
 
 
 def decode_server_tool(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
-    """Decode the item of a tool that the provider ran: its call as a part of `message`, its results (if there are any)
-    as a second part.
-    Raises UmgError with the path of the field. `kind`: type of the item. `at`: path of the item.
+    """Decode the item of a tool that the provider ran: its call as a part of `message`, any results as a second part.
+    Raise UmgError with the path of the field.
     """
     item = parse(schema.ToolItem, raw, at)
     call = message.parts.add().server_tool_call
@@ -58,9 +57,7 @@ def decode_server_tool(raw: Raw, kind: str, message: pb.Message, at: str) -> Non
 def server_item(
     item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, sources: bool
 ) -> JsonObject:
-    """Return the item for the call of a tool that a provider ran, with its result (None if there is none).
-    `sources`: whether to include the sources of a web search.
-    """
+    """Return the item for the call of a provider's tool with its result, if any, and sources of a web search."""
     failed = result is not None and result.error_code
     kind, _ = SERVER_ITEMS[call.name]
     item: JsonObject = {"id": item_id, "type": kind, "status": "failed" if failed else call.status or "completed"}
@@ -81,9 +78,8 @@ def server_item(
 
 
 def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, sources: bool) -> object:
-    """Return the member `action` of a web search: the provider's own or, of a provider of another format, an object
-    with the queries.
-    `result`: result of the search, None if it is not known. `sources`: whether to include the addresses of its pages.
+    """Return the member `action` of a web search: the provider's own or, of another format, an object with the queries.
+    `sources`: whether to include the addresses of its pages.
     """
     if call.format == "responses" and call.input_json:
         return json_text(call.input_json, "input_json")
@@ -95,16 +91,12 @@ def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, so
 
 
 def code_of(call: pb.ServerToolCall) -> str:
-    """Return the code that a provider's code interpreter ran: the input of the call is a string in this format, and an
-    object with a member `code` in others. "" for any other input.
-    """
+    """Return a code interpreter's code: a string as the call's input here, a member `code` in others; else ""."""
     return _text_of(call.input_json, "code")
 
 
 def _text_of(json: str, *names: str) -> str:
-    """Return the text in JSON: the value of a string, or of the first of the members `names` of an object that is a
-    string; "" for any other JSON.
-    """
+    """Return the text in JSON: a string, or the first of an object's members `names` that is one; else ""."""
     try:
         value: object = msgspec.json.decode(json)
     except (ValueError, RecursionError):

@@ -1,6 +1,4 @@
-"""Bodies of the paths of stored responses: retrieval, replay as a stream, listing of input items, deletion (reference,
-2.7; not shown in the document).
-"""
+"""Stored responses: retrieval, replay as a stream, input items, deletion (reference, 2.7; not in the document)."""
 
 from collections.abc import Mapping
 from typing import assert_never
@@ -87,9 +85,7 @@ def encode_input_items(listing: pb.ListInputItemsResponse) -> bytes:
 
 
 def _items(message: pb.Message) -> list[object]:
-    """Return a message of a stored conversation as items: one, or several for a response that came in another format
-    and for tool results.
-    """
+    """Return a stored message as items: one, or several for tool results and responses of another format."""
     if message.role == pb.ROLE_ASSISTANT:
         return _assistant_items(message)
     items, content = list[object](), list[object]()

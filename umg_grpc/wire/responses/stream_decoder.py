@@ -50,9 +50,7 @@ from umg_grpc.wire.responses.tool_calls import CALLS, rename_call, rename_calls
 
 
 class _Item:
-    """State of an output item that is being received: its type and id, its parts by their index within the item, and
-    whether it is done.
-    """
+    """Output item being received: its type and id, its parts by index, and whether it is done."""
 
     def __init__(self, item: StreamedItem) -> None:
         self.kind = item.type or ""
@@ -65,9 +63,8 @@ class _Item:
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a responses stream that is translated: events become canonical events. One instance per stream.
-
-    Content that a provider sends only at the end of a part or an item, without deltas before, is emitted then.
+    """Decoder of a translated responses stream into canonical events. One instance per stream. Content that a provider
+    sends only at the end of a part or an item, without deltas before, is emitted then.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -183,9 +180,7 @@ class TranslatingDecoder(EventDecoder):
             yield self._emitter.start(part)
 
     def _emit_text(self, streamed: Streamed, key: Key, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
-        """Yield the delta of one text of a part; nothing for an empty text (None or ""), and after the end of the
-        part.
-        """
+        """Yield the delta of a part's text; nothing for an empty text, and after the end of the part."""
         if not text or streamed.ended or (whole and key in streamed.sent):
             return
         streamed.sent.add(key)
@@ -397,9 +392,7 @@ class TranslatingDecoder(EventDecoder):
         return self._emit_audio(b"", event.delta or "")
 
     def _end(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        """Yield the last canonical events of the response: output that was not streamed, the usage and the finish
-        reason.
-        """
+        """Yield the last events of the response: output that was not streamed, the usage and the finish reason."""
         response = RESPONSE.decode(event.response) if is_present(event.response) else ProviderResponse()
         response.status = response.status or (event.type or "").removeprefix("response.")
         check_status(response)

@@ -38,12 +38,11 @@ ENDS = ("completed", "incomplete", "failed")  # statuses with an event of their 
 
 
 class StreamEncoder:
-    """Encoder of canonical events as events of the responses format, in the orders that clients check. One instance per
-    stream.
+    """Encoder of canonical events as events of responses, in the orders that clients check. One instance per stream.
 
     Items have the indexes 0, 1, 2, ... in the order of their start. An item is done once its parts have ended and
-    another item has started, or the response ends: until then it may be incomplete. The event that completes the stream
-    contains the items as they were sent. Of several candidates only the first is encoded.
+    another item starts or the response ends: until then it may be incomplete. The event that completes the stream
+    contains the items as sent. Of several candidates only the first is encoded.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:

@@ -27,17 +27,13 @@ class Writer:
         self.raw(name.encode(), b"," + _encode(fields)[1:] if fields else b"}")
 
     def raw(self, name: bytes, rest: bytes) -> None:
-        """Write an event whose members are encoded already. `rest`: bytes of its JSON after the sequence number, from
-        the comma to the closing brace.
-        """
+        """Write an encoded event. `rest`: its JSON after the sequence number, from the comma to the closing brace."""
         self.frames.append(named_frame(name, b'{"type":"%b","sequence_number":%d%b' % (name, self.number, rest)))
         self.number += 1
 
 
 class Delta:
-    """Encoder of the delta events of one text: all bytes of an event but its sequence number and the text are encoded
-    once, to save time.
-    """
+    """Encoder of one text's delta events: all bytes but sequence number and text are encoded once, to save time."""
 
     def __init__(self, name: str, location: JsonObject, tail: bytes = b"}") -> None:
         self._name = name.encode()

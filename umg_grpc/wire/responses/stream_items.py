@@ -30,9 +30,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Item(ABC):
-    """Output item of a streamed response. It writes its own server-sent events to `writer`; the subclasses are the
-    types of items.
-    """
+    """Output item of a streamed response, which writes its own events to `writer`, with a subclass for each type."""
 
     def __init__(self, writer: Writer, index: int, item_id: str) -> None:
         self.writer = writer
@@ -54,9 +52,7 @@ class Item(ABC):
         self.writer.event("response.output_item.added", {"output_index": self.index, "item": item})
 
     def finish(self, incomplete: bool) -> None:
-        """Write the event that ends the item, and keep only its encoded JSON. `incomplete`: whether the response broke
-        off in this item.
-        """
+        """Write the event that ends the item, and keep only its JSON. `incomplete`: the response broke off in it."""
         self.encoded = _encode(self.finished_item("incomplete" if incomplete else "completed"))
         rest = b',"output_index":%d,"item":%b}' % (self.index, self.encoded)
         self.writer.raw(b"response.output_item.done", rest)
@@ -73,28 +69,20 @@ class Item(ABC):
         self.open.clear()
 
     def unfinished(self) -> bytes:
-        """Return the JSON of the unfinished item, for the output of a response that fails; b"" for an item that is left
-        out, because it is of no use before it is done (a tool call, for example).
-        """
+        """Return the unfinished item's JSON, for a failed response; b"" for one of no use then (a tool call)."""
         return b""
 
     @abstractmethod
     def finished_item(self, status: str) -> object:
-        """Write the events that precede the end of the item, and return the finished item. `status`: `completed` or
-        `incomplete`.
-        """
+        """Write the events before the item's end, and return the item. `status`: `completed` or `incomplete`."""
 
     def end(self, part: int) -> None:
-        """End one of the item's parts: record that it has ended and, for items that have them, write the events of its
-        end. `part`: index of the part.
-        """
+        """Record that one of the item's parts has ended, and write the events of its end, if the item has any."""
         self.open.discard(part)
 
 
 class _Content:
-    """State of a content part of a message that is being sent: a text, with its citations and log probabilities, or a
-    refusal.
-    """
+    """Content part of a message being sent: a text with its citations and log probabilities, or a refusal."""
 
     def __init__(self, item: "Message", index: int, refusal: bool) -> None:
         self.index = index
@@ -127,9 +115,7 @@ class Message(Item):
         self.added(message_item(item_id, "in_progress", self._phase, []))
 
     def start(self, part: int, refusal: bool) -> None:
-        """Write the events that start a content part for the part with index `part`. `refusal`: whether it is a
-        refusal.
-        """
+        """Write the events that start a content part, a text or a refusal, for the part with index `part`."""
         content = self._contents[part] = _Content(self, len(self._contents), refusal)
         self.open.add(part)
         self.writer.event("response.content_part.added", content.location | {"part": content.content()})
@@ -142,9 +128,8 @@ class Message(Item):
         content.delta.write(self.writer, text)
 
     def add_citation(self, part: int, citation: pb.Citation) -> None:
-        """Write a citation of the text of a part (index `part`) as an annotation.
-
-        A web page cited by the whole part is written at the part's end: its end offset is the length of the text.
+        """Write a citation of the text of a part (index `part`) as an annotation; at the part's end for a web page
+        cited by the whole part: its end offset is the length of the text.
         """
         content = self._contents[part]
         if citation.HasField("end_index") or not citation.HasField("web"):
@@ -162,9 +147,7 @@ class Message(Item):
             self.writer.event("response.output_text.annotation.added", content.location | added)
 
     def add_logprobs(self, part: int, logprobs: pb.LogprobsDelta) -> None:
-        """Write log probabilities of the last text of the part with index `part`, as an event of their own, since the
-        text was sent before them; nothing for a refusal.
-        """
+        """Write log probabilities of a part's last text, which was sent before, as an event; none for a refusal."""
         content = self._contents[part]
         if not content.refusal:
             entries = [encode_logprob(entry) for entry in logprobs.logprobs]
@@ -215,9 +198,7 @@ class Call(Item):
         self.added(call_item(self.item_id, self._call_id, "in_progress", call, ""))
 
     def append_arguments(self, text: str) -> None:
-        """Add text to the call's arguments, or to the input of a custom tool, and write a delta of it; tools with a
-        type instead of a schema have no deltas.
-        """
+        """Append to the call's arguments or free text, and write a delta; tools without a schema have no deltas."""
         if text:
             self._texts.append(text)
             self.keep(len(text))
@@ -242,9 +223,7 @@ class Call(Item):
 
 
 class ReasoningItem(Item):
-    """Item of type `reasoning`. Full texts and summaries are both sent as summaries, which clients display, each text
-    as a summary of its own.
-    """
+    """`reasoning` item. Full texts and summaries are sent as summaries, which clients display, one for each text."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, shown: Shown) -> None:
         super().__init__(writer, index, item_id)
@@ -405,9 +384,7 @@ class Compaction(Item):
 
 
 class State(Item):
-    """Item of type `reasoning` without text, for the reasoning state (opaque data of a provider that belongs to its
-    reasoning) of a part whose own item has no field for it.
-    """
+    """`reasoning` item without text, for the state (opaque data) of a part whose own item has no field for it."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, *, ahead: bool) -> None:
         super().__init__(writer, index, item_id)

@@ -1,6 +1,5 @@
-"""Tool calls of the responses format (items of type `function_call` and `custom_tool_call`), in both directions. The
-calls of tools that have a type instead of a name are in `typed_client_tools.py`, the calls of tools that the provider
-runs itself in `server_tools.py`.
+"""Tool calls of responses (`function_call`, `custom_tool_call`), in both directions. Calls of tools with a type instead
+of a name are in `typed_client_tools.py`, of the provider's tools in `server_tools.py`.
 """
 
 import msgspec
@@ -20,9 +19,7 @@ CALLS = (*FUNCTION_CALLS, *typed_client_tools.CALLS)
 
 
 def decode_function_call(raw: Raw, message: pb.Message, at: str) -> None:
-    """Append an item of type `function_call` to the parts of `message`.
-    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the item in the body.
-    """
+    """Append a `function_call` to the parts. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path."""
     item, call = parse(schema.FunctionCall, raw, at), message.parts.add().tool_call
     call.call_id, call.name, call.item_id = item.call_id, item.name, item.id or ""
     call.arguments_json, call.namespace = item.arguments or "", item.namespace or ""
@@ -55,9 +52,7 @@ CALL = msgspec.json.Decoder(ProviderCall)
 
 
 def decode_provider_call(raw: Raw, call: pb.ToolCall, *, custom: bool) -> None:
-    """Decode the item of a tool call in a provider's output into `call`. `custom`: whether the input is free text.
-    Raises ValueError for an item that cannot be decoded.
-    """
+    """Decode a tool call in a provider's output, whose input may be free text (`custom`), or raise ValueError."""
     item = CALL.decode(raw)
     call.item_id, call.call_id, call.name = item.id or "", item.call_id or "", item.name or ""
     call.namespace = item.namespace or ""
@@ -87,9 +82,8 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: str) -> JsonObject:
-    """Return a tool call as an item of type `function_call` or `custom_tool_call`, or of the tool's own type if it has
-    one.
-    `call_id`: id that pairs the call with its result. `text`: JSON arguments, or the input of a custom tool.
+    """Return a tool call as a `function_call` or `custom_tool_call`, or of the tool's own type. `call_id`: pairs it
+    with its result. `text`: JSON arguments, or the input of a custom tool.
     """
     if call.tool_type in typed_client_tools.CLIENT_TOOLS:
         return typed_client_tools.call_item(item_id, call_id, status, call, text)
@@ -108,9 +102,7 @@ def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: 
 
 
 def call_prefix(call: pb.ToolCall) -> str:
-    """Return the prefix with which a generated id of a call's item begins, for example `fc_`; it depends on the kind of
-    tool.
-    """
+    """Return the prefix of a generated id of a call's item, for example `fc_`, by the kind of tool."""
     if call.tool_type in typed_client_tools.CLIENT_TOOLS:
         return typed_client_tools.CLIENT_TOOLS[call.tool_type].prefix
     return "ctc_" if call.HasField("text") else "fc_"

@@ -21,9 +21,7 @@ def _types_of_tools(request: pb.GenerateRequest) -> set[str]:
 
 
 def decode_choice(body: schema.Prompting, request: pb.GenerateRequest) -> None:
-    """Decode `tool_choice` into the tool choice of a request whose tools were decoded before. Raises
-    UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
-    """
+    """Decode `tool_choice` once tools are decoded. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path."""
     if is_present(body.tool_choice):
         searches = [tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")]
         _decode_choice(body.tool_choice, request.tool_choice, searches, _types_of_tools(request))
@@ -79,10 +77,8 @@ def _decode_allowed(raw: Raw, choice: pb.ToolChoice, typed: Collection[str]) -> 
 
 
 def encode_choice(request: pb.GenerateRequest, report: Report, tools: Sequence[object]) -> JsonObject:
-    """Return {"tool_choice": ...}; {} if the request has none, or if the chosen tools are not sent (reported).
-
-    `tools`: the encoded tools that are sent to the provider. Raises UmgError(UNTRANSLATABLE) for a choice that only
-    another format has.
+    """Return {"tool_choice": ...}; {} if there is none, or if the chosen tools are not sent (reported). `tools`: the
+    encoded tools that are sent. Raise UmgError(UNTRANSLATABLE) for a choice that only another format has.
     """
     choice = request.tool_choice
     if not request.HasField("tool_choice"):

@@ -45,19 +45,17 @@ UNCARRIED = (
 
 
 def decode_tools(body: schema.Prompting, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the elements of the member `tools` into `request.tools`. `notes`: receives the members of tools that have
-    no canonical form.
-    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """Decode `tools` into `request.tools`. `notes`: receives members without a canonical form. Raise
+    UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     for index, raw in enumerate(body.tools or ()):
         _decode_declared(raw, request, notes, f"tools[{index}]")
 
 
 def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Add the tools that items of the conversation declare to the request, except tools that it declares already.
-
-    `added`: each tool as (JSON, path in the body). Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the
-    field. `notes`: receives the members of tools that have no canonical form.
+    """Add the tools that items of the conversation declare, except tools that the request declares already. `added`:
+    (JSON, path in the body). `notes`: receives members without a canonical form. Raise UmgError(MISSING_FIELD,
+    INVALID_FIELD).
     """
     known = {_identity(tool) for tool in request.tools}
     for raw, at in added:
@@ -156,10 +154,8 @@ def _decode_file_search(search: schema.FileSearchTool, target: pb.FileSearchTool
 
 
 def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> list[object]:
-    """Return the tools of a request as `tools`, and the web search that an option of another format requests.
-
-    Raises UmgError(UNTRANSLATABLE) for a tool that only another format has. `report`: collects the tools and options
-    that are left out. `quirks`: restrictions of the provider's model.
+    """Return the tools of a request as `tools`, with the web search that an option of another format requests. Raise
+    UmgError(UNTRANSLATABLE) for a tool that only another format has. Report tools and options left out.
     """
     own, names = request.source.format == "responses", tool_names(request)
     searches = requests_search(request) and supports_search(request, quirks, report)
@@ -184,9 +180,7 @@ def _is_left_out(tool: pb.Tool, report: Report) -> bool:
 
 
 def _grouped(encoded: Iterable[tuple[pb.Tool, object]]) -> list[object]:
-    """Return the encoded tools in order, with consecutive tools of one namespace inside one tool of type
-    `namespace`.
-    """
+    """Return encoded tools, with consecutive tools of one namespace in one tool of type `namespace`."""
     tools = list[object]()
     for namespace, members in groupby(encoded, lambda member: member[0].namespace.name):
         if not namespace:
@@ -242,9 +236,7 @@ def _own_name(tool: pb.Tool, names: ToolNames) -> str:
 
 
 def function_tool(function: pb.FunctionTool, parameters: object, strict: bool | None) -> JsonObject:
-    """Return a function as an element of `tools`, with its fields beside `type`. The SDK types require `parameters` and
-    `strict`, which are null if the caller set none.
-    """
+    """Return a function as an element of `tools`. The SDK types require `parameters` and `strict`, null if not set."""
     encoded: JsonObject = {"type": "function", "name": function.name}
     if function.HasField("description"):
         encoded["description"] = function.description
@@ -276,9 +268,7 @@ def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def search_tool(search: pb.WebSearchTool) -> JsonObject:
-    """Return a web search as an element of `tools`, with the type under which the caller declared it if this format has
-    that type, else `web_search`.
-    """
+    """Return a web search as an element of `tools`, of the declared type if this format has it, else `web_search`."""
     kind = search.declared_type if search.declared_type in SEARCH_TYPES else "web_search"
     encoded: JsonObject = {"type": kind}
     if search.context_size:
@@ -309,9 +299,7 @@ CONTEXT_SIZE = "medium"  # the document's default for a search
 
 
 def repeated_tools(request: pb.GenerateRequest) -> list[object]:
-    """Return the tools of a request as its response object repeats them, without tools and options that only another
-    format has.
-    """
+    """Return the tools that a response object repeats, without tools and options that only another format has."""
     repeated = [(tool, _repeated_tool(tool, f"tools[{index}]")) for index, tool in enumerate(request.tools)]
     return _grouped((tool, encoded) for tool, encoded in repeated if encoded is not None)
 

@@ -1,9 +1,8 @@
-"""Tools of the responses format that the caller runs and that have a type instead of a schema (`apply_patch`, `shell`),
-as functions of other formats.
+"""Tools that the caller runs and that have a type instead of a schema (`apply_patch`, `shell`), as functions of other
+formats.
 
-Each is declared and called as a function; its call and its result are encoded as the items that the format has for
-them. Sources: the openai SDK's types `ApplyPatchToolParam`, `FunctionShellToolParam`, `LocalShell` and
-`ToolSearchToolParam` with their items.
+Each is declared and called as a function; its call and result are encoded as the format's items. Sources: the openai
+SDK's types `ApplyPatchToolParam`, `FunctionShellToolParam`, `LocalShell` and `ToolSearchToolParam` with their items.
 """
 
 from collections.abc import Callable, Mapping
@@ -181,10 +180,8 @@ HOSTED_ENVIRONMENTS = ("container_auto", "container_reference")
 
 
 def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
-    """Decode a tool that has a type instead of a schema into `target`, as a function with the known schema of that
-    type.
-    Return False, and decode nothing, for a tool that the provider runs itself. `kind`: its type. `at`: path of the
-    tool.
+    """Decode a tool with a type instead of a schema into `target`, as a function with the type's known schema. Return
+    False, and decode nothing, for a tool that the provider runs.
     """
     tool, declared = CLIENT_TOOLS[kind], parse(DeclaredTool, raw, at)
     environment = (
@@ -203,9 +200,8 @@ def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
 
 
 def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
-    """Decode the call of a tool that has a type instead of a schema into `part`.
-    Return False, and decode nothing, for a call of a tool that the provider runs itself. `kind`: type of the item.
-    `at`: path of the item.
+    """Decode the call of a tool with a type instead of a schema into `part`. Return False, and decode nothing, for a
+    tool that the provider runs.
     """
     tool, item = CALLS[kind], parse(CallItem, raw, at)
     hosted = item.environment is not None and item.environment.type in HOSTED_ENVIRONMENTS
@@ -219,9 +215,8 @@ def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
 
 
 def decode_output(raw: Raw, kind: str, result: pb.ToolResult, at: str) -> bool:
-    """Decode the result of a tool that has a type instead of a schema into `result`.
-    Return False, and decode nothing, for the result of a tool that the provider runs itself. `kind`: type of the item.
-    `at`: path of the item.
+    """Decode the result of a tool with a type instead of a schema. Return False, and decode nothing, for a tool that
+    the provider runs.
     """
     tool, item = OUTPUTS[kind], parse(OutputItem, raw, at)
     call_id = item.call_id or (item.id if tool.type == "local_shell" else None)
@@ -273,9 +268,7 @@ def _arguments(text: str) -> JsonObject:
 
 
 def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObject:
-    """Return the result of a tool that has a type instead of a schema as an item for a provider. `tool_type`: that
-    type.
-    """
+    """Return the result of a tool with a type (`tool_type`) instead of a schema as an item for a provider."""
     tool = CLIENT_TOOLS[tool_type]
     text = "\n".join(part.text.text for part in result.parts if part.HasField("text"))
     item: JsonObject = {"type": tool.output, "call_id": call_id}
@@ -292,7 +285,5 @@ def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObje
 
 
 def declared(function: pb.FunctionTool, at: str) -> Raw:
-    """Return the JSON with which the caller declared a tool that has a type instead of a schema; `function`: the
-    function as which it was decoded. `at`: canonical path of the function, for errors.
-    """
+    """Return the caller's JSON of a tool with a type instead of a schema, from the function that it was decoded to."""
     return json_text(function.declared.json, f"{at}.declared.json")
