@@ -8,9 +8,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 VERSION_HEADER, VERSION = "anthropic-version", "2023-06-01"
 VERSIONS = (VERSION, "2026-10-21")
-"""Versions that callers may name. The second one has fewer inputs and the same answers, so that a request of it can be
-sent as the first.
-"""
+"""Versions that callers may name. The second has fewer inputs but the same answers, so it can be sent as the first."""
 
 
 def check_version(headers: Mapping[str, str]) -> None:

@@ -28,9 +28,7 @@ def mark_prompt(fields: JsonObject) -> None:
 
 
 def mark_end(fields: JsonObject) -> None:
-    """Set a prompt cache mark on the end of the last user message of a body, in place, if a provider accepts one more
-    and the message has none.
-    """
+    """Mark the end of the last user message, in place, if the provider accepts one more and it has no mark."""
     users = [message for message in _turns(fields) if message["role"] == "user"]
     if users and (
         sum(FIELD in block for block in _blocks(fields)) >= MAX_CACHE_MARKS
@@ -53,9 +51,7 @@ def _mark_last(blocks: object) -> None:
 
 
 def _as_blocks(content: object) -> object:
-    """Return the content of a message or system prompt as a list of blocks, so that its last block can get a cache
-    mark: a string becomes one text block, any other value is returned unchanged.
-    """
+    """Return content as a list of blocks, whose last one can get a cache mark: a string becomes one text block."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 

@@ -9,9 +9,8 @@ TTL_NAMES = {value: name for name, value in TTLS.items()}
 
 
 def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) -> None:
-    """Decode a prompt cache mark (`cache_control`) into `target`, the mark of a canonical tool or part.
-    Raise UmgError(INVALID_FIELD) for a lifetime (`ttl`) that contradicts the type. `at`: path of the mark in the body,
-    for that error.
+    """Decode a prompt cache mark (`cache_control`) into `target`. Raise UmgError(INVALID_FIELD) for a lifetime (`ttl`)
+    that contradicts the type.
     """
     if mark.type == "persistent" and mark.ttl == "5m":
         raise invalid(f"{at}.ttl", "`persistent` is kept for an hour; leave the ttl out")
@@ -21,9 +20,8 @@ def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) ->
 
 
 def decode_mark(part: pb.Part, block: schema.Marked, at: str) -> None:
-    """Decode the prompt cache mark of a content block into `part`; leave the part unchanged if the block has no mark.
-    Raise UmgError(INVALID_FIELD) for a mark that contradicts itself. `at`: path of the block in the body, for that
-    error.
+    """Decode a content block's prompt cache mark, if any, into `part`. Raise UmgError(INVALID_FIELD) for a mark that
+    contradicts itself.
     """
     if block.cache_control is not None:
         decode_cache(block.cache_control, part.cache_control, f"{at}.cache_control")

@@ -88,9 +88,7 @@ EDITS: dict[str, type[Struct]] = {
 
 
 def decode_edits(raw: Raw) -> tuple[ContextEdit, ...]:
-    """Return the edits in a member `context_management`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of
-    the field.
-    """
+    """Return the edits in `context_management`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the field's path."""
     edits = parse(Management, raw, FIELD).edits or []
     return tuple(_decode_edit(edit, f"{FIELD}.edits[{index}]") for index, edit in enumerate(edits))
 
@@ -154,9 +152,7 @@ def _encode_applied(edit: pb.AppliedEdit) -> JsonObject:
 
 
 def encode_count(tokens: int, original: int | None) -> bytes:
-    """Return the body of the response to a token counting call. `original`: tokens before the edits of the
-    conversation, None for a request without edits.
-    """
+    """Return the response to a token counting call. `original`: tokens before any edits of the conversation."""
     body: JsonObject = {"input_tokens": tokens}
     if original is not None:
         body[FIELD] = {"original_input_tokens": original}

@@ -38,24 +38,20 @@ ReadBlock: TypeAlias = Callable[[Raw, Owner, str], None]
 
 
 def returned_state(text: str) -> pb.ReasoningState:
-    """Return the reasoning state (data of a provider that belongs to its reasoning) that a caller sent back in `text`,
-    with the format of the provider that created it: the gateway wraps the state of other formats together with the name
-    of the format.
+    """Return the reasoning state (opaque data) that a caller sent back, with the format that created it: the gateway
+    wraps the state of other formats together with the name of the format.
     """
     return read(text, "messages")
 
 
 def provider_state(text: str) -> pb.ReasoningState:
-    """Return the reasoning state (data of a provider that belongs to its reasoning) in a response of a provider of this
-    format.
-    """
+    """Return the reasoning state (opaque data) in a response of a provider of this format."""
     return pb.ReasoningState(format="messages", data=text)
 
 
 def decode_messages(turns: list[schema.Turn], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the `messages` of a body into `request.messages`; a message with an unknown role becomes raw JSON.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `notes`: receives the paths of messages
-    that are kept as raw JSON, for errors.
+    """Decode the `messages` of a body; a message with an unknown role becomes raw JSON, its path is added to `notes`,
+    for errors. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     raw_turns: RawTurns | None = None
     for index, turn in enumerate(turns):
@@ -92,9 +88,7 @@ def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
 
 
 def decode_response_blocks(blocks: list[Raw], message: pb.Message) -> None:
-    """Decode the content blocks of a provider's response into `message.parts`.
-    Raise UmgError(UPSTREAM_FAILED) for a block that cannot be decoded.
-    """
+    """Decode the content blocks of a provider's response. Raise UmgError(UPSTREAM_FAILED) for a broken block."""
     try:
         decode_blocks(blocks, message, "content", provider_state, RESPONSE_BLOCKS)
     except UmgError:
@@ -106,9 +100,8 @@ def decode_blocks(
 ) -> None:
     """Append the content blocks of a message, decoded, to `message.parts`; blocks of unknown types become raw JSON.
 
-    A `redacted_thinking` block in which the gateway put the reasoning state of a tool call of another format's provider
-    becomes the state of the call that follows. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
-    `at`: path of the list of blocks. `read_state`: decodes the text of a reasoning state. `known`: type of a block ->
+    A `redacted_thinking` block in which the gateway put the state of another format's tool call becomes the state of
+    the call that follows. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path. `known`: type of a block ->
     function (block, target, path) that appends its part.
     """
     held: pb.ReasoningState | None = None
@@ -142,9 +135,7 @@ def decode_blocks(
 
 
 def append_opaque(raw: Raw, kind: str, owner: Owner) -> None:
-    """Append a block of a type that the gateway does not know to the parts of `owner`, as raw JSON. `kind`:
-    its `type`.
-    """
+    """Append a block of a type (`kind`) that the gateway does not know to the parts of `owner`, as raw JSON."""
     opaque = owner.parts.add().opaque
     opaque.format, opaque.type, opaque.json = "messages", kind, str(raw, "utf-8")
 
@@ -295,9 +286,7 @@ def _tool_reference(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _with_input(read_block: ReadBlock) -> ReadBlock:
-    """Return a function that decodes the tool calls in a provider's response: like `read_block`, but a call without
-    `input` has an empty object as its input.
-    """
+    """Return `read_block` for tool calls of responses, where a call without `input` has an empty object as input."""
 
     def filled(raw: Raw, owner: Owner, at: str) -> None:
         members = parse(dict[str, Raw], raw, at)

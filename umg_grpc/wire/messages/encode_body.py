@@ -23,9 +23,8 @@ DEFAULT_MAX_TOKENS = 4096  # used for a model without a known limit, since `max_
 
 
 def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Encode a canonical request of any format as all members of the body except `model` and `stream`.
-    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content that this format cannot express. `report`: collects
-    the fields that are left out or changed. `quirks`: restrictions of the provider's model.
+    """Encode a canonical request of any format as the body's members except `model` and `stream`. Raise
+    UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content that this format cannot express.
     """
     names = tool_names(request)
     tools = encode_tools(request, names, report, quirks)
@@ -61,9 +60,8 @@ def _forced(tools: JsonObject) -> bool:
 
 
 def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `output_config` with the JSON schema that the request requires of the response; {} if it requires none.
-    Any JSON without a schema, and a schema that the provider cannot enforce, is required by a line at the end of the
-    system prompt of `turns`.
+    """Return `output_config` with the required JSON schema; {} without one. Any JSON, and a schema that the provider
+    cannot enforce, is required by a line at the end of the system prompt of `turns`.
     """
     form = request.response_format
     match form.WhichOneof("kind"):
@@ -84,12 +82,9 @@ def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: R
 def fit_output_limit(
     requested: int | None, planned: Plan, request: pb.GenerateRequest, report: Report, quirks: Quirks
 ) -> tuple[int, Plan]:
-    """Return `max_tokens` for the response, and the reasoning options `planned`, with fewer reasoning tokens if the
-    model's own limit requires that. `requested`: limit of the caller, None for none.
-
-    Reasoning tokens count as part of the response: a limit of the caller below the reasoning budget is raised, and
+    """Return `max_tokens`, and `planned` with fewer reasoning tokens if the model's own limit requires that. Reasoning
+    tokens count as part of the response: a caller's limit (`requested`) below the reasoning budget is raised, and
     reported.
-    `quirks`: restrictions of the provider's model.
     """
     maximum = quirks.max_output_tokens
     default = min(filter(None, (maximum, quirks.default_output_tokens)), default=DEFAULT_MAX_TOKENS)
@@ -123,9 +118,8 @@ def _encode_sampling(request: pb.GenerateRequest, planned: Plan, report: Report,
 def encode_sampling_numbers(
     request: pb.GenerateRequest, planned: Plan, report: Report, rejected: Collection[str]
 ) -> JsonObject:
-    """Return temperature, top_p and top_k as members of the body. Providers reject most values beside reasoning
-    (`planned`): these values are left out and reported. `rejected`: names that are left out in any case, which are
-    reported already.
+    """Return temperature, top_p and top_k. Providers reject most values beside reasoning (`planned`): these are left
+    out and reported. `rejected`: names that are left out in any case, reported already.
     """
     fields: JsonObject = {}
     stated = [name for name in SAMPLING if request.HasField(name) and name not in rejected]

@@ -37,9 +37,8 @@ class MessageEncoder(AlternatingTurns[object]):
         self._last_instructions: list[JsonObject] = []
 
     def encode(self, tools: list[object]) -> JsonObject:
-        """Return the members `system` (if there is a system prompt) and `messages`.
-        Remove cache marks beyond the four that a provider accepts, first from `tools`, the encoded tools of the
-        request.
+        """Return `system`, if there is a system prompt, and `messages`. Remove cache marks beyond the four that a
+        provider accepts, first from `tools`.
         """
         self._encode_messages()
         self.system += self._last_instructions
@@ -126,9 +125,7 @@ class MessageEncoder(AlternatingTurns[object]):
         return {**block, "cache_control": encode_cache(part.cache_control)} if isinstance(block, dict) else block
 
     def _shorten_marks(self, marked: list[JsonObject]) -> None:
-        """Shorten a lifetime that follows a shorter one, in place: providers refuse it, and callers of formats without
-        this rule do not have it in mind.
-        """
+        """Shorten a lifetime after a shorter one: providers refuse it, and other formats do not have this rule."""
         is_short = False
         for block in marked:
             mark = block["cache_control"]

@@ -114,9 +114,7 @@ class MessagesPartEncoder(PartEncoder[object]):
 
 
 def compact_content(blocks: list[object]) -> object:
-    """Return the content of a message: a string if `blocks` is a single text block without further members, since every
-    provider accepts that; else the blocks unchanged.
-    """
+    """Return one plain text block as a string, which every provider accepts; else the blocks unchanged."""
     match blocks:
         case [{"type": "text", "text": text, **more}] if not more:
             return text

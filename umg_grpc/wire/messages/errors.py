@@ -39,9 +39,8 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 
 
 def encode_count_error(error: UmgError, http_status: int) -> bytes:
-    """Encode the body of a failed token counting call: that of `encode_error`, with a member `code` beside it, so that
-    it fits the shape of the public API and that of the gateway's specification. `http_status` selects the error's
-    `type`.
+    """Encode the body of a failed token counting call: that of `encode_error` with a member `code`, to fit the public
+    API and the gateway's specification. `http_status` selects the error's `type`.
     """
     code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
     return _body(error, {"type": _type(http_status), "message": error.message, "code": code})

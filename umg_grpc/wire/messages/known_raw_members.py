@@ -1,6 +1,4 @@
-"""Members of a messages body that the gateway recognizes in the objects that its structs keep as raw JSON, by which
-unknown ones are found.
-"""
+"""Members of a messages body that the gateway recognizes in raw JSON objects, by which unknown ones are found."""
 
 from msgspec import Struct
 

@@ -1,8 +1,5 @@
-"""Message threads (beta `message-threads-2026-08-12`): the member `thread`, and stored conversations as JSON of the
-messages format.
-
-A stored conversation is the body that a caller without threads would send: `system`, `tools`, and the turns followed by
-the response.
+"""Message threads (beta `message-threads-2026-08-12`): the member `thread`, and stored conversations as JSON. These are
+the body that a caller without threads would send: `system`, `tools`, turns followed by the response.
 """
 
 import msgspec
@@ -31,11 +28,9 @@ class _ThreadBody(Struct):
 
 
 def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the member `thread` of a body (a conversation stored by the provider or the gateway) into
-    `request.thread`.
-
-    Members and types of a thread that the gateway does not know are added to `notes.indispensable`, so that only a
-    provider of this format gets the request. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """Decode `thread` (a conversation stored by the provider or the gateway) into `request.thread`. Unknown members and
+    types are added to `notes.indispensable`, so that only a provider of this format gets the request. Raise
+    UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     thread = parsed.thread
     if thread is None:
@@ -61,9 +56,7 @@ def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, n
 
 
 def continues(parsed: schema.CountRequest) -> bool:
-    """Return whether a request continues a stored conversation (`thread`), and may therefore have no messages of its
-    own.
-    """
+    """Return whether a request continues a stored conversation, and may have no messages of its own."""
     return isinstance(parsed, schema.MessagesRequest) and parsed.thread is not None and parsed.thread.type == CONTINUE
 
 
@@ -80,9 +73,7 @@ def with_new_thread(body: bytes) -> bytes:
 
 
 def whole_body(body: bytes, stored: bytes) -> bytes:
-    """Return a body with the messages, tools and system prompt of a stored conversation before its own messages, and
-    without `thread`. `stored`: result of `stored_conversation`.
-    """
+    """Return a body without `thread`, after the messages, tools and prompt of a stored conversation (`stored`)."""
     fields, earlier = parse(dict[str, Raw], body), parse(dict[str, Raw], stored)
     turns = [*parse(list[Raw], earlier.pop("messages"), "messages"), *parse(list[Raw], fields["messages"], "messages")]
     fields.pop("thread", None)
@@ -90,10 +81,8 @@ def whole_body(body: bytes, stored: bytes) -> bytes:
 
 
 def stored_conversation(body: bytes, response: bytes) -> bytes:
-    """Return a conversation as JSON, to be stored: the messages, tools and system prompt of `body`, and the model's
-    response.
-    `body`: request with all messages of the conversation. Cache marks of messages are removed, since a later request
-    may have only four.
+    """Return a conversation as JSON, to be stored: messages, tools and system prompt of `body`, with all messages, and
+    the response. Cache marks of messages are removed, since a later request may have only four.
     """
     fields = parse(dict[str, Raw], body)
     turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_ResponseBody, response).content

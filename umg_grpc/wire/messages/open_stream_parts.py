@@ -27,15 +27,12 @@ class OpenPart:
 
     @property
     def interruptible(self) -> bool:
-        """Whether another part may begin before the end of this part, as is the case for texts: the rest of an
-        interrupted text goes into another block.
-        """
+        """Whether another part may begin before this one, a text, ends: its rest goes into another block."""
         return self.kind in {"text", "refusal"}
 
     def first_arguments(self, text: str) -> str:
-        """Add a piece to the arguments of a tool call, and return all of them once they are known to begin a JSON
-        object.
-        Return "" as long as only blanks were received, and always if the arguments begin as any other JSON.
+        """Add a piece to the arguments of a tool call, and return all once they begin a JSON object; "" as long as only
+        blanks were received, and always for any other JSON.
         """
         self.held.append(text)
         stripped = text.lstrip(BLANK)
@@ -43,10 +40,8 @@ class OpenPart:
         return "".join(self.held) if stripped and not self.unreadable else ""
 
     def is_complete(self) -> bool:
-        """Return whether the part is a tool call whose arguments are complete, that is, are one JSON object.
-
-        The arguments are checked again only after they have doubled in length, since this is called for every event of
-        a part that waits for this part to end.
+        """Return whether the part is a tool call with complete arguments, one JSON object. They are checked again once
+        they doubled in length, since this is called for each event of a waiting part.
         """
         pieces = len(self.arguments)
         if self.kind != "tool_call" or pieces < max(1, 2 * self.checked_pieces):
@@ -59,9 +54,7 @@ class OpenPart:
         return True
 
     def update(self, part: pb.Part) -> None:
-        """Replace the part by the provider's final version `part`. Of media the transcript received so far is kept if
-        the final version has none.
-        """
+        """Replace the part by its final version, but keep the received transcript of media if that has none."""
         transcript = self.part.media.transcript if self.kind == "media" else ""
         self.part = _copied(part)
         if self.kind == "media":

@@ -1,6 +1,4 @@
-"""Repair of defects in passed-through messages responses: blocks with the same index or without an end, and no stop
-reason.
-"""
+"""Repair of passed-through messages responses: blocks with one index or without an end, and a missing stop reason."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -32,9 +30,7 @@ _BODY = msgspec.json.Decoder(_Body)
 
 
 class PassedBlocks:
-    """Content blocks of one passed-through stream: each gets an index of its own, and an end. One instance per
-    stream.
-    """
+    """Content blocks of one passed-through stream, each with its own index and an end. One instance per stream."""
 
     def __init__(self) -> None:
         self._indexes = BlockIndexes()
@@ -45,9 +41,7 @@ class PassedBlocks:
         """Whether a block calls a tool of the caller."""
 
     def frames(self, event: sse.SseEvent) -> bytes:
-        """Return the frames for an event of a block: its own, and the end of an earlier block that has the same index
-        and no end.
-        """
+        """Return a block's frames: the event's own, after the end of an earlier block with its index and no end."""
         if event.name == DELTA and not self.is_wrong:
             return event.raw
         data = event.data or b""

@@ -1,6 +1,4 @@
-"""Prompt cache marks (`cache_control`) in messages that are kept as raw JSON: detection, renaming and removal, of their
-scopes, too.
-"""
+"""Prompt cache marks (`cache_control`) and their scopes in raw JSON messages: detection, renaming and removal."""
 
 import re
 from collections.abc import Callable
@@ -25,9 +23,7 @@ class _Mark(Struct):
 
 
 def has_persistent(body: bytes) -> bool:
-    """Return whether a body may contain a cache mark of type `persistent`, which callers of the gateway may send but
-    providers reject.
-    """
+    """Return whether a body may contain a `persistent` cache mark, which the gateway accepts but providers reject."""
     return b'"persistent"' in body and _PERSISTENT.search(body) is not None
 
 
@@ -47,9 +43,7 @@ def has_scopes(body: bytes) -> bool:
 
 
 def remove_scopes(fields: dict[str, Raw]) -> None:
-    """Remove the `scope` of each cache mark from the members of a body: on the request, the system prompt, the tools
-    and the messages.
-    """
+    """Remove the `scope` of each cache mark: on the request, the system prompt, the tools and the messages."""
     _remove_scope(fields)
     for name in ("system", "tools", "messages"):
         if name in fields:
@@ -81,9 +75,7 @@ def _remove(members: dict[str, Raw]) -> None:
 
 
 def _edit_marks(raw: Raw, found: re.Pattern[bytes], edit: Edit, depth: int = 0) -> Raw:
-    """Return a JSON list of blocks, tools or messages after applying `edit` to the members of each object with a cache
-    mark, in blocks within blocks also.
-    """
+    """Return a JSON list after applying `edit` to each object with a cache mark, in blocks within blocks also."""
     text = bytes(raw)
     if depth > MAX_DEPTH or not found.search(text):
         return raw

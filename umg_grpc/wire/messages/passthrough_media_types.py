@@ -1,6 +1,4 @@
-"""Media types of pictures in a messages body that is passed through to a provider of the same format that refuses wrong
-types. All other bytes are unchanged.
-"""
+"""Media types of pictures in a body passed through to a provider that refuses wrong types; all other bytes stay."""
 
 import msgspec
 import pybase64

@@ -88,9 +88,7 @@ def rebuild(
     """Return the caller's body for a provider of the same format, changed only where the provider requires it.
 
     Changes are the model id, `stream`, the fields in `notes.edited`, fields that `quirks` forbid, blocks that only the
-    gateway makes, and `betas`, which moves into `headers`.
-    `report`: collects the content that is left out or changed. `headers`: of the call to the provider, changed in
-    place.
+    gateway makes, and `betas`, which moves into `headers` (of the call to the provider, changed in place).
     """
     body = request.source.body
     fields = parse(dict[str, Raw], body)
@@ -173,9 +171,7 @@ def _is_thinking(fields: dict[str, Raw]) -> bool:
 
 
 def _remove_gateway_blocks(fields: dict[str, Raw], report: Report) -> None:
-    """Remove the blocks of `messages` that a provider rejects: reasoning state of other formats, unsigned reasoning,
-    and searches that providers of other formats ran.
-    """
+    """Remove blocks that a provider rejects: states of other formats, unsigned reasoning, other formats' searches."""
     kept = list[dict[str, Raw]]()
     lacks_reasoning = False
     for turn in parse(list[dict[str, Raw]], fields.get("messages", ABSENT), "messages"):
@@ -238,9 +234,7 @@ def _unwrapped(block: Raw, name: str, state: str, report: Report) -> Raw | None:
 
 
 def _without_foreign_citations(block: Raw, report: Report) -> Raw:
-    """Return a text block without the citations that the gateway made from those of another format; report their
-    removal.
-    """
+    """Return a text block without citations that the gateway made from another format's; report their removal."""
     members = parse(dict[str, Raw], block)
     raw = members.get("citations", ABSENT)
     if not is_present(raw):

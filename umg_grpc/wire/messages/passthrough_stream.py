@@ -32,13 +32,12 @@ BLOCK_EVENTS = frozenset({START, DELTA, END})
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of a passed-through messages stream: forwards events, and emits the canonical events that the service
-    needs. One instance per stream.
+    """Decoder of a passed-through messages stream: forwards events, emits canonical ones for the service. One per
+    stream.
 
-    Few changes are made to the frames. The model id in `message_start` is replaced if the provider's differs. Events
-    without data or of another format (`[DONE]`) are left out. Events without an `event:` line, which clients drop, get
-    one. The stop reason, the ends of blocks and the end marker are added if the provider leaves them out, and blocks
-    with the same index get different ones.
+    The model id in `message_start` is replaced if the provider's differs. Events without data or of another format
+    (`[DONE]`) are left out. Events without an `event:` line, which clients drop, get one. The stop reason, the ends of
+    blocks and the end marker are added if missing, and blocks with the same index get different ones.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:

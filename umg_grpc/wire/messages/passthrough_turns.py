@@ -1,6 +1,4 @@
-"""Edits of the turns in a messages body that is passed through to a provider of the same format whose model has rules
-about them. All other bytes are unchanged.
-"""
+"""Edits of turns in a messages body for a provider of messages whose model has rules about them; all else stays."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -41,10 +39,9 @@ class _Blocks(Struct):
 
 
 def fit_turns(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
-    """Change the member `messages` of a body, in place: instructions become marked turns of the user where the model
-    takes none between turns, a turn with tool calls gets blank reasoning where the provider requires some, and a turn
-    of the user follows an assistant's last turn that the model does not continue.
-    `report`: collects the changes.
+    """Change `messages` in place: instructions become marked user turns where the model takes none between turns, a
+    turn with calls gets blank reasoning where required, and a user turn follows a last assistant turn that the model
+    does not continue.
     """
     raw = fields.get("messages", ABSENT)
     has_rules = quirks.system_place == "first" or quirks.prefill is False or quirks.reasoning_required

@@ -8,9 +8,8 @@ RATE_LIMIT_PREFIX = "anthropic-ratelimit-"
 
 
 def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
-    """Return the headers `anthropic-ratelimit-*` for the limits of requests and tokens that the caller has.
-    The time of the reset is in RFC 3339, rounded up to whole seconds. `now`: time with a time zone, from which the
-    seconds until the reset count.
+    """Return the headers `anthropic-ratelimit-*` for the caller's limits of requests and tokens, with the time of the
+    reset in RFC 3339, rounded up to seconds. `now`: with a time zone; the reset counts from it.
     """
     headers = {}
     for name, status in limits.named:

@@ -1,6 +1,4 @@
-"""Reasoning options of the messages format (`thinking`, effort): decoded from a caller's body, and encoded for a
-provider.
-"""
+"""Reasoning options of messages (`thinking`, effort): decoded from a caller's body, encoded for a provider."""
 
 from dataclasses import dataclass
 
@@ -40,9 +38,8 @@ MIN_TOP_P = 0.95  # minimum of `top_p` beside thinking
 
 
 def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -> None:
-    """Decode the member `thinking` into mode, budget and display of `reasoning`.
-    Raise UmgError: MISSING_FIELD for `enabled` without a budget; INVALID_FIELD for a budget that is too small, or
-    beside another type.
+    """Decode `thinking` into mode, budget and display. Raise UmgError: MISSING_FIELD for `enabled` without a budget;
+    INVALID_FIELD for a budget that is too small, or beside another type.
     """
     reasoning.mode, field = MODES[thinking.type], "thinking.budget_tokens"
     budget = whole(thinking.budget_tokens, field)
@@ -63,9 +60,7 @@ def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Reasoning options that are sent to a provider: the value of `thinking` (None to leave it out), the effort ("" to
-    leave it out), and the budget in tokens (0 without one).
-    """
+    """Reasoning options for a provider: `thinking` (None: left out), effort ("": left out), budget in tokens (or 0)."""
 
     switch: JsonObject | None = None  # `thinking`
     effort: str = ""  # `output_config.effort`
@@ -81,9 +76,8 @@ OFF: JsonObject = {"type": "disabled"}
 
 
 def plan_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Plan:
-    """Return the values of `thinking` and of the effort that express the reasoning options of the request, or come
-    nearest to them.
-    `report`: collects the options that are changed or left out. `quirks`: restrictions of the provider's model.
+    """Return `thinking` and the effort that express the request's reasoning options, or come nearest to them. Report
+    options changed or left out.
     """
     reasoning = request.reasoning
     if reasoning.summary:
@@ -145,9 +139,7 @@ def _turned_off(reasoning: pb.ReasoningOptions, own_effort: str, quirks: Quirks,
 
 
 def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report, quirks: Quirks) -> Plan:
-    """Return adaptive thinking with an effort, for a model that accepts no reasoning budget; an empty plan if the
-    request has no reasoning options.
-    """
+    """Return adaptive thinking with an effort, for a model without reasoning budgets; an empty plan without options."""
     budget = reasoning.budget_tokens if reasoning.HasField("budget_tokens") else -1
     if not requested and budget > 0:
         requested = nearest_effort(budget)
@@ -189,9 +181,8 @@ def _enabled(budget: int, own_effort: str) -> Plan:
 
 
 def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, report: Report) -> Plan:
-    """Return the reasoning options `planned`, or disabled thinking (reported) if the provider would reject them.
-    `forced`: whether the model must call a tool. `lacks_reasoning`: whether the response that the model continues has
-    called a tool, and the reasoning before the call is missing.
+    """Return `planned`, or disabled thinking (reported) if the provider would reject it. `forced`: the model must call
+    a tool. `lacks_reasoning`: the continued response has called a tool, and the reasoning before it is missing.
     """
     if not planned.on or not (forced or (lacks_reasoning and planned.budget)):
         return planned

@@ -1,6 +1,4 @@
-"""Messages requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
-provider.
-"""
+"""Messages requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
 
 from collections.abc import Mapping
 
@@ -66,11 +64,9 @@ UNSUPPORTED = (
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /v1/messages`, and keep the body and `headers` (those to be forwarded) in the request.
-    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. `model` is not used: the body contains the model.
-
-    The rules of the model's family are applied later. A lifetime of 5 minutes beside the cache type `persistent`, which
-    the specifications leave open, is rejected.
+    """Decode the body of `POST /v1/messages`, kept with the `headers` to be forwarded in the request. Raise UmgError:
+    MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. `model` is not used: the body contains it. The model family's rules
+    are applied later. 5 minutes beside `persistent`, which the specifications leave open, are rejected.
     """
     check_version(headers)
     parsed, unknown = parse_open(_KNOWN, schema.MessagesRequest, body, KNOWN)
@@ -174,11 +170,8 @@ def encode_request(
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
     """Encode a canonical request as a call of a provider's `POST /v1/messages`: a body of this format with only the
-    necessary changes, that of any other format anew.
-
-    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
-    the model. `notes`: facts that the decoder recorded about the caller's body. `quirks`: restrictions of the
-    provider's model.
+    necessary changes, any other anew. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
+    `model`: the provider's id. `notes`: facts that the decoder recorded about the caller's body.
     """
     report = Report()
     headers = {VERSION_HEADER: VERSION}

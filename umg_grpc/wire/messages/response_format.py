@@ -10,15 +10,11 @@ from umg_grpc.wire.core.response_formats import ANY_JSON, FIELD, FittedFormat, f
 from umg_grpc.wire.dropped_fields_report import Report
 
 VENDOR_DIALECT: SchemaDialect = "claude"
-"""Dialect for providers of unknown dialect: only this vendor defines schemas of responses in the format, and all other
-providers accept its subset.
-"""
+"""Dialect of unknown providers: only this vendor defines response schemas here, all others accept its subset."""
 
 
 def dialect_of(request: pb.GenerateRequest, quirks: Quirks) -> SchemaDialect | None:
-    """Return the dialect of a provider for the schemas of a request: the vendor's, unless the caller wrote them for a
-    provider of the format.
-    """
+    """Return the schemas' dialect for a provider: the vendor's, unless the caller wrote them for this format."""
     return quirks.schema_dialect or (None if request.source.format == "messages" else VENDOR_DIALECT)
 
 
@@ -43,9 +39,7 @@ def encode_json_format(request: pb.GenerateRequest, report: Report, quirks: Quir
 
 
 def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
-    """Replace, in a caller's own body, a format of the response that the provider refuses; all else stays byte for
-    byte. `report`: collects all changes.
-    """
+    """Replace a response format that the provider refuses in a caller's own body; all else stays byte for byte."""
     if (fitted := fit_own_response(request, quirks, report)) is None:
         return
     raw = fields.get("output_config", ABSENT)

@@ -1,6 +1,4 @@
-"""Tools that the provider runs itself, for example web search: their calls (blocks of type `server_tool_use`) and their
-results, in both directions.
-"""
+"""Tools that the provider runs (web search): their calls (`server_tool_use`) and results, in both directions."""
 
 import re
 
@@ -72,8 +70,7 @@ def decode_search_result(raw: Raw, owner: pb.Message | pb.ToolResult | pb.Docume
 
 def decode_server_result(raw: Raw, owner: pb.Message | pb.ToolResult | pb.DocumentBlocks, at: str, name: str) -> None:
     """Append the result block of a tool that the provider runs, other than its web search, to the parts of `owner`.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the block. `name`: name of
-    the tool.
+    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     block = parse(schema.ServerToolResultBlock, raw, at)
     part = owner.parts.add()
@@ -92,9 +89,7 @@ def has_content(raw: Raw) -> bool:
 
 
 def queries_of(input_json: str) -> list[str]:
-    """Return the member `query` in the JSON input of a web search as a list; an empty list without it, or for invalid
-    JSON.
-    """
+    """Return the member `query` in the JSON input of a web search as a list; [] without it, or for invalid JSON."""
     try:
         query = msgspec.json.decode(input_json, type=schema.Query).query
     except (ValueError, RecursionError):
@@ -103,9 +98,7 @@ def queries_of(input_json: str) -> list[str]:
 
 
 def update_search(call: pb.ServerToolCall, arguments: str) -> None:
-    """Set the input of a call of the provider's tool, which a stream sends after the start of the call. `arguments`:
-    JSON.
-    """
+    """Set the input (JSON) of a provider's tool call, which a stream sends after the start of the call."""
     call.queries[:] = queries_of(arguments)
     if call.format:
         call.input_json = arguments
@@ -115,9 +108,8 @@ def update_search(call: pb.ServerToolCall, arguments: str) -> None:
 
 
 def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject | None:
-    """Return the call of a tool that a provider ran as a `server_tool_use` block without its input; None for a tool
-    that this format does not have.
-    `response_id`: part of the id that a search by a provider of another format gets.
+    """Return a provider's tool call as a `server_tool_use` block without its input; None for a tool that the format
+    lacks. `response_id`: part of the id for a search by another format's provider.
     """
     if call.format == "messages":
         return {"type": "server_tool_use", "id": call.call_id, "name": call.name}
@@ -127,9 +119,7 @@ def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject 
 
 
 def server_input(call: pb.ServerToolCall) -> object:
-    """Return the `input` of a `server_tool_use` block: the provider's own input (a text that is no JSON object is put
-    into one), or an object with the search queries.
-    """
+    """Return the `input` of a `server_tool_use` block: the provider's own as an object, or one with the queries."""
     if call.format == "messages" and call.input_json:
         return call_arguments(pb.ToolCall(arguments_json=call.input_json))
     return {"query": "; ".join(call.queries)}

@@ -62,10 +62,9 @@ class Head(Ending, kw_only=True):
 
 
 def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, block_reason: str) -> JsonObject:
-    """Return the members that state why a response ended: `stop_reason`, `stop_sequence`, `stop_details` and, if there
-    is one, `container`.
-    `calls`: whether the model called a tool: the reason is then `tool_use`, unless it states another cause.
-    `block_reason`: reason why the prompt was blocked, "" if it was not.
+    """Return the members that state why a response ended: `stop_reason`, `stop_sequence`, `stop_details` and any
+    `container`. `calls`: tools were called, so the reason is `tool_use` unless it states another cause. `block_reason`:
+    of the prompt, or "".
     """
     reason = pb.FINISH_REASON_CONTENT_FILTER if block_reason else finished.finish_reason
     if calls and reason in OVERRIDDEN:
@@ -96,9 +95,8 @@ def reasoning_text(reasoning: pb.ReasoningPart) -> str:
 
 
 def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[object]:  # noqa: PLR0912 - one case a kind
-    """Yield a part of a response as content blocks: several for a text with citations, none for an empty part and for
-    one that this format cannot express.
-    `response_id` and `index` (position of the part) make the ids of calls without one.
+    """Yield a part of a response as content blocks: several for a text with citations, none for an empty or
+    inexpressible part. `response_id` and `index` (position) make the ids of calls without one.
     """
     match part.WhichOneof("kind"):
         case "text":
@@ -134,10 +132,8 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
 
 
 def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
-    """Yield the non-empty pieces of a text, each with its encoded citations, since each cited span becomes a block of
-    its own.
-
-    Of overlapping spans, which the specifications do not describe, the shared characters belong to the first.
+    """Yield the non-empty pieces of a text, each with its encoded citations, since each cited span becomes a block.
+    Characters of overlapping spans, which the specifications do not describe, belong to the first.
     """
     whole, length, offset = text.text, len(text.text), 0
     spans = list[tuple[int, int, object]]()

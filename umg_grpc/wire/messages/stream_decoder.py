@@ -67,9 +67,7 @@ DELTA_START = b"event: content_block_delta\ndata: "
 
 
 def only_deltas(frames: bytes) -> bool:
-    """Return whether complete frames consist only of deltas in their usual form: two lines per event, the first of
-    which is `event: content_block_delta`.
-    """
+    """Return whether frames are all deltas in their usual form: two lines, first `event: content_block_delta`."""
     if not frames.startswith(DELTA_START) or b"\r" in frames:
         return False
     events = frames.count(b"\n\n")
@@ -77,9 +75,7 @@ def only_deltas(frames: bytes) -> bool:
 
 
 def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
-    """Return the error that an event of a provider's stream contains; None for an event without one.
-    `name` and `data`: name and data of the server-sent event from which `event` was decoded.
-    """
+    """Return the error in a provider's `event`, decoded from a server-sent event with `name` and `data`, if any."""
     if is_error(event.error):
         return stated_error(event.error)
     if event.type == "error" or name == b"error":
@@ -88,9 +84,7 @@ def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
 
 
 def started_event(message: Head, model: str) -> pb.GenerateEvent:
-    """Return the canonical event that starts a stream, with the data of `message_start`. `model`: the caller's name of
-    the model, "" for the provider's.
-    """
+    """Return the event that starts a stream, from `message_start`, with the caller's `model` ("": the provider's)."""
     event = pb.GenerateEvent()
     event.started.response_id, event.started.model = message.id or "", model or message.model or ""
     if message.usage is not None and message.usage.service_tier in SERVICE_TIERS:
@@ -125,9 +119,8 @@ class _OpenBlock:
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a messages stream that is translated: its events become canonical events. One instance per stream.
-
-    The stop reason is emitted at the end of the stream, since the usage may follow it.
+    """Decoder of a translated messages stream into canonical events. One instance per stream. The stop reason is
+    emitted at the end of the stream, since the usage may follow it.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -144,9 +137,7 @@ class TranslatingDecoder(EventDecoder):
         return self._decode_deltas(frames) or super()._take(frames)
 
     def _decode_deltas(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Decode a read that consists only of deltas of open blocks, as most reads do; return None for any other read,
-        which has to be decoded event by event.
-        """
+        """Decode a read of deltas of open blocks alone, as most are; return None for others, to decode by event."""
         if self._has_halves or self.done or not only_deltas(frames):
             return None
         events = list[pb.GenerateEvent]()

@@ -38,13 +38,12 @@ _encode = msgspec.json.Encoder().encode
 class StreamEncoder:
     """Encoder of canonical events as events of the messages format. One instance per stream.
 
-    Blocks are numbered 0, 1, 2, ... and one is open at a time. Events of another part wait meanwhile, except that a
-    text is interrupted, and a call with complete arguments is ended. A block is opened by its first content, so that no
-    block is empty. The stop reason is sent once, at the end, with the usage known then.
+    Blocks are numbered 0, 1, 2, ... and one is open at a time. Events of another part wait meanwhile, but interrupt a
+    text, and end a call with complete arguments. A block is opened by its first content, so that none is empty. The
+    stop reason is sent once, at the end, with the usage known then.
 
-    Arguments of a call that begin as an object are written as they come. Others are written at their end, as an object
-    that contains their text. Arguments that begin as an object but are none in the end (cut off, for example) cannot be
-    corrected.
+    Arguments that begin as an object are written as they come, others at their end, as an object that contains their
+    text. Arguments that begin as an object but are none in the end (cut off, for example) cannot be corrected.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -208,9 +207,8 @@ class StreamEncoder:
             yield from self._end_part()
 
     def _write_waiting(self) -> Iterator[bytes]:
-        """Yield the parts that waited for the open part to end, in order, up to the first part that has not ended. The
-        functions that it calls must not call it again, or every frame would pass through one generator for each level
-        of recursion.
+        """Yield the parts that waited, in order, up to the first that has not ended. Called functions must not call it
+        again, or every frame would pass through one generator for each level of recursion.
         """
         while self._waiting and (self._current is None or self._current.interruptible):
             for event in self._waiting.popitem(last=False)[1]:

@@ -1,6 +1,4 @@
-"""Tool calls of the messages format (blocks of type `tool_use`), in both directions. The calls of tools that the
-provider runs itself are in `server_tools.py`.
-"""
+"""Tool calls of messages (`tool_use`), in both directions. Calls of the provider's tools are in `server_tools.py`."""
 
 from collections.abc import Iterable
 
@@ -29,9 +27,7 @@ def decode_call(raw: Raw, owner: pb.Message | pb.ToolResult | pb.DocumentBlocks,
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace the tool name in a provider's call by the name that the caller declared (`names`). The arguments of a
-    custom tool, which takes free text, are replaced by that text.
-    """
+    """Replace the tool name in a provider's call by the caller's, and a custom tool's arguments by its free text."""
     if names.resolve(call):
         call.text = free_text(call.arguments_json)
 
@@ -40,16 +36,12 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def encode_call(call_id: str, name: str, arguments: object) -> JsonObject:
-    """Return a tool call as a `tool_use` block. `call_id` and `name`: in the form that the receiver accepts.
-    `arguments`: a JSON object.
-    """
+    """Return a tool call as a `tool_use` block, its id and name as the receiver accepts, its arguments an object."""
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
 def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
-    """Return the id of a tool call; if the provider sent none, an id made of `response_id` and `index`, the position of
-    the part, so that it is unique in a conversation.
-    """
+    """Return a tool call's id, or one made of response id and part position, so that it is unique in a conversation."""
     return call.call_id or f"toolu_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
 
 
@@ -63,9 +55,7 @@ def call_state(state: pb.ReasoningState) -> JsonObject | None:
 
 
 def states_of_calls(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.ReasoningState]:
-    """Return index of part -> reasoning state for the tool calls that start among `events`, the events of one message:
-    this format sends the state before the call.
-    """
+    """Return part index -> reasoning state of tool calls that start among a message's events; it precedes the call."""
     first = [event for event in events if not event.candidate_index]
     states = {event.part_index: event.state for event in first if event.WhichOneof("kind") == "state"}
     return {

@@ -42,9 +42,8 @@ NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}}
 
 
 def decode_tools(tools: list[msgspec.Raw], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the elements of the member `tools` into `request.tools`.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `notes`: receives the members of a tool
-    that have no canonical form.
+    """Decode `tools` into `request.tools`. `notes`: receives members without a canonical form. Raise
+    UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     for index, raw in enumerate(tools):
         _decode_tool(raw, request, notes, f"tools[{index}]")
@@ -98,9 +97,7 @@ def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool, at: s
 
 
 def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> None:
-    """Decode the member `tool_choice` into the tool choice of the request and `parallel_tool_calls`. Raise
-    UmgError(MISSING_FIELD) for the choice of one tool without its name.
-    """
+    """Decode `tool_choice` and `parallel_tool_calls`. Raise UmgError(MISSING_FIELD) for one tool without a name."""
     request.tool_choice.mode = MODES[choice.type]
     if choice.type == "tool":
         if choice.name is None:
@@ -114,10 +111,8 @@ def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> Non
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the members `tools` and `tool_choice`; {} without tools. Raise UmgError(UNTRANSLATABLE) for a tool that
-    only another format has.
-    `names`: the caller's tool names -> the provider's. `report`: collects the tools and options that are left out.
-    `quirks`: restrictions of the provider's model.
+    """Return `tools` and `tool_choice`; {} without tools. `names`: the caller's tool names -> the provider's. Report
+    tools and options left out. Raise UmgError(UNTRANSLATABLE) for a tool that only another format has.
     """
     tools, dialect = list[object](), dialect_of(request, quirks)
     allowed = offered_names(request)
@@ -247,9 +242,7 @@ def _location(location: pb.UserLocation) -> JsonObject:
 
 
 def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | None:
-    """Return the request's option `search` as the web search tool; None without the option, or if a tool of the request
-    is a web search already.
-    """
+    """Return the option `search` as the web search tool; None without it, or if a tool is a web search already."""
     search = request.search
     for name in ("region", "recency_days"):
         if getattr(search, name):

@@ -72,9 +72,7 @@ class ProviderUsage(Struct):
         )
 
     def updated(self, newer: "ProviderUsage") -> "ProviderUsage":
-        """Return the usage with each count that `newer` has in place of the earlier count. `newer`: usage of a later
-        event, whose counts are totals, not differences.
-        """
+        """Return the usage with the counts that a later event's usage has, since these are totals, not differences."""
         values = ((name, getattr(newer, name)) for name in self.__struct_fields__)
         stated = {name: value for name, value in values if value is not None and value is not ABSENT}
         kept = {name: getattr(self, name) for name in self.__struct_fields__}
@@ -96,9 +94,8 @@ _ITERATIONS = msgspec.json.Decoder(list[Iteration])
 
 
 def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
-    """Return the member `usage`. Its `input_tokens` excludes the tokens that were read from or written to the prompt
-    cache, and those of a summary that was made before the response, which `iterations` has beside it. `service_tier`:
-    tier that served the call, "" if it is unknown.
+    """Return `usage`. `input_tokens` excludes tokens read from or written to the prompt cache, and those of a summary
+    made before the response, which `iterations` has beside it. `service_tier`: of the call, "" if unknown.
     """
     encoded = _encode_tokens(usage)
     if usage.HasField("compaction"):
