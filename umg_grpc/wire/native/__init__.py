@@ -1,6 +1,4 @@
-"""Native generation format (`POST /v1beta/models/{model}:generateContent`): codec for the bodies of callers and of
-providers.
-"""
+"""Native generation (`POST /v1beta/models/{model}:generateContent`): codec for bodies of callers and of providers."""
 
 import msgspec
 
@@ -18,9 +16,7 @@ from umg_grpc.wire.text_format import TextFormat
 
 
 def encode_count(tokens: int, original: int | None) -> bytes:
-    """Return the body of the response to a call of `:countTokens`. `tokens`: number of tokens of the request.
-    `original` is not used: a request of this format contains no edits.
-    """
+    """Return the response to a call of `:countTokens`. `original` is not used: requests contain no edits."""
     return msgspec.json.encode({"totalTokens": tokens})
 
 

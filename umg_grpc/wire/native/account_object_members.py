@@ -1,6 +1,4 @@
-"""Members of a native body that may name an object in a provider's account (a file, a cache), for the check of its
-owner.
-"""
+"""Members of a native body that may name an object in a provider's account (a file), for the check of its owner."""
 
 from umg_grpc.wire.core.account_object_detection import WORDS, Members, ObjectRules
 

@@ -83,9 +83,7 @@ def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def resolution(level: str | None) -> str:
-    """Return a media resolution in lower case without its prefix (`MEDIA_RESOLUTION_HIGH` -> `high`); "" for None and
-    for `MEDIA_RESOLUTION_UNSPECIFIED`.
-    """
+    """Return a media resolution in short (`high` for `MEDIA_RESOLUTION_HIGH`); "" for None and an unspecified one."""
     word = (level or "").removeprefix(RESOLUTION).lower()
     return "" if word == "unspecified" else word
 
@@ -103,9 +101,7 @@ def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def kind_of(part: Raw) -> str:
-    """Return the name of the first member of a part that is not common to all parts, as the kind of a part that the
-    gateway does not know; "" without one. `part`: JSON object.
-    """
+    """Return the first member of a part that not all parts have, as the name of an unknown kind; "" without one."""
     keys = msgspec.json.decode(part, type=dict[str, Raw])
     return next((key for key in keys if key not in ("thought", "thoughtSignature", "thought_signature")), "")
 
@@ -132,10 +128,8 @@ def _decode_result(result: schema.FunctionResponse, target: pb.ToolResult, at: s
 
 
 def result_text(response: str) -> tuple[str, bool]:
-    """Return (text of a tool result, whether it states that the tool failed).
-
-    `response`: JSON object. Its member `output` contains the result, `error` the failure; without them the object is
-    the result.
+    """Return (text of a tool result, whether the tool failed). The object's member `output` contains the result,
+    `error` the failure; without them it is the result.
     """
     members = msgspec.json.decode(response, type=dict[str, Raw])
     present = {name: value for name, value in members.items() if is_present(value)}
@@ -160,9 +154,7 @@ def _decode_blob(blob: schema.ProviderBlob, media: pb.MediaPart, at: str) -> Non
 
 
 def _mime(mime: str) -> str:
-    """Return the media type of inline data under its registered name. Raw audio samples keep their parameters (rate,
-    channels), without which they cannot be played.
-    """
+    """Return inline data's registered media type. Raw audio keeps its parameters (rate, channels), to be playable."""
     plain = normal_mime(mime)
     return mime.strip().lower() if plain in ("audio/pcm", "audio/l16") else plain
 
@@ -193,9 +185,7 @@ def _by_suffix(address: str) -> str:
 
 
 def encode_reasoning(part: pb.Part) -> JsonObject:
-    """Return reasoning as a part: its texts, or its summaries if there are no texts; a part without text for reasoning
-    that the provider hides.
-    """
+    """Return reasoning as a part: its texts, else its summaries; without text if the provider hides it."""
     reasoning = part.reasoning
     if reasoning.redacted:
         return {"thought": True}
@@ -204,9 +194,7 @@ def encode_reasoning(part: pb.Part) -> JsonObject:
 
 
 def encode_media(media: pb.MediaPart) -> JsonObject | None:
-    """Return media as a part with `inlineData` (bytes) or `fileData` (address); None for media without either, for
-    example the id of a file at a provider of another format.
-    """
+    """Return media as `inlineData` (bytes) or `fileData` (address); None without either (a file id elsewhere)."""
     match media.WhichOneof("source"):
         case "data":
             data = media.data

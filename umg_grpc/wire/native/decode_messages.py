@@ -20,11 +20,9 @@ ROLES = {
 
 
 def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode `contents` into `request.messages`, one message for each; a message with an unknown role becomes raw JSON.
-
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. Only messages of the model may have no
-    parts: its responses may lack them, and clients send them back. `notes`: receives the members without a canonical
-    form.
+    """Decode `contents` into `request.messages`, one each; a message with an unknown role becomes raw JSON. Raise
+    UmgError(MISSING_FIELD, INVALID_FIELD) with the path. Only messages of the model may have no parts: its responses
+    may lack them, and clients send them back. `notes`: receives members without a canonical form.
     """
     raw_turns: RawTurns | None = None
     for index, content in enumerate(contents):

@@ -1,6 +1,4 @@
-"""Encoding of a canonical request as a native body, for callers of other formats, and for fields that rules of the
-model's family changed.
-"""
+"""Encoding of a canonical request as a native body, from other formats, and of fields that model rules changed."""
 
 import re
 from collections.abc import Mapping
@@ -50,10 +48,9 @@ def encode_body(
     quirks: Quirks,
     marks: list[PromptMark],
 ) -> JsonObject:
-    """Return a request of another format as all members of a provider's body.
-    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content whose loss would change the meaning. `notes`: facts
-    that the decoder recorded about the caller's body. `report`: collects the fields that are left out or changed.
-    `quirks`: restrictions of the provider's model. `marks`: collects the marks of prompt caches.
+    """Return a request of another format as all members of a provider's body. Raise UmgError(UNTRANSLATABLE,
+    UNSUPPORTED_FIELD) for content whose loss would change the meaning. `notes`: facts that the decoder recorded about
+    the caller's body. `marks`: collects the marks of prompt caches.
     """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
     encoder = _encoder(request, model, report, quirks)
@@ -70,9 +67,7 @@ def encode_body(
 
 
 def encode_messages(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the messages of a request as the members `contents` and `systemInstruction`. `report`: collects the
-    content that is left out. `quirks`: restrictions of the provider's model.
-    """
+    """Return the messages of a request as `contents` and `systemInstruction`; report content left out."""
     return _encoder(request, model, report, quirks).encode()
 
 
@@ -82,10 +77,7 @@ def _encoder(request: pb.GenerateRequest, model: str, report: Report, quirks: Qu
 
 
 def encode_options(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Return all members of a provider's body other than `contents` and `systemInstruction`. `report`: collects the
-    options that are left out or changed.
-    `quirks`: restrictions of the provider's model.
-    """
+    """Return all members of a provider's body but the messages and instruction; report options left out or changed."""
     fields = encode_tools(request, tool_names(request), report, quirks)
     if config := encode_config(request, model, report, quirks):
         fields["generationConfig"] = config

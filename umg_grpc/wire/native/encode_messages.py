@@ -1,6 +1,4 @@
-"""Encoding of canonical messages as the conversation of a native request to a provider: `contents` and
-`systemInstruction`.
-"""
+"""Encoding of canonical messages as `contents` and `systemInstruction` of a native request to a provider."""
 
 import re
 from collections.abc import Iterator
@@ -37,9 +35,8 @@ _NEWEST_FORMS = 3
 
 
 def generation(model: str) -> int:
-    """Return the generation of a model as a whole number (2 for 2.5), from the provider's id of the model; 0 for an id
-    that states none. Signatures, media and reasoning options have other forms since generation 3, and at an alias of
-    the vendor for its newest model (`gemini-flash-latest`).
+    """Return the generation in a provider's model id (2 for 2.5); 0 if it states none. Generation 3 changed signatures,
+    media and reasoning options, also at an alias of the vendor for its newest model (`gemini-flash-latest`).
     """
     found = _GENERATION.search(model)
     return int(found[1]) if found else _NEWEST_FORMS if _ALIAS.search(model) else 0
@@ -58,12 +55,11 @@ class _Turn:
 
 
 class ContentEncoder:
-    """Encoder of canonical messages as `contents`. One instance per request, since results are paired with calls across
-    messages.
+    """Encoder of one request's messages as `contents`, since results are paired with calls across messages.
 
-    Consecutive messages of one role become one. The results in a message become its first parts, in the order of the
-    calls of the message before, because the provider counts them. A call without a result gets an error result; a
-    result without a call becomes text.
+    Consecutive messages of one role become one. Its first parts are the results, in the order of the calls of the
+    message before, because the provider counts them. A call without a result gets an error result; a result without a
+    call becomes text.
     """
 
     def __init__(
@@ -264,9 +260,7 @@ class ContentEncoder:
         yield Result(result.call_id, result.name, fields, encoded_parts + shown)
 
     def _answer_calls(self) -> None:
-        """Put the results of each message into the order of the calls of the message before; add an error result for a
-        call without one, and turn a result without a call into text.
-        """
+        """Put results in the order of the calls before; add errors for missing ones; one without a call is text."""
         calls = list[pb.ToolCall]()
         for turn in self._turns:
             if not turn.role:
@@ -321,9 +315,8 @@ class ContentEncoder:
             raise untranslatable(at, "a document is text and images in native")
 
     def _add_signatures(self) -> None:
-        """Add a placeholder signature to the first tool call of each message of the model, unless it has a signature.
-        The provider requires one since the user's last message. Earlier messages keep theirs, so that the beginning of
-        a conversation stays the same for prompt caches.
+        """Add a placeholder signature to each model message's first tool call without one, which the provider requires
+        since the user's last message. Earlier messages keep theirs, so that prompt caches find the same beginning.
         """
         for turn in self._turns:
             call = next((part for part in turn.parts if _is_call(part)), None)
@@ -343,9 +336,7 @@ def _object(text: str, at: str) -> Raw:
 
 
 def _response(text: str, *, failed: bool) -> object:
-    """Return a tool result as an object: a JSON object unchanged, any other text in the member `output`, or in the
-    member `error` if the tool failed.
-    """
+    """Return a tool result as an object: itself, or another text as `output`, or as `error` if the tool failed."""
     if failed:
         return {ERROR: text}
     if text.lstrip().startswith("{"):

@@ -55,9 +55,7 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 
 
 def error_body(error: UmgError) -> bytes:
-    """Return the JSON of an error in a stream: `{error: {code, message, status, details}}`, with the HTTP status that
-    the error would have as the code.
-    """
+    """Return the JSON of a stream's error: `{error: {code, message, status, details}}`; the code is its HTTP status."""
     return msgspec.json.encode(_encode(error, http_status(error)))
 
 

@@ -1,6 +1,4 @@
-"""Detection of the first native chunk with output. A chunk before it, which has only empty parts, is held back, so that
-failover is still possible.
-"""
+"""Detection of the first native chunk with output; empty ones are held back, so that failover stays possible."""
 
 import re
 

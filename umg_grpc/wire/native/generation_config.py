@@ -1,6 +1,4 @@
-"""Generation options of the native format (`generationConfig`): decoded from a caller's body, and encoded for a
-provider.
-"""
+"""Generation options of native (`generationConfig`): decoded from a caller's body, encoded for a provider."""
 
 from msgspec import Raw
 
@@ -146,9 +144,8 @@ def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
 
 
 def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the options of a request as `generationConfig`; {} if it has none. Raise UmgError(INVALID_FIELD) for a
-    schema that is not JSON. `report`: collects the options that are left out or changed.
-    `quirks`: restrictions of the provider's model.
+    """Return a request's options as `generationConfig`; report options left out or changed. Raise
+    UmgError(INVALID_FIELD) for a schema that is not JSON.
     """
     fields: JsonObject = {
         COPIED_FIELDS[field.name]: value for field, value in request.ListFields() if field.name in COPIED_FIELDS
@@ -204,9 +201,8 @@ def _encode_images(images: pb.ImageOutputOptions) -> JsonObject:
 
 
 def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the reasoning options as `thinkingConfig`, with a budget or a level but never both, which the provider
-    rejects; {} without options. The text of reasoning is requested if the caller's format can contain it, unless the
-    caller decides otherwise.
+    """Return the reasoning options as `thinkingConfig`, with a budget or a level: the provider rejects both. The text
+    is requested if the caller's format can contain it, unless the caller decides otherwise.
     """
     reasoning = request.reasoning
     states_budget = reasoning.budget_tokens > 0 and not (reasoning.effort or reasoning.level)
@@ -256,10 +252,9 @@ def _shows_reasoning(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _encode_effort(reasoning: pb.ReasoningOptions, known: int, model: str, report: Report) -> JsonObject:
-    """Return the amount of reasoning as a level or a budget in `thinkingConfig`; {} if the model decides. A level or
-    budget in the request takes precedence over its effort, since the rules of the model's family set it. An effort
-    alone becomes a level for generations that have levels, and a budget for older ones and for an unknown generation,
-    since the newer models still accept budgets.
+    """Return the amount of reasoning as a level or a budget; {} if the model decides. Either in the request takes
+    precedence over its effort, since rules of the model's family set it. An effort alone becomes a level for
+    generations that have levels, and a budget for older and unknown ones, since newer models still accept budgets.
     """
     if reasoning.level:
         if reasoning.HasField("budget_tokens"):

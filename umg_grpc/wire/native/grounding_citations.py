@@ -90,15 +90,11 @@ _EXACT = msgspec.json.Decoder(_Exact)
 
 
 MAX_CITED_CHARACTERS = 1 << 20
-"""Maximum characters of a streamed text that are kept for its citations, which have positions in it. A position beyond
-them becomes their end.
-"""
+"""Maximum characters of a streamed text that are kept for citations' positions; further ones become their end."""
 
 
 class Text(NamedTuple):
-    """Text part of a candidate: index of the part, and its text, from whose start the offsets of its
-    citations count.
-    """
+    """Text part of a candidate: its index, and the text, from whose start offsets of citations count."""
 
     part: int  # index among the parts of the candidate
     part_index: int  # index among the parts as the provider wrote them; -1 for pieces of a stream
@@ -165,10 +161,9 @@ class _PartPositions:
         self._by_part_index = {text.part_index: position for position, text in reversed(list(enumerate(texts)))}
 
     def span(self, segment: Segment) -> tuple[int, int, int] | None:
-        """Return (index of the text part in which a segment lies, first character, character after its last), counted
-        in code points from the start of the part; None for a segment of a part that is no text.
-
-        The offsets of a segment without a part index count from the start of all texts joined.
+        """Return (index of a segment's text part, first character, character after its last), in code points from the
+        start of the part; None in a part that is no text. A segment without a part counts from the start of all texts
+        joined.
         """
         start, end = segment.start_index or 0, segment.end_index or 0
         if segment.part_index:
@@ -197,9 +192,7 @@ def _is_exact(document: bytes) -> bool:
 
 
 class Cited(NamedTuple):
-    """Text part of a response with its citations, to be encoded for a caller, and its position: index among the encoded
-    parts, and the number of bytes of text before it in that part.
-    """
+    """Text part with citations for a caller, its index among encoded parts, and the bytes of text before it there."""
 
     text: str
     citations: Sequence[pb.Citation]
@@ -208,10 +201,8 @@ class Cited(NamedTuple):
 
 
 def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject | Raw:
-    """Return `groundingMetadata` for the text parts of a response with citations (`cited`) and its search queries; {}
-    without either. A page is one chunk however often it is cited.
-
-    `rest`: the provider's own JSON, "" without one: it is returned unchanged if it still has the same citations.
+    """Return `groundingMetadata` for text parts with citations and the search queries; {} without either. A page is one
+    chunk however often it is cited. `rest`: the provider's own JSON or "", unchanged if it has the same citations.
     """
     if _rest(rest) and _has_citations(rest, cited):
         return Raw(rest.encode())

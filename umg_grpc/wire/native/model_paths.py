@@ -9,9 +9,8 @@ PREFIX = "models/"
 
 
 def path_model(model: str, repeated: str, at: str = "model") -> str:
-    """Return the model of a request: `model`, which the path of the call contains, else `repeated`, which its body
-    contains ("" for none). Raise UmgError(INVALID_FIELD) if they differ. `at`: path of the model in the body, for that
-    error.
+    """Return the model in the path, else the one `repeated` in the body ("" for none). Raise UmgError(INVALID_FIELD)
+    about `at`, its path in the body, if they differ.
     """
     if model and repeated not in ("", model):
         raise invalid(at, f"the path names {model[:64]!r}, the body {repeated[:64]!r}; leave it out of the body")

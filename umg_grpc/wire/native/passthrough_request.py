@@ -55,12 +55,10 @@ MEMBERS: dict[str, tuple[str, ...]] = {
 
 
 def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks) -> bytes:
-    """Return the caller's body for a provider of the same format, changed only where necessary; all other members stay
-    byte for byte.
+    """Return the caller's body for a provider of the same format, changed only where necessary, else byte for byte.
 
-    The model is removed, since the path of the call contains it. Messages, a system instruction and tools that the
-    caller sent without a list around them get one. The fields in `notes.edited`, and fields that `quirks` forbid, are
-    encoded again. `report`: collects the fields that are left out or changed.
+    The model is removed, since the path contains it. Messages, a system instruction and tools without a list around
+    them get one. Fields in `notes.edited`, and fields that `quirks` forbid, are encoded again.
     """
     fields = parse(dict[str, Raw], request.source.body)
     fields.pop("model", None)
@@ -84,9 +82,7 @@ def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report
 
 
 def _instruction(raw: Raw) -> Raw:
-    """Return a system instruction in the form `{"parts": [...]}`: clients also send only its text, its parts or its
-    only part.
-    """
+    """Return a system instruction as `{"parts": [...]}`: clients also send only its text, parts or one part."""
     text = bytes(raw)
     if text.startswith(b'"'):
         return Raw(b'{"parts":[{"text":' + text + b"}]}")
@@ -97,9 +93,7 @@ def _instruction(raw: Raw) -> Raw:
 
 
 def _with_search(raw: Raw) -> Raw:
-    """Return the JSON list of tools with the web search under the name that the provider accepts; the gateway's
-    specification has further names for it.
-    """
+    """Return tools with the provider's name of web search, which has further names in the gateway's specification."""
     elements = parse(list[Raw], raw, "tools")
     for index, element in enumerate(elements):
         members = parse(dict[str, Raw], element, f"tools[{index}]") if is_present(element) else {}
@@ -111,9 +105,7 @@ def _with_search(raw: Raw) -> Raw:
 
 
 def _changed(request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks) -> list[str]:
-    """Return the canonical names of the fields that must be encoded again, because the provider (`quirks`) rejects the
-    caller's value.
-    """
+    """Return the canonical names of fields to encode again, because the provider rejects the caller's value."""
     changed = [name for name in changed_fields(request, quirks) if name in MEMBERS]
     declared = DECLARED in notes.uncarried
     both = requests_search(request) and has_functions(request)
@@ -131,9 +123,8 @@ def _edit(
     quirks: Quirks,
     changed: list[str],
 ) -> None:
-    """Replace members of the body by their encoding from the canonical request, in place: the fields in `notes.edited`,
-    which the rules of the model's family changed, and the fields in `changed`, whose values the provider rejects and
-    which are reported.
+    """Replace members by their encoding from the canonical request, in place: fields in `notes.edited`, which the model
+    family's rules changed, and in `changed`, whose values the provider rejects (reported).
     """
     own = Report()
     options = encode_options(request, model, own, quirks)

@@ -27,11 +27,9 @@ NEEDED = (b'"finishReason"', b'"functionCall"', b'"error"', b'"promptFeedback"')
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of a passed-through native stream: forwards chunks, and emits the events that the service needs. One
-    instance per stream.
-
-    The model id is replaced if the provider's differs. Content that the format's clients cannot read is left out:
-    comments, `event:` lines and another format's end marker.
+    """Decoder of a passed-through native stream: forwards chunks, emits events for the service. One instance per
+    stream. It replaces a different model id, and leaves out content that clients cannot read: comments, `event:` lines
+    and another format's end marker.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:

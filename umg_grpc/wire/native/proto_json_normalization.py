@@ -38,9 +38,7 @@ class UnknownField(NamedTuple):
 
 @dataclass(slots=True)
 class Notes:
-    """Facts that are recorded while one native body is decoded: its unknown fields, the caller's spelling of the known
-    fields (camel case or snake case), and the notes of the request.
-    """
+    """Facts about one decoded native body: unknown fields, spelling (camel or snake case), and the request's notes."""
 
     unknown: list[UnknownField] = field(default_factory=list)  # `MAX_PATHS` at most
     at: list[str] = field(default_factory=list)  # path of the member that is read
@@ -49,16 +47,12 @@ class Notes:
     request: RequestNotes = field(default_factory=RequestNotes)
 
     def record_uncarried(self, name: str) -> None:
-        """Record that the body has a field that is known but has no canonical form, once for each field. `name`: path
-        of the field.
-        """
+        """Record a known field without a canonical form, once. `name`: path of the field."""
         if name not in self.request.uncarried:
             self.request.uncarried.append(name)
 
     def with_caller_path(self, error: UmgError) -> UmgError:
-        """Return an error in which the path of the field is in the caller's spelling (camel case or snake case), in the
-        message also.
-        """
+        """Return an error with the field's path in the caller's spelling (camel or snake case), also in the message."""
         path = error.metadata.get("field")
         if not self.snake or path is None:
             return error
@@ -68,11 +62,9 @@ class Notes:
 
 
 def read(kind: type[T], raw: bytes | Raw, notes: Notes, at: str = "") -> T:
-    """Return JSON decoded as a `kind`, with its members in camel case or snake case, a single element in place of a
-    list, and enumerated values in any case, as protobuf's JSON parser accepts them.
-
-    `notes`: receives unknown fields and the caller's spelling. `at`: path of the value in the body, "" for the whole
-    body. Raise UmgError(MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """Return JSON decoded as a `kind`, with the spellings that protobuf's JSON parser accepts: members in camel or
+    snake case, a single element in place of a list, enumerated values in any case. `notes`: receives unknown fields and
+    the spelling. Raise UmgError(MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     try:
         return msgspec.json.decode(raw, type=kind)
@@ -209,9 +201,7 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
 
 
 def _wrap_part(kind: type, raw: Raw) -> Raw:
-    """Return JSON for a `kind`: if a message is expected and `raw` is only a part, as some clients send a system
-    instruction, a message with this part; any other value unchanged.
-    """
+    """Return a lone part as a message with it, if `kind` is a message: some clients send instructions like this."""
     if kind is not schema.Content:
         return raw
     text = bytes(raw)

@@ -11,7 +11,5 @@ _NAME_RULES = NameRules(
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:
-    """Return the mapping between the caller's tool names and the names that the provider accepts, for one request and
-    its response.
-    """
+    """Return the mapping between the caller's tool names and a provider's, for one request and its response."""
     return ToolNames(request, _NAME_RULES)

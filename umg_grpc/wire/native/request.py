@@ -1,6 +1,4 @@
-"""Native requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
-provider.
-"""
+"""Native requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
 
 from collections.abc import Mapping
 
@@ -31,29 +29,23 @@ STREAM = ":streamGenerateContent?alt=sse"
 STOPS_MEMBER, MAX_STOPS = "generationConfig.stopSequences", 5
 
 HARMLESS = frozenset({"stream"})
-"""Top-level fields without canonical form that change no response: the path determines whether the response is
-streamed.
-"""
+"""Top-level fields without a canonical form or effect: the path determines whether the response is streamed."""
 
 
 # --- caller -> canonical
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of a native request (`:generateContent` or its stream), and keep the body in the request.
-    `model`: model in the path of the call, "" for none; the body may repeat it. `headers` are not used.
-
-    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Decode the body of a native request (`:generateContent` or its stream). `model`: in the path of the call, "" for
+    none; the body may repeat it. `headers` are not used. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     decoded = _decode(body, "", model)
     return FaceRequest(decoded.canonical, stream=False, notes=decoded.notes)
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the request whose tokens `:countTokens` counts: the body itself, or its member `generateContentRequest`.
-    `model`: model in the path of the call, "" for none. `headers` are not used.
-
-    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Decode the request for `:countTokens`: the body itself, or its member `generateContentRequest`. `model`: in the
+    path, "" for none. `headers` are not used. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     counted = parse(schema.CountBody, check_utf8(body))
     for raw, name in (
@@ -109,11 +101,9 @@ def encode_request(
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
     """Encode a canonical request as a call of a provider's `POST /models/{model}:generateContent`, or of its stream: a
-    body of this format with only the necessary changes, that of any other format anew.
-
-    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path in `field`. `model`: the provider's id of
-    the model. `notes`: facts that the decoder recorded about the caller's body. `quirks`: restrictions of the
-    provider's model.
+    body of this format with only the necessary changes, any other anew. Raise UmgError(UNTRANSLATABLE,
+    UNSUPPORTED_FIELD) with the canonical path. `model`: the provider's id. `notes`: facts that the decoder recorded
+    about the caller's body.
     """
     report = Report()
     request, notes = fit_request(request, notes, quirks, report)

@@ -50,10 +50,8 @@ from umg_grpc.wire.native.usage import decode_usage, encode_usage
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Return the response for a caller; the provider's own body if it has this format. `request` is not used.
-
-    A blocked prompt is encoded as `promptFeedback`, beside a candidate without parts, because callers read the first
-    candidate.
+    """Return the response for a caller; the provider's own body if it has this format. `request` is not used. A blocked
+    prompt is `promptFeedback` beside a candidate without parts, because callers read the first candidate.
     """
     if response.source.format == "native":
         return response.source.body
@@ -73,9 +71,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response of this format can contain a part. True for a web search of the provider, which the
-    response contains as its sources.
-    """
+    """Return whether a response can contain a part. True for a provider's web search, contained as its sources."""
     match part.WhichOneof("kind"):
         case "media":
             return encode_media(part.media) is not None
@@ -126,11 +122,9 @@ _PASSED = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider into a canonical response. `pass_`: whether its body is passed through,
-    so that its parts are not decoded.
-
-    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or has no output; the provider's error for a
-    body that is one in spite of its HTTP status.
+    """Decode a complete response of a provider; its parts are not decoded if the body is passed through (`pass_`).
+    Raise UmgError(UPSTREAM_FAILED) for a body without output or that cannot be decoded; the provider's error for a body
+    that is one in spite of its HTTP status.
     """
     try:
         parsed = decode(_PASSED, body) if pass_ else decode(_BODY_DECODER, body)
@@ -227,9 +221,7 @@ def _decode_parts(
     names: ToolNames,
     message: pb.Message,
 ) -> list[Text]:
-    """Decode the parts of a candidate into `message.parts`, and return its text parts with their indexes, for the
-    citations.
-    """
+    """Decode a candidate's parts into `message.parts`, and return text parts with indexes, for the citations."""
     texts = list[Text]()
     for position, (part, raw) in enumerate(_parts(provider_candidate, unknown, candidate_position)):
         decoded = decode_response_part(part, raw, names)

@@ -1,6 +1,4 @@
-"""Required format of a response (`responseMimeType`, `responseJsonSchema`) in requests to a native provider, or its
-instructions.
-"""
+"""Required format of a response (`responseMimeType`, `responseJsonSchema`) for a native provider, or instructions."""
 
 from typing import assert_never
 
@@ -17,9 +15,7 @@ JSON, ENUM, TEXT = "application/json", "text/x.enum", "text/plain"
 
 
 def encode_format(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the format of the response as members of `generationConfig`; {} for none. `report`: collects the settings
-    that are left out or changed.
-    """
+    """Return the response's format as members of `generationConfig`; report settings left out or changed."""
     chosen = request.response_format
     match chosen.WhichOneof("kind"):
         case "text":
@@ -71,9 +67,7 @@ def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Qu
 
 
 def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
-    """Replace, in a caller's own body, a format of the response that the provider refuses; all else stays byte for
-    byte. `report`: collects all changes.
-    """
+    """Replace a response format that the provider refuses in a caller's own body; all else stays byte for byte."""
     native = request.response_format.json_schema.native_schema
     if native and quirks.schema_dialect not in {"json_object", "none"}:
         return

@@ -1,9 +1,8 @@
-"""Body of `POST /v1beta/models/{model}:generateContent` as typed structs: the text document's fields, and those of
-current SDK types.
+"""Body of `POST /v1beta/models/{model}:generateContent` as typed structs: fields of the text document and of SDK types.
 
-Base classes ignore unknown fields, as providers' responses need. Requests are decoded by subclasses that reject unknown
-fields, so that `proto_json.read` normalizes a body in another spelling. Tools and the caller's own JSON (arguments,
-results, schemas) stay raw. `None` means absent.
+Base classes ignore unknown fields, as providers' responses need. Requests are decoded by subclasses that reject these,
+so that `proto_json.read` normalizes a body in another spelling. Tools and the caller's own JSON (arguments, results,
+schemas) stay raw. `None` means absent.
 """
 
 from collections.abc import Sequence

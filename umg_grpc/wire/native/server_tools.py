@@ -1,6 +1,4 @@
-"""Tools that the provider runs itself, for example search and code execution: their calls and results, in both
-directions.
-"""
+"""Tools that the provider runs (search, code execution, for example): calls and results, in both directions."""
 
 import msgspec
 from msgspec import Raw
@@ -66,9 +64,7 @@ def _tool_name(used: schema.ServerTool) -> str:
 
 def encode_server_tool(part: pb.Part, at: str) -> JsonObject | None:
     """Return the call or result of a tool that a provider of this format ran as a part; None for a tool of another
-    format, which native cannot express.
-
-    Raise UmgError(INVALID_FIELD) for an input or output that is not one JSON value. `at`: canonical path of the part.
+    format. Raise UmgError(INVALID_FIELD) for an input or output that is not one JSON value.
     """
     if part.HasField("server_tool_call"):
         call = part.server_tool_call

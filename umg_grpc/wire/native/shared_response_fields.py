@@ -1,6 +1,5 @@
-"""Fields and parts that complete native responses and streamed chunks have in common, in both directions.
-
-The structs accept the responses of all providers, which differ: every member that is not needed may be absent or null.
+"""Fields and parts that native responses and streamed chunks share, in both directions. The structs accept the
+responses of all providers: every member that is not needed may be absent or null.
 """
 
 from collections.abc import Sequence
@@ -163,9 +162,7 @@ class RawResponse(Struct):
 
 
 def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Copy id and creation time of a response or chunk to `target`. An invalid time is left out; the gateway's own
-    clock replaces it.
-    """
+    """Copy a response's id and creation time to `target`; the gateway's clock replaces an invalid time."""
     target.response_id = head.response_id or ""
     if head.create_time:
         try:
@@ -200,9 +197,7 @@ def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinishe
 
 
 def correct_finish(target: pb.Candidate | pb.CandidateFinished, *, called: bool) -> None:
-    """Correct the finish reason of `target`: TOOL_CALLS if the candidate called a tool (`called`; providers of this
-    format send STOP then), STOP if the provider sent none.
-    """
+    """Correct the finish reason: TOOL_CALLS if `called` (providers of this format send STOP then), STOP without one."""
     if called and target.finish_reason in OVERRIDDEN:
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif not target.finish_reason:
@@ -220,9 +215,8 @@ def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRa
 
 
 def decode_response_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNames) -> pb.Part:
-    """Return a part of a provider's response as a canonical part. `raw`: JSON of the part if its kind is unknown, else
-    None. `names`: the caller's tool names -> the provider's. Raise UmgError(UPSTREAM_FAILED) for a part that cannot be
-    decoded.
+    """Return a part of a provider's response. `raw`: JSON of a part of unknown kind. `names`: the caller's tool names
+    -> the provider's. Raise UmgError(UPSTREAM_FAILED) for a part that cannot be decoded.
     """
     target = pb.Part()
     if raw is not None:
@@ -251,18 +245,14 @@ def _is_given(value: object) -> bool:
 
 
 class UnknownParts:
-    """Raw JSON of the parts of one body that are of an unknown kind. The body is decoded again, once, at the first
-    access to one of them.
-    """
+    """Raw JSON of one body's parts of unknown kinds; the body is decoded again, once, at the first access."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._candidates: list[RawCandidate] | None = None
 
     def of(self, parts: Sequence[schema.ProviderPart], position: int) -> Sequence[Raw | None]:
-        """Return, for each of `parts` (all parts of the candidate at `position` in the body), its raw JSON if its kind
-        is unknown, else None.
-        """
+        """Return the raw JSON of each part of unknown kind of the candidate at `position`, None for others."""
         if all(map(is_known, parts)):
             return [None] * len(parts)
         if self._candidates is None:
@@ -306,9 +296,7 @@ def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> st
 
 
 def blocked_name(block_reason: str) -> str:
-    """Return the `finishReason` of the candidate that is sent for a blocked prompt: `block_reason` if this format has
-    it as a finish reason, else `OTHER`.
-    """
+    """Return the `finishReason` for a blocked prompt: `block_reason` if the format has it there, else `OTHER`."""
     return block_reason if block_reason in BLOCKED else "OTHER"
 
 
@@ -321,9 +309,7 @@ def encode_ratings(ratings: Sequence[pb.SafetyRating]) -> list[JsonObject]:
 
 
 def encode_feedback(block_reason: str, ratings: Sequence[pb.SafetyRating]) -> JsonObject:
-    """Return the member `promptFeedback`, with the reason why a prompt was blocked and the ratings of
-    safety filters.
-    """
+    """Return `promptFeedback`, with the reason why a prompt was blocked and the ratings of safety filters."""
     return {"blockReason": block_reason, "safetyRatings": encode_ratings(ratings)}
 
 
@@ -380,9 +366,7 @@ def _raw(text: str) -> Raw | None:
 
 
 def queries_of(part: pb.Part) -> Sequence[str]:
-    """Return the search queries of a web search that the provider ran; () for any other part. In this format the
-    queries are beside the parts of a response.
-    """
+    """Return the queries of a provider's web search, which are beside the parts in this format; () for other parts."""
     call = part.server_tool_call
     return call.queries if part.HasField("server_tool_call") and call.name == SEARCH else ()
 

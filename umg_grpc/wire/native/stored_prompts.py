@@ -1,6 +1,4 @@
-"""Beginnings of native prompts that a provider stores (`cachedContents`): where a prompt may be divided, and the bodies
-with which its beginning is stored and used.
-"""
+"""Beginnings of native prompts that a provider stores (`cachedContents`): division, bodies to store and use them."""
 
 import hashlib
 import re
@@ -82,9 +80,7 @@ class DividedPrompt:
     """Body of a native request, as the beginnings that its marks allow to be stored."""
 
     def __init__(self, body: bytes, marks: Sequence[PromptMark], seed: bytes) -> None:
-        """Read a body that the gateway has encoded. `seed`: owner of its beginnings, which have the same digest as
-        those of the same owner alone.
-        """
+        """Read a body encoded by the gateway. `seed`: owner; beginnings have the same digest for one owner alone."""
         self._members = msgspec.json.decode(body, type=dict[str, Raw])
         self._contents = msgspec.json.decode(self._members["contents"], type=list[Raw])
         self._read = [msgspec.json.decode(raw, type=_Content) for raw in self._contents]

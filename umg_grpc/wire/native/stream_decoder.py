@@ -42,9 +42,7 @@ NOTHING = (b"{}", b"null")  # sources of early chunks
 
 
 def started_event(head: Head, model: str) -> pb.GenerateEvent:
-    """Return the canonical event that starts a stream. `head`: the first chunk. `model`: the caller's name of the
-    model, "" for the provider's.
-    """
+    """Return the event that starts a stream, from the first chunk, with the caller's `model` ("": the provider's)."""
     event = pb.GenerateEvent()
     decode_head(head, event.started)
     event.started.model = model or head.model_version or ""
@@ -73,19 +71,16 @@ def blocked_event(feedback: PromptFeedback) -> pb.GenerateEvent:
 
 
 def chunk_error(head: Head) -> UmgError | None:
-    """Return the error that a chunk of a provider's stream contains; None for a chunk without one. `head`: decoded from
-    the chunk.
-    """
+    """Return the error in a chunk of a provider's stream, if any. `head`: decoded from the chunk."""
     if head.error is not ABSENT and is_error(head.error):
         return stated_error(head.error)
     return None
 
 
 class _CandidateDecoder(PartEmitter):
-    """Decoder of the chunks of one candidate (one of several alternative responses).
-
-    If citations are expected, texts stay open until the end of the response, since citations come last; otherwise until
-    the next text. A part ends when its reasoning state is received.
+    """Decoder of the chunks of one candidate (one of several alternative responses). If citations are expected, texts
+    stay open until the end of the response, since these come last; else until the next text. A part ends when its
+    reasoning state is received.
     """
 
     def __init__(self, index: int, names: ToolNames, *, has_halves: bool, cited: bool) -> None:
@@ -158,9 +153,7 @@ class _CandidateDecoder(PartEmitter):
         return end_of(self.ending or ProviderCandidate(), has_content=self.count > 0)
 
     def finish(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the ends of the open parts with the citations of their texts, then the end of the candidate with its
-        finish reason.
-        """
+        """Yield the ends of open parts with their texts' citations, then of the candidate with its finish reason."""
         yield from self.switch("")
         grounding_json = ""
         if is_present(self._grounding):
@@ -203,10 +196,9 @@ class _CandidateDecoder(PartEmitter):
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a native stream that is translated: chunks become canonical events. One instance per stream.
-
-    The format has no end marker: the response is complete if the stream ends and each candidate has a finish reason.
-    The usage of a chunk is the total up to the chunk.
+    """Decoder of a translated native stream into canonical events. One instance per stream. A response is complete if
+    the stream ends and each candidate has a finish reason: there is no end marker. A chunk's usage is the total up to
+    it.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -219,9 +211,7 @@ class TranslatingDecoder(EventDecoder):
         self._feedback: PromptFeedback | None = None
 
     def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Return a message with the events of complete frames, and the usage in the last of them if it has changed;
-        None without events.
-        """
+        """Return the events of complete frames, and the usage in the last if it has changed; None without events."""
         message = super()._take(frames)
         if self._usage is None or not self._usage.is_stated or self._usage == self._emitted_usage:
             return message

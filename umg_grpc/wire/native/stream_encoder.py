@@ -34,9 +34,7 @@ NOTHING: JsonObject = {"text": ""}  # empty part of a line without content: call
 
 
 class _SentText:
-    """State of a text part that is being sent: its beginning and its citations, which are sent at the end, and the
-    number of bytes of text before it in the candidate.
-    """
+    """Text part being sent: its beginning and citations, sent at the end, and the bytes of text before it."""
 
     def __init__(self, before: int) -> None:
         self.before = before
@@ -45,9 +43,7 @@ class _SentText:
 
 
 class _SentCandidate:
-    """State of one candidate (one of several alternative responses) that is being sent: its texts with citations, the
-    reasoning sent, and the parts that are kept until they are complete.
-    """
+    """Candidate being sent: its texts with citations, the reasoning sent, and parts kept until they are complete."""
 
     def __init__(self) -> None:
         self.texts: dict[int, _SentText] = {}  # by part
@@ -293,9 +289,7 @@ class StreamEncoder:
 
 
 class ArrayEncoder:
-    """Encoder of a native stream as one JSON array, for callers that request no server-sent events. One instance per
-    stream.
-    """
+    """Encoder of a native stream as one JSON array, for callers without server-sent events. One per stream."""
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._encoder = StreamEncoder(request)

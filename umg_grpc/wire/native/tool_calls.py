@@ -1,6 +1,4 @@
-"""Tool calls of the native format (the member `functionCall` of a part), in both directions. Calls of tools that the
-provider runs itself are in `server_tools.py`.
-"""
+"""Tool calls of native (`functionCall` of a part), in both directions; provider's tools are in `server_tools.py`."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, json_object, missing
@@ -12,9 +10,7 @@ from umg_grpc.wire.native import schema
 
 
 def decode_call(call: schema.ProviderCall, target: pb.ToolCall, at: str) -> None:
-    """Decode the member `functionCall` of a part into `target`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the
-    path of the field. `at`: path of the member in the body.
-    """
+    """Decode a part's `functionCall` into `target`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path."""
     if not call.name:
         raise missing(f"{at}.name")
     target.name, target.call_id = call.name, call.id or ""
@@ -35,8 +31,6 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def encode_call(call: pb.ToolCall, call_id: str, name: str) -> JsonObject:
-    """Return a tool call as a part with the member `functionCall`. `call_id` ("" for none) and `name`: in the form that
-    the receiver accepts.
-    """
+    """Return a tool call as `functionCall`; id ("" for none) and name are as the receiver accepts."""
     called: JsonObject = {"id": call_id} if call_id else {}
     return {"functionCall": {**called, "name": name, "args": call_arguments(call)}}

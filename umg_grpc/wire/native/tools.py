@@ -41,10 +41,8 @@ MODE_NAMES = {value: name for name, value in MODES.items()}
 
 
 def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode `tools`, in whose elements each member is a tool, and `toolConfig` into the request; a tool of an unknown
-    kind becomes raw JSON.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `notes`: receives the members without a
-    canonical form.
+    """Decode `tools`, in whose elements each member is a tool (raw JSON if unknown), and `toolConfig`. `notes`:
+    receives members without a canonical form. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path.
     """
     for index, element in enumerate(body.tools or ()):
         for key, value in element.items():
@@ -114,11 +112,9 @@ def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest, notes
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the members `tools`, with one kind of tool per element, and `toolConfig` with the tool choice; {} without
-    tools.
-    Raise UmgError(UNTRANSLATABLE) for a tool that only another format has. `names`: the caller's tool names -> the
-    provider's. `report`: collects the tools and options that are left out. `quirks`: restrictions of the provider's
-    model.
+    """Return `tools`, with one kind of tool per element, and `toolConfig` with the tool choice; {} without tools.
+    `names`: the caller's tool names -> the provider's. Report tools and options left out. Raise
+    UmgError(UNTRANSLATABLE) for a tool that only another format has.
     """
     searches = requests_search(request) and supports_search(request, quirks, report)
     functions, others = _encode_each(request, names, report, searches=searches, dialect=quirks.schema_dialect)
@@ -182,9 +178,7 @@ def _declare_search(choice: JsonObject) -> JsonObject:
 
 
 def _left_out(request: pb.GenerateRequest) -> set[str]:
-    """Return the caller's names of the tools that are not sent because the tool choice excludes them: the provider
-    itself restricts a choice by names only if a call is required.
-    """
+    """Return the tools that the choice excludes: the provider restricts it by names only if a call is required."""
     choice = request.tool_choice
     if choice.mode not in (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_UNSPECIFIED) or not choice.names:
         return set()
@@ -222,9 +216,7 @@ def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
-    """Return whether an option of the request, rather than a tool, requests a web search, which is a tool in this
-    format. Report the options of the search that are lost.
-    """
+    """Return whether an option, not a tool, requests a web search, a tool in this format; report its lost options."""
     search = request.search
     if not has_search_option(request):
         return False
@@ -239,9 +231,7 @@ def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: bool, report: Report) -> JsonObject:
-    """Return the tool choice as `functionCallingConfig`; {} without a choice, and without functions to choose from.
-    `report`: collects a choice that cannot be expressed.
-    """
+    """Return the tool choice as `functionCallingConfig`; {} without one or functions. Report a lost choice."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         raise foreign(choice.opaque, "tool_choice")

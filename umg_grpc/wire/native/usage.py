@@ -87,9 +87,8 @@ def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObj
 
 
 def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
-    """Set the token counts of `target`. `usage`: with the number of prompt or candidate tokens. The other one is the
-    difference to the total; without a total the prompt is marked as estimated, and the candidates are 0, since the
-    format leaves out counts of 0.
+    """Set the token counts of `target` from prompt or candidate tokens; a missing one is the difference to the total.
+    Without a total the prompt is marked as estimated, and candidates are 0, since the format leaves out zero counts.
     """
     tools, thoughts = usage.tool_use_prompt_token_count, usage.thoughts_token_count
     prompt, candidates = usage.prompt_token_count, usage.candidates_token_count

@@ -1,6 +1,4 @@
-"""Native embeddings format (`POST /v1beta/models/{model}:embedContent` and `:batchEmbedContents`): codec for the bodies
-of callers and of providers.
-"""
+"""Native embeddings (`POST /v1beta/models/{model}:embedContent`, `:batchEmbedContents`), for callers and providers."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,6 +1,4 @@
-"""Conversion of canonical field paths to the paths of the two native embedding APIs, for the messages of errors and for
-reports.
-"""
+"""Conversion of canonical paths to those of the two native embedding APIs, for errors and reports."""
 
 from umg_grpc.wire.core.error_field_paths import wire_paths
 

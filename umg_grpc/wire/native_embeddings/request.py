@@ -1,6 +1,4 @@
-"""Native embedding requests: a caller's body decoded into the canonical request, and the canonical request encoded for
-a provider.
-"""
+"""Native embedding requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -61,10 +59,9 @@ def _read(face: str, body: bytes, notes: Notes) -> _Body:
 def decode_request(
     face: str, body: bytes, headers: Mapping[str, str], model: str = ""
 ) -> DecodedRequest[pb.EmbedRequest]:
-    """Decode the JSON body of an embedding request, which the canonical request keeps as source document.
-
-    `face`: name of the format, for one content or a batch; `model`: model id in the path, which the body may repeat.
-    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, or UNSUPPORTED_FIELD for content other than text.
+    """Decode the JSON body of an embedding request. `face`: format of one content or a batch; `model`: id in the path,
+    which the body may repeat. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, or UNSUPPORTED_FIELD for
+    content other than text.
     """
     notes, request, uncarried = Notes(), pb.EmbedRequest(), list[str]()
     try:
@@ -108,9 +105,7 @@ def _decode_items(
 
 
 def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str]) -> None:
-    """Add the paths of an input's options without a canonical form to `uncarried`, each option only once, as the caller
-    spelled it.
-    """
+    """Add an input's options without a canonical form to `uncarried`, each once, as the caller spelled it."""
     for field, name in UNCARRIED.items():
         end = f"{notes.snake.get(CONFIG, CONFIG)}.{notes.snake.get(name, name)}"
         if is_present(getattr(config, field)) and not any(noted.endswith(end) for noted in uncarried):
@@ -145,9 +140,8 @@ def _set(request: pb.EmbedRequest, name: str, values: Sequence[str | int | None]
 
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode an embedding request as a call of a provider's `POST /models/{model}:batchEmbedContents`, or of
-    `:embedContent` if the caller's own body is forwarded there. `notes`: facts about the caller's body. Raise
-    UmgError(UNTRANSLATABLE) for token ids as input.
+    """Encode a call of a provider's `POST /models/{model}:batchEmbedContents`, or of `:embedContent` if the caller's
+    body is forwarded. `notes`: facts about that body. Raise UmgError(UNTRANSLATABLE) for token ids as input.
     """
     report, name = Report(), PREFIX + model.removeprefix(PREFIX)
     if request.source.format == SINGLE:

@@ -39,9 +39,7 @@ T = TypeVar("T")
 
 
 def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Return the JSON body of `:embedContent` for a caller: the provider's own body if it was kept, otherwise an
-    encoding of the response.
-    """
+    """Return the body of `:embedContent` for a caller: the provider's own if it was kept, else an encoding."""
     if response.source.format == SINGLE:
         return response.source.body
     vector: JsonObject = {"values": elements(response.embeddings[0].values)}
@@ -49,9 +47,7 @@ def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
 
 
 def encode_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Return the JSON body of `:batchEmbedContents` for a caller: the provider's own body if it was kept, otherwise
-    an encoding of the response.
-    """
+    """Return the body of `:batchEmbedContents` for a caller: the provider's own if it was kept, else an encoding."""
     return b"".join(encode_pieces_of_batch(response, request, shape))
 
 
@@ -83,11 +79,9 @@ _USAGE_METADATA = msgspec.json.Decoder(UsageMetadata)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Decode a provider's response, for one content or a batch. `pass_`: whether to keep the provider's body for the
-    caller, if the caller can read it unchanged; its vectors are then not decoded.
-
-    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that states an error, or that does not have one
-    vector of the requested length for each input.
+    """Decode a provider's response, for one content or a batch. `pass_`: keep its body, with vectors not decoded, if
+    the caller can read it unchanged. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that states an
+    error, or that does not have one vector of the requested length for each input.
     """
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:

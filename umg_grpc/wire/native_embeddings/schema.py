@@ -1,8 +1,6 @@
-"""JSON bodies of `:embedContent` and `:batchEmbedContents` as typed structs: the fields of the specification of
-texts, and those of current SDK types. `None` means absent.
-
-The structs of requests reject unknown fields, so that `native.proto_json_normalization` can convert bodies with
-another spelling of the names.
+"""JSON bodies of `:embedContent` and `:batchEmbedContents` as typed structs: the specification's fields, and SDK
+types'. Those of requests reject unknown fields, so that `native.proto_json_normalization` can convert other spellings.
+`None` means absent.
 """
 
 from typing import Annotated, Generic, TypeVar
