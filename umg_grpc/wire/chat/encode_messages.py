@@ -138,7 +138,9 @@ class MessageEncoder:
         return with_breakpoint(encoded, part, self._quirks, self._report)
 
     def _turn(self, message: pb.Message, index: int) -> tuple["_Turn", list[JsonObject]]:
-        """Split a canonical message into itself without its tool results, and each result as a chat message."""
+        """Split a canonical message (`index`: its position) into the message without its tool results, and the results,
+        each encoded as a chat message of its own.
+        """
         at, turn, results = f"messages[{index}]", _Turn(message, index, []), list[JsonObject]()
         if message.phase:
             self._report.drop("phase")
@@ -277,8 +279,8 @@ class MessageEncoder:
         return encoded
 
     def _result(self, part: pb.Part, at: str) -> list[JsonObject]:
-        """Return a tool result as chat messages: one, or none for a result without its call, which becomes text of the
-        next user message, since providers reject it (clients cut off the beginning of long conversations).
+        """Return a tool result as chat messages; none for one without its call, which becomes text of the next user
+        message. Providers reject it, and clients cut off the beginning of long conversations.
         """
         result = part.tool_result
         legacy = self._request.face_hints.legacy_functions and not result.call_id
@@ -325,8 +327,8 @@ class MessageEncoder:
         return self._unanswered.answered(name) or f"call_{name or 'unknown'}"
 
     def _end_results(self) -> list[JsonObject]:
-        """Return the messages that must follow tool results before a message of another role: empty results for calls
-        without one, and a user message with the content that only a user message can contain.
+        """Return the messages that must follow tool results before a message of another role. These are empty results
+        for calls without one, and a user message with content that only it can contain.
         """
         results, shown = self._placeholder_results(), self._shown
         self._shown = []

@@ -120,7 +120,7 @@ def _image_url(image: pb.MediaPart) -> str:
 
 
 def _text_in(data: bytes) -> str | None:
-    """Return a document as text, which is sent since no provider takes text files; None if it is not UTF-8."""
+    """Return a document as text, since no provider accepts text files; None if it is not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:

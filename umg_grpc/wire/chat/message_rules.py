@@ -87,7 +87,9 @@ def _fit_messages(messages: Sequence[object], quirks: Quirks, report: Report, *,
 
 
 def _with_instructions_first(messages: list[object], report: Report, *, own: bool) -> list[object]:
-    """Return messages with instructions before the user's first turn joined in front, and later ones as user turns."""
+    """Return the messages with all instructions before the first turn of the user joined into the first message; later
+    ones stay in their places as marked turns of the user.
+    """
     places = [index for index, message in enumerate(messages) if _role(message) in INSTRUCTION_ROLES]
     if places and len(places) == len(messages):  # templates and vendors want a turn of the user
         report.drop("messages.role", "user")

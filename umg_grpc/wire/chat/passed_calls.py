@@ -102,7 +102,9 @@ class _Numbers:
         self.names: dict[int, str] = {}
 
     def number(self, piece: Piece) -> int:
-        """Return a piece's call number: by its index, else the last call's; a different id starts a new call."""
+        """Return the number of the call to which a piece belongs: by its index, or the last call if it has none; an id
+        that differs from that call's id starts a new call.
+        """
         known, own_id = self._last if piece.index is None else self._numbers.get(piece.index), piece.known_id
         if known is None or (own_id and self.ids[known] and own_id != self.ids[known]):
             own = piece.index
@@ -115,8 +117,8 @@ class _Numbers:
 
 
 class CallNumbers:
-    """Numbers of the tool calls of one stream. Clients join the pieces of a call by its `index`, so that two calls with
-    the same index, which some providers send, would be one. One instance per stream.
+    """Numbers of the tool calls of one stream. Clients join pieces by `index`, so that two calls with the same index,
+    which some providers send, would be one.
     """
 
     def __init__(self) -> None:

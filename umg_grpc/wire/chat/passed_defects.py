@@ -1,5 +1,5 @@
-"""Repair of passed-through chat responses: choices without index, delta, message or finish reason, or with a reason of
-another format; content as a list of parts; usage without its totals.
+"""Repair of passed-through chat responses that typed clients cannot read. Choices may lack index, delta, message or a
+known finish reason, have a list of parts as content, or a usage without its totals.
 """
 
 from collections.abc import Iterable, Iterator
@@ -53,8 +53,8 @@ def _is_odd_reason(reason: str | UnsetType | None) -> bool:
 
 
 def chunk_with_choices(data: bytes) -> bytes:
-    """Return a chunk with choices that typed clients can read: each with its index and a delta, also if the provider
-    sends a complete message instead, and with a finish reason of this format or null; without choices, an empty list.
+    """Return a chunk with choices that typed clients can read; an empty list without choices. Each has an index, a
+    delta (also for a complete message) and a finish reason of this format or null.
     """
     members = MEMBERS.decode(data)
     raw = members.get("choices", NULL)

@@ -16,8 +16,8 @@ FIELD = "reasoning_content"
 
 
 def edit_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return {"messages": [...]} for a passed-through body: with stored reasoning and states that the client left out,
-    and without `reasoning_content` if the provider rejects it, which is reported.
+    """Return {"messages": [...]} for a passed-through body, with stored reasoning and states that the client left out.
+    `reasoning_content` is removed, and reported, if the provider rejects it.
     """
     messages = parse(_Body, request.source.body).messages
     if quirks.reasoning_content is False:
@@ -35,7 +35,7 @@ class _Body(msgspec.Struct):
 
 
 def _completed(raw: Raw, message: pb.Message, quirks: Quirks) -> Raw:
-    """Return a message with the reasoning and states that it lacks of the canonical one; `raw` itself if none."""
+    """Return a body's message with the canonical one's reasoning and states that it lacks; `raw` itself if none."""
     members, state = _members(raw), joined(from_canonical(part.state) for part in message.parts)
     added = JsonObject()
     put(state, added, "message")

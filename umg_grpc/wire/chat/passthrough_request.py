@@ -211,8 +211,8 @@ SNAKE_CASE = {
 
 
 def _replace_search_tools(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """Replace the tools of a body that stand for a web search by the search option of providers, and remove a choice of
-    them: the model would call a tool named `vendorgSearch` like a function of the caller.
+    """Replace the tools that select a web search by the providers' search option, and remove a choice of them. The
+    model would call `vendorgSearch` like a caller's function.
     """
     raw = fields.get("tools", ABSENT)
     tools = parse(list[Raw], raw, "tools") if is_present(raw) else []

@@ -235,7 +235,9 @@ class PassthroughDecoder(FrameDecoder):
                 self._read_reason(index, choice.finish_reason, events)
 
     def _read_reason(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
-        """Append the event for a candidate's end, or keep the error of a failed response until its usage comes."""
+        """Read the finish reason of a candidate: append the canonical event for its end to `events`, or keep the error
+        of a response that failed until its usage has been received.
+        """
         if reason not in FINISH_REASONS and wants_one(self._request):
             self._failed = self._failed or failed_response(Ended(reason))
         if self._is_split:

@@ -22,7 +22,9 @@ def tool_names(request: pb.GenerateRequest) -> ToolNames:
 
 
 def provider_id(call_id: str) -> str:
-    """Return a call id as the provider sent it; a too long one ends with a digest of it, equal for call and result."""
+    """Return the id of a tool call for a provider: as the provider sent it; an id that is too long is cut and ends with
+    a digest of the whole id, so that it is equal for a call and its result.
+    """
     call_id = original_id(call_id)
     if len(call_id) <= MAX_CHARACTERS:
         return call_id
@@ -31,7 +33,9 @@ def provider_id(call_id: str) -> str:
 
 
 def nine_character_id(call_id: str) -> str:
-    """Return a call id of nine letters and digits, else a digest, which is equal for a call and its result."""
+    """Return the id of a tool call for a provider whose ids have nine letters and digits: unchanged if it is of these,
+    else a digest, which is equal for a call and its result.
+    """
     if _NINE.fullmatch(call_id):
         return call_id
     return base64.b32encode(hashlib.sha256(call_id.encode()).digest())[:9].decode()

@@ -1,5 +1,5 @@
-"""State of reasoning in members that providers have added to chat messages and calls (`knowledge.reasoning_carriers`):
-read from responses, joined from a stream's pieces, and put back in requests.
+"""State of reasoning in members that providers have added to chat messages and calls (`knowledge.reasoning_carriers`).
+It is read from responses, joined from a stream's pieces, and put back in requests.
 
 The canonical form is a `ReasoningState` of the format `chat`: base64 of a JSON object carrier's name -> value.
 """
@@ -113,8 +113,8 @@ def to_canonical(state: State) -> pb.ReasoningState:
 
 
 def place_state(state: State, message: pb.Message) -> None:
-    """Add the state of a whole message to the canonical message, in place: to its reasoning, else to its first tool
-    call, else to its last part, or to a reasoning part of its own where these have a state of another kind.
+    """Add a message's state in place: to its reasoning, else its first tool call, else its last part. It gets a
+    reasoning part of its own where these have a state of another kind.
     """
     if not state:
         return
@@ -147,7 +147,9 @@ def from_canonical(state: pb.ReasoningState) -> State:
 
 
 def identity(data: str) -> str:
-    """Return the text that identifies a state's data, even in rewritten JSON: its first opaque text, else the data."""
+    """Return the text by which the data of a state is known again after a client has read and written its JSON: the
+    first opaque text in it, or the data itself without one.
+    """
     try:
         found = _OPAQUE_TEXT.search(base64.b64decode(data, validate=True))
     except (ValueError, binascii.Error):

@@ -163,8 +163,8 @@ def _router_reasoning(reasoning: pb.ReasoningOptions, on: bool | None, effort: s
 
 
 def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
-    """Return the member by which the model's family turns reasoning on or off (`thinking`, `enable_thinking` or vendor
-    G's config); {} if the family has none, or if the request neither enables nor disables reasoning.
+    """Return the member by which the family turns reasoning on or off (`thinking`, `enable_thinking`, vendor G's
+    config). {} without one, or if the request leaves it open.
     """
     reasoning = request.reasoning
     match words.thinking:
@@ -259,8 +259,8 @@ EFFORT_BY_MODE = {pb.REASONING_MODE_ENABLED: "medium", pb.REASONING_MODE_DISABLE
 
 
 def encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the members for the reasoning options of a chat request that were changed after decoding, each option
-    once: vendor G rejects an effort beside a budget or a level, and an effort of `none` means disabled `thinking`.
+    """Return the members for the reasoning options of a chat request that were changed after decoding, each once.
+    Vendor G rejects an effort beside a budget or a level, and an effort of `none` means disabled `thinking`.
     """
     if _is_known(quirks):
         return _encode_fitted(request.reasoning, quirks, report)

@@ -29,8 +29,8 @@ def marks_end(request: pb.GenerateRequest, quirks: Quirks) -> bool:
 
 
 def add_marks(messages: Sequence[object], request: pb.GenerateRequest) -> None:
-    """Mark the end of the prompt and, for a caller without any mark, that of the instructions, in place. The content of
-    the messages is lists of parts. The lifetime is the longest of the caller's marks.
+    """Mark the end of the prompt and, for a caller without any mark, that of the instructions, in place. The lifetime
+    is the longest of the caller's marks. The messages' content is lists of parts.
     """
     turns = [message for message in messages if isinstance(message, dict)]
     mark = relayed_mark(is_long=_is_long(request))

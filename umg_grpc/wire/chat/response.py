@@ -140,7 +140,9 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
 
 
 def _reasoning_as_text(parts: list[pb.Part]) -> list[pb.Part]:
-    """Return parts with each run of reasoning as one text part with marks, for `vendorn_thinking_to_content`."""
+    """Return the parts with each run of consecutive reasoning parts replaced by one text part with marks around it, for
+    callers that request it by `vendorn_thinking_to_content`.
+    """
     written = list[pb.Part]()
     for thinks, run in groupby(parts, key=lambda part: part.HasField("reasoning")):
         if not thinks:

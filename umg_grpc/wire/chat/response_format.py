@@ -36,8 +36,8 @@ def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks
 
 
 def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Quirks) -> None:
-    """Add the instructions for the format of the response to the messages of an encoded body, in place; the word JSON
-    only for callers of another format, which do not know that providers require it.
+    """Add the instructions for the response's format to an encoded body, in place. They have the word JSON only for
+    callers of another format, unaware that providers require it.
     """
     messages = fields["messages"]
     if not isinstance(messages, list) or not requires_json(request.response_format):

@@ -180,7 +180,9 @@ def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
 
 
 def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
-    """Return a token as an element of `logprobs.content` with `top_logprobs`; if `nested`, as one of these."""
+    """Return a token with its log probability as an element of `logprobs.content`, with its alternatives in
+    `top_logprobs`; if `nested`, as one of these alternatives.
+    """
     encoded: JsonObject = {"token": entry.token, "logprob": entry.logprob}
     encoded["bytes"] = list(entry.raw_bytes) if entry.HasField("raw_bytes") else None
     if not nested:
@@ -245,7 +247,9 @@ def decode_filtered(results: Raw, target: pb.Candidate | pb.CandidateFinished) -
 
 
 def correct_finish_reason(target: pb.Candidate | pb.CandidateFinished, calls: bool, refused: bool) -> None:
-    """Correct the finish reason by the content: TOOL_CALLS for `calls`, REFUSAL if `refused`, STOP if none was sent."""
+    """Correct the finish reason of `target` by the content of the response: TOOL_CALLS if it has tool calls (`calls`),
+    REFUSAL if it has a refusal text (`refused`), STOP if the provider sent no reason.
+    """
     if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif refused and target.finish_reason == pb.FINISH_REASON_STOP:

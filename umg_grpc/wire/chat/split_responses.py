@@ -1,5 +1,5 @@
-"""Responses that a provider splits over several choices although one was requested: relays of models with content
-blocks send the text as one choice and the tool calls as another. They are joined to one choice.
+"""Joining of choices into which a provider splits one requested response. Relays of models with content blocks send the
+text as one choice and the tool calls as another.
 """
 
 from collections.abc import Iterable

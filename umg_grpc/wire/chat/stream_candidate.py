@@ -68,7 +68,9 @@ class _OpenCall:
 
 
 class StreamCandidate(PartEmitter):
-    """Decoder of one candidate's deltas, with the state of its parts: open text or reasoning, tool calls, audio."""
+    """Decoder of the deltas of one candidate (one of several alternative responses), with the state of its parts: the
+    open text or reasoning, its tool calls, its audio.
+    """
 
     def __init__(self, index: int, request: pb.GenerateRequest, has_halves: bool, inputs: ToolInputs) -> None:
         super().__init__(index, has_halves=has_halves, keeps_texts=False)

@@ -29,7 +29,9 @@ CITATION_BYTES = 512  # approximate memory of a citation beside its content
 
 
 class _Choice:
-    """Choice whose chunks are being sent: its tool calls, lengths of its texts, and citations sent at the end."""
+    """State of one choice (one of several alternative responses) whose chunks are being sent: its tool calls, the
+    lengths of its texts, and citations that are sent at the end.
+    """
 
     def __init__(self) -> None:
         self.has_role = False  # whether its role was sent
@@ -325,8 +327,8 @@ class StreamEncoder(msgspec.Struct, eq=False):
             choice.images += 1
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Yield the chunk with the reasoning state of a tool call (index `part`) if it is vendor G's, or with a state
-        that a chat provider made. Vendor G's state of any other part is kept until the end of the choice `index`.
+        """Yield the chunk with a reasoning state of a chat provider, or vendor G's of a tool call (index `part`).
+        Vendor G's state of other parts is kept until the choice ends.
         """
         choice = self._choice(index)
         if state.format == "chat":

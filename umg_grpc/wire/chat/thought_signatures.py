@@ -10,7 +10,9 @@ from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 
 
 def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:
-    """Return vendor G's reasoning state (a thought signature) in `extra_content`; None without one or a placeholder."""
+    """Return vendor G's reasoning state (its thought signature) in `extra`, the member `extra_content`; None without a
+    signature, and for a placeholder. The state has the native format.
+    """
     signature = extra.google.thought_signature if extra and extra.google else None
     if not signature or is_placeholder(signature):
         return None
@@ -28,9 +30,9 @@ def encode_signature(state: pb.ReasoningState) -> JsonObject:
 
 
 def with_placeholder_signatures(raw: Raw) -> Raw:
-    """Return a caller's `messages` with a placeholder signature on each message's first tool call without one, which
-    vendor G rejects since the user's last message and most clients omit; `raw` itself if none is missing. Earlier
-    messages keep theirs, so that prompt caches find the same beginning.
+    """Return a caller's `messages` with a placeholder signature on each message's first tool call without one. Vendor G
+    rejects these since the user's last message, and most clients omit them. Return `raw` itself if none is missing.
+    Earlier messages keep theirs, so that prompt caches find the same beginning.
     """
     if b'"tool_calls"' not in bytes(raw):
         return raw

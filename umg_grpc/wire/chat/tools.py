@@ -175,7 +175,9 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report:
 
 
 def _nested_format(format_json: str, at: str) -> object:
-    """Return a custom tool's format with a member `grammar`, whose members callers of responses send beside `type`."""
+    """Return the format of a custom tool with its grammar inside a member `grammar`; callers of responses send the
+    members of the grammar beside `type`. `at`: canonical path of the format, for errors.
+    """
     written = json_text(format_json, at)
     members = parse(dict[str, msgspec.Raw], written, at)
     if "definition" not in members:

@@ -103,7 +103,7 @@ def find_usage(places: UsagePlaces, choices: Iterable[Choice]) -> ProviderUsage 
 
 
 def missing_totals(usage: ProviderUsage, counted: pb.Usage) -> JsonObject:
-    """Return totals that typed clients need and a usage lacks, if other members give them. `counted`: it decoded."""
+    """Return totals that typed clients need and `usage` lacks, if its other members (decoded: `counted`) give them."""
     if (usage.prompt_tokens is not None and usage.completion_tokens is not None) or counted.estimated:
         return {}
     return {

@@ -59,7 +59,9 @@ def _search_tools(vendor: schema.VendorG, at: str) -> Iterator[str]:
 
 
 def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateRequest) -> None:
-    """Decode famQ's `parameters` into options that the body's top level has not set. Raise UmgError(INVALID_FIELD)."""
+    """Decode the member `parameters` of model family famQ into options of the request, except options that the top
+    level of the body has set. Raises UmgError(INVALID_FIELD).
+    """
     for name in ("temperature", "top_p"):
         value = getattr(parameters, name)
         if value is not None and not request.HasField(name):

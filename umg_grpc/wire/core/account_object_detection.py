@@ -222,8 +222,8 @@ class ObjectRules:
     _kinds: dict[str, tuple[_Kind, str, tuple[type, ...]]] = field(default_factory=dict, compare=False, repr=False)
 
     def is_plain(self, body: bytes) -> bool:
-        """Return whether a body contains only texts and settings, so that no member can name an object of an account: a
-        fast test for the most frequent bodies. False for a long body, and for a body that may name one.
+        """Return whether a body has only texts and settings, so that no member can name an object of an account. False
+        for a long body and for a body that may name one: this is a fast test for most bodies.
         """
         if len(body) > _MAX_PLAIN_BYTES:
             return False
@@ -254,8 +254,8 @@ class ObjectRules:
         return found
 
     def in_json(self, text: str, *, from_model: bool = False) -> list[NamedObject]:
-        """Return the objects of an account that a JSON value within a body names; one object with the id `UNKNOWN` for
-        a text that cannot be decoded. `from_model`: whether the value is part of a message of the model.
+        """Return the objects of an account that a JSON value within a body names. One object with the id `UNKNOWN`
+        stands for a text that cannot be decoded. `from_model`: whether the value belongs to a message of the model.
         """
         try:
             value = decode_every(text)

@@ -12,5 +12,7 @@ BEGINNING, END = "<system-message>", "</system-message>"
 
 
 def marked(text: str) -> str:
-    """Return mid-conversation instructions as marked text of the user, for a model that takes none there."""
+    """Return instructions in the middle of a conversation as text of the user, for a model that takes no instructions
+    there: between marks that distinguish them from the user's own words.
+    """
     return f"{BEGINNING}\n{text}\n{END}"

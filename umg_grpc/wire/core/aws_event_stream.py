@@ -62,7 +62,7 @@ class FrameSplitter(msgspec.Struct, eq=False):
 
 
 def frame_size(data: bytes | bytearray, at: int, limit: int = MAX_EVENT_BYTES) -> int:
-    """Return the bytes of the frame at a position. Raise UmgError(UPSTREAM_FAILED) for damaged or too large lengths."""
+    """Return the size of the frame at a position. Raise UmgError(UPSTREAM_FAILED) for damaged or too large lengths."""
     size, headers_size, checksum = PRELUDE.unpack_from(data, at)
     if crc32(data[at : at + CRC_AT]) != checksum or size < SMALLEST_FRAME + headers_size:
         raise unreadable(CORRUPT)

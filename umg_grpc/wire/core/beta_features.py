@@ -48,12 +48,14 @@ BETAS = {
     "user-profiles-2026-09-04": "user_profile_id",
     "user-profiles-billing-2026-10-01": "billing_policy",
 }
-"""Beta of the SDK types -> field of the body that uses the feature which the beta permits; "" for a beta that only
-changes limits, costs or the form of the same response. A beta has no effect by itself, so the field is checked.
+"""Beta of the SDK types -> field of the body that uses it and is checked, since a beta alone has no effect. "" is a
+beta that only changes limits, costs or the form of the same response.
 """
 
 
 def betas_without_field(header: str) -> list[str]:
-    """Return the betas in a header (separated by commas) without a field in the body, which a translation loses."""
+    """Return the names in a header of beta features (separated by commas) for which the body has no field; they are
+    lost when the request is translated to another format.
+    """
     named = [name for part in header.split(",") if (name := part.strip())]
     return [name for name in named if not BETAS.get(name)]

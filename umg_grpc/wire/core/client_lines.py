@@ -22,8 +22,8 @@ class _Block(Struct):
 
 
 def without_client_lines(text: str, quirks: Quirks, report: Report) -> str:
-    """Return the first text of a system prompt without the leading lines that an agent wrote for another vendor; "" if
-    nothing else is in it. `quirks`: of the provider, with the lines that it reads.
+    """Return the first text of a system prompt without the leading lines that an agent wrote for another vendor. It is
+    "" if nothing else is in it. `quirks`: of the provider, with the lines that it reads.
     """
     while text.startswith(BEGINNINGS):
         line, _, rest = text.partition("\n")

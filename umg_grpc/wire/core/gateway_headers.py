@@ -48,9 +48,9 @@ def timeout_seconds(given: str | None) -> float:
 
 
 def cache_seconds(given: str | None) -> int | None:
-    """Return the seconds for which a response may be cached, also the maximum age of a cached response that the caller
-    accepts, from the header `x-umg-cache` (`300`, `5m`, `off` for 0). None without it: the model's configuration
-    decides. Raise UmgError(INVALID_FIELD) for any other text.
+    """Return the seconds for which a response may be cached, from the header `x-umg-cache` (`300`, `5m`, `off` for 0).
+    They are also the maximum age of a cached response that the caller accepts. None without it: the model's
+    configuration decides. Raise UmgError(INVALID_FIELD) for any other text.
     """
     if given is None:
         return None

@@ -15,7 +15,7 @@ MAX_PIXELS = 64 * 2**20
 """Maximum pixels of an input image, 8192 x 8192: a file of some kilobytes may contain billions of pixels."""
 
 MAX_BLOCKS = 20_000
-"""Maximum segments or blocks before the image data: a hostile header takes milliseconds. Cameras write dozens."""
+"""Maximum segments or blocks before image data, so that a hostile header takes milliseconds; cameras write dozens."""
 
 _ACCEPTED = "PNG, JPEG, GIF or WebP"
 _SIGNATURES = (
@@ -50,7 +50,9 @@ class ImageHeader:
 
 
 def sniff_image(data: bytes) -> str:
-    """Return an image file's media type by its signature, "" for others. Rejected types are detected, for the error."""
+    """Return an image file's media type by its signature, "" for others. Types that are not accepted (BMP, TIFF, AVIF,
+    HEIC) are detected too, so that an error can name them.
+    """
     head = data[:16]
     return next((mime for signature, mime in _SIGNATURES if signature.match(head)), "")
 

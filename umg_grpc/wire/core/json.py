@@ -50,7 +50,7 @@ _TYPE_NAMES = {
 
 
 def check_utf8(body: bytes) -> bytes:
-    """Return the body, all UTF-8, as msgspec checks no skipped or raw parts. Raise UmgError(MALFORMED_BODY)."""
+    """Return a body checked to be UTF-8, since msgspec does not check all of it. Raise UmgError(MALFORMED_BODY)."""
     try:
         if not body.isascii():
             str(body, "utf-8")
@@ -130,8 +130,8 @@ def check_numbers(members: Mapping[str, Raw], at: str = "") -> None:
 
 
 def any_value(raw: Raw) -> object:
-    """Return a raw member of a provider's response decoded, with U+FFFD for halves of characters; the text of the JSON
-    if it cannot be decoded, for example for a number beyond the range of a double.
+    """Return a raw member of a provider's response decoded, with U+FFFD for halves of characters. Return its JSON text
+    if it cannot be decoded, for example for a number beyond a double.
     """
     try:
         return decode(_ANY, bytes(raw))
@@ -250,7 +250,9 @@ def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
 
 
 def _expected_types(kinds: str) -> str:
-    """Return msgspec's types (`int | float | null`) in words (`a number`), without null, which is never required."""
+    """Return a description of the expected types in an error message of msgspec: `a number` for the `kinds` `int |
+    float | null`. Null is left out: callers are never required to send it.
+    """
     names = [name for name in kinds.split(" | ") if name != "null"]
     if {"int", "float"} <= set(names):
         names.remove("int")

@@ -15,7 +15,9 @@ def as_number(tokens: Count) -> float | None:
 
 
 def count(tokens: Count) -> int:
-    """Return a provider's token count from 0 to `MAX_COUNT`; 0 for None, and for -1, which some send if not counted."""
+    """Return a provider's token count as an integer from 0 to `MAX_COUNT`, so that a wrong count fails no response:
+    some send -1 for a value that they did not count. 0 for None.
+    """
     if type(tokens) is int and 0 <= tokens <= MAX_COUNT:  # nearly every count
         return tokens
     return int(min(max(0, as_number(tokens) or 0), MAX_COUNT))

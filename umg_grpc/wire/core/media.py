@@ -151,7 +151,9 @@ def decode_input_audio(data: str, audio_format: str, media: pb.MediaPart, field:
 
 
 def encode_input_audio(media: pb.MediaPart) -> JsonObject | None:
-    """Return audio as a part `input_audio`; None for other media, mere addresses, and types that it cannot name."""
+    """Return audio as a content part `input_audio`; None for any other medium, for audio known only by its address, and
+    for a media type that the member cannot name.
+    """
     if media.kind != pb.MEDIA_KIND_AUDIO or not media.HasField("data") or media.mime_type not in _AUDIO_FORMATS:
         return None
     audio = {"data": pybase64.b64encode_as_string(media.data), "format": _AUDIO_FORMATS[media.mime_type]}

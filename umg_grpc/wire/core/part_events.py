@@ -61,7 +61,9 @@ class PartEmitter(PartEvents):
         yield from map(self.end, texts)
 
     def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
-        """Yield the end of the open part and the start of one of `kind` ("": none), unless one of `kind` is open."""
+        """Yield the end of the open part and the start of a part of `kind` (`text`, `reasoning`, `refusal`; "" starts
+        none); nothing if a part of this kind is open.
+        """
         if self._kind == kind and not self._sealed:
             return
         if self._kind:

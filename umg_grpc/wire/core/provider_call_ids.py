@@ -27,7 +27,7 @@ class ProviderCallIds:
         self._open = OpenCalls()
 
     def of_call(self, call: pb.ToolCall, default: str) -> str:
-        """Return a tool call's id, or `default`, for the provider; characters that it rejects are replaced."""
+        """Return the id of a tool call for the provider, or `default`; characters that it rejects are replaced."""
         own = call.call_id or default
         if own in self._called:
             self._sent.pop(own, None)

@@ -14,7 +14,9 @@ EACH = "*"
 
 
 def edit_values(raw: Raw, path: Path, change: Callable[[Raw], Raw]) -> Raw:
-    """Return `raw` with each value at `path` changed, or `raw` itself. Absent values and other types are skipped."""
+    """Return `raw` with each value at `path` replaced by `change(value)`; `raw` itself if none changes. Values of
+    another type than the path expects, and absent ones, are skipped.
+    """
     if not path:
         return change(raw)
     first, rest = bytes(raw).lstrip()[:1], path[1:]

@@ -59,8 +59,8 @@ def fit_reasoning(reasoning: pb.ReasoningOptions, quirks: Quirks, report: Report
 
 
 def accepted_effort(effort: str, quirks: Quirks) -> str:
-    """Return the effort that a model accepts in place of `effort`: itself, the vendor's own equivalent, or the nearest,
-    the lower of two; never `none` for another effort. "" for a model without efforts.
+    """Return the effort that a model accepts for `effort`: itself, the vendor's equivalent, or the nearest. Of two it
+    is the lower, never `none` for another effort. "" for a model without efforts.
     """
     efforts = quirks.efforts
     if efforts is None or effort in efforts:

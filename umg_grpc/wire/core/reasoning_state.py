@@ -51,7 +51,7 @@ def read(text: str, face_format: str) -> pb.ReasoningState:
 
 
 def is_placeholder(signature: str) -> bool:
-    """Return whether a native signature is a placeholder of clients without one, which other formats are not sent."""
+    """Return whether a native signature is only a placeholder; providers of other formats are not sent it."""
     if len(signature) > MAX_PLACEHOLDER:
         return False
     return signature.replace("/", "_") in PLACEHOLDERS or _decoded(signature) in PLACEHOLDERS

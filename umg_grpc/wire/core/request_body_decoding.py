@@ -37,7 +37,9 @@ def decode_body(
 
 
 def decode_form_body(decode: Callable[[bytes, str], Decoded], body: bytes, content_type: str) -> Decoded:
-    """Return a caller's form decoded by `decode`. Raise UmgError as `decode_body` does, but without limits."""
+    """Return a caller's form decoded by `decode`. Raise UmgError: the error of `decode`; MALFORMED_BODY for any other
+    failure of it; UNAVAILABLE if the memory does not suffice.
+    """
     return _guarded(decode, body, content_type)
 
 

@@ -109,7 +109,9 @@ def _restored(held: "re.Match[str]") -> str:
 
 
 def _is_incomplete(tail: str) -> bool:
-    """Return whether `tail`, the end of a text, is a high surrogate or first bytes that the next delta may complete."""
+    """Return whether `tail`, the end of a text with placeholders, is a part of a character that the next delta may
+    complete: a high surrogate, or the first bytes of a character.
+    """
     if len(tail) == 1 and 0x100000 <= ord(tail) < 0x100400:
         return True
     values = [ord(character) - _BYTE for character in tail]

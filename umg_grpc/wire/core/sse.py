@@ -82,7 +82,9 @@ def is_event_stream(body: bytes) -> bool:
 
 
 def is_keep_alive(chunk: bytes) -> bool:
-    """Return whether a read begins with a comment or has only blank lines, which show that the server is alive."""
+    """Return whether the bytes of one read begin with a comment or are blank lines, by which a server shows that it is
+    alive. Bytes that only continue an event are none.
+    """
     return chunk.lstrip()[:1] in {b"", b":"}
 
 
@@ -166,8 +168,8 @@ def without_id(event: SseEvent) -> SseEvent:
 
 
 def count_data_events(frames: bytes) -> int:
-    """Return the number of events in the bytes of complete events, if each event is one line `data: {...}` and all have
-    the same line ends; 0 for any other bytes, which have to be split. This only saves time.
+    """Return the number of events in complete events that all are one line `data: {...}` with the same line ends. 0 for
+    others, which have to be split. This only saves time.
     """
     end = b"\r\n" if frames.endswith(b"\r\n") else b"\n"
     events = frames.count(end + end)

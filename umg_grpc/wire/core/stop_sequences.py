@@ -1,5 +1,5 @@
-"""Local stop sequences: the gateway ends a candidate's text before a stop sequence that the provider was not sent,
-because its format or model has none, or fewer.
+"""Local stop sequences: the gateway ends a candidate's text in front of a stop sequence that the provider was not sent.
+Its format or model has none, or fewer.
 
 Only text parts are searched, each by itself: no reasoning, no tool arguments, no refusals. The sequence that is
 complete first ends the text, the longest of several that end together, so that the cuts between deltas have no effect.

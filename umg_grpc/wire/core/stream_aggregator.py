@@ -228,7 +228,9 @@ def read_whole_response(
 
 
 def _copy_changed_fields(response: pb.GenerateResponse, known: pb.GenerateResponse) -> None:
-    """Copy fields that the gateway may have changed (id, model, time, usage, body) from the response as sent."""
+    """Copy the fields that the gateway may have changed (id, model, time, usage, body) from `known`, the response as it
+    was sent, to `response`, which was decoded from the provider's frames or body.
+    """
     response.response_id = known.response_id or response.response_id
     response.model = known.model or response.model
     if known.HasField("create_time"):

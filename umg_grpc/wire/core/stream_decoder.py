@@ -38,8 +38,8 @@ class Splitter(Protocol):
 
 
 class _Decoder:
-    """State of the decoder of one provider's stream: the request, the splitter of events, the end of the response, and
-    an error that the next call raises because there was output before it in the same read.
+    """Decoder of one provider's stream, with the request, the splitter, the end of the response, and a failure. The
+    next call raises the failure if the same read had output before it.
     """
 
     done = False  # whether the end of the response was received
@@ -207,8 +207,8 @@ class FrameDecoder(_Decoder, ABC):
         return DECODED
 
     def _comment(self, frame: bytes) -> bytes:
-        """Return a frame without data in the form to be passed through: a comment, which keeps the connection alive,
-        unchanged; b"" for any other, since it breaks clients, and before the response has started.
+        """Return a frame without data to be passed through: a comment, which keeps the connection alive. b"" for
+        others, which break clients, and before the response has started.
         """
         return frame if self._started and frame.startswith(b":") else b""
 
@@ -257,8 +257,8 @@ class ModelMember(msgspec.Struct, eq=False):
         return raw.replace(data, renamed) if raw.count(data) == 1 else sse.encode_event(event.name, renamed)
 
     def replace_all(self, frames: bytes, count: int) -> bytes | None:
-        """Return `count` frames with the caller's model id, replaced undecoded; None if one may write the member in
-        another way than the last decoded frame, and has to be decoded.
+        """Return `count` frames with the caller's model id, replaced without decoding them. None if one may write the
+        member in another way than the last decoded frame, and has to be decoded.
         """
         if frames.count(self._theirs) == count:
             return frames if self._theirs == self._ours else frames.replace(self._theirs, self._ours)

@@ -9,8 +9,8 @@ MAX_INPUT_CHARACTERS = 4 << 20
 
 
 class Pieces:
-    """Text that is received in pieces. The pieces are joined from time to time: a piece of a few characters takes ten
-    times its size in memory, and a million pieces take long to release.
+    """Text received in pieces, which are joined from time to time. Small pieces take ten times their size in memory,
+    and a million are slow to release.
     """
 
     __slots__ = ("_blocks", "_last", "size")

@@ -28,7 +28,7 @@ class _Grammar(Struct):
 
 
 def encode_free_text(custom: pb.CustomTool, report: Report) -> JsonObject:
-    """Return the parameters of the function that replaces a custom tool, which takes free text: a JSON schema of an
+    """Return the parameters of the function that replaces a custom tool, which takes free text. They are a schema of an
     object with the text as `input`, described by the text's grammar. Report the tool, and a format that is no grammar.
     """
     report.drop("custom", "a function with one text")
@@ -50,8 +50,8 @@ def _grammar(format_json: str) -> _Grammar | None:
 
 
 def call_arguments(call: pb.ToolCall) -> object:
-    """Return the arguments of a tool call as a JSON object: {} for no arguments, {"input": text} for a custom tool, and
-    arguments that are not an object as a text in the member `RAW_ARGUMENTS`.
+    """Return a tool call's arguments as an object: {"input": text} for a custom tool, {} for none. Arguments that are
+    no object are a text in `RAW_ARGUMENTS`.
     """
     if call.HasField("text"):
         return {"input": call.text}
@@ -79,7 +79,9 @@ class _FreeText(Struct):
 
 
 def free_text(arguments: str) -> str:
-    """Return the text for a custom tool: the member `input` in its function's arguments; else the arguments."""
+    """Return the text for a custom tool: the member `input` in the arguments of the function that replaces the tool;
+    the arguments themselves if they lack that member.
+    """
     try:
         return msgspec.json.decode(arguments, type=_FreeText).input
     except (ValueError, RecursionError):

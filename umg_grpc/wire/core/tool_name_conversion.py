@@ -15,7 +15,9 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 @dataclass(frozen=True)
 class NameRules:
-    """Tool names that a format's providers accept: patterns of legal names and of illegal characters, and a maximum."""
+    """Characters and length that the providers of a format accept in tool names: a pattern of names that are accepted,
+    a pattern of characters that are not, and the maximum of characters.
+    """
 
     name: re.Pattern[str]
     """A legal name."""
@@ -25,8 +27,8 @@ class NameRules:
     """Characters of the longest legal name."""
 
     def legal(self, name: str) -> str:
-        """Return an accepted name that is similar to a tool name: other characters become underscores. A name that is
-        too long is cut and ends with a digest of the full name, so that it does not depend on the other tools.
+        """Return an accepted name that is similar: other characters become underscores, and a long name is cut. It then
+        ends with a digest of the full name, so that it does not depend on the other tools.
         """
         plain = self.illegal.sub("_", name) or "_"
         plain = plain if self.name.match(plain) else f"_{plain}"
@@ -201,8 +203,8 @@ class OpenCalls:
         self._ids.setdefault(name, deque()).append(call_id)
 
     def answered(self, name: str) -> str:
-        """Remove and return the id of the call to which a result of the tool `name` without an id belongs: the first
-        call of the tool, else the first of any tool; "" if no call is left.
+        """Remove and return the call id of a result of tool `name` without one. It is that of the tool's first call,
+        else of the first; "" if no call is left.
         """
         called = name if name in self._ids else next(iter(self._ids), None)
         if called is None:

@@ -18,7 +18,7 @@ SCHEMA_MEMBERS = ("parameters", "input_schema")
 def fit_parameters(
     function: pb.FunctionTool, dialect: SchemaDialect | None, report: Report, at: str
 ) -> tuple[object, bool | None]:
-    """Return (schema of a function's parameters, `strict`) as the vendor accepts them; `strict` is None if the caller
+    """Return (schema of a function's parameters, `strict`) as the vendor accepts them. `strict` is None if the caller
     did not state it, and False, reported, where the vendor cannot enforce it. Raise UmgError(INVALID_FIELD) unless they
     are JSON.
     """

@@ -10,8 +10,8 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 
 def append_opaque_turn(request: pb.GenerateRequest, notes: RequestNotes, turn: Raw, role: str, at: str) -> None:
-    """Append a message of an unknown role to a request, as one raw part of the role's type, for errors of other
-    formats. `notes`: receives its path. `at`: path of the role in the caller's body.
+    """Append a message of an unknown role to a request, as one part of raw JSON with the role as its type, so that
+    errors of other formats name it. `notes`: receives its path. `at`: path of the role in the caller's body.
     """
     message = request.messages.add()
     opaque = message.parts.add().opaque

@@ -1,5 +1,5 @@
-"""Automatic prompt cache marks for a body whose caller set none. A provider reads the prompt up to a mark from its
-cache if a later call begins with the same prompt.
+"""Automatic prompt cache marks for a body without any. A provider reads the prompt up to a mark from its cache if a
+later call begins with the same prompt.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,9 @@ def _mark_last(blocks: object) -> None:
 
 
 def _as_blocks(content: object) -> object:
-    """Return content as a list of blocks, whose last one can get a cache mark: a string becomes one text block."""
+    """Return the content of a message or system prompt as a list of blocks, so that its last block can get a cache
+    mark: a string becomes one text block, any other value is returned unchanged.
+    """
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 

@@ -21,7 +21,7 @@ _CITATION = msgspec.json.Decoder(schema.Citation)
 
 
 def decode_citation(raw: Raw) -> pb.Citation:
-    """Decode an element of a text block's `citations`, which applies to the whole text; without a known type or
+    """Decode an element of a text block's `citations`, which applies to the whole text. Without a known type or
     position it is kept as raw JSON. Raise ValueError for JSON that is not an object with an optional string `type`.
     """
     try:

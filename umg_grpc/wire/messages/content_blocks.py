@@ -37,7 +37,7 @@ def _inline(data: bytes, mime: str) -> JsonObject:
 
 
 def encode_document(media: pb.MediaPart, report: Report, at: str) -> JsonObject | None:
-    """Return a document as a `document` block, or a `search_result` if it consists of parts with an origin; None for
+    """Return a document as a `document` block, or a `search_result` if it consists of parts with an origin. None for
     media that are no document, and for one that providers do not accept. Raise UmgError(UNTRANSLATABLE) for a document
     with parts other than texts and images. Report fields left out.
     """

@@ -38,7 +38,7 @@ ReadBlock: TypeAlias = Callable[[Raw, Owner, str], None]
 
 
 def returned_state(text: str) -> pb.ReasoningState:
-    """Return the reasoning state (opaque data) that a caller sent back, with the format that created it: the gateway
+    """Return the reasoning state (opaque data) that a caller sent back, with the format that created it. The gateway
     wraps the state of other formats together with the name of the format.
     """
     return read(text, "messages")

@@ -73,7 +73,9 @@ def with_new_thread(body: bytes) -> bytes:
 
 
 def whole_body(body: bytes, stored: bytes) -> bytes:
-    """Return a body without `thread`, after the messages, tools and prompt of a stored conversation (`stored`)."""
+    """Return a body with the messages, tools and system prompt of a stored conversation before its own messages, and
+    without `thread`. `stored`: result of `stored_conversation`.
+    """
     fields, earlier = parse(dict[str, Raw], body), parse(dict[str, Raw], stored)
     turns = [*parse(list[Raw], earlier.pop("messages"), "messages"), *parse(list[Raw], fields["messages"], "messages")]
     fields.pop("thread", None)

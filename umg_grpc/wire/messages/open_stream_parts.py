@@ -7,8 +7,8 @@ from umg_grpc.wire.core.tool_arguments import BLANK
 
 
 class OpenPart:
-    """Part of a streamed response of which content blocks are being written: its index, its content so far, its open
-    block, and arguments that are kept until they are known to be a JSON object.
+    """Part of a streamed response being written as blocks, with its index, content so far and open block. Its arguments
+    are kept until they are known to be an object.
     """
 
     def __init__(self, index: int, part: pb.Part) -> None:
@@ -31,8 +31,8 @@ class OpenPart:
         return self.kind in {"text", "refusal"}
 
     def first_arguments(self, text: str) -> str:
-        """Add a piece to the arguments of a tool call, and return all once they begin a JSON object; "" as long as only
-        blanks were received, and always for any other JSON.
+        """Add a piece to the arguments of a tool call, and return all once they begin a JSON object. Return "" as long
+        as only blanks were received, and always for any other JSON.
         """
         self.held.append(text)
         stripped = text.lstrip(BLANK)

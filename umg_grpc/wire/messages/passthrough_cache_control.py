@@ -28,8 +28,8 @@ def has_persistent(body: bytes) -> bool:
 
 
 def rename_persistent(fields: dict[str, Raw]) -> None:
-    """Replace, in the members of a body, each cache mark of type `persistent`, which only the gateway accepts, by a
-    mark that providers accept: on the request, the system prompt, the tools and the messages.
+    """Replace each cache mark of type `persistent`, which only the gateway accepts, by a mark that providers accept.
+    Marks are on the request, the system prompt, the tools and the messages.
     """
     _rename(fields)
     for name in ("system", "tools", "messages"):

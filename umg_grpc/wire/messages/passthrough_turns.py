@@ -39,9 +39,9 @@ class _Blocks(Struct):
 
 
 def fit_turns(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
-    """Change `messages` in place: instructions become marked user turns where the model takes none between turns, a
-    turn with calls gets blank reasoning where required, and a user turn follows a last assistant turn that the model
-    does not continue.
+    """Change `messages` in place, by the rules of the model. Instructions become marked user turns where it takes none
+    between turns, a turn with calls gets blank reasoning where required, and a user turn follows a last assistant turn
+    that the model does not continue.
     """
     raw = fields.get("messages", ABSENT)
     has_rules = quirks.system_place == "first" or quirks.prefill is False or quirks.reasoning_required

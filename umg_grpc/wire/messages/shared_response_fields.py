@@ -187,8 +187,8 @@ def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -
 
 
 def correct_finish(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> None:
-    """Correct the finish reason of `target`: TOOL_CALLS if the model called a tool (`calls`), unless the reason states
-    another cause; STOP if the provider sent no reason, or that of a call without one, which no caller can answer.
+    """Correct the finish reason: TOOL_CALLS if there are `calls`, unless it states another cause. STOP if none was
+    sent, or that of a call without one, which no caller can answer.
     """
     if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS

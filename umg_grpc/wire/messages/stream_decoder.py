@@ -75,7 +75,9 @@ def only_deltas(frames: bytes) -> bool:
 
 
 def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
-    """Return the error in a provider's `event`, decoded from a server-sent event with `name` and `data`, if any."""
+    """Return the error that an event of a provider's stream contains; None for an event without one.
+    `name` and `data`: name and data of the server-sent event from which `event` was decoded.
+    """
     if is_error(event.error):
         return stated_error(event.error)
     if event.type == "error" or name == b"error":

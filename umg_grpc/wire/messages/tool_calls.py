@@ -46,8 +46,8 @@ def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
 
 
 def call_state(state: pb.ReasoningState) -> JsonObject | None:
-    """Return the reasoning state of a tool call as a `redacted_thinking` block that precedes the call, since this
-    format's calls have no field for it. Return None without a state, and for a state of this format.
+    """Return a tool call's reasoning state as a `redacted_thinking` block before it, since calls have no field for it.
+    None without a state, and for one of this format.
     """
     if not state.data or state.format == "messages":
         return None

@@ -150,8 +150,8 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 
 
 def offered_names(request: pb.GenerateRequest) -> set[str]:
-    """Return the caller's names of the tools that are sent to the provider, if the tool choice allows only some: this
-    format cannot restrict a choice by names. An empty set stands for all tools.
+    """Return the names of the tools to send if the choice allows only some, since the format cannot restrict it by
+    names. An empty set stands for all tools.
     """
     choice = request.tool_choice
     forced = choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and len(choice.names) == 1 and not choice.allowed_tools

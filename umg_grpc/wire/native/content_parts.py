@@ -101,7 +101,9 @@ def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def kind_of(part: Raw) -> str:
-    """Return the first member of a part that not all parts have, as the name of an unknown kind; "" without one."""
+    """Return the name of the first member of a part that is not common to all parts, as the kind of a part that the
+    gateway does not know; "" without one. `part`: JSON object.
+    """
     keys = msgspec.json.decode(part, type=dict[str, Raw])
     return next((key for key in keys if key not in ("thought", "thoughtSignature", "thought_signature")), "")
 
@@ -194,7 +196,9 @@ def encode_reasoning(part: pb.Part) -> JsonObject:
 
 
 def encode_media(media: pb.MediaPart) -> JsonObject | None:
-    """Return media as `inlineData` (bytes) or `fileData` (address); None without either (a file id elsewhere)."""
+    """Return media as a part with `inlineData` (bytes) or `fileData` (address); None for media without either, for
+    example the id of a file at a provider of another format.
+    """
     match media.WhichOneof("source"):
         case "data":
             data = media.data

@@ -260,7 +260,9 @@ class ContentEncoder:
         yield Result(result.call_id, result.name, fields, encoded_parts + shown)
 
     def _answer_calls(self) -> None:
-        """Put results in the order of the calls before; add errors for missing ones; one without a call is text."""
+        """Put the results of each message into the order of the calls of the message before; add an error result for a
+        call without one, and turn a result without a call into text.
+        """
         calls = list[pb.ToolCall]()
         for turn in self._turns:
             if not turn.role:

@@ -161,9 +161,8 @@ class _PartPositions:
         self._by_part_index = {text.part_index: position for position, text in reversed(list(enumerate(texts)))}
 
     def span(self, segment: Segment) -> tuple[int, int, int] | None:
-        """Return (index of a segment's text part, first character, character after its last), in code points from the
-        start of the part; None in a part that is no text. A segment without a part counts from the start of all texts
-        joined.
+        """Return (index of a segment's text part, first character, character after its last), in code points of the
+        part. None in a part that is no text. A segment without a part counts from the start of all texts joined.
         """
         start, end = segment.start_index or 0, segment.end_index or 0
         if segment.part_index:
@@ -192,7 +191,9 @@ def _is_exact(document: bytes) -> bool:
 
 
 class Cited(NamedTuple):
-    """Text part with citations for a caller, its index among encoded parts, and the bytes of text before it there."""
+    """Text part of a response with its citations, to be encoded for a caller, and its position: index among the encoded
+    parts, and the number of bytes of text before it in that part.
+    """
 
     text: str
     citations: Sequence[pb.Citation]

@@ -123,8 +123,8 @@ def _edit(
     quirks: Quirks,
     changed: list[str],
 ) -> None:
-    """Replace members by their encoding from the canonical request, in place: fields in `notes.edited`, which the model
-    family's rules changed, and in `changed`, whose values the provider rejects (reported).
+    """Replace members by their encoding from the canonical request, in place. These are fields in `notes.edited`, which
+    the model family's rules changed, and in `changed`, whose values the provider rejects (reported).
     """
     own = Report()
     options = encode_options(request, model, own, quirks)

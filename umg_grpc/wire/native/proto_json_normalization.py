@@ -38,7 +38,9 @@ class UnknownField(NamedTuple):
 
 @dataclass(slots=True)
 class Notes:
-    """Facts about one decoded native body: unknown fields, spelling (camel or snake case), and the request's notes."""
+    """Facts that are recorded while one native body is decoded: its unknown fields, the caller's spelling of the known
+    fields (camel case or snake case), and the notes of the request.
+    """
 
     unknown: list[UnknownField] = field(default_factory=list)  # `MAX_PATHS` at most
     at: list[str] = field(default_factory=list)  # path of the member that is read
@@ -62,9 +64,9 @@ class Notes:
 
 
 def read(kind: type[T], raw: bytes | Raw, notes: Notes, at: str = "") -> T:
-    """Return JSON decoded as a `kind`, with the spellings that protobuf's JSON parser accepts: members in camel or
-    snake case, a single element in place of a list, enumerated values in any case. `notes`: receives unknown fields and
-    the spelling. Raise UmgError(MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """Return JSON decoded as a `kind`, with the spellings that protobuf's JSON parser accepts. Members may be in camel
+    or snake case, a single element in place of a list, enumerated values in any case. `notes`: receives unknown fields
+    and the spelling. Raise UmgError(MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     try:
         return msgspec.json.decode(raw, type=kind)
@@ -201,7 +203,7 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
 
 
 def _wrap_part(kind: type, raw: Raw) -> Raw:
-    """Return a lone part as a message with it, if `kind` is a message: some clients send instructions like this."""
+    """Return JSON for a `kind`: a lone part, as some clients send an instruction, as a message; all else unchanged."""
     if kind is not schema.Content:
         return raw
     text = bytes(raw)

@@ -98,8 +98,8 @@ class Ending(Struct, rename="camel"):
 
     @property
     def calls(self) -> bool:
-        """Whether the candidate calls a tool, by a search in its raw JSON. The search is safe: inside a text the quotes
-        would be escaped, and a match inside the arguments of a call is in a call anyway.
+        """Whether the candidate calls a tool, by a search in its raw JSON. Inside a text the quotes would be escaped,
+        and inside a call's arguments a match is in a call anyway.
         """
         return b'"functionCall"' in bytes(self.content)
 
@@ -284,8 +284,8 @@ def _logprob(candidate: TokenCandidate) -> pb.TokenLogprob:
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> str:
-    """Return the `finishReason` for a canonical finish reason: the provider's own name (`provider_reason`, "" for none)
-    if this format has it for the same reason, or if it may be a name newer than this build.
+    """Return the `finishReason` for a canonical one. It is the provider's own name (`provider_reason`, or "") if this
+    format has it for the same reason, or if it may be newer than this build.
     """
     if provider_reason and FINISH_REASONS.get(provider_reason) == reason:
         return provider_reason

@@ -34,7 +34,9 @@ NOTHING: JsonObject = {"text": ""}  # empty part of a line without content: call
 
 
 class _SentText:
-    """Text part being sent: its beginning and citations, sent at the end, and the bytes of text before it."""
+    """State of a text part that is being sent: its beginning and its citations, which are sent at the end, and the
+    number of bytes of text before it in the candidate.
+    """
 
     def __init__(self, before: int) -> None:
         self.before = before
@@ -43,7 +45,9 @@ class _SentText:
 
 
 class _SentCandidate:
-    """Candidate being sent: its texts with citations, the reasoning sent, and parts kept until they are complete."""
+    """State of one candidate (one of several alternative responses) that is being sent: its texts with citations, the
+    reasoning sent, and the parts that are kept until they are complete.
+    """
 
     def __init__(self) -> None:
         self.texts: dict[int, _SentText] = {}  # by part
@@ -229,8 +233,8 @@ class StreamEncoder:
         self.retained_bytes += size
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Set the reasoning state (opaque data of a provider that belongs to its reasoning) of a part that is kept
-        until it is complete; for any other part yield a line that has the state on an empty piece of the part.
+        """Set the reasoning state (opaque data) of a part kept until it is complete. For any other part yield a line
+        with the state on an empty piece of it.
         """
         candidate = self._candidate(index)
         if part in candidate.held:

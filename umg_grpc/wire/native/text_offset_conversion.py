@@ -22,7 +22,9 @@ class Offsets:
             self._bytes.append(self._bytes[-1] + len(text[start : start + BLOCK].encode()))
 
     def code_points(self, offset: int) -> int:
-        """Return the complete characters before an offset in bytes, which is limited to the text."""
+        """Return the number of complete characters before an offset in bytes. An offset outside the text is moved to
+        its start or end.
+        """
         offset = max(0, min(offset, self.size))
         if not self._encoded:
             return offset
@@ -32,7 +34,9 @@ class Offsets:
         return started - cut
 
     def bytes(self, point: int) -> int:
-        """Return the number of bytes before an offset in code points, which is limited to the text."""
+        """Return the number of bytes before the character at `point`, an offset in code points. An offset outside the
+        text is moved to its start or end.
+        """
         point = max(0, min(point, len(self._text)))
         if not self._encoded:
             return point

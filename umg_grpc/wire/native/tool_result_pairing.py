@@ -10,8 +10,8 @@ from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 
 
 def pair_results(messages: Iterable[pb.Message]) -> None:
-    """Set the id of each tool result without one, in place, to the id of the first unanswered call of its tool in the
-    message before. Clients send the call back as the model made it, with its id, and their own result without one.
+    """Set each tool result's missing id to that of its tool's first unanswered call in the message before. Clients send
+    back the model's call with its id, and their own result without one.
     """
     waiting, answered = dict[str, deque[str]](), set[str]()
     for message in messages:

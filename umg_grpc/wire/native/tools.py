@@ -178,7 +178,9 @@ def _declare_search(choice: JsonObject) -> JsonObject:
 
 
 def _left_out(request: pb.GenerateRequest) -> set[str]:
-    """Return the tools that the choice excludes: the provider restricts it by names only if a call is required."""
+    """Return the caller's names of the tools that are not sent because the tool choice excludes them: the provider
+    itself restricts a choice by names only if a call is required.
+    """
     choice = request.tool_choice
     if choice.mode not in (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_UNSPECIFIED) or not choice.names:
         return set()
@@ -231,7 +233,7 @@ def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: bool, report: Report) -> JsonObject:
-    """Return the tool choice as `functionCallingConfig`; {} without one or functions. Report a lost choice."""
+    """Return the tool choice as `functionCallingConfig`; {} without a choice or functions. Report a lost choice."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         raise foreign(choice.opaque, "tool_choice")

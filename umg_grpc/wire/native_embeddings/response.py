@@ -98,8 +98,8 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """Return the response with the provider's body, whose vectors are not decoded. None if callers cannot read the
-    body: it lacks the form of the caller's path, vectors of the requested length, or the usage.
+    """Return the response with the provider's body, vectors not decoded. None if it lacks the form of the caller's
+    path, vectors of the requested length, or the usage.
     """
     parsed, face = decode(_RAW, body), request.source.format
     raise_error(parsed.error)

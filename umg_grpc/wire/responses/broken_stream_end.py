@@ -57,8 +57,8 @@ class PassedFrames:
                 self._items.append(frames)
 
     def error(self, error: UmgError) -> bytes:
-        """Return the server-sent events that end the stream after a failure: `response.failed`, if the provider started
-        its response and did not end it, and `error`. `error`: the failure, as the caller gets it.
+        """Return the events that end the stream after a failure, as the caller gets it. They are `response.failed`, if
+        the provider started its response and did not end it, and `error`.
         """
         numbers = _NUMBER.findall(self._last)
         number = int(numbers[-1]) + 1 if numbers else 0

@@ -41,7 +41,9 @@ def encode_echo(request: pb.GenerateRequest, head: pb.GenerateResponse | pb.Gene
 
 
 def service_tier(tier: str) -> str:
-    """Return a service tier of this format as it is, else the default tier: the member's schema allows no null."""
+    """Return a provider's service tier if this format has it among its values, else the default tier: the schema of the
+    member allows no null. `tier`: "" if it is unknown.
+    """
     return tier if tier in SERVICE_TIERS else SERVICE_TIER
 
 

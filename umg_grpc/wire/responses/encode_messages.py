@@ -320,8 +320,8 @@ class InputEncoder:
         return item
 
     def _result(self, result: pb.ToolResult, at: str) -> None:
-        """Add a tool result as an item. A result without its call becomes a message of the user, since providers reject
-        it: clients cut off the beginning of long conversations.
+        """Add a tool result as an item, or as a user message without its call, since providers reject it then. Clients
+        cut off the beginning of long conversations.
         """
         call_id = provider_id(result.call_id) or self._unanswered_id(result.name)
         if call_id in self._typed:

@@ -135,7 +135,9 @@ def _is_foreign(request: pb.GenerateRequest) -> bool:
 
 
 def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
-    """Return `prompt`: id, version and variables of a stored template. Raise UmgError(INVALID_FIELD) for bad JSON."""
+    """Return the member `prompt`: id, version and variables of a prompt template that the provider stores. Raises
+    UmgError(INVALID_FIELD) for variables that are not JSON.
+    """
     fields: JsonObject = {"id": prompt.prompt_id}
     if prompt.version:
         fields["version"] = prompt.version
@@ -168,8 +170,8 @@ def encode_text(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO
 
 
 def encode_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Return the member `reasoning` as {"reasoning": {...}}: the effort (a budget or mode becomes the nearest effort,
-    and is reported) and a summary if the caller wants to see reasoning; {} if no reasoning options are to be sent.
+    """Return {"reasoning": {...}}: the effort (the nearest to a budget or mode, reported) and a summary. The summary is
+    for callers that want to see reasoning. {} without options to send.
     """
     reasoning = request.reasoning
     effort = reasoning.effort or reasoning.level

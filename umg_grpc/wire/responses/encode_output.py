@@ -66,7 +66,9 @@ class Ids:
         return item_id
 
     def call(self, call: pb.ToolCall, index: int) -> str:
-        """Return a tool call's id: the provider's, or one made of the response's id and the item's index."""
+        """Return the id by which a tool call is paired with its result: the provider's, or one made of the response's
+        id and `index`, the index of the item.
+        """
         return call.call_id or f"call_{self._core}_{index}"
 
 
@@ -234,7 +236,9 @@ def _item(
 
 @dataclass(frozen=True)
 class Ending:
-    """Status at the end (`completed`, `incomplete`, `failed`), with a reason, or an error's code and message."""
+    """Status of a response at its end (`completed`, `incomplete`, `failed`), with the reason if it is incomplete, or
+    the code and message of the error if it failed; "" otherwise.
+    """
 
     status: str = "completed"
     reason: str = ""  # why it is incomplete
@@ -258,7 +262,9 @@ def ending_of(finished: pb.Candidate | pb.CandidateFinished, refused: bool) -> E
 
 
 def ending_of_response(response: pb.GenerateResponse) -> Ending:
-    """Return a response's status: as stored, else by its first candidate's finish reason or its prompt's block."""
+    """Return the status of a complete response: the status that a stored response contains, else the one that the
+    finish reason of its first candidate or the block of its prompt means.
+    """
     if response.HasField("failure"):
         return Ending("failed", code=response.failure.code or "server_error", message=response.failure.message)
     if response.status not in ("", "completed", "incomplete"):

@@ -45,7 +45,9 @@ def referenced(message: pb.Message) -> str:
 
 
 def response_of(item_id: str) -> str:
-    """Return the response id, which the gateway's item ids contain; "" for other ids, for example of a provider."""
+    """Return the id of the response that contains an item, which is a part of the ids that the gateway gives to items;
+    "" for any other id, for example of an item that a provider stores.
+    """
     own = _OWN_ITEM.fullmatch(item_id)
     return RESPONSE_PREFIX + own[1] if own else ""
 

@@ -113,8 +113,8 @@ def _remove_client_members(fields: dict[str, Raw], quirks: Quirks, report: Repor
 
 
 def _edit_input(fields: dict[str, Raw], report: Report) -> None:
-    """Edit `input` for a provider, in place: group content parts without an item into user messages, and remove
-    reasoning of providers of other formats, whose state this provider cannot decode.
+    """Edit `input` in place: group content parts without an item into user messages, and remove foreign reasoning. The
+    provider cannot decode the states of other formats' providers.
     """
     raw = bytes(fields["input"])
     if not raw.startswith(b"["):
@@ -164,8 +164,8 @@ def _reasoning(raw: Raw, report: Report) -> Raw | None:
 
 
 def _edit_reasoning(fields: dict[str, Raw]) -> None:
-    """Edit the member `reasoning` for a provider, in place: remove the summary `none`, which only the gateway's
-    specification has, and replace an empty object by its meaning there, the effort `medium`.
+    """Edit `reasoning` for a provider: remove the summary `none`, and replace an empty object by the effort `medium`.
+    Only the gateway's specification has both.
     """
     members = parse(dict[str, Raw], fields["reasoning"], "reasoning")
     if bytes(members.get("summary", ABSENT)) == b'"none"':

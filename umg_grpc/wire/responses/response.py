@@ -55,7 +55,9 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response can contain a part, or the result of a known tool, which the call's item contains."""
+    """Return whether a response of this format can contain a part. True for the result of a provider's tool if the
+    format has the tool: the result is in the item of the call.
+    """
     if part.HasField("server_tool_result"):
         return part.server_tool_result.name in SERVER_ITEMS
     return kind_of(part) != ""
@@ -119,8 +121,8 @@ def _has_refusal(items: list[SeenItem]) -> bool:
 
 
 def mark_states(document: bytes) -> bytes:
-    """Return a provider's response with a mark on reasoning states that look as if this gateway had wrapped them: that
-    provider is another gateway, and the mark lets its states be sent back to it unchanged.
+    """Return a response with marks on reasoning states that look as if this gateway had wrapped them. The provider is
+    another gateway, and the mark lets it get its states back unchanged.
     """
     return _STATE.sub(_MARKED, document) if PREFIX.encode() in document else document
 

@@ -91,7 +91,9 @@ def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, so
 
 
 def code_of(call: pb.ServerToolCall) -> str:
-    """Return a code interpreter's code: a string as the call's input here, a member `code` in others; else ""."""
+    """Return the code that a provider's code interpreter ran: the input of the call is a string in this format, and an
+    object with a member `code` in others. "" for any other input.
+    """
     return _text_of(call.input_json, "code")
 
 

@@ -105,8 +105,8 @@ class TranslatingDecoder(EventDecoder):
         return self._plain(frames) or super()._take(frames)
 
     def _plain(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the events of a read that consists only of the most frequent deltas, of parts that are open; None for
-        any other read, which has to be decoded event by event. This only saves time.
+        """Return the events of a read that has only the most frequent deltas, of open parts. None for any other read,
+        which has to be decoded event by event. This only saves time.
         """
         if self._has_halves or self.done or not frames.startswith(PLAIN_HEADS):
             return None

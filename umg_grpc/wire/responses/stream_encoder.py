@@ -316,8 +316,8 @@ class StreamEncoder:
             servers[-1].set_result(result)
 
     def _state(self, part_index: int, part: pb.Part) -> None:
-        """Add the reasoning state of a part to the item of the part if that is reasoning, else write an item with the
-        state immediately; nothing if the state was sent before, or if the caller gets no states.
+        """Add a part's reasoning state to its item if that is reasoning, else write an item with it immediately. Do
+        nothing if it was sent before, or if the caller gets no states.
         """
         item = self._parts.get(part_index)
         if isinstance(item, ReasoningItem):

@@ -69,7 +69,9 @@ class Item(ABC):
         self.open.clear()
 
     def unfinished(self) -> bytes:
-        """Return the unfinished item's JSON, for a failed response; b"" for one of no use then (a tool call)."""
+        """Return the JSON of the unfinished item, for the output of a response that fails; b"" for an item that is left
+        out, because it is of no use before it is done (a tool call, for example).
+        """
         return b""
 
     @abstractmethod
@@ -128,8 +130,8 @@ class Message(Item):
         content.delta.write(self.writer, text)
 
     def add_citation(self, part: int, citation: pb.Citation) -> None:
-        """Write a citation of the text of a part (index `part`) as an annotation; at the part's end for a web page
-        cited by the whole part: its end offset is the length of the text.
+        """Write a citation of the text of a part (index `part`) as an annotation. A web page cited by the whole part is
+        written at its end: the end offset is the length of the text.
         """
         content = self._contents[part]
         if citation.HasField("end_index") or not citation.HasField("web"):
@@ -147,7 +149,9 @@ class Message(Item):
             self.writer.event("response.output_text.annotation.added", content.location | added)
 
     def add_logprobs(self, part: int, logprobs: pb.LogprobsDelta) -> None:
-        """Write log probabilities of a part's last text, which was sent before, as an event; none for a refusal."""
+        """Write log probabilities of the last text of the part with index `part`, as an event of their own, since the
+        text was sent before them; nothing for a refusal.
+        """
         content = self._contents[part]
         if not content.refusal:
             entries = [encode_logprob(entry) for entry in logprobs.logprobs]
@@ -384,7 +388,9 @@ class Compaction(Item):
 
 
 class State(Item):
-    """`reasoning` item without text, for the state (opaque data) of a part whose own item has no field for it."""
+    """Item of type `reasoning` without text, for the reasoning state (opaque data of a provider that belongs to its
+    reasoning) of a part whose own item has no field for it.
+    """
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, *, ahead: bool) -> None:
         super().__init__(writer, index, item_id)

@@ -52,7 +52,9 @@ CALL = msgspec.json.Decoder(ProviderCall)
 
 
 def decode_provider_call(raw: Raw, call: pb.ToolCall, *, custom: bool) -> None:
-    """Decode a tool call in a provider's output, whose input may be free text (`custom`), or raise ValueError."""
+    """Decode the item of a tool call in a provider's output into `call`. `custom`: whether the input is free text.
+    Raise ValueError for an item that cannot be decoded.
+    """
     item = CALL.decode(raw)
     call.item_id, call.call_id, call.name = item.id or "", item.call_id or "", item.name or ""
     call.namespace = item.namespace or ""

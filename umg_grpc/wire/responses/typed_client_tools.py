@@ -285,5 +285,7 @@ def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObje
 
 
 def declared(function: pb.FunctionTool, at: str) -> Raw:
-    """Return the caller's JSON of a tool with a type instead of a schema, from the function that it was decoded to."""
+    """Return the JSON with which the caller declared a tool that has a type instead of a schema; `function`: the
+    function as which it was decoded. `at`: canonical path of the function, for errors.
+    """
     return json_text(function.declared.json, f"{at}.declared.json")

@@ -39,8 +39,8 @@ VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {
 
 
 def video_protocol(name: str, base_url: str) -> VideoProtocol:
-    """Return the video protocol `name` for a channel. `vidB` has two variants: that of Vertex AI if `base_url`
-    contains `/publishers/`, otherwise that of the Gemini API. `vidA` has one for the address of xAI.
+    """Return the video protocol of a channel, by its `base_url` where variants exist. `vidB` is that of Vertex AI if it
+    has `/publishers/`, else that of the Gemini API. `vidA` has one for the address of xAI.
     """
     protocol = VIDEO_PROTOCOLS[name]
     if protocol is VID_A and urlsplit(base_url).hostname == XAI_HOST:

@@ -12,8 +12,8 @@ SWITCH = {b"true": True, b"false": False}
 
 
 def read_nested(parameters: pb.VideoParameters) -> None:
-    """Move sound and watermark from the additional fields `settings.audio` and `options.watermark_info` to their
-    parameters, so that each vendor gets them in its own way and their price is charged. All else remains.
+    """Move sound and watermark from the additional fields `settings.audio` and `options.watermark_info` to parameters.
+    Each vendor then gets them in its own way, and their price is charged. All else remains.
     """
     extra = members_of(Raw(parameters.extra_json.encode()))
     settings, options = members_of(extra.get("settings")), members_of(extra.get("options"))

@@ -85,7 +85,7 @@ class VideoProtocol:
     `400`, `404`, `405`, `409`, `422` not.
     """
     key_header: str = DEFAULT_KEY_HEADER
-    """Header of the key without an `auth` in the config: `authorization` with a Bearer token, or another, bare."""
+    """Header for the key if the config has no `auth`: `authorization` with a Bearer token, else the bare key."""
     token_paths: str = ""
     """Beginning of the paths that accept tokens made from an access key (`auth: {kind: jwt}`); "" if all do."""
     max_response_bytes: int = 8 << 20

@@ -1,4 +1,4 @@
-"""One video task between service, channel and provider's codec: submission, identity, state, results."""
+"""Types of a video task between service, channel and provider's codec: submission, identity, state, results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -88,7 +88,9 @@ class CreateBody:
         return self.request.model
 
     def nested(self, name: str) -> Members:
-        """Remove an object (a string with JSON in a form) and return its non-null members; {} if it is absent."""
+        """Remove a member that is an object from the body, and return its members that are not null; an empty dict if
+        it is absent. In a form it is a string with JSON.
+        """
         raw = self.take(name)
         if raw is None:
             return {}

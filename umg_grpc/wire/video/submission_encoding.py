@@ -1,5 +1,5 @@
-"""Encoding of submissions for a provider, within the rules that it has for the model: parameters that the model lacks
-are left out and reported, and a value that it does not accept is refused before anything is sent.
+"""Encoding of submissions within the provider's rules for the model. Parameters that it lacks are left out and
+reported, and a value that it does not accept is refused before anything is sent.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -83,7 +83,9 @@ def _read_media(given: CreateBody, raw: Raw, name: str) -> None:
 
 
 def decode_query(parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest:
-    """Return the look-up of one task by the query parameters. Raise UmgError unless they have exactly one id."""
+    """Return the look-up of one task by the query parameters. Raise UmgError if there is no id, if there are several,
+    or both the gateway's and the caller's own id.
+    """
     ids, external = parameters.get("task_ids"), parameters.get("external_task_ids")
     if ids is not None and external is not None:
         raise invalid("external_task_ids", "send either task_ids or external_task_ids")

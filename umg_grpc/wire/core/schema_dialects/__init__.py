@@ -1,4 +1,4 @@
-"""JSON schemas in the dialects of vendors, never changed in place: a keyword that the vendor refuses is rewritten, or
+"""JSON schemas in the dialects of vendors, never changed in place. A keyword that the vendor refuses is rewritten, or
 becomes a sentence of the description, and is reported.
 """
 

@@ -7,7 +7,7 @@ from umg_grpc.wire.core.json import JsonObject
 
 MAX_TYPES = 16
 MAX_COMPARED, MAX_PROPERTIES = 64, 8
-"""Values and required properties, and first properties, of an alternative that are compared with the others': a
+"""Values and required properties, and first properties, of an alternative that are compared with the others'. A
 definition may recur as an alternative, so that the time would grow with the square of the schema.
 """
 

@@ -52,7 +52,9 @@ def rows(reason: "pb.ErrorReason.ValueType", failure: Failure, *codes: str) -> C
 
 
 def refused(status: int, headers: Mapping[str, str], error: ProviderError, table: Table = ()) -> UmgError:
-    """Return the error of a failed call, classified by `table` or else by the rows that all protocols share."""
+    """Return the error of a failed call, classified by the rows in `table` or, if none matches, by the rows that all
+    protocols share. `headers`: by lower-case name.
+    """
     found = from_provider(status, error, headers, too_long=PROMPT, table=(*table, *DEFAULT))
     found.message = _without_names(found.message)
     return found

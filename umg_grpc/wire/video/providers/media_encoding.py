@@ -32,7 +32,7 @@ def at(position: int) -> str:
 
 
 def media_type(media: pb.VideoMedia) -> str:
-    """Return the media type of a medium with bytes: by these, else the caller's, else the usual one of its kind."""
+    """Return the media type of a medium with bytes: by the first ones, else as declared, else the usual of its kind."""
     return sniff(media.data) or media.mime_type or DEFAULT_TYPES.get(media.kind, "application/octet-stream")
 
 

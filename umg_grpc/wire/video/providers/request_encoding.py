@@ -181,8 +181,8 @@ def implied_resolution(
 
 
 def report_size(submission: Submission, resolution: str, ratio: str, report: Report) -> None:
-    """Record in `report` a size in pixels of which the sent resolution and ratio state a part alone, or another size.
-    Sizes of neutral models are names of ratios, and not recorded.
+    """Report a size in pixels that the sent resolution and ratio state only in part, or differently. Sizes of neutral
+    models are names of ratios, and not reported.
     """
     size = submission.request.parameters.size
     if not size or is_neutral(submission):

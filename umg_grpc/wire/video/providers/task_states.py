@@ -165,8 +165,8 @@ def refuse_failed(protocol: str, body: bytes, headers: Mapping[str, str], table:
 
 
 def is_failure(word: str) -> bool:
-    """Return whether a word, of any maker, in the response to a submission means that the task has ended without a
-    video. `unknown` does not, which the maker of `vidC` uses for tasks of long ago.
+    """Return whether a maker's word in the response to a submission means that the task ended without a video.
+    `unknown` does not: `vidC` uses it for tasks of long ago.
     """
     return meaning_of(word, SHARED) in ("failed", "cancelled", "expired")
 

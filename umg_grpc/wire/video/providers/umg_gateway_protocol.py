@@ -275,8 +275,8 @@ def encode_find(submission: Submission) -> ProviderRequest:
 
 
 def decode_found(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask | None:
-    """Return the task from the response to a look-up by this gateway's id; None for a task of another HTTP API than
-    Entry E 3.0, which does not store the id. Raise UmgError if the look-up failed.
+    """Decode the response to a look-up by this gateway's id (`VideoProtocol.decode_found`). None for a task of another
+    HTTP API than Entry E 3.0, which does not store the id.
     """
     if entry_of(submission) != E_3 or is_unknown(status, headers, body):
         return None

@@ -79,8 +79,8 @@ def resolution_of(submission: Submission) -> str:
 
 
 def _of_size(submission: Submission) -> str:
-    """Return the resolution of the model that is nearest to the size in pixels; "" for none, for a neutral model, whose
-    sizes are names of ratios, and for motion control, which has the size of its inputs.
+    """Return the model's resolution nearest to the size in pixels. "" for none, for neutral models, whose sizes are
+    names of ratios, and for motion control, which has its inputs' size.
     """
     size, row = submission.request.parameters.size, row_of(submission)
     if not size or is_neutral(submission) or is_motion(submission):

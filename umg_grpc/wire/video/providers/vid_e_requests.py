@@ -84,7 +84,9 @@ def encode_new(submission: Submission) -> ProviderRequest:
 
 
 def _operation(submission: Submission) -> str:
-    """Return the operation, a part of the path: of its model if that has only one, of its kind, else by its media."""
+    """Return the operation of a submission, which is part of the path: that of its model if the model has one alone,
+    that of its kind, otherwise the one that its media imply.
+    """
     if is_motion(submission):
         return MOTION
     if is_omni(submission):
