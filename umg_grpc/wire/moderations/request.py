@@ -87,7 +87,8 @@ def encode_request(request: pb.ModerateRequest, model: str, notes: RequestNotes 
 
 
 def _input(request: pb.ModerateRequest) -> object:
-    texts = [given.parts[0].text for given in request.inputs if len(given.parts) == 1 and given.parts[0].text]
+    alone = [given.parts[0] for given in request.inputs if len(given.parts) == 1]
+    texts = [part.text for part in alone if not part.HasField("image_url")]
     if len(texts) == len(request.inputs):
         return texts[0] if len(texts) == 1 else texts
     if len(request.inputs) > 1:

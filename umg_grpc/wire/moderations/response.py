@@ -22,8 +22,8 @@ class Judgement(Struct, kw_only=True):
 
     flagged: bool | None = None
     categories: dict[str, bool | None]
-    category_scores: dict[str, float] = {}
-    category_applied_input_types: dict[str, list[str]] = {}
+    category_scores: dict[str, float | None] = {}
+    category_applied_input_types: dict[str, list[str] | None] | None = None
 
 
 class ProviderUsage(Struct):
@@ -102,11 +102,11 @@ def decode_response(body: bytes, request: pb.ModerateRequest, pass_: bool) -> pb
 
 
 def _decode_result(judgement: Judgement, result: pb.ModerationResult) -> None:
+    kinds = judgement.category_applied_input_types or {}
     for name, flagged in judgement.categories.items():
         category = result.categories.add(name=name, flagged=bool(flagged))
-        if name in judgement.category_scores:
-            category.score = judgement.category_scores[name]
-        category.input_types.extend(judgement.category_applied_input_types.get(name, ()))
+        category.score = judgement.category_scores.get(name) or 0
+        category.input_types.extend(kinds.get(name) or ())
     is_flagged = any(judgement.categories.values())
     result.flagged = is_flagged if judgement.flagged is None else judgement.flagged
 

@@ -71,6 +71,9 @@ def test_a_canonical_request_is_written_in_the_shortest_form() -> None:
     text, image = pb.ModerationPart(text="a"), pb.ModerationPart(image_url="https://pictures.test/a.png")
     assert sent(pb.ModerateRequest(inputs=[content(text)])) == {"model": "m", "input": "a"}
     assert sent(pb.ModerateRequest(inputs=[content(text), content(text)])) == {"model": "m", "input": ["a", "a"]}
+    empty = content(pb.ModerationPart(text=""))
+    assert sent(pb.ModerateRequest(inputs=[content(text), empty])) == {"model": "m", "input": ["a", ""]}
+    assert sent(decoded(input=["", ""])) == {"model": "m", "input": ["", ""]}
     assert sent(pb.ModerateRequest(inputs=[content(text, image)])) == {"model": "m", "input": [TEXT, IMAGE]}
     with pytest.raises(UmgError) as refused:
         sent(pb.ModerateRequest(inputs=[content(text), content(image)]))
@@ -131,6 +134,14 @@ def test_a_response_without_members_that_sdks_read_is_completed() -> None:
         "results": [{"flagged": True, **MISTRAL, "category_applied_input_types": {"selfharm": [], "pii": []}}],
         "usage": {"prompt_tokens": 7, "completion_tokens": 0, "total_tokens": 7},
     }
+
+
+def test_values_that_a_provider_leaves_open_are_read() -> None:
+    judged = {"flagged": False, "categories": {"hate": False, "illicit": None}}
+    scores = {"category_scores": {"hate": 0.25, "illicit": None}, "category_applied_input_types": None}
+    made = answer({"id": "m", "model": "m", "results": [judged | scores]}, decoded(input="a"))["results"][0]
+    assert (made["categories"]["illicit"], made["category_scores"]) == (False, {"hate": 0.25, "illicit": 0})
+    assert made["category_applied_input_types"] == {"hate": [], "illicit": []}
 
 
 def test_a_response_without_an_id_gets_one() -> None:
