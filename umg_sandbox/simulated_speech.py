@@ -13,6 +13,7 @@ from umg_grpc.wire.core.json import invalid
 RATE = 24_000
 CHARACTER_SECONDS, PAUSE_SECONDS = 0.06, 0.08
 MAX_CHARACTERS = 4096
+SLOWEST, FASTEST = 0.25, 4.0
 LOWEST_HERTZ = 110
 SCALE = tuple(2 ** (step / 12) for step in (0, 2, 4, 7, 9, 12, 14, 16))
 """Tones of a voice, from its lowest one."""
@@ -20,12 +21,16 @@ LOUDNESS = 8000
 
 
 def speak(request: pb.SpeakRequest) -> pb.SpeakResponse:
-    """Return the simulated response. Raise UmgError(INVALID_FIELD) for an unknown format and too long a text."""
+    """Return the simulated response. Raise UmgError(INVALID_FIELD) for an unknown format, too long a text, and a speed
+    outside of the vendor's range.
+    """
     audio_format = request.audio_format or MP3
     if audio_format not in MEDIA_TYPES:
         raise invalid("audio_format", f"expected {', '.join(MEDIA_TYPES)}")
     if len(request.input) > MAX_CHARACTERS:
         raise invalid("input", f"it has more than {MAX_CHARACTERS} characters; send less")
+    if request.HasField("speed") and not SLOWEST <= request.speed <= FASTEST:
+        raise invalid("speed", f"expected a number from {SLOWEST} to {FASTEST:g}")
     audio = audio_file(_samples(request), RATE, audio_format, request.input)
     response = pb.SpeakResponse(model=request.model, audio=audio, content_type=MEDIA_TYPES[audio_format])
     if request.with_usage:
@@ -36,7 +41,7 @@ def speak(request: pb.SpeakRequest) -> pb.SpeakResponse:
 
 def _samples(request: pb.SpeakRequest) -> bytes:
     lowest = LOWEST_HERTZ * (1 + hashlib.sha256(request.voice.encode()).digest()[0] / 255)
-    speed = request.speed if request.HasField("speed") and request.speed > 0 else 1.0
+    speed = request.speed if request.HasField("speed") else 1.0
     pieces = list[np.ndarray]()
     for word in request.input.split() or [request.input]:
         tone = lowest * SCALE[hashlib.sha256(word.encode()).digest()[0] % len(SCALE)]
