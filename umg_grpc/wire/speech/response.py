@@ -2,6 +2,7 @@
 callers.
 """
 
+import re
 from collections.abc import Mapping
 
 import msgspec
@@ -11,7 +12,7 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import error_members
-from umg_grpc.wire.core.audio_files import media_type
+from umg_grpc.wire.core.audio_files import PCM, media_type
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.media import normal_mime
@@ -26,6 +27,10 @@ DELTA, END = "speech.audio.delta", "speech.audio.done"
 JSON, EVENTS = "application/json", "text/event-stream"
 UNSTATED = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 """Media types by which providers do not state the format of the audio."""
+TEXTS = re.compile(r"text/|application/(?:xhtml\+)?xml\b")
+"""Media types of pages of proxies and servers that failed with status 200."""
+NO_AUDIO = re.compile(rb"\s*(?:[\[{]\s*[\"{}\]]|<(?:!doctype|html)\b)", re.IGNORECASE)
+"""Beginning of JSON and of a page, which some servers send with the media type of audio."""
 
 
 class ProviderUsage(Struct):
@@ -57,7 +62,7 @@ def decode_response(body: bytes, request: pb.SpeakRequest, pass_: bool) -> pb.Sp
     UmgError(UPSTREAM_FAILED) for a body without audio.
     """
     response = pb.SpeakResponse(model=request.model, audio=body, content_type=media_type(format_of(request)))
-    if body.lstrip()[:1] == b"{":
+    if not is_audio(body, request):
         sent = _decode(body)
         if not sent.audio_data:
             raise no_response(body, too_long=TOO_LONG)
@@ -68,11 +73,38 @@ def decode_response(body: bytes, request: pb.SpeakRequest, pass_: bool) -> pb.Sp
     return response
 
 
+def is_audio(begin: bytes, request: pb.SpeakRequest) -> bool:
+    """Return whether a body with this beginning is audio. Samples without a head may begin as JSON does: they are JSON
+    only if all of it can be decoded.
+    """
+    if NO_AUDIO.match(begin) is None:
+        return True
+    return format_of(request) == PCM and not _is_json(begin)
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        msgspec.json.decode(body, type=Raw)
+    except ValueError:
+        return False
+    return True
+
+
 def read_headers(response: pb.SpeakResponse, headers: Mapping[str, str]) -> None:
-    """Set the media type of the audio that the headers state."""
+    """Set the media type of the audio that the headers state. Raise UmgError(UPSTREAM_FAILED) for that of a text."""
     kind = normal_mime(headers.get("content-type", ""))
-    if kind not in UNSTATED and kind != JSON:
+    _check_kind(kind)
+    if kind not in UNSTATED and not _is_json_type(kind):
         response.content_type = kind
+
+
+def _check_kind(kind: str) -> None:
+    if TEXTS.match(kind):
+        raise unreadable(f": it is {kind} and no audio")
+
+
+def _is_json_type(kind: str) -> bool:
+    return kind == JSON or kind.endswith("+json")
 
 
 def encode_response(response: pb.SpeakResponse, request: pb.SpeakRequest, shape: ClientShape) -> bytes:
@@ -106,11 +138,15 @@ def _set_usage(target: pb.SpeakResponse | pb.StreamSpeakResponse, usage: Provide
 
 
 def stream_decoder(request: pb.SpeakRequest, kind: str, pass_: bool) -> MessageDecoder[pb.StreamSpeakResponse] | None:
-    """Return the decoder of a response of the media type `kind`; None for JSON. `pass_`: without effect."""
-    if kind == JSON:
+    """Return the decoder of a response of the media type `kind`; None for JSON. `pass_`: without effect. Raise
+    UmgError(UPSTREAM_FAILED) for the media type of a text.
+    """
+    if _is_json_type(kind):
         return None
-    stated = media_type(format_of(request)) if kind in UNSTATED or kind == EVENTS else kind
-    return EventDecoder(stated) if kind == EVENTS else BytesDecoder(stated)
+    if kind == EVENTS:
+        return EventDecoder(media_type(format_of(request)))
+    _check_kind(kind)
+    return BytesDecoder(media_type(format_of(request)) if kind in UNSTATED else kind, request)
 
 
 class BytesDecoder:
@@ -118,11 +154,15 @@ class BytesDecoder:
 
     done = False
 
-    def __init__(self, content_type: str) -> None:
+    def __init__(self, content_type: str, request: pb.SpeakRequest) -> None:
         self._content_type = content_type
+        self._request = request
         self._is_empty = True
 
     def feed(self, received: bytes) -> pb.StreamSpeakResponse:
+        if self._is_empty and not is_audio(received, self._request):
+            decode_response(received, self._request, pass_=False)  # raises the error that it states
+            raise unreadable(": it is no audio")
         self._is_empty = False
         return pb.StreamSpeakResponse(content_type=self._content_type, audio=received)
 

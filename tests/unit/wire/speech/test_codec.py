@@ -137,6 +137,13 @@ class Broken:
 BROKEN = (
     Broken("no bytes", "audio/mpeg", b""),
     Broken("no end", "text/event-stream", events(DELTA), pb.ERROR_REASON_UPSTREAM_CUT),
+    Broken("a page as audio", "audio/mpeg", b"<!DOCTYPE html><html></html>"),
+    Broken(
+        "an error as audio",
+        "audio/mpeg",
+        b' {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}',
+        pb.ERROR_REASON_UPSTREAM_RATE_LIMITED,
+    ),
     Broken("no JSON", "text/event-stream", b"data: {\n\n"),
     Broken("no base64", "text/event-stream", events({"type": "speech.audio.delta", "audio": "*"})),
     Broken(
@@ -162,8 +169,30 @@ def test_json_is_no_stream() -> None:
     for error in ({"error": {"message": "no"}}, {}, {"audio_data": "*"}):
         with pytest.raises(UmgError):
             SPEECH.decode_response(json.dumps(error).encode(), decoded(), True)
+    for body in (b"", b"[]", b"<html>"):
+        with pytest.raises(UmgError):
+            SPEECH.decode_response(body, decoded(), True)
+    assert decoder("application/problem+json") is None
+
+
+def test_samples_that_begin_as_json_does_are_audio() -> None:
+    request = decoded(response_format="pcm")
+    assert SPEECH.decode_response(b' {"' + AUDIO, request, True).audio == b' {"' + AUDIO
+    assert SPEECH.stream_decoder is not None
+    reader = SPEECH.stream_decoder(request, "audio/pcm", True)
+    assert reader is not None
+    message = reader.feed(b"{}" + AUDIO)
+    assert message is not None
+    assert message.audio == b"{}" + AUDIO
+
+
+@pytest.mark.parametrize("kind", ["text/html", "text/plain", "application/xml"])
+def test_a_text_in_place_of_audio_is_a_failure(kind: str) -> None:
+    assert SPEECH.read_headers is not None
     with pytest.raises(UmgError):
-        SPEECH.decode_response(b"", decoded(), True)
+        decoder(kind)
+    with pytest.raises(UmgError):
+        SPEECH.read_headers(pb.SpeakResponse(audio=AUDIO), {"content-type": f"{kind}; charset=utf-8"})
 
 
 def test_the_headers_state_the_media_type_of_a_whole_response() -> None:
