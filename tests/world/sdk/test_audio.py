@@ -100,6 +100,8 @@ class Provider:
                 return web.json_response({"error": {"message": "no voice", "type": "server_error"}})
             case "empty":
                 return web.Response(body=b"", content_type="audio/mpeg")
+            case "page":
+                return web.Response(text="<html>Bad gateway</html>", content_type="text/html")
             case _:
                 return await self._stream(request, body)
 
@@ -146,6 +148,8 @@ class Provider:
         form = dict(fields)
         if form.get("prompt") == "busy":
             return web.json_response({"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, status=429)
+        if form.get("prompt") == "page":
+            return web.Response(text="<html>Bad gateway</html>", content_type="text/html")
         if "stream" in form and form["model"] != "whisper-1":
             return await self._stream_text(request)
         match form.get("response_format", "json"):
@@ -283,6 +287,8 @@ REFUSED = (
     Refused("a busy provider", {"input": "busy"}, openai.RateLimitError),
     Refused("JSON in place of audio", {"input": "json"}, openai.InternalServerError),
     Refused("no audio", {"input": "empty"}, openai.InternalServerError),
+    Refused("a page in place of audio", {"input": "page"}, openai.InternalServerError),
+    Refused("too fast", {"model": "simulated-voice", "speed": 1e6}, openai.BadRequestError, "speed"),
     Refused(
         "an unknown format",
         {"model": "simulated-voice", "response_format": "no"},
@@ -421,6 +427,7 @@ INVALID = (
     Refused("a temperature in words", {"temperature": "hot"}, openai.BadRequestError, "temperature"),
     Refused("an unknown form", {"response_format": "html"}, openai.BadRequestError, "response_format"),
     Refused("a busy provider", {"prompt": "busy"}, openai.RateLimitError),
+    Refused("a page in place of a text", {"prompt": "page", "response_format": "text"}, openai.InternalServerError),
     Refused("a huge file", {"file": ("a.wav", bytes(66 << 20))}, openai.APIStatusError),
 )
 

@@ -30,6 +30,7 @@ TRANSCRIPTIONS: UnaryFormat[pb.TranscribeRequest, pb.TranscribeResponse] = Unary
     stream_encoder=stream.stream_encoder,
     encode_request=request.encode_request,
     decode_response=response.decode_response,
+    read_headers=response.read_headers,
     stream_decoder=stream.stream_decoder,
     decode_error=partial(decode_error, too_long=response.TOO_LONG),
     objects=ObjectRules(free=FREE, words=WORDS),

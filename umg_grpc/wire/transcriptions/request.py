@@ -2,6 +2,7 @@
 request encoded as a form for a provider.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -10,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.audio_files import file_ending
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, invalid, missing, parse
 from umg_grpc.wire.core.multipart_forms import FilePart, FormPart, encode_form
@@ -32,6 +34,8 @@ LISTS = {
 }
 """The same, for lists, whose names in forms may end in `[]`."""
 OTHERS = frozenset({FILE, STREAM, "temperature", "chunking_strategy"})
+SWITCHES = {"true": True, "false": False}
+GRANULARITIES, SEGMENT = "timestamp_granularities", "segment"
 wire_path = wire_paths([(r"^audio(\..*)?$", FILE), (r"^translate$", "")])
 Form = dict[str, str | list[str]]
 
@@ -42,18 +46,31 @@ class ModelFormats(Struct):
     models: re.Pattern[str]
     formats: frozenset[str]
     source: str
+    states_times: bool = False
+    """Whether `timestamp_granularities` adds times to `json`, the only form, so that others can be made of it."""
 
 
 MODEL_FORMATS = (
     ModelFormats(
-        re.compile(r"gpt-4o-transcribe-diarize"),
+        re.compile(r"(?:.*/)?gpt-4o-transcribe-diarize"),
         frozenset({JSON, TEXT, DIARIZED}),
         "openai 3.57.0, TranscriptionCreateParams.response_format",
     ),
     ModelFormats(
-        re.compile(r"gpt-(?:.*-)?transcribe"),
+        re.compile(r"(?:.*/)?gpt-(?:.*-)?transcribe"),
         frozenset({JSON}),
         "openai 3.57.0, TranscriptionCreateParams.response_format",
+    ),
+    ModelFormats(
+        re.compile(r"openai/whisper-large-v3"),
+        frozenset({JSON, VERBOSE}),
+        "together 3.1.1, audio.TranscriptionCreateParams.response_format: json, verbose_json",
+    ),
+    ModelFormats(
+        re.compile(r"voxtral-"),
+        frozenset({JSON}),
+        "mistralai 3.7.0, AudioTranscriptionRequest: timestamp_granularities, and no response_format",
+        states_times=True,
     ),
     ModelFormats(
         re.compile(r"(?:.*/)?(?:distil-)?whisper-large-v3"),
@@ -76,6 +93,8 @@ def decode_form(parts: Iterable[FormPart], *, name: str = NAME) -> DecodedReques
         if part.name == FILE:
             if not part.is_file:
                 raise invalid(FILE, "send the audio as a file with a name")
+            if file is not None:
+                raise invalid(FILE, "it is there more than once; send one")
             file = part
         elif part.is_file:
             raise invalid(part.name, f"only `{FILE}` is a file; send a text")
@@ -120,7 +139,7 @@ def decode_request(
         raise missing("model")
     if "temperature" in form:
         request.temperature = _number(str(form["temperature"]))
-    if form.get(STREAM, "false") not in ("true", "false"):
+    if str(form.get(STREAM, "false")).lower() not in SWITCHES:
         raise invalid(STREAM, "expected true or false")
     request.chunking_strategy = _chunking(form)
     return DecodedRequest(request, RequestNotes(uncarried=uncarried))
@@ -128,14 +147,17 @@ def decode_request(
 
 def wants_stream(body: bytes) -> bool:
     """Return whether the fields of a form request a stream."""
-    return msgspec.json.decode(body, type=Form).get(STREAM) == "true"
+    return SWITCHES[str(msgspec.json.decode(body, type=Form).get(STREAM, "false")).lower()]
 
 
 def _number(text: str) -> float:
     try:
-        return msgspec.json.decode(text, type=float, strict=True)
+        number = float(text)
     except ValueError:
-        raise invalid("temperature", "expected a number") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise invalid("temperature", "expected a number")
+    return number
 
 
 def _chunking(form: Form) -> str:
@@ -155,13 +177,15 @@ def format_of(request: pb.TranscribeRequest) -> str:
     return request.response_format or JSON
 
 
-def sent_format(wanted: str, model: str) -> str:
-    """Return the form of the text to request of the provider's `model`, from which the wanted one can be made. Raise
-    UmgError(UNTRANSLATABLE) for subtitles of a model without times.
+def sent_format(wanted: str, model: str, row: ModelFormats | None) -> str:
+    """Return the form of the text to request of the provider's `model`, from which the wanted one can be made. `row`:
+    forms that it has, None if it may have all. Raise UmgError(UNTRANSLATABLE) for subtitles of a model without times.
     """
-    known = next((row.formats for row in MODEL_FORMATS if row.models.match(model)), None)
-    if known is None or wanted in known:
+    if row is None or wanted in row.formats:
         return wanted
+    if row.states_times:
+        return JSON
+    known = row.formats
     if wanted in SUBTITLES and VERBOSE not in known and DIARIZED not in known:
         problem = f"{model} states no times; choose {' or '.join(sorted(known | {TEXT}))}, or another model"
         raise untranslatable("response_format", problem)
@@ -176,19 +200,37 @@ def encode_request(request: pb.TranscribeRequest, model: str, notes: RequestNote
     """
     own = request.source.format in (NAME, TRANSLATIONS)
     form = msgspec.json.decode(request.source.body, type=Form) if own else _form_of(request)
-    wanted = format_of(request)
-    if (sent := sent_format(wanted, model)) != wanted:
-        form[FORMAT] = sent
+    _select_format(form, format_of(request), model)
     form.pop(STREAM, None)
     if notes.is_streamed:
         form[STREAM] = "true"
     form["model"] = model
     audio = request.audio
     kind = audio.content_type or "application/octet-stream"
-    file = FilePart(FILE, audio.file_name or "audio", kind, audio.data)
+    # providers recognize the format by the end of the name (openai 3.57.0, `TranscriptionCreateParams.file`)
+    file = FilePart(FILE, audio.file_name or f"audio{file_ending(audio.data)}", kind, audio.data)
     body, content_type = encode_form(_pairs(form), [file])
     path = "/audio/translations" if request.translate else "/audio/transcriptions"
     return UpstreamRequest(path, body, {"Content-Type": content_type}, Report())
+
+
+def _select_format(form: Form, wanted: str, model: str) -> None:
+    """Set the fields that select the form of the text, in place. Subtitles that are made of JSON need segments."""
+    row = next((row for row in MODEL_FORMATS if row.models.match(model)), None)
+    sent = sent_format(wanted, model, row)
+    if sent != wanted:
+        form[FORMAT] = sent
+    if row is None or not row.states_times:
+        if wanted in SUBTITLES and sent == VERBOSE:
+            form.pop(GRANULARITIES, None)
+            form[f"{GRANULARITIES}[]"] = [SEGMENT]
+        return
+    form.pop(FORMAT, None)
+    listed = form.pop(f"{GRANULARITIES}[]", None)
+    if wanted in SUBTITLES or wanted == VERBOSE:
+        form[GRANULARITIES] = SEGMENT
+    elif listed is not None:
+        form[GRANULARITIES] = listed
 
 
 def _form_of(request: pb.TranscribeRequest) -> Form:

@@ -3,7 +3,7 @@ selects.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from msgspec import Raw, Struct
@@ -12,6 +12,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.json import ABSENT, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count
+from umg_grpc.wire.core.media import normal_mime
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
 from umg_grpc.wire.transcriptions.request import (
@@ -29,6 +30,7 @@ TOO_LONG = "audio"
 """Canonical field that an error names if the provider rejects the request as too long."""
 MEDIA_TYPES = {TEXT: "text/plain; charset=utf-8", "srt": "text/plain; charset=utf-8", "vtt": "text/vtt; charset=utf-8"}
 """Media types of the forms that are no JSON."""
+PAGE = "text/html"
 
 
 class Logprob(Struct):
@@ -103,13 +105,12 @@ _BODY = msgspec.json.Decoder(ProviderBody, strict=False)
 
 def decode_response(body: bytes, request: pb.TranscribeRequest, pass_: bool) -> pb.TranscribeResponse:
     """Decode a provider's response. `pass_`: whether to keep its body for the caller, if it has the form that the
-    caller selects. Raise UmgError(UPSTREAM_FAILED) for a body without a text, and for subtitles without times.
+    caller selects. A text and subtitles of silence are empty. Raise UmgError(UPSTREAM_FAILED) for a body without a
+    text, and for subtitles without times.
     """
     wanted, response = format_of(request), pb.TranscribeResponse(model=request.model)
     sent = _json(body, wanted)
     if sent is None:
-        if not body:
-            raise unreadable(": it is empty")
         response.text = body.decode(errors="replace")
         if wanted == TEXT:
             response.text = response.text.removesuffix("\n")
@@ -117,11 +118,19 @@ def decode_response(body: bytes, request: pb.TranscribeRequest, pass_: bool) -> 
     else:
         fill(response, sent)
         is_wanted = wanted in JSON_FORMATS and _has_form(sent, wanted)
-        if wanted in SUBTITLES and not response.segments:
+        if wanted in SUBTITLES and not response.segments and response.text.strip():
             raise unreadable(": it has no times for subtitles")
     if pass_ and is_wanted:
         response.source.format, response.source.body = NAME, body
     return response
+
+
+def read_headers(response: pb.TranscribeResponse, headers: Mapping[str, str]) -> None:
+    """Raise UmgError(UPSTREAM_FAILED) for the media type of a page, by a proxy or server that failed with status 200.
+    `response`: without effect.
+    """
+    if normal_mime(headers.get("content-type", "")) == PAGE:
+        raise unreadable(f": it is {PAGE}")
 
 
 def _json(body: bytes, wanted: str) -> ProviderBody | None:
@@ -216,7 +225,7 @@ def encode_response(response: pb.TranscribeResponse, request: pb.TranscribeReque
     match format_of(request):
         case "text":
             return f"{response.text}\n".encode()
-        case "srt" | "vtt" if not response.segments:  # the provider's own, which a guard has changed
+        case "srt" | "vtt" if not response.segments and response.text:  # the provider's own, which a guard has changed
             return response.text.encode()
         case "srt":
             return _cues(response.segments, ",", "")

@@ -8,6 +8,7 @@ import pytest
 from http_facade.exchange.form_bodies import parse_form
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.audio_files import audio_file
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.transcriptions import TRANSCRIPTIONS, TRANSLATIONS
@@ -62,6 +63,14 @@ def test_a_canonical_request_is_sent_as_the_form_of_a_caller() -> None:
     assert bare == [*fields(("model", "m")), FormPart("file", "audio", b"x", "application/octet-stream")]
 
 
+def test_a_file_without_a_name_has_one_that_ends_with_its_format() -> None:
+    for name in ("mp3", "flac", "wav"):
+        audio = pb.AudioFile(data=audio_file(bytes(4800), 24_000, name))
+        assert sent(pb.TranscribeRequest(audio=audio))[-1].file_name == f"audio.{name}"
+    audio = pb.AudioFile(data=audio_file(bytes(4800), 24_000, "opus"))
+    assert sent(pb.TranscribeRequest(audio=audio))[-1].file_name == "audio.ogg"
+
+
 def test_a_name_cannot_end_its_head() -> None:
     request = pb.TranscribeRequest(audio=pb.AudioFile(data=b"x", file_name='a"\r\nb: c', content_type="a/b\r\nc: d"))
     (_, file) = sent(request)
@@ -83,7 +92,9 @@ REFUSED = (
     ([*fields(("model", "m")), FILE, FormPart("mask", "a", b"x")], "mask"),
     ([*fields(("model", "m"), ("model", "n")), FILE], "model"),
     ([*fields(("model", "m"), ("temperature", "hot")), FILE], "temperature"),
+    ([*fields(("model", "m"), ("temperature", "nan")), FILE], "temperature"),
     ([*fields(("model", "m"), ("stream", "yes")), FILE], "stream"),
+    ([*fields(("model", "m")), FILE, FILE], "file"),
 )
 
 
@@ -92,6 +103,14 @@ def test_an_invalid_form_is_refused_by_the_name_of_the_field(parts: list[FormPar
     with pytest.raises(UmgError) as refused:
         decode_form(parts)
     assert refused.value.metadata["field"] == field
+
+
+def test_numbers_and_switches_are_read_as_programs_write_them() -> None:
+    request = decoded(("temperature", ".5"), ("stream", "True"))
+    assert request.temperature == 0.5
+    assert TRANSCRIPTIONS.wants_stream is not None
+    assert TRANSCRIPTIONS.wants_stream(request.source.body)
+    assert not TRANSCRIPTIONS.wants_stream(decoded(("stream", "False")).source.body)
 
 
 @dataclass(frozen=True)
@@ -113,6 +132,8 @@ FORMATS = (
     Format("gpt-4o-transcribe-diarize", "srt", "diarized_json"),
     Format("whisper-large-v3-turbo", "srt", "verbose_json"),
     Format("whisper-large-v3", "text", "text"),
+    Format("openai/whisper-large-v3", "text", "json"),
+    Format("openai/gpt-4o-transcribe", "srt", None),
 )
 
 
@@ -125,6 +146,25 @@ def test_a_model_is_sent_a_form_that_it_has(case: Format) -> None:
         assert refused.value.metadata["field"] == "response_format"
     else:
         assert dict(part[::2] for part in sent(request, case.model))["response_format"] == case.sent.encode()
+
+
+GRANULARITIES = (
+    ("whisper-large-v3", "srt", "word", {"timestamp_granularities[]": "segment", "response_format": "verbose_json"}),
+    ("whisper-1", "srt", "word", {"timestamp_granularities[]": "word", "response_format": "srt"}),
+    ("voxtral-mini-latest", "vtt", "", {"timestamp_granularities": "segment"}),
+    ("voxtral-mini-latest", "verbose_json", "word", {"timestamp_granularities": "segment"}),
+    ("voxtral-mini-latest", "json", "word", {"timestamp_granularities": "word"}),
+    ("voxtral-mini-latest", "text", "", {}),
+)
+
+
+@pytest.mark.parametrize(("model", "wanted", "given", "fields_sent"), GRANULARITIES, ids=str)
+def test_times_are_requested_where_the_form_of_the_text_needs_them(
+    model: str, wanted: str, given: str, fields_sent: dict[str, str]
+) -> None:
+    granularities = [("timestamp_granularities[]", given)] if given else []
+    parts = sent(decoded(("response_format", wanted), *granularities), model)
+    assert {part.name: part.text for part in parts if part.name not in ("model", "file")} == fields_sent
 
 
 VERBOSE = {
@@ -166,6 +206,14 @@ def test_a_body_of_another_form_is_converted() -> None:
     assert (made["duration"], made["language"], made["segments"][0]["id"]) == (2, "", 0)
     with pytest.raises(UmgError):
         answer({"text": "a"}, ("response_format", "srt"))
+
+
+def test_the_subtitles_of_silence_are_empty() -> None:
+    silence = {"text": "", "language": "english", "duration": 3.0, "segments": []}
+    assert answer(silence, ("response_format", "srt")) == b""
+    assert answer(silence, ("response_format", "vtt")) == b"WEBVTT\n\n"
+    for wanted in ("text", "srt", "vtt"):
+        assert answer(b"", ("response_format", wanted)) == b""
 
 
 def test_speakers_are_named_in_subtitles_and_in_json() -> None:
