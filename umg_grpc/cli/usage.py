@@ -49,6 +49,8 @@ INPUTS = (
     *("audio_input_tokens", "image_input_tokens"),
 )
 OUTPUTS = ("output_tokens", "reasoning_tokens", "audio_output_tokens", "image_output_tokens")
+OTHERS = tuple(name for name in UNITS.values() if not name.endswith("_tokens"))
+"""Counts that have a column in a table only if one of its rows has them."""
 
 
 class Format(StrEnum):
@@ -225,8 +227,10 @@ def _text(name: str, entry: pb.UsageEntry) -> str:
 
 def _print_table(by: Sequence[str], rows: Sequence[UsageTotal], names: Mapping[str, str], *, has_bars: bool) -> None:
     """Print the rows, and their total if there are several."""
-    columns = [*by, "requests", "failed", "input", "cached", "share", "output", "reasoning", "credits"]
-    cells = [[*_cells(row, names), *_figures([row])] for row in rows]
+    others = [name for name in OTHERS if any(row.counts[name] for row in rows)]
+    headings = [name.replace("_", " ") for name in others]
+    columns = [*by, "requests", "failed", "input", "cached", "share", "output", "reasoning", *headings, "credits"]
+    cells = [[*_cells(row, names), *_figures([row], others)] for row in rows]
     if has_bars:
         costs = [row.micro_credits for row in rows]
         columns.append("credits" if any(costs) else "requests")
@@ -234,7 +238,7 @@ def _print_table(by: Sequence[str], rows: Sequence[UsageTotal], names: Mapping[s
         for line, bar in zip(cells, bars(values), strict=True):
             line.append(bar)
     if len(rows) > 1 and by:
-        cells.append(["total", *[""] * (len(by) - 1), *_figures(rows), *[""] * has_bars])
+        cells.append(["total", *[""] * (len(by) - 1), *_figures(rows, others), *[""] * has_bars])
     print_table(columns, cells)
 
 
@@ -243,7 +247,7 @@ def _cells(row: UsageTotal, names: Mapping[str, str]) -> Iterator[str]:
         yield names.get(text, text) if name == KEY else text
 
 
-def _figures(rows: Sequence[UsageTotal]) -> list[str]:
+def _figures(rows: Sequence[UsageTotal], others: Sequence[str] = ()) -> list[str]:
     tokens, cached = sum(row.sum(INPUTS) for row in rows), sum(row.counts["cache_read_tokens"] for row in rows)
     figures = (
         sum(row.requests for row in rows),
@@ -253,6 +257,7 @@ def _figures(rows: Sequence[UsageTotal]) -> list[str]:
         f"{cached / tokens:.1%}" if tokens else "-",
         sum(row.sum(OUTPUTS) for row in rows),
         sum(row.counts["reasoning_tokens"] for row in rows),
+        *(sum(row.counts[name] for row in rows) for name in others),
     )
     return [*map(str, figures), credits_text(sum(row.micro_credits for row in rows))]
 

@@ -153,6 +153,8 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     image_output_tokens: int = 0
     agent: str = ""
     """Program that made the call, a name of the table of agents; "" for an unknown one."""
+    characters: int = 0
+    audio_seconds: int = 0
 
     @property
     def start_time(self) -> datetime:

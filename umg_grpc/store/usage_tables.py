@@ -15,7 +15,7 @@ ID = String(64).with_variant(String(64, collation="C"), "postgresql")
 COUNTS = (
     *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens"),
     *("output_tokens", "reasoning_tokens", "audio_output_tokens", "searches"),
-    *("images", "video_seconds", "videos", "image_input_tokens", "image_output_tokens"),
+    *("images", "video_seconds", "videos", "image_input_tokens", "image_output_tokens", "characters", "audio_seconds"),
 )
 """Columns that count units, for example tokens. Each token is counted in exactly one of them."""
 SUMS = (*COUNTS, "micro_credits")
@@ -58,6 +58,8 @@ class _RecordColumns(Base):
     image_input_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
     image_output_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
     agent: Mapped[str] = mapped_column(NAME, server_default=text("''"))
+    characters: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    audio_seconds: Mapped[int] = mapped_column(BigInteger, server_default="0")
 
 
 class UsageRow(_RecordColumns):

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from umg_grpc.cli.text_tables import BAR_WIDTH, bars
-from umg_grpc.cli.usage import UNITS, UsageTotal, _figures, _with_gaps
+from umg_grpc.cli.usage import UNITS, UsageTotal, _figures, _print_table, _with_gaps
 
 
 def test_the_longest_bar_is_that_of_the_largest_value() -> None:
@@ -38,6 +38,18 @@ def test_buckets_without_calls_are_filled(name: str, times: list[str], expected:
     found = _with_gaps(name, rows)
     assert [row.group[name] for row in found] == expected
     assert [row.requests for row in found] == [3 if row.group[name] in times else 0 for row in found]
+
+
+def test_a_unit_beyond_tokens_has_a_column_if_a_row_has_it(capsys: pytest.CaptureFixture[str]) -> None:
+    none = dict.fromkeys(UNITS.values(), 0)
+    rows = [
+        UsageTotal({"model": "voice"}, 2, 0, none | {"characters": 1500}, 7),
+        UsageTotal({"model": "ear"}, 1, 0, none | {"audio_seconds": 12}, 7),
+    ]
+    _print_table(["model"], rows, {}, has_bars=False)
+    head, voice, ear, total = (line.split() for line in capsys.readouterr().out.splitlines() if "─" not in line)
+    assert head[-4:] == ["characters", "audio", "seconds", "credits"]
+    assert (voice[-3:-1], ear[-3:-1], total[-3:-1]) == (["1500", "0"], ["0", "12"], ["1500", "12"])
 
 
 def test_the_share_of_cached_tokens_is_that_of_all_input_tokens() -> None:

@@ -22,5 +22,7 @@ FIELDS: Mapping[Unit, str] = {
     prices.VIDEO: "videos",
     prices.IMAGE_INPUT: "image_input_tokens",
     prices.IMAGE_OUTPUT: "image_output_tokens",
+    prices.CHARACTER: "characters",
+    prices.AUDIO_SECOND: "audio_seconds",
 }
 """Unit -> field of a usage record that counts it. The unit "request" has no field: each record is one."""

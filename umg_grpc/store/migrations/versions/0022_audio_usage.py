@@ -1,0 +1,29 @@
+"""Migration: adds to usage records and totals the numbers of characters that were spoken, and of seconds of audio that
+were written down.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0022"
+down_revision = "0021"
+branch_labels = None
+depends_on = None
+
+COLUMNS = ("characters", "audio_seconds")
+RECORDS = ("usage_records", "call_records")
+TOTALS = (
+    *("usage_minutes", "usage_hours", "usage_days", "usage_months"),
+    *("usage_key_hours", "usage_key_days", "usage_key_months"),
+    *("usage_agent_hours", "usage_agent_days", "usage_agent_months"),
+    *("usage_key_agent_hours", "usage_key_agent_days", "usage_key_agent_months"),
+)
+
+
+def upgrade() -> None:
+    """Add the columns, in a transaction. Records and totals made before have 0 of each unit."""
+    for name in COLUMNS:
+        for table in RECORDS:
+            op.add_column(table, sa.Column(name, sa.BigInteger(), nullable=False, server_default="0"))
+        for table in TOTALS:
+            op.add_column(table, sa.Column(name, sa.BigInteger()))
