@@ -20,8 +20,8 @@ RequestT_co = TypeVar("RequestT_co", bound=Message, covariant=True)
 ResponseT_co = TypeVar("ResponseT_co", bound=Message, covariant=True)
 
 
-def no_usage(response: Message) -> pb.Usage:
-    """Return the usage of a response that states none."""
+def no_usage(message: Message) -> pb.Usage:
+    """Return the usage of a request or response that determines none."""
     return pb.Usage()
 
 
@@ -120,6 +120,10 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
 
     most_quantities: Callable[[RequestT_co, int], Mapping[Unit, int]]
     """(request, its size in bytes) -> largest billable quantities of a call. A token has at least one byte."""
+    expected_usage: Callable[[RequestT_co], pb.Usage] = no_usage
+    """request -> usage beyond the tokens of its texts, by which a call is charged if the process is killed during it,
+    without reading a file.
+    """
     example: Callable[[RequestT_co], ResponseT_co] | str | None
     """request -> response of the simulated provider, or the location of this function as `module:name`; None for an
     operation that it computes.

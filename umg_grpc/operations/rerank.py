@@ -23,6 +23,10 @@ def _most_quantities(request: pb.RerankRequest, size: int) -> Mapping[Unit, int]
     return {REQUEST: 1, INPUT: tokens, SEARCH: searches}
 
 
+def _expected_usage(request: pb.RerankRequest) -> pb.Usage:
+    return pb.Usage(web_search_requests=-(-len(request.documents) // DOCUMENTS_OF_A_SEARCH))
+
+
 RERANKING = UnaryOperation(
     value=pb.MODEL_OPERATION_RERANK,
     scope="rerank",
@@ -45,6 +49,7 @@ RERANKING = UnaryOperation(
     response=pb.RerankResponse,
     probe=pb.RerankRequest(query="Hi", documents=[pb.RerankDocument(text="Hi")]),
     most_quantities=_most_quantities,
+    expected_usage=_expected_usage,
     example=None,
     paths={"/v1/rerank": "rerank", "/v2/rerank": "rerank_v2"},
     tag="Embeddings and reranking",

@@ -29,10 +29,17 @@ def _usage(response: pb.SpeakResponse | pb.StreamSpeakResponse) -> pb.Usage:
     return pb.Usage(input_tokens=response.usage.input_tokens, output_tokens=tokens, audio_output_tokens=tokens)
 
 
+def _expected_usage(request: pb.SpeakRequest) -> pb.Usage:
+    characters = min(len(request.input), MAX_COUNT)
+    tokens = min(TOKENS_OF_A_CHARACTER * characters, MAX_COUNT)
+    return pb.Usage(characters=characters, output_tokens=tokens, audio_output_tokens=tokens)
+
+
 def _add_usage(request: pb.SpeakRequest, usage: pb.Usage, prices: Prices) -> None:
-    usage.characters = min(len(request.input), MAX_COUNT)
+    expected = _expected_usage(request)
+    usage.characters = expected.characters
     if not usage.output_tokens and prices.price_of(AUDIO_OUTPUT):
-        usage.output_tokens = usage.audio_output_tokens = min(TOKENS_OF_A_CHARACTER * usage.characters, MAX_COUNT)
+        usage.output_tokens, usage.audio_output_tokens = expected.output_tokens, expected.audio_output_tokens
         usage.estimated = True
 
 
@@ -73,6 +80,7 @@ SPEECH = UnaryOperation(
     response=pb.SpeakResponse,
     probe=pb.SpeakRequest(input="Hi", voice="alloy"),
     most_quantities=_most_quantities,
+    expected_usage=_expected_usage,
     usage=_usage,
     counted_texts=lambda request: (request.input, request.instructions),
     add_usage=_add_usage,

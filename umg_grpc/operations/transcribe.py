@@ -39,13 +39,23 @@ def _usage(response: pb.TranscribeResponse) -> pb.Usage:
     )
 
 
+def _expected_usage(request: pb.TranscribeRequest) -> pb.Usage:
+    seconds = _usual_seconds(request.audio.data)
+    tokens = min(INPUT_TOKENS_OF_A_SECOND * seconds, MAX_COUNT)
+    return pb.Usage(input_tokens=tokens, audio_input_tokens=tokens, audio_seconds=seconds)
+
+
+def _usual_seconds(data: bytes) -> int:
+    return math.ceil(len(data) / USUAL_BYTES_OF_A_SECOND)
+
+
 def _add_usage(request: pb.TranscribeRequest, usage: pb.Usage, prices: Prices) -> None:
     needs_tokens = not usage.audio_input_tokens and not usage.output_tokens and bool(prices.price_of(AUDIO_INPUT))
     if usage.audio_seconds == 0 and (prices.price_of(AUDIO_SECOND) or needs_tokens):
         data = request.audio.data
         seconds = duration_seconds(data)
         usage.estimated = usage.estimated or seconds is None
-        usage.audio_seconds = math.ceil(len(data) / USUAL_BYTES_OF_A_SECOND if seconds is None else seconds)
+        usage.audio_seconds = _usual_seconds(data) if seconds is None else min(math.ceil(seconds), MAX_COUNT)
     if needs_tokens:
         usage.audio_input_tokens = min(INPUT_TOKENS_OF_A_SECOND * usage.audio_seconds, MAX_COUNT)
         usage.input_tokens, usage.estimated = usage.input_tokens + usage.audio_input_tokens, True
@@ -97,6 +107,7 @@ TRANSCRIPTION = UnaryOperation(
     probe=None,  # there is no file that costs next to nothing at every provider
     file_field="audio",
     most_quantities=_most_quantities,
+    expected_usage=_expected_usage,
     usage=_usage,
     add_usage=_add_usage,
     example="umg_sandbox.simulated_transcription:transcribe",

@@ -24,7 +24,7 @@ from umg_grpc.knowledge.prices import (
     quantities_of,
     unit_of,
 )
-from umg_grpc.operations import CALLED
+from umg_grpc.operations import CALLED, UNARY_BY_REQUEST
 from umg_grpc.service.pipeline.call import FACE, Call
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
@@ -40,6 +40,11 @@ NOTHING: Quantities = MappingProxyType({})
 GRPC_FACE = "grpc"
 MAX_FACE_CHARACTERS = 32  # a gRPC caller may send any
 MAX_NAME_CHARACTERS = 64
+ESTIMATED = (
+    *("input_tokens", "output_tokens", "images", "audio_input_tokens", "audio_output_tokens"),
+    *("characters", "audio_seconds", "searches"),
+)
+"""Fields of a provisional record that may have estimates, which the final one has not."""
 KILLED = "INTERNAL"  # gRPC status and reason of a call that was in flight when its process was killed
 KILLED_DETAILS = CallDetails(
     attempts=[],
@@ -65,6 +70,12 @@ def begin_usage(call: Call, usage: UsageInFlight) -> None:
         quantities: Quantities = {REQUEST: 1, INPUT: estimate.input_tokens, OUTPUT: estimate.output_tokens}
         if isinstance(request, pb.GenerateImageRequest):
             quantities = estimated_image_quantities(request, estimate.input_tokens)
+        elif (row := UNARY_BY_REQUEST.get(type(request))) is not None:
+            expected = row.expected_usage(request)
+            expected.input_tokens += estimate.input_tokens
+            # of tokens, characters and seconds only those with a price are known to be of this model
+            quantities = {unit: count for unit, count in quantities_of(expected).items() if prices.price_of(unit)}
+            _count(record, quantities)
         tokens = pb.Usage(input_tokens=estimate.input_tokens)
         record.micro_credits = prices_of_call(prices, tokens, log.clock.now)[0].cost(quantities)
     usage.record, usage.slot = record, log.open_records.add(encode_record(record))
@@ -133,13 +144,18 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     details.prices = [] if prices is FREE else _unit_prices(prices, quantities)
     details.price_conditions = [describe(rate) for rate in rates]
     record.cached, record.estimated, record.micro_credits = facts.is_cached, estimated, charges.micro_credits
-    record.input_tokens = record.output_tokens = record.images = 0  # in place of the estimates
+    for field in ESTIMATED:
+        setattr(record, field, 0)
+    _count(record, quantities)
+    log.add(record, slot)
+
+
+def _count(record: UsageRecord, quantities: Quantities) -> None:
     for item, count in quantities.items():
         if isinstance(item, Variant):  # several variants of a unit have one field
             setattr(record, FIELDS[item.unit], getattr(record, FIELDS[item.unit]) + count)
         elif (field := FIELDS.get(item)) is not None:
             setattr(record, field, count)
-    log.add(record, slot)
 
 
 def details_of(call: Call, message: str = "") -> CallDetails:
