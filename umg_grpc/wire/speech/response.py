@@ -25,8 +25,8 @@ TOO_LONG = "input"
 """Canonical field that an error names if the provider rejects the request as too long."""
 DELTA, END = "speech.audio.delta", "speech.audio.done"
 JSON, EVENTS = "application/json", "text/event-stream"
-UNSTATED = frozenset({"", "application/octet-stream", "binary/octet-stream"})
-"""Media types by which providers do not state the format of the audio."""
+STATED = re.compile(r"audio/|video/|application/ogg\b")
+"""Media types that state the format of the audio; others are those of any bytes, as `application/octet-stream`."""
 TEXTS = re.compile(r"text/|application/(?:xhtml\+)?xml\b")
 """Media types of pages of proxies and servers that failed with status 200."""
 NO_AUDIO = re.compile(rb"\s*(?:[\[{]\s*[\"{}\]]|<(?:!doctype|html)\b)", re.IGNORECASE)
@@ -94,7 +94,7 @@ def read_headers(response: pb.SpeakResponse, headers: Mapping[str, str]) -> None
     """Set the media type of the audio that the headers state. Raise UmgError(UPSTREAM_FAILED) for that of a text."""
     kind = normal_mime(headers.get("content-type", ""))
     _check_kind(kind)
-    if kind not in UNSTATED and not _is_json_type(kind):
+    if STATED.match(kind):
         response.content_type = kind
 
 
@@ -146,7 +146,7 @@ def stream_decoder(request: pb.SpeakRequest, kind: str, pass_: bool) -> MessageD
     if kind == EVENTS:
         return EventDecoder(media_type(format_of(request)))
     _check_kind(kind)
-    return BytesDecoder(media_type(format_of(request)) if kind in UNSTATED else kind, request)
+    return BytesDecoder(kind if STATED.match(kind) else media_type(format_of(request)), request)
 
 
 class BytesDecoder:

@@ -62,15 +62,21 @@ MODEL_FORMATS = (
         "openai 3.57.0, TranscriptionCreateParams.response_format",
     ),
     ModelFormats(
-        re.compile(r"openai/whisper-large-v3"),
+        re.compile(r"openai/whisper-"),
         frozenset({JSON, VERBOSE}),
-        "together 3.1.1, audio.TranscriptionCreateParams.response_format: json, verbose_json",
+        "together 3.1.1, audio.TranscriptionCreateParams.response_format; openrouter.ai, create transcription; "
+        "DeepInfra has both of them, too",
     ),
     ModelFormats(
         re.compile(r"voxtral-"),
         frozenset({JSON}),
         "mistralai 3.7.0, AudioTranscriptionRequest: timestamp_granularities, and no response_format",
         states_times=True,
+    ),
+    ModelFormats(
+        re.compile(r"(?:FunAudioLLM/SenseVoice|TeleAI/)"),
+        frozenset({JSON}),
+        "docs.siliconflow.cn, create audio transcriptions: file and model, the response is {text}",
     ),
     ModelFormats(
         re.compile(r"(?:.*/)?(?:distil-)?whisper-large-v3"),
@@ -202,7 +208,7 @@ def encode_request(request: pb.TranscribeRequest, model: str, notes: RequestNote
     form = msgspec.json.decode(request.source.body, type=Form) if own else _form_of(request)
     _select_format(form, format_of(request), model)
     form.pop(STREAM, None)
-    if notes.is_streamed:
+    if notes.is_streamed and not request.translate:
         form[STREAM] = "true"
     form["model"] = model
     audio = request.audio
@@ -239,11 +245,18 @@ def _form_of(request: pb.TranscribeRequest) -> Form:
     if request.HasField("temperature"):
         form["temperature"] = f"{request.temperature:g}"
     if (chunking := request.chunking_strategy).startswith("{"):
-        members = parse(dict[str, str | int | float], chunking.encode(), "chunking_strategy")
+        members = _members(chunking)
         form |= {f"chunking_strategy[{name}]": str(value) for name, value in members.items()}
     elif chunking:
         form["chunking_strategy"] = chunking
     return form
+
+
+def _members(chunking: str) -> dict[str, str | int | float]:
+    try:
+        return msgspec.json.decode(chunking, type=dict[str, str | int | float])
+    except ValueError:
+        raise invalid("chunking_strategy", "expected `auto` or a JSON object of texts and numbers") from None
 
 
 def _pairs(form: Form) -> Iterator[tuple[str, str]]:

@@ -109,7 +109,8 @@ END: dict[str, object] = {"type": "speech.audio.done", "usage": {"input_tokens":
 
 def test_bytes_are_passed_on_as_they_come() -> None:
     assert read("audio/ogg", AUDIO[:9], AUDIO[9:]) == (AUDIO, {"audio/ogg"}, None)
-    assert read("application/octet-stream", AUDIO) == (AUDIO, {"audio/mpeg"}, None)
+    for unstated in ("application/octet-stream", "application/audio", ""):
+        assert read(unstated, AUDIO) == (AUDIO, {"audio/mpeg"}, None)
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])

@@ -82,6 +82,14 @@ def test_a_translation_has_a_path_of_its_own() -> None:
     request = TRANSLATIONS.decode_form([*fields(("model", "mine")), FILE]).canonical
     assert request.translate
     assert TRANSCRIPTIONS.encode_request(request, "m", NO_NOTES).path == "/audio/translations"
+    assert "stream" not in {part.name for part in sent(request, notes=STREAMED)}
+
+
+@pytest.mark.parametrize("written", ["{", '{"type": []}'])
+def test_an_invalid_strategy_of_a_canonical_request_is_refused_by_its_name(written: str) -> None:
+    with pytest.raises(UmgError) as refused:
+        sent(pb.TranscribeRequest(audio=pb.AudioFile(data=b"x"), chunking_strategy=written))
+    assert refused.value.metadata["field"] == "chunking_strategy"
 
 
 REFUSED = (
@@ -134,6 +142,8 @@ FORMATS = (
     Format("whisper-large-v3", "text", "text"),
     Format("openai/whisper-large-v3", "text", "json"),
     Format("openai/gpt-4o-transcribe", "srt", None),
+    Format("openai/whisper-1", "vtt", "verbose_json"),
+    Format("FunAudioLLM/SenseVoiceSmall", "text", "json"),
 )
 
 
