@@ -1,5 +1,5 @@
-"""Dialects of vendors in embeddings and rerank requests: members of the body that a vendor names differently, refuses,
-or takes with other values. The rows are in `data/member_dialects.json`.
+"""Dialects of vendors in the requests of operations with one response: members of the body that a vendor names
+differently, refuses, or takes with other values. The rows are in `data/member_dialects.json`.
 
 Pure: no I/O and no clock.
 """
@@ -37,6 +37,8 @@ class MemberDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Top-level member of the format -> its name at the vendor."""
     leaves_out: Mapping[str, tuple[str, ...]] = {}
     """Top-level member that the vendor refuses -> the texts that it refuses; empty for any value."""
+    adds: Mapping[str, str] = {}
+    """Top-level member that a body may lack -> the default of the format, where that of the vendor differs."""
     only_dimensions: int = 0
     """Length of all vectors of a model that refuses any statement of a length; 0 for other models."""
     task: PurposeMember | None = None

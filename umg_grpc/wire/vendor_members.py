@@ -1,4 +1,4 @@
-"""Adjustment of an encoded embeddings or rerank request to the dialect of its vendor."""
+"""Adjustment of the encoded request of an operation with one response to the dialect of its vendor."""
 
 import msgspec
 from msgspec import Raw
@@ -8,6 +8,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.text_format import UpstreamRequest
 
+NULL = Raw(b"null")
 CONVERTED = frozenset({"encoding_format"})
 """Members that are left out without a loss: the response is converted to the form that the caller selected."""
 
@@ -28,6 +29,9 @@ def fit_members(encoded: UpstreamRequest, request: object, dialect: MemberDialec
             fitted[dialect.renames.get(name, name)] = value
         elif name not in CONVERTED:
             encoded.report.drop(name)
+    for name, text in dialect.adds.items():
+        if fitted.get(name, NULL) == NULL:
+            fitted[name] = Raw(msgspec.json.encode(text))
     if dialect.task is not None and isinstance(request, pb.EmbedRequest):
         _add_task(fitted, request, dialect.task, encoded.report)
     if dialect.path:
