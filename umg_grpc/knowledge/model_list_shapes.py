@@ -31,6 +31,8 @@ class ListShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     provider: str
     kinds: tuple[str, ...] = ()
     """Members with words for the kind of a model. The first one with a known word counts."""
+    operations: Mapping[str, str] = {}
+    """Word for a kind that states another operation elsewhere -> name of the operation in `umg.v1`, in lower case."""
     unserved: tuple[str, ...] = ()
     """Words for kinds whose operations the gateway does not serve."""
     input_tokens: tuple[str, ...] = ()

@@ -97,7 +97,7 @@ TRANSCRIPTION = UnaryOperation(
             call_path=re.compile(r"/audio/(?:transcriptions|translations)$"), model_list=OPENAI_LIST
         )
     },
-    listed_as=("transcription", "audio_transcription", "SpeechToText"),
+    listed_as=("transcription", "transcribe", "audio_transcription", "stt", "SpeechToText"),
     id_part="whisper",
     model_field="",
     units=frozenset({REQUEST, INPUT, AUDIO_INPUT, AUDIO_SECOND}),

@@ -75,8 +75,10 @@ def _unserved() -> frozenset[str]:
 
 def _operations(entry: Fields, name: str, listed: ListedOperations) -> "Sequence[pb.ModelOperation.ValueType]":
     """Return the operations of a model by the words for its kind, otherwise by its id; () if neither shows any."""
-    for member in dict.fromkeys(chain.from_iterable(shape.kinds for shape in list_shapes())):
+    for shape, member in ((row, member) for row in list_shapes() for member in row.kinds):
         words = [word.lower() for word in _words(_value(entry, member), member)]
+        if own := [shape.operations[word] for word in words if word in shape.operations]:
+            return tuple(pb.ModelOperation.Value(f"MODEL_OPERATION_{word.upper()}") for word in own)
         if known := dict.fromkeys(chain.from_iterable(listed.words.get(word, ()) for word in words)):
             return tuple(known)
         if not _unserved().isdisjoint(words):

@@ -260,6 +260,24 @@ CASES = [
         "https://openrouter.ai/docs/overview/models",
     ),
     Case(
+        "Together, speech",
+        {"id": "m", "type": "audio"},
+        pb.Model(id="m", operations=[pb.MODEL_OPERATION_SPEAK]),
+        "https://docs.together.ai/reference/models",
+    ),
+    Case(
+        "Together, transcription",
+        {"id": "m", "type": "transcribe"},
+        pb.Model(id="m", operations=[pb.MODEL_OPERATION_TRANSCRIBE]),
+        "https://docs.together.ai/reference/models",
+    ),
+    Case(
+        "DeepInfra, transcription",
+        {"id": "m", "metadata": {"tags": ["stt"]}},
+        pb.Model(id="m", operations=[pb.MODEL_OPERATION_TRANSCRIBE]),
+        "openclaw/openclaw, extensions/deepinfra/provider-models.ts",
+    ),
+    Case(
         "fields of other types",
         {"id": "m", "created": "soon", "context_length": True, "pricing": [], "architecture": 1, "name": None},
         pb.Model(id="m"),
