@@ -1,7 +1,6 @@
 """Audio files: media types, conversion of raw samples, duration. PyAV loads slowly, so it is loaded at first use."""
 
 import io
-import re
 import struct
 from collections.abc import Mapping
 from fractions import Fraction
@@ -28,23 +27,7 @@ _ENCODERS: Mapping[str, tuple[str, str, int]] = MappingProxyType(
     }
 )
 """File format -> container, codec, and the rate of its samples (0 for any)."""
-_BEGINNINGS: Mapping[str, re.Pattern[bytes]] = MappingProxyType(
-    {
-        ".wav": re.compile(rb"RIFF.{4}WAVE", re.DOTALL),
-        ".mp3": re.compile(rb"ID3|\xff[\xe2\xe3\xf2\xf3\xfa\xfb]"),
-        ".flac": re.compile(rb"fLaC"),
-        ".ogg": re.compile(rb"OggS"),
-        ".m4a": re.compile(rb".{4}ftyp", re.DOTALL),
-        ".webm": re.compile(rb"\x1a\x45\xdf\xa3"),
-    }
-)
-"""End of a name -> first bytes of the file."""
 SAMPLE_BYTES = 2
-
-
-def file_ending(data: bytes) -> str:
-    """Return the end of a name for an audio file, by its first bytes; "" for unknown ones."""
-    return next((ending for ending, begin in _BEGINNINGS.items() if begin.match(data)), "")
 
 
 def media_type(audio_format: str) -> str:

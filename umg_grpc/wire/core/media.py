@@ -1,5 +1,6 @@
 """Media inside JSON: decoding and encoding of data URLs and base64, in the variants that callers send."""
 
+import re
 from urllib.parse import unquote_to_bytes
 
 import pybase64
@@ -30,6 +31,16 @@ _TYPES_BY_ENDING = {
     "html": "text/html",
     "json": "application/json",
 }
+
+_AUDIO_BEGINNINGS = {
+    ".wav": re.compile(rb"RIFF.{4}WAVE", re.DOTALL),
+    ".mp3": re.compile(rb"ID3|\xff[\xe2\xe3\xf2\xf3\xfa\xfb]"),
+    ".flac": re.compile(rb"fLaC"),
+    ".ogg": re.compile(rb"OggS"),
+    ".m4a": re.compile(rb".{4}ftyp", re.DOTALL),
+    ".webm": re.compile(rb"\x1a\x45\xdf\xa3"),
+}
+"""End of a name -> first bytes of an audio file."""
 
 _STANDARD = str.maketrans("-_", "+/", " \t\r\n")
 _ALIASES = {
@@ -101,6 +112,11 @@ def sniff(data: bytes) -> str:
     if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
         return "audio/wav"
     return sniff_image(data)
+
+
+def audio_ending(data: bytes) -> str:
+    """Return the end of a name for an audio file, by its first bytes; "" for unknown ones."""
+    return next((ending for ending, begin in _AUDIO_BEGINNINGS.items() if begin.match(data)), "")
 
 
 def file_type(declared: str, data: bytes) -> str:

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.audio_files import file_ending
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, invalid, missing, parse
+from umg_grpc.wire.core.media import audio_ending
 from umg_grpc.wire.core.multipart_forms import FilePart, FormPart, encode_form
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
@@ -214,7 +214,7 @@ def encode_request(request: pb.TranscribeRequest, model: str, notes: RequestNote
     audio = request.audio
     kind = audio.content_type or "application/octet-stream"
     # providers recognize the format by the end of the name (openai 3.57.0, `TranscriptionCreateParams.file`)
-    file = FilePart(FILE, audio.file_name or f"audio{file_ending(audio.data)}", kind, audio.data)
+    file = FilePart(FILE, audio.file_name or f"audio{audio_ending(audio.data)}", kind, audio.data)
     body, content_type = encode_form(_pairs(form), [file])
     path = "/audio/translations" if request.translate else "/audio/transcriptions"
     return UpstreamRequest(path, body, {"Content-Type": content_type}, Report())
