@@ -16,6 +16,8 @@ import openai
 import pytest
 import pytest_asyncio
 from aiohttp import web
+from google import genai
+from google.genai import types
 from openai.types.audio import (
     SpeechCreateParams,
     TranscriptionTextDeltaEvent,
@@ -256,6 +258,31 @@ async def test_a_native_model_speaks_in_the_format_that_the_caller_selects(world
         assert spoken.response.headers["x-umg-dropped"]
         spoken = await client.audio.speech.create(model=model, input="Hi", voice="Puck")
     assert duration_seconds(spoken.content) == pytest.approx(1, abs=0.1)
+
+
+async def test_the_native_sdk_has_several_speakers_of_a_native_model(world: World) -> None:
+    voices = [
+        types.SpeakerVoiceConfig(
+            speaker=speaker,
+            voice_config=types.VoiceConfig(prebuilt_voice_config=types.PrebuiltVoiceConfig(voice_name=voice)),
+        )
+        for speaker, voice in (("Joe", "Kore"), ("Jane", "Puck"))
+    ]
+    speech = types.SpeechConfig(multi_speaker_voice_config=types.MultiSpeakerVoiceConfig(speaker_voice_configs=voices))
+    config = types.GenerateContentConfig(response_modalities=["AUDIO"], speech_config=speech)
+    options = types.HttpOptions(base_url=world.gateway.url)
+
+    def speak() -> types.GenerateContentResponse:
+        with genai.Client(api_key=world.gateway.key, http_options=options) as client:
+            return client.models.generate_content(
+                model="gemini-2.5-flash-preview-tts", contents="Joe: Hi. Jane: Hello.", config=config
+            )
+
+    spoken = await asyncio.to_thread(speak)
+    assert spoken.parts is not None
+    blob = spoken.parts[0].inline_data
+    assert blob is not None
+    assert blob.data == bytes(48_000)
 
 
 async def test_azures_path_names_the_model(world: World) -> None:
