@@ -33,7 +33,7 @@ def fallbacks(
     made = dict[str, Fallbacks]()
     for model, value in written.items():
         path: Path = ("fallbacks", model)
-        if (problem := _problem_of_model(model, names, served)) is not None:
+        if (problem := problem_of_model(model, names, served)) is not None:
             document.problem(path, problem)
         for place, listed in _lists(path, value):
             for at, problem in _problems(model, listed, names, models, served):
@@ -63,8 +63,8 @@ def fallbacks_of(written: Mapping[str, Fallbacks], model: str) -> Fallbacks | No
     return Fallbacks(**lists) if any(lists.values()) else None
 
 
-def _problem_of_model(model: str, names: Mapping[str, str], served: ModelIndex | None) -> str | None:
-    """Return the description of a valid key of the section in place of `model`; None if it is valid."""
+def problem_of_model(model: str, names: Mapping[str, str], served: ModelIndex | None) -> str | None:
+    """Return the description of a valid id or pattern of a model in place of `model`; None if it is valid."""
     if model in names:
         return f"expected the id of a model; `{model}` is an alias of `{names[model]}`"
     if model.count("*") > 1:

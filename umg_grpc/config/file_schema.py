@@ -195,7 +195,7 @@ def _config(document: YamlDocument, directory: PurePath) -> Config | None:
         models=MappingProxyType(described),
         aliases=MappingProxyType(aliases(document, file.aliases, described, served)),
         fallbacks=MappingProxyType(fallbacks(document, file.fallbacks, file.aliases, described, served)),
-        guards=tuple(guards(document, file.guards)),
+        guards=tuple(guards(document, file.guards, file.aliases, served)),
         public_url=url(document, ("public_url",), file.public_url) if file.public_url is not None else None,
         secret=file.secret,
         accepted_secrets=file.accepted_secrets,

@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from umg_grpc.config.fallbacks import problem_of_model
 from umg_grpc.config.file_sections import ConfigEntry, Seconds
+from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.value_parsers import url
 from umg_grpc.config.values import GuardRow
 from umg_grpc.config.yaml_conversion import any_of, read_entry
@@ -106,8 +108,13 @@ KINDS: Mapping[str, type[GuardEntry]] = {
 """Value of the key `kind` -> the other keys of a guard."""
 
 
-def guards(document: YamlDocument, written: object) -> Iterator[GuardRow]:
-    """Yield the guards of the section, in their order, and report invalid ones to the document."""
+def guards(
+    document: YamlDocument, written: object, aliases: Mapping[str, str], served: ModelIndex | None
+) -> Iterator[GuardRow]:
+    """Yield the guards of the section, in their order, and report invalid ones to the document.
+
+    `aliases`: model id of each alias; `served`: index of the channels' models, None if a channel is unreadable.
+    """
     if not isinstance(written, list):
         return
     names = set[str]()
@@ -125,6 +132,9 @@ def guards(document: YamlDocument, written: object) -> Iterator[GuardRow]:
         if entry.name in names:
             document.problem((*path, "name"), f"expected another name; `{entry.name}` stands before")
         names.add(entry.name)
+        for at, model in enumerate(entry.models):
+            if "*" not in model and (problem := problem_of_model(model, aliases, served)) is not None:
+                document.problem((*path, "models", at), problem)
         for at, operation in enumerate(entry.operations):
             if operation not in OPERATIONS:
                 document.problem((*path, "operations", at), f"expected {any_of(OPERATIONS)}")

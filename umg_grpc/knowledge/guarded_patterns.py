@@ -44,6 +44,8 @@ WORDS = "words"
 MAX_BLANKS = 50
 """Characters of white space between two words of a phrase up to which its beginning is held back in a stream."""
 PATTERNS = tuple(read_rows("guarded_patterns", GuardedPattern))
+SEPARATORS = " -\u00a0\u2007\u2009\u202f\u2010\u2011\u2013"
+"""Blanks and hyphens between groups of digits, also the ones of typography."""
 GROUP = re.compile(r"[0-9]+")
 MIN_DIGITS, MAX_DIGITS = 13, 19
 SETS = tuple(dict.fromkeys(row.set for row in PATTERNS))
@@ -56,7 +58,7 @@ def folded(text: str) -> str:
 
 
 def card_numbers(digits: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of card numbers in a row of groups of digits, divided by single spaces or hyphens: 13 to 19
+    """Yield the places of card numbers in a row of groups of digits, divided by single `SEPARATORS`: 13 to 19
     digits in whole groups, of which the first is 2 to 6 and the last the check digit (ISO/IEC 7812-1).
     """
     groups, end = [*GROUP.finditer(digits)], 0

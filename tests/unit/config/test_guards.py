@@ -50,6 +50,9 @@ MISTAKES = [
     ),
     Mistake("a group", "{name: g, kind: patterns, patterns: {x: '(a)'}}", "guards[0].patterns.x: expected a regular"),
     Mistake("an empty match", "{name: g, kind: patterns, patterns: {x: 'a*'}}", "guards[0].patterns.x: expected a reg"),
+    Mistake(
+        "an unknown model", "{name: g, kind: patterns, words: [a], models: [n]}", "guards[0].models[0]: expected the id"
+    ),
     Mistake("an operation", "{name: g, kind: patterns, words: [a], operations: [sing]}", "guards[0].operations[0]: "),
     Mistake("a target", "{name: g, kind: grpc, target: 'http://a'}", "guards[0].target: expected HOST:PORT"),
     Mistake("a URL", "{name: g, kind: webhook, url: a}", "guards[0].url: expected"),
@@ -73,6 +76,12 @@ def test_two_guards_have_two_names() -> None:
     row = "{name: g, kind: patterns, words: [a]}"
     with pytest.raises(ConfigError, match="expected another name; `g` stands before"):
         guards(f"{row}\n- {row}")
+
+
+def test_an_alias_is_no_model_of_a_guard() -> None:
+    row = "{name: g, kind: patterns, words: [a], models: [other]}"
+    with pytest.raises(ConfigError, match="expected the id of a model; `other` is an alias of `m`"):
+        guards(f"{row}\naliases: {{other: m}}")
 
 
 def test_each_pattern_has_a_source_and_a_date() -> None:

@@ -339,7 +339,7 @@ def profiled() -> Iterator[list[str]]:
         sys.setprofile(None)
 
 
-OTHERS = "  - {name: s, kind: patterns, sets: [secrets], models: [other]}\n"
+OTHERS = "  - {name: s, kind: patterns, sets: [secrets], models: ['other*']}\n"
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -13,7 +13,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.config import parse
 from umg_grpc.config.guards import MAX_WORDS
 from umg_grpc.config.values import GuardRow
-from umg_grpc.knowledge.guarded_patterns import PATTERNS, GuardedPattern
+from umg_grpc.knowledge.guarded_patterns import PATTERNS, SEPARATORS, GuardedPattern
 from umg_grpc.service.guardrails.guard_driver import GuardRun
 from umg_grpc.service.guardrails.guard_interface import Guard
 from umg_grpc.service.guardrails.guard_plan import GuardPlan
@@ -175,3 +175,17 @@ def test_escapes_of_a_json_text_are_resolved(text: str) -> None:
     check = pb.CheckRequest(texts=[pb.GuardedText(path="a", text=text.replace("KEY", SECRET), is_json=True)])
     replaced = asyncio.run(patterns().check(check)).replace.texts
     assert (replaced[0].text if replaced else text) == ESCAPES[text]
+
+
+@pytest.mark.parametrize("separator", [*SEPARATORS, ""])
+@pytest.mark.parametrize("size", [1, 50])
+def test_groups_of_a_card_number_are_divided_by_any_blank_or_hyphen(separator: str, size: int) -> None:
+    number = separator.join(["4111", "1111", "1111", "1111"])
+    assert "".join(passed(run(patterns()), pieces(f"it is {number} here", [size]))) == "it is [CARD_NUMBER] here"
+
+
+@pytest.mark.parametrize("size", [1, 50])
+def test_a_secret_behind_an_escaped_line_end_is_found(size: int) -> None:
+    text = rf'{{"log": "user: jo@example.org\n{SECRET}\t{SECRET}"}}'
+    masked = r'{"log": "user: [EMAIL]\n[AWS_ACCESS_KEY]\t[AWS_ACCESS_KEY]"}'
+    assert "".join(passed(run(patterns()), pieces(text, [size]))) == masked

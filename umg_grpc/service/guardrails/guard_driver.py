@@ -166,7 +166,8 @@ class GuardRun(msgspec.Struct, eq=False):
         if made == "refuse":
             self._record(guard, REFUSED, began)
             raise self._refused(guard, response.refuse)
-        self._record(guard, MASKED if made == "replace" else ALLOW, began)
+        is_changed = bool(response.replace.texts) or response.replace.HasField("content")
+        self._record(guard, MASKED if is_changed else ALLOW, began)
         return response
 
     def replaced(self, guard: Guard, given: pb.GuardedText, replace: pb.GuardReplace) -> str:
