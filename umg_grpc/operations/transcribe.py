@@ -9,11 +9,12 @@ from umg_grpc.operations.operation_row import AttemptTelemetry, StreamedMethod, 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.audio_files import duration_seconds
+from umg_grpc.wire.core.media import sample_bytes_of_a_second
 from umg_grpc.wire.provider_model_lists import OPENAI_LIST
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 
 LEAST_BYTES_OF_A_SECOND = 1000
-"""Fewest bytes of a second of speech, in Opus with 8 kbit/s."""
+"""Fewest bytes of a second of compressed speech, in Opus with 8 kbit/s."""
 USUAL_BYTES_OF_A_SECOND = 16_000
 """Bytes of a second in a file whose duration cannot be read: those of MP3 with 128 kbit/s."""
 INPUT_TOKENS_OF_A_SECOND = 17
@@ -23,7 +24,8 @@ OUTPUT_TOKENS_OF_A_SECOND = 10
 
 
 def _most_quantities(request: pb.TranscribeRequest, size: int) -> Mapping[Unit, int]:
-    seconds = 1 + len(request.audio.data) // LEAST_BYTES_OF_A_SECOND
+    data = request.audio.data
+    seconds = 1 + len(data) // (sample_bytes_of_a_second(data) or LEAST_BYTES_OF_A_SECOND)
     tokens = {AUDIO_INPUT: INPUT_TOKENS_OF_A_SECOND * seconds, OUTPUT: OUTPUT_TOKENS_OF_A_SECOND * seconds}
     return {REQUEST: 1, AUDIO_SECOND: seconds, INPUT: size, **tokens}
 
@@ -46,7 +48,7 @@ def _expected_usage(request: pb.TranscribeRequest) -> pb.Usage:
 
 
 def _usual_seconds(data: bytes) -> int:
-    return math.ceil(len(data) / USUAL_BYTES_OF_A_SECOND)
+    return math.ceil(len(data) / (sample_bytes_of_a_second(data) or USUAL_BYTES_OF_A_SECOND))
 
 
 def _add_usage(request: pb.TranscribeRequest, usage: pb.Usage, prices: Prices) -> None:

@@ -95,7 +95,7 @@ class Charged:
     finished: dict[str, int]
 
 
-SIZE_SECONDS = 7  # of a file of 96 kB by its size, of which a killed call is charged
+SIZE_SECONDS = 3  # of the samples and the head of the file, of which a killed call is charged
 CASES = (
     Charged("voice", {"characters": 100, "micro_credits": 1000}, {"characters": 100, "micro_credits": 1000}),
     Charged(
@@ -129,6 +129,17 @@ async def test_a_call_has_its_units_while_it_is_in_flight_and_after_it(case: Cha
         finished = await recorded(session)
     assert {name: getattr(open_records[0], name) for name in case.in_flight} == case.in_flight
     assert {name: finished.get(name, 0) for name in case.finished} == case.finished
+
+
+@pytest.mark.parametrize(("budget", "status"), [(300, 200), (299, 429)])
+async def test_a_budget_has_to_pay_for_the_samples_of_a_file(budget: int, status: int, tmp_path: Path) -> None:
+    async with gateway_of(tmp_path) as (provider, session):
+        provider.released.set()
+        settings = {"name": "spender", "budget_micro_credits": budget}
+        async with session.post("/admin/v1/keys", json={"settings": settings}) as response:
+            secret = (await response.json())["secret"]
+        session.headers["authorization"] = f"Bearer {secret}"
+        assert await called(session, "ear") == status
 
 
 def in_flight(data: Path) -> list[UsageRecord]:

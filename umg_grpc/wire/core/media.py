@@ -1,6 +1,7 @@
 """Media inside JSON: decoding and encoding of data URLs and base64, in the variants that callers send."""
 
 import re
+import struct
 from urllib.parse import unquote_to_bytes
 
 import pybase64
@@ -41,6 +42,11 @@ _AUDIO_BEGINNINGS = {
     ".webm": re.compile(rb"\x1a\x45\xdf\xa3"),
 }
 """End of a name -> first bytes of an audio file."""
+
+WAV_HEAD_BYTES = 36
+_WAV_FORMAT = struct.Struct("<HHI6xH")
+SAMPLE_CODECS = frozenset({1, 3})
+"""Codecs of WAV files without compression: whole numbers and floating-point ones."""
 
 _STANDARD = str.maketrans("-_", "+/", " \t\r\n")
 _ALIASES = {
@@ -117,6 +123,16 @@ def sniff(data: bytes) -> str:
 def audio_ending(data: bytes) -> str:
     """Return the end of a name for an audio file, by its first bytes; "" for unknown ones."""
     return next((ending for ending, begin in _AUDIO_BEGINNINGS.items() if begin.match(data)), "")
+
+
+def sample_bytes_of_a_second(data: bytes) -> int:
+    """Return the bytes of a second of a WAV file with uncompressed samples; 0 for any other file. Like FFmpeg, it reads
+    the first description of the samples alone, and no stated rate of bytes.
+    """
+    if len(data) < WAV_HEAD_BYTES or data[:4] != b"RIFF" or data[8:16] != b"WAVEfmt ":
+        return 0
+    codec, channels, rate, bits = _WAV_FORMAT.unpack_from(data, 20)
+    return int(rate * channels * bits // 8) if codec in SAMPLE_CODECS else 0
 
 
 def file_type(declared: str, data: bytes) -> str:
