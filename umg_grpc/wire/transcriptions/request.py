@@ -36,6 +36,8 @@ LISTS = {
 OTHERS = frozenset({FILE, STREAM, "temperature", "chunking_strategy"})
 SWITCHES = {"true": True, "false": False}
 GRANULARITIES, SEGMENT = "timestamp_granularities", "segment"
+DIARIZE = "diarize"
+"""Field by which models that state times (`ModelFormats.states_times`) name the speakers."""
 wire_path = wire_paths([(r"^audio(\..*)?$", FILE), (r"^translate$", "")])
 Form = dict[str, str | list[str]]
 
@@ -233,7 +235,9 @@ def _select_format(form: Form, wanted: str, model: str) -> None:
         return
     form.pop(FORMAT, None)
     listed = form.pop(f"{GRANULARITIES}[]", None)
-    if wanted in SUBTITLES or wanted == VERBOSE:
+    if wanted == DIARIZED:
+        form[DIARIZE] = "true"
+    if wanted in SUBTITLES or wanted in (VERBOSE, DIARIZED):
         form[GRANULARITIES] = SEGMENT
     elif listed is not None:
         form[GRANULARITIES] = listed

@@ -165,6 +165,7 @@ GRANULARITIES = (
     ("voxtral-mini-latest", "verbose_json", "word", {"timestamp_granularities": "segment"}),
     ("voxtral-mini-latest", "json", "word", {"timestamp_granularities": "word"}),
     ("voxtral-mini-latest", "text", "", {}),
+    ("voxtral-mini-latest", "diarized_json", "", {"timestamp_granularities": "segment", "diarize": "true"}),
 )
 
 
