@@ -84,8 +84,7 @@ class KeyChange(NamedTuple):
     number: int
     key_id: str
     keys: Mapping[str, Key]
-    """Key by the hash of its secret and, in a rotation, of its former one; also a revoked key. Empty if it was deleted.
-    """
+    """Key by the hash of its secret and, in a rotation, of its former one; also a revoked key. Empty if deleted."""
 
 
 def utc_now() -> datetime:
@@ -94,9 +93,7 @@ def utc_now() -> datetime:
 
 
 def hash_secret(secret: str) -> str:
-    """Return the SHA-256 of an API key's secret in hex. A slow hash is not needed, since the secrets are 256 random
-    bits.
-    """
+    """Return the SHA-256 of an API key's secret in hex. No slow hash is needed: the secrets are 256 random bits."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
@@ -106,9 +103,8 @@ def new_secret() -> str:
 
 
 def shown_prefix(secret: str) -> str:
-    """Return the first characters of a secret, by which people recognise the key, for example `sk-umg-AbCd`.
-
-    They are at most a quarter of the secret, since an operator may have chosen a short one.
+    """Return the first characters of a secret, by which people recognise the key: at most a quarter of the secret,
+    since an operator may have chosen a short one.
     """
     return secret[: min(SHOWN_CHARACTERS, len(secret) // SHOWN_SHARE)]
 
@@ -122,10 +118,8 @@ class ApiKeys:
         self._clock = store.clock if now is None else GivenClock(now)
 
     async def create(self, name: str, **fields: Unpack[KeyFields]) -> tuple[Key, str]:
-        """Create an API key with these permissions and limits. Return it and its secret, which is not stored and cannot
-        be read again.
-
-        Raises UmgError: INVALID_FIELD for an invalid setting, ALREADY_EXISTS if a key that is not revoked has the name.
+        """Create an API key. Return it and its secret, which is not stored and cannot be read again. Raises UmgError:
+        INVALID_FIELD for an invalid setting, ALREADY_EXISTS if a key that is not revoked has the name.
         """
         named: NamedKeyFields = {"name": name, **fields}
         check_fields(named, utc_of(self._clock))
@@ -146,9 +140,7 @@ class ApiKeys:
 
     @repeated_idempotent
     async def update(self, reference: str, fields: NamedKeyFields) -> Key:
-        """Change settings of the key with the id, name or prefix `reference`. Return the changed key. Absent settings
-        stay.
-
+        """Change settings of the key with the id, name or prefix `reference`; absent ones stay. Return the changed key.
         Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for several keys or an invalid setting, ALREADY_EXISTS for a
         used name, WRONG_STATE for a revoked key.
         """
@@ -169,11 +161,9 @@ class ApiKeys:
     @repeated
     async def rotate(self, reference: str, overlap: timedelta = DEFAULT_OVERLAP) -> tuple[Key, str]:
         """Replace the secret of the key with the id, name or prefix `reference`. Return it and the new secret, which is
-        not stored.
-
-        The former secret stays valid for `overlap`; one that an earlier rotation replaced becomes invalid now. Raises
-        UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for several keys and for an overlap outside its range, WRONG_STATE for
-        a revoked key and for the bootstrap key, whose secret comes from a file or a variable.
+        not stored. The former secret stays valid for `overlap`; one that an earlier rotation replaced becomes invalid
+        now. Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for several keys and for an overlap outside its range,
+        WRONG_STATE for a revoked key and for the bootstrap key, whose secret comes from a file or a variable.
         """
         if not timedelta(0) <= overlap <= MAX_OVERLAP:
             message = f"the overlap is 0 to {MAX_OVERLAP.days} days; give another"
@@ -192,10 +182,8 @@ class ApiKeys:
 
     @repeated
     async def page(self, after: str, size: int, *, include_ended: bool = False) -> tuple[list[Key], str]:
-        """Return one page of keys, newest first, and the id after which the next page begins ("" after the last page).
-
-        The page has up to `size` keys and begins after the key with the id `after` ("" for the first page). Revoked and
-        expired keys are listed only with `include_ended`. Raise UmgError(INVALID_FIELD) if there is no key `after`.
+        """Return up to `size` keys, newest first, after the one with the id `after` ("" for the first page), and the id
+        after which the next page begins ("" for none). Raise UmgError(INVALID_FIELD) if there is no key `after`.
         """
         async with self._store.read() as session:
             query = select(*COLUMNS).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
@@ -226,7 +214,6 @@ class ApiKeys:
     @repeated
     async def get(self, reference: str) -> Key:
         """Return the key with this id, name or prefix, tried in this order; a revoked one only if no other key matches.
-
         Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD if several keys match.
         """
         async with self._store.read() as session:
@@ -234,9 +221,8 @@ class ApiKeys:
 
     @repeated_idempotent
     async def revoke(self, reference: str) -> Key:
-        """Revoke the key with the id, name or prefix `reference`. Return it. Revoking it again has no effect.
-
-        Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD if several keys match.
+        """Revoke the key with the id, name or prefix `reference`. Return it. Revoking it again has no effect. Raises
+        UmgError: OBJECT_NOT_FOUND, INVALID_FIELD if several keys match.
         """
         async with self._store.write() as session:
             row = await _find(session, reference)
@@ -246,9 +232,7 @@ class ApiKeys:
 
     @repeated_idempotent
     async def record_uses(self, times: Mapping[str, datetime]) -> None:
-        """Store the times of the last calls with keys, by key id; a later time in the database stays. Raises
-        SQLAlchemyError.
-        """
+        """Store the times of last calls by key id, unless the database has a later time. Raises SQLAlchemyError."""
         key, time = bindparam("used_key", type_=String()), bindparam("use_time", type_=UtcTime)
         is_earlier = or_(ApiKey.last_use_time.is_(None), ApiKey.last_use_time < time)
         statement = update(ApiKey).where(ApiKey.key_id == key, is_earlier).values(last_use_time=time)
@@ -259,10 +243,8 @@ class ApiKeys:
 
     @repeated
     async def by_hash(self, hashes: Collection[str]) -> dict[str, Key]:
-        """Return the keys whose secrets have these hashes, by hash, including revoked and expired keys. Raises
-        SQLAlchemyError.
-
-        During a rotation the hash of the former secret finds the key, too, with the end of the overlap as its expiry.
+        """Return the keys whose secrets have these hashes, by hash, also invalid ones. Raises SQLAlchemyError. During a
+        rotation the hash of the former secret finds the key, too, with the end of the overlap as its expiry.
         """
         has_hash = or_(ApiKey.secret_hash.in_(hashes), ApiKey.previous_secret_hash.in_(hashes))
         async with self._store.read() as session:
@@ -279,9 +261,7 @@ class ApiKeys:
 
     @repeated
     async def changes(self, after: int, size: int) -> Sequence["KeyChange"]:
-        """Return up to `size` keys that were changed after the change `after`, also revoked and deleted ones, in the
-        order of their last changes. Raises SQLAlchemyError.
-        """
+        """Return up to `size` keys changed after the change `after`, in order of change. Raises SQLAlchemyError."""
         query = (
             select(ApiKeyChange.change_number, ApiKeyChange.key_id, ApiKey)
             .outerjoin(ApiKey, ApiKey.key_id == ApiKeyChange.key_id)
@@ -296,10 +276,8 @@ class ApiKeys:
 
     @repeated
     async def live_page(self, after: str, size: int) -> tuple[dict[str, Key], str]:
-        """Return one page of valid keys by the hashes of their secrets, and the id after which the next page begins.
-
-        The page has up to `size` keys, ordered by id, after the id `after`; the returned id is "" after the last page.
-        Raises SQLAlchemyError.
+        """Return up to `size` valid keys, ordered by id, after the id `after`, by the hashes of their secrets; and the
+        id after which the next page begins ("" for none). Raises SQLAlchemyError.
         """
         query = select(ApiKey).where(self._is_live(), ApiKey.key_id > after).order_by(ApiKey.key_id).limit(size)
         async with self._store.read() as session:
@@ -312,10 +290,7 @@ class ApiKeys:
 
 def by_secret_hash(row: ApiKey | None) -> dict[str, Key]:
     """Return the key in a database row by the hash of its secret; during a rotation also by the hash of its former
-    secret.
-
-    Under the latter hash the key has the prefix of the former secret, and expires at the end of the overlap. Return an
-    empty dict for a missing row.
+    secret, with the prefix of that and the end of the overlap as expiry. Empty for no row.
     """
     if row is None:
         return {}
@@ -328,9 +303,8 @@ def by_secret_hash(row: ApiKey | None) -> dict[str, Key]:
 
 
 def new_row(secret: str, name: str, create_time: datetime) -> ApiKey:
-    """Return the database row of a new key without limits, which is not stored yet.
-
-    A key with the name of the bootstrap key gets the permissions of an administrator and `show_route`.
+    """Return the database row of a new key without limits, which is not stored yet. A key with the name of the
+    bootstrap key gets the permissions of an administrator and `show_route`.
     """
     return ApiKey(
         key_id=f"key_{secrets.token_hex(8)}",

@@ -62,11 +62,10 @@ class Authenticator:
         permanent: Collection[str] = (),
         every: float = CHANGES_SECONDS,
     ) -> None:
-        """Create an authenticator for the keys of a database.
-
-        `monotonic`, `now`: clocks; `chance`: returns a random number, for the time of loads; `note`: called with each
-        valid key that is read from the database. `max_stale`: seconds for which keys are valid without the database;
-        `permanent`: secrets for which this bound does not hold; `every`: seconds between two reads of changes.
+        """Create an authenticator for the keys of a database. `chance`: returns a random number, for the time of loads;
+        `note`: called with each valid key that is read from the database. `max_stale`: seconds for which keys are valid
+        without the database; `permanent`: secrets for which this bound does not hold; `every`: seconds between two
+        reads of changes.
         """
         self._keys = keys
         self._memory = KnownKeys(note)
@@ -117,26 +116,19 @@ class Authenticator:
                 future.set_result(None)
 
     def cached(self, secret: str) -> Caller | None:
-        """Return the caller with this API key if the key is in memory and valid, without waiting.
-
-        None for any other key, about which `authenticate` decides.
-        """
+        """Return the caller with this API key if it is in memory and valid. For None, `authenticate` decides."""
         known = self._memory.valid.get(hash_secret(secret))
         return None if known is None else self.valid_caller(known)
 
     def find(self, authorization: str) -> KnownKey | None:
-        """Return the key in the `authorization` metadata of a call if it is in memory and valid, without waiting;
-        otherwise None.
-        """
+        """Return the key in a call's `authorization` metadata, without waiting; None if not in memory or invalid."""
         scheme, _, secret = authorization.partition(" ")
         known = self._memory.valid.get(hash_secret(secret.strip())) if scheme.lower() == "bearer" else None
         return known if known is not None and self.valid_caller(known) is not None else None
 
     def valid_caller(self, known: object) -> Caller | None:
-        """Return the caller of a key that `find` returned; None if it has become invalid or must be looked up in the
-        database again.
-
-        None also for any other object.
+        """Return the caller of a key that `find` returned; None for any other object, and for a key that has become
+        invalid or must be looked up in the database again.
         """
         if not isinstance(known, KnownKey):
             return None
@@ -146,9 +138,8 @@ class Authenticator:
         return caller if caller.expires_at is None or caller.expires_at > self._now() else None
 
     def reference(self, secret: str) -> KeyReference | None:
-        """Return the id and prefix of the key with this secret, for the log; None if it is not in memory.
-
-        Expired and revoked keys are found too.
+        """Return the id and prefix of the key with this secret, also an invalid one, for the log; None if not in
+        memory.
         """
         digest = hash_secret(secret)
         if (known := self._memory.valid.get(digest)) is not None:
@@ -157,18 +148,13 @@ class Authenticator:
         return None if refused is None else refused.key
 
     async def learn(self, secret: str) -> None:
-        """Load a key into memory before its first use, so that it stays valid if the database becomes unavailable.
-
-        Does nothing for an invalid key.
-        """
+        """Load a valid key into memory before its use, so that it stays valid while the database is unavailable."""
         with suppress(UmgError):
             await self.authenticate(secret)
 
     async def authenticate(self, secret: str) -> Caller:
-        """Return the caller with this API key, which is looked up in the database if it is not in memory.
-
-        Raises UmgError: MISSING_KEY, INVALID_KEY, KEY_EXPIRED, or UNAVAILABLE if the key is not in memory and the
-        database does not answer.
+        """Return the caller with this API key, which is looked up in the database if it is not in memory. Raises
+        UmgError: MISSING_KEY, INVALID_KEY, KEY_EXPIRED, or UNAVAILABLE if the database is needed and does not answer.
         """
         if not secret:
             message = "no API key was sent; send `Authorization: Bearer KEY`"

@@ -69,11 +69,10 @@ async def ensure_bootstrap(
     replace: bool = False,
     exposed: bool = False,
 ) -> Bootstrap:
-    """Return the bootstrap key of the database; create it if there is no valid one. Log its prefix and source.
-
-    The secret is `variable` (the value of UMG_API_KEY) or, if that is unset or empty, the content of a file in the data
-    directory, which is created if necessary. A valid key with another secret stays unless `replace` is set; without
-    `variable` it is returned without its secret. `exposed`: whether other machines can connect.
+    """Return the bootstrap key of the database; create it if there is no valid one. Log its prefix and source. The
+    secret is `variable` (the value of UMG_API_KEY) or, if that is empty, the content of a file in the data directory,
+    which is created if necessary. A valid key with another secret stays unless `replace` is set; without `variable` it
+    is returned without its secret. `exposed`: whether other machines can connect.
 
     Raises UmgError(INVALID_FIELD) for a secret that no client could send, UmgError(WRONG_STATE) for a secret other than
     that of the valid key and for a short one if `exposed`, OSError if the file cannot be read or created.

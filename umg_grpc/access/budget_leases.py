@@ -11,9 +11,7 @@ from umg_grpc.store.budget_accounts import CALL_DIVISOR, LEAST_SHARES, SHARE_DIV
 
 MINUTE_SECONDS = 60.0
 LEAST_AHEAD_SECONDS = 65.0
-"""Seconds of spending below which a lease is extended in advance: a minute without the database, and the confirmation
-before it.
-"""
+"""Seconds of spending below which a lease is extended: a minute without the database, and the confirmation before."""
 RATE_SECONDS = 30.0
 """Time constant of the mean over which the rate of spending is measured."""
 LEAST_RATE_SECONDS = 10.0
@@ -37,9 +35,7 @@ LOOK_SECONDS, TIGHT_LOOK_SECONDS = 1.5, 0.5
 the budget is small. Usage records of calls bring the response once a second.
 """
 SHORT_IDLE_SECONDS = 2.0
-"""Seconds without a call after which the unused amount of a lease is returned if the rest of the budget is small, or if
-the lease had few calls; otherwise it is a minute.
-"""
+"""Seconds without calls after which a lease with few calls, or with a small rest, returns its unused amount."""
 
 
 class BudgetOwner(Protocol):
@@ -130,11 +126,9 @@ class Lease:
         return max(self._peak, self._former_peak)
 
     def aim(self, least: int, most: int, *, alone: bool = False) -> int:
-        """Return the unreserved micro-credits that the lease should have before a call that costs between `least` and
-        `most`.
-
-        It is `most`, or less if the rest of the budget is small, but at least `least`. `alone`: whether the lease
-        cannot be extended.
+        """Return the unreserved micro-credits that the lease should have before a call that costs `least` to `most`:
+        `most`, or less, but at least `least`, if the rest of the budget is small. `alone`: the lease cannot be
+        extended.
         """
         part = self.left // ALONE_DIVISOR if alone else (self.left + self.rest) // CALL_DIVISOR
         return max(least, min(most, part))
@@ -207,9 +201,7 @@ class Lease:
         return (max(0, self.left) + self.rest) // (SHARE_DIVISOR * processes)
 
     def is_tight(self) -> bool:
-        """Return whether the rest of the budget was small beside the leases when this lease was extended last, so that
-        another process may soon want unused amounts.
-        """
+        """Return whether the rest was small beside the leases, so that other processes may soon want unused amounts."""
         others = 0 if self.grant is None else self.grant.others
         return others > 0 and self.rest < 2 * (others + self.left)
 

@@ -1,6 +1,4 @@
-"""Budgets of API keys in this process, which leases a part of a key's budget from the database and reserves costs from
-it.
-"""
+"""Budgets of API keys in a process: it leases a part of a key's budget from the database and reserves costs from it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -32,9 +30,7 @@ BOOK_SECONDS = 60.0
 """Time between two searches for leases of lost processes."""
 EXTEND_AGAIN_SECONDS = 5.0
 ALONE_SECONDS = 5.0
-"""Time after a failure, or a late response, of the database in which no call waits for a larger lease that it can do
-without.
-"""
+"""Seconds after a failure or late response of the database in which calls do not wait for larger leases."""
 PATIENCE_SECONDS = 1.0
 """Longest wait for a larger lease of a call that can do without."""
 
@@ -42,9 +38,8 @@ logger = LazyLogger(__name__)
 
 
 class Reservation:
-    """Amount of a budget that is reserved for the cost of one call.
-
-    `end` replaces it by the actual cost, or `hand_over` leaves it to a video task, which is charged later.
+    """Amount of a budget that is reserved for the cost of one call. `end` replaces it by the actual cost, or
+    `hand_over` leaves it to a video task, which is charged later.
     """
 
     __slots__ = ("_lease", "_micro_credits")
@@ -55,9 +50,7 @@ class Reservation:
 
     @property
     def lease_id(self) -> LeaseId:
-        """Id of the lease, for the usage record of the call. That record must be in the journal before `end` is
-        called.
-        """
+        """Id of the lease for the call's usage record, which must be in the journal before `end` is called."""
         return self._lease.lease_id
 
     @property
@@ -66,9 +59,7 @@ class Reservation:
         return self._micro_credits or 0
 
     def hand_over(self) -> None:
-        """End the reservation in this process without a charge, once `budget_accounts.hold` has moved its amount to a
-        video task.
-        """
+        """End the reservation without a charge, once `budget_accounts.hold` has moved its amount to a video task."""
         if self._micro_credits is not None:
             self._lease.end(self._micro_credits, 0, moved=self._micro_credits)
             self._micro_credits = None
@@ -98,9 +89,7 @@ class Reservation:
         return 0
 
     def end(self, micro_credits: int) -> None:
-        """Charge the actual cost of the call instead of the reserved amount; 0 releases all of it. Further calls have
-        no effect.
-        """
+        """Charge the actual cost of the call (0: nothing) and release the rest. Further calls have no effect."""
         if self._micro_credits is not None:
             self._lease.end(self._micro_credits, micro_credits)
             self._micro_credits = None
@@ -123,10 +112,9 @@ class Budgets:
         monotonic: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Create the budgets of a process.
-
-        `holder`: name of the process in usage records and leases; `directory`: id of its data directory; `clock`: time
-        of the database, which decides on budget periods; `monotonic`, `sleep`: clock of this process.
+        """Create the budgets of a process. `holder`: name of the process in usage records and leases; `directory`: id
+        of its data directory; `clock`: time of the database, which decides on budget periods; the others: clock of this
+        process.
         """
         self._owner = owner
         self._holder = holder
@@ -147,9 +135,7 @@ class Budgets:
         self._background = Background("looking after leases of budgets", self.step, every=STEP_SECONDS)
 
     async def aclose(self, seconds: float) -> None:
-        """Stop the background work, and wait for requests that no call waits for any more, within a bounded time. The
-        leases stay until `return_own`.
-        """
+        """Stop the background work, and wait at most `seconds` for it. The leases stay until `return_own`."""
         if (background := self._background) is not None:
             self._background = None
             await background.aclose(seconds)
@@ -157,11 +143,10 @@ class Budgets:
             await asyncio.wait({*self._extensions}, timeout=seconds)
 
     async def reserve(self, caller: Caller, least: int, most: int | None = None) -> Reservation | None:
-        """Reserve the cost of a call in micro-credits. Return the reservation; None for a key without a budget.
-
-        `most`: maximum cost, `least` if None. If the rest of the budget is small, less is reserved, but at least
-        `least`. Raise UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if the lease does not suffice and the
-        database does not answer.
+        """Reserve the cost of a call in micro-credits; None for a key without a budget. `most`: maximum cost, `least`
+        if None. If the rest of the budget is small, less is reserved, but at least `least`. Raise
+        UmgError(QUOTA_EXHAUSTED), or UmgError(UNAVAILABLE) if the lease does not suffice and the database does not
+        answer.
         """
         if (budget := caller.budget_micro_credits) is None:
             return None
@@ -223,9 +208,7 @@ class Budgets:
                 lease.is_wanted, lease.looked_at = micros > since, self._monotonic()
 
     async def return_unused(self) -> None:
-        """Return the amounts that the process does not need, and those of the accounts that others want. Raise
-        SQLAlchemyError or OSError.
-        """
+        """Return unused amounts, and those of accounts that others want. Raise SQLAlchemyError or OSError."""
         now, amounts = self._monotonic(), dict[LeaseId, int]()
         for lease_id, lease in [*self._leases.items()]:
             excess = lease.excess(now)
@@ -245,9 +228,7 @@ class Budgets:
         return set(await self._owner.holders(self._directory)) - {self._holder}
 
     async def return_all(self, holders: set[str]) -> None:
-        """Return the leases of ended processes to the database. `holders`: names of processes whose usage records are
-        all in it.
-        """
+        """Return the leases of ended processes, by their names, whose usage records are all in the database."""
         await self._owner.return_all(holders)
 
     async def return_own(self) -> None:

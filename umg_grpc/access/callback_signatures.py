@@ -1,6 +1,4 @@
-"""Signatures of callbacks: of the notifications that providers send to the gateway, and of those it sends to
-callers.
-"""
+"""Signatures of notifications: providers send them to the gateway, and the gateway sends them to callers."""
 
 import hmac
 from base64 import b64encode
@@ -14,15 +12,11 @@ SECRET_PREFIX = "whsec_"  # noqa: S105  of Standard Webhooks, not a secret
 
 
 class CallbackSignatures:
-    """Signer of notifications: creates and verifies the signed paths that providers call, and signs the gateway's
-    own.
-    """
+    """Signer of notifications: creates and verifies the signed paths for providers, and signs the gateway's own."""
 
     def __init__(self, secret: str, accepted: Sequence[str] = ()) -> None:
-        """Create a signer with the operator's `secret`, which also signs links to files.
-
-        `accepted` are further secrets, for a rotation: paths signed with them are valid, and they also sign
-        notifications.
+        """Create a signer with the operator's `secret`, which also signs links to files. `accepted`: further secrets,
+        for a rotation: paths signed with them are valid, and they also sign notifications.
         """
         self._secrets = [each.encode() for each in (secret, *accepted)]
         self._provider_keys = [hmac.digest(each, PROVIDER_PURPOSE, "sha256") for each in self._secrets]
@@ -38,15 +32,12 @@ class CallbackSignatures:
         return any(hmac.compare_digest(each, given) for each in expected)
 
     def signing_secret(self, key_id: str) -> str:
-        """Return the secret, in the notation of Standard Webhooks, with which the holder of an API key verifies the
-        gateway's notifications.
-        """
+        """Return the secret (Standard Webhooks) with which a key's holder verifies the gateway's notifications."""
         return SECRET_PREFIX + b64encode(self._caller_key(self._secrets[0], key_id)).decode()
 
     def headers(self, key_id: str, callback_id: str, seconds: int, body: bytes) -> dict[str, str]:
-        """Return the signature headers (Standard Webhooks) of a notification to the holder of the API key `key_id`.
-
-        `callback_id`: id of the notification, equal for repeated attempts; `seconds`: Unix time at which it is sent.
+        """Return the signature headers (Standard Webhooks) of a notification to the holder of a key. `callback_id`:
+        equal for repeated attempts; `seconds`: Unix time at which it is sent.
         """
         signed = b".".join([callback_id.encode(), str(seconds).encode(), body])
         digests = [hmac.digest(self._caller_key(secret, key_id), signed, "sha256") for secret in self._secrets]

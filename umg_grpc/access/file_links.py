@@ -1,6 +1,4 @@
-"""Signed, expiring links to result files: `GET /files/{token}`. The token authenticates the request without a
-database.
-"""
+"""Signed, expiring links to result files (`GET /files/{token}`): the token authenticates without a database."""
 
 import hmac
 from collections.abc import Callable, Sequence
@@ -21,9 +19,7 @@ MAX_TOKEN_CHARACTERS = 2048
 
 @dataclass(frozen=True)
 class FileLink:
-    """Verified content of a link's token: the file to which the link refers, its suggested name, and the time of
-    expiry.
-    """
+    """Verified content of a link's token: the file, the suggested name of the file, and the time of expiry."""
 
     blob_id: str
     file_name: str
@@ -41,10 +37,8 @@ class FileLinks:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         accepted: Sequence[str] = (),
     ) -> None:
-        """Create a signer with the operator's `secret`.
-
-        `ttl`: seconds for which files are stored, the longest validity of a link; `accepted`: further secrets whose
-        links are valid.
+        """Create a signer with the operator's `secret`. `ttl`: seconds for which files are stored, the longest validity
+        of a link; `accepted`: further secrets whose links are valid.
         """
         self.base_url = ""
         """URL of the gateway for callers, without a trailing slash; set before calls are accepted."""
@@ -53,10 +47,8 @@ class FileLinks:
         self._now = now
 
     def url_of(self, blob: Blob, *, file_name: str = "", seconds: float | None = None) -> str:
-        """Return a signed link to a stored file. `file_name`: name that a browser suggests, "" for none.
-
-        It expires after `seconds` (None: as late as possible), but not later than the file is deleted because of its
-        age.
+        """Return a signed link to a stored file. `file_name`: name that a browser suggests. It expires after `seconds`
+        (None: as late as possible), but not later than the file is deleted because of its age.
         """
         return f"{self.base_url}{PATH}{self.token_of(blob, file_name=file_name, seconds=seconds)}"
 
@@ -66,17 +58,13 @@ class FileLinks:
         return jwt.encode({**claims, "n": file_name} if file_name else claims, self._key, ALGORITHM)
 
     def expire_time_of(self, blob: Blob, seconds: float | None = None) -> datetime:
-        """Return the time at which a link with the validity `seconds` (None: the longest), created now, would expire,
-        in whole seconds.
-        """
+        """Return the expiry, in whole seconds, of a link created now that is valid for `seconds` (None: longest)."""
         end = blob.create_time + self._ttl
         wanted = end if seconds is None else min(end, self._now() + timedelta(seconds=seconds))
         return wanted.replace(microsecond=0)
 
     def read(self, token: str) -> FileLink:
-        """Verify a token, and return its content. Raise UmgError(OBJECT_NOT_FOUND) alike for a forged and for an
-        expired token.
-        """
+        """Verify a token, and return its content. Raise UmgError(OBJECT_NOT_FOUND) if it is forged or expired."""
         try:
             if len(token) > MAX_TOKEN_CHARACTERS:
                 raise not_found()

@@ -13,9 +13,8 @@ CLOSE_SECONDS = 2.0
 
 
 class KeyUses:
-    """Recorder of the time at which each API key was last used in this process, from `start` to `aclose`.
-
-    The first use of a key after a pause of a minute is in the database within seconds, later uses once a minute.
+    """Recorder of the time at which each API key was last used, from `start` to `aclose`. The first use after a pause
+    of a minute is in the database within seconds, later uses once a minute.
     """
 
     def __init__(
@@ -25,16 +24,12 @@ class KeyUses:
         monotonic: Callable[[], float] = time.monotonic,
         skew: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Create a recorder. `skew`: returns the seconds by which the wall clock of the process is ahead of the
-        database's.
-        """
+        """Create a recorder. `skew`: returns the seconds by which this process's clock is ahead of the database's."""
         self._skew = skew
         self._keys = keys
         self._monotonic = monotonic
         self.used: dict[str, float] = {}
-        """Times of the last uses in Unix seconds, by the id of a key. Each call sets that of its key, and a write to
-        the database removes it.
-        """
+        """Last uses in Unix seconds by key id: a call sets that of its key, a write to the database removes it."""
         self._written: dict[str, float] = {}
         """Time of the last write, of the writes of the last minute."""
         self._writer: Background | None = None
@@ -51,9 +46,7 @@ class KeyUses:
             await writer.aclose(CLOSE_SECONDS)
 
     async def write(self) -> None:
-        """Write the last-use times of keys whose times were not written within the last minute. Raise
-        SQLAlchemyError.
-        """
+        """Write the times of last uses of keys not written within the last minute. Raise SQLAlchemyError."""
         now = self._monotonic()
         self._written = {key: at for key, at in self._written.items() if at > now - WRITE_SECONDS}
         due = {key: used for key, used in self.used.items() if key not in self._written}

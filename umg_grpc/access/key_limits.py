@@ -26,10 +26,8 @@ class TokenEstimate(msgspec.Struct, frozen=True):
 
 class KeyLimits:
     """Enforcer of the limits of all API keys and models; in this process or, with Redis, in all processes that share
-    it.
-
-    A call is checked by the counts of this process first. While Redis is unavailable they are compared with an equal
-    share of each limit.
+    it. The counts of this process are checked first. Without a response of Redis they are compared with an equal share
+    of each limit.
     """
 
     def __init__(
@@ -50,16 +48,11 @@ class KeyLimits:
         self._shared_running = None if redis is None else SharedConcurrencyLimits(redis, now, processes)
 
     def open(self, limited: Limited) -> "Admission":
-        """Create the record of a call under the limits of a key or a model; the call is counted from
-        `Admission.acquire` on.
-        """
+        """Create the record of a call under limits of a key or model, which counts from `Admission.acquire` on."""
         return Admission(self, limited)
 
     async def acquire(self, admission: "Admission", estimate: TokenEstimate) -> None:
-        """Count a call against the limits of its key or model. Raise UmgError(RATE_LIMITED) if one is reached.
-
-        It implements `Admission.acquire`.
-        """
+        """Count a call against its limits, for `Admission.acquire`. Raise UmgError(RATE_LIMITED) if one is reached."""
         limited = admission.limited
         if limited.concurrent_requests is not None:
             await self._start(admission, limited.concurrent_requests)
@@ -95,11 +88,7 @@ class KeyLimits:
                 self._shared_tokens.count_alone(key_id, tokens)
 
     def release(self, admission: "Admission", tokens: int) -> None:
-        """End a call: free its place among the concurrent calls, and correct its estimate to `tokens`, the number that
-        it used.
-
-        It implements `Admission.release`.
-        """
+        """End a call, for `Admission.release`: free its place, and correct its estimate to the used `tokens`."""
         key_id = admission.limited.limit_id
         if admission.is_running:
             admission.is_running = False
@@ -116,9 +105,7 @@ class KeyLimits:
             admission.reservation = None
 
     def status(self, limited: Limited) -> RateLimits:
-        """Return the limits, remaining requests and remaining tokens per minute of a key or a model; None for an absent
-        limit.
-        """
+        """Return the limits, remaining requests and remaining tokens per minute; None for an absent limit."""
         return RateLimits(self._requests.status(limited), self._tokens_status(limited))
 
     async def aclose(self) -> None:
@@ -155,11 +142,7 @@ class Admission:
         """Estimated tokens of the request."""
 
     async def acquire(self, estimate: TokenEstimate) -> None:
-        """Count the call, with its estimated tokens, against the limits. Raise UmgError(RATE_LIMITED) if one is
-        reached.
-
-        `release` must follow, also after an error.
-        """
+        """Count the call against the limits; `release` must follow in any case. Raise UmgError(RATE_LIMITED)."""
         await self._limits.acquire(self, estimate)
 
     def release(self, tokens: int) -> None:

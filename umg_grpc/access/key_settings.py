@@ -29,9 +29,7 @@ MAX_TAG_CHARACTERS = 256
 
 
 class KeyFields(TypedDict, total=False):
-    """Permissions and limits of an API key, by the names of their columns and of their fields in
-    `umg.v1.KeySettings`.
-    """
+    """Permissions and limits of an API key, by the names of their columns and of fields in `umg.v1.KeySettings`."""
 
     model_patterns: Collection[str]
     operations: Collection[str]
@@ -55,10 +53,7 @@ class NamedKeyFields(KeyFields, total=False):
 
 
 def check_fields(fields: NamedKeyFields, now: datetime) -> None:
-    """Raise UmgError(INVALID_FIELD) for the first setting with an invalid value. Absent settings are not checked.
-
-    `now`: current time, which the expiry must follow.
-    """
+    """Raise UmgError(INVALID_FIELD) for the first present setting that is invalid. `now`: the expiry must follow it."""
     if "name" in fields:
         _check_name(fields["name"])
     _check_patterns("model_patterns", "model pattern", "`gpt-4o`, `famG-*`", fields.get("model_patterns", ()))

@@ -42,9 +42,8 @@ class RejectedKey(NamedTuple):
 
 
 class KnownKeys:
-    """API keys in memory by the hashes of their secrets, each with the time at which its state was read.
-
-    An older state never replaces a newer one, also if lookups and changes arrive out of order.
+    """API keys in memory by the hashes of their secrets, each with the time at which its state was read. An older state
+    never replaces a newer one, also if lookups and changes arrive out of order.
     """
 
     def __init__(self, note: Callable[[Key], None]) -> None:
@@ -63,9 +62,8 @@ class KnownKeys:
         return float("-inf") if found is None else found.checked
 
     def record_change(self, change: KeyChange, began: float, ended: float) -> list[str]:
-        """Store the state of a changed key, which was read between `began` and `ended`.
-
-        Returns the keys to look up again: another lookup ran at the same time, and either may be the later one.
+        """Store the state of a changed key, which was read between `began` and `ended`. Return the keys to look up
+        again: another lookup ran at the same time, and either may be the later one.
         """
         self._changed.pop(change.key_id, None)
         self._changed[change.key_id] = ended
@@ -85,10 +83,7 @@ class KnownKeys:
         return self.record(digest, key, started)
 
     def record(self, digest: str, key: Key | None, checked: float) -> Caller | Rejection:
-        """Store the state of a key, and return it: the caller, or the reason why the key is invalid.
-
-        `key`: key in the database, None if there is none; `checked`: time at which it was read.
-        """
+        """Store the state of a key (None: unknown) read at `checked`. Return its caller, or why it is invalid."""
         if key is None or key.revoke_time is not None:
             self._remove(digest)
             rejection, reference = Rejection.UNKNOWN, None

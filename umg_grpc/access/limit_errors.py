@@ -1,6 +1,4 @@
-"""Errors for calls that exceed a limit of their API key or model, or the key's budget, with messages that name the
-limit.
-"""
+"""Errors for calls that exceed a limit of their API key or model, or the key's budget: the messages name the limit."""
 
 import math
 from datetime import datetime
@@ -16,34 +14,25 @@ CONCURRENCY_RETRY_SECONDS = 1
 
 
 def requests_exceeded(limit_id: str, limit: int, seconds: float) -> UmgError:
-    """Return the error for a call that exceeds `limit`, the requests per minute of the key or model `limit_id`.
-
-    `seconds`: time until another request is admitted.
-    """
+    """Return the error for a call beyond the requests per minute; another one is admitted in `seconds`."""
     return _exceeded(limit_id, "requests_per_minute", limit, f"has made its {limit} requests of a minute", seconds)
 
 
 def tokens_exceeded(limit_id: str, limit: int, seconds: float) -> UmgError:
-    """Return the error for a call that exceeds `limit`, the tokens per minute of the key or model `limit_id`.
-
-    `seconds`: time until the tokens of the call are available.
-    """
+    """Return the error for a call beyond the tokens per minute; its tokens are available in `seconds`."""
     return _exceeded(limit_id, "tokens_per_minute", limit, f"has used its {limit} tokens of a minute", seconds)
 
 
 def concurrency_exceeded(limit_id: str, limit: int) -> UmgError:
-    """Return the error for a call that exceeds `limit`, the concurrent requests of the key or model `limit_id`.
-
-    The time until another call ends is unknown: the error states a fixed one, after which clients retry.
+    """Return the error for a call beyond the concurrent requests. Clients retry after a fixed time, since the end of
+    another call is unknown.
     """
     text = f"has its {limit} concurrent requests in flight"
     return _exceeded(limit_id, "concurrent_requests", limit, text, CONCURRENCY_RETRY_SECONDS)
 
 
 def request_exceeds_minute(limit_id: str, limit: int, tokens: int) -> UmgError:
-    """Return the error for a request that alone has more `tokens` than the `limit` of a minute, so that no retry can
-    succeed.
-    """
+    """Return the error for a request with more tokens than the `limit` of a minute, so that no retry can succeed."""
     maximum = f"the {limit} of {subject_of(limit_id)} in a minute"
     message = f"this request has about {tokens} tokens, more than {maximum}; shorten it"
     return UmgError(pb.ERROR_REASON_RATE_LIMITED, message, limit=str(limit), limit_name="tokens_per_minute")
@@ -63,9 +52,8 @@ class BudgetAmounts(NamedTuple):
 
 
 def budget_exceeded(amounts: BudgetAmounts, period: str, reset: datetime | None) -> UmgError:
-    """Return the error for a call that costs more than the rest of its key's budget.
-
-    `period`: `day`, `month` or "" for a budget without a period; `reset`: begin of the next period, None without one.
+    """Return the error for a call that costs more than the rest of its key's budget. `period`: `day`, `month` or "";
+    `reset`: begin of the next period, None without one.
     """
     held = amounts.reserved + amounts.leased
     values = {"budget": amounts.budget, "spent": amounts.spent, "held": held, "needed": amounts.needed}
@@ -90,9 +78,7 @@ def budget_exceeded(amounts: BudgetAmounts, period: str, reset: datetime | None)
 
 
 def model_unpriced(model: str) -> UmgError:
-    """Return the error for a call with a key that has a budget of a model without a price. `model`: id or alias in the
-    request.
-    """
+    """Return the error for a call of a model without a price (its id or alias) with a key that has a budget."""
     message = (
         f"model: `{model}` has no price, and this API key has a budget, from which calls without a price cannot be"
         " charged. Use another model, or ask the operator to set `price` of the model, or `unpriced` to `free` or a"

@@ -21,11 +21,10 @@ class Share(NamedTuple):
 
 
 def share_alone(limit: int, processes: int, remaining: Remaining | None, now: float) -> Share:
-    """Return the share of a limit per minute that one of `processes` may use without Redis at the time `now`.
-
-    For a minute after the last response of Redis it is an equal part of the amount that was left then, since the other
-    processes may have used the rest; later an equal part of the limit, at least 1. So processes that got their last
-    responses together do not exceed the limit, unless it is smaller than their number.
+    """Return the share of a limit per minute that one of `processes` may use without Redis at the time `now`. For a
+    minute after the last response of Redis it is an equal part of the amount left then, since the others may have used
+    the rest; later an equal part of the limit, at least 1. So processes that got their last responses together do not
+    exceed the limit, unless it is smaller than their number.
     """
     if remaining is not None and now < remaining.at + WINDOW_SECONDS:
         return Share(remaining.at, remaining.amount // processes)

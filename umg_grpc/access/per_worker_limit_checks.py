@@ -19,9 +19,8 @@ logger = LazyLogger(__name__)
 
 
 def check_start(keys: Sequence[Key], models: Mapping[str, ModelInfo], workers: int) -> None:
-    """Raise UmgError(INVALID_FIELD) if several workers start without Redis, and a valid key or a model has a limit.
-
-    Each worker would count the limit alone.
+    """Raise UmgError(INVALID_FIELD) if several workers start without Redis, and a valid key or a model has a limit,
+    which each worker would count alone.
     """
     limited = [f"{key.name} ({key.prefix}…)" for key in keys if key.has_limits and key.is_live(utc_now())]
     _check(
@@ -42,9 +41,7 @@ def check_key(fields: KeyFields) -> None:
 
 
 class LimitedKeys:
-    """Logger of keys that got limits after the start of several workers, too late to refuse the start: one warning for
-    each key.
-    """
+    """Logger that warns once for each key that gets limits after several workers started without Redis."""
 
     def __init__(self) -> None:
         self._logged = set[str]()

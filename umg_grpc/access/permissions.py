@@ -34,18 +34,15 @@ _METHODS: Mapping[str, frozenset[str] | None] = {
 
 
 def required_scopes(method: str) -> frozenset[str] | None:
-    """Return the permissions that allow a call of the RPC `/umg.v1.Service/Method`; a key needs one of them.
-
-    None for an RPC that needs no key, since its request is signed. Raise KeyError for a service that is not in the
-    table, so that no service is served without a permission.
+    """Return the permissions of which a key needs one to call the RPC `/umg.v1.Service/Method`; None if it needs no
+    key, since its request is signed. Raise KeyError for an unknown service: none is served without a permission.
     """
     name = method.rpartition(".")[2]
     return _METHODS[name] if name in _METHODS else _SERVICES[name.partition("/")[0]]
 
 
 def model_operations(operations: frozenset[str]) -> frozenset[ModelOperation]:
-    """Return the model operations, for example text generation, that a key with the permissions `operations` may use.
-
-    Raise KeyError for a name that is not in `OPERATIONS`.
+    """Return the model operations, for example text generation, that a key with these permissions may use. Raise
+    KeyError for a name that is not in `OPERATIONS`.
     """
     return frozenset(chain.from_iterable(OPERATIONS[name] for name in operations))

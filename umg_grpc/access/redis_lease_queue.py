@@ -22,10 +22,8 @@ class _Waiter(Generic[Outcome]):
 
 
 class LeaseQueue(Generic[Outcome]):
-    """Queue of the calls of one API key or model that wait for Redis; the oldest call sends one command on behalf of
-    all.
-
-    `Outcome` is the decision on a call, for example whether it is admitted.
+    """Queue of the calls of one API key or model that wait for Redis; the oldest sends one command for all. `Outcome`:
+    the decision on a call, for example whether it is admitted.
     """
 
     __slots__ = ("_waiting", "is_busy")
@@ -39,10 +37,9 @@ class LeaseQueue(Generic[Outcome]):
         return len(self._waiting)
 
     async def wait(self, decide: Callable[[], Awaitable[None]], give_back: Callable[[Outcome], None]) -> Outcome:
-        """Wait until the outcome of a call is set, and return it.
-
-        `decide`: sends the command for all waiting calls, and sets their outcomes by `settle`; `give_back`: called with
-        the outcome of a call that was cancelled after it was set, to return the granted share.
+        """Wait until the outcome of a call is set, and return it. `decide`: sends the command for all waiting calls,
+        and sets their outcomes by `settle`; `give_back`: returns the share of a call that was cancelled after it was
+        granted.
         """
         waiter = _Waiter[Outcome](asyncio.get_running_loop().time())
         self._waiting.append(waiter)
@@ -63,9 +60,7 @@ class LeaseQueue(Generic[Outcome]):
         return waiter.outcome
 
     async def send(self, command: Callable[[], Awaitable[Result]]) -> Result:
-        """Run a coroutine that sends a command to Redis, and return its result. No other command of this queue is sent
-        meanwhile.
-        """
+        """Return the result of a coroutine that sends a command to Redis, one at a time for this queue."""
         self.is_busy = True
         try:
             return await command()
@@ -74,9 +69,7 @@ class LeaseQueue(Generic[Outcome]):
             self._wake_next()
 
     def settle(self, outcome: Outcome, count: int | None = None) -> int:
-        """Set the outcome of the `count` calls that have waited longest; None for all calls. Return the number of these
-        calls.
-        """
+        """Set the outcome of the `count` calls that waited longest (None: all). Return the number of these calls."""
         settled = len(self._waiting) if count is None else min(count, len(self._waiting))
         for _ in range(settled):
             waiter = self._waiting.popleft()

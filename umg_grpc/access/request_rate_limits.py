@@ -35,9 +35,7 @@ class RequestLimits:
         redis: Redis | None = None,
         processes: Processes = one_process,
     ) -> None:
-        """Create a limiter. `now`: returns seconds of a monotonic clock. `processes`: returns the number of processes
-        that share Redis.
-        """
+        """Create a limiter. `now`: monotonic seconds. `processes`: returns the number of processes that share Redis."""
         self._now = now
         self._processes = processes
         self._windows = _Windows(now)
@@ -50,9 +48,7 @@ class RequestLimits:
         return len(self._windows)
 
     async def admit(self, limited: Limited) -> None:
-        """Count a request of the key or model. Raises UmgError(RATE_LIMITED) if its limit is reached; nothing is
-        counted then.
-        """
+        """Count a request of the key or model. Raises UmgError(RATE_LIMITED), and counts nothing, at the limit."""
         if limited.requests_per_minute is None:
             return
         limit = RateLimitItemPerMinute(limited.requests_per_minute)
@@ -96,9 +92,7 @@ class RequestLimits:
             await self._shared.aclose()
 
     def status(self, limited: Limited) -> LimitStatus | None:
-        """Return the limit, the remaining requests, and the seconds until all are available again; None without a
-        limit.
-        """
+        """Return the limit, the remaining requests, and the seconds until all are available; None without a limit."""
         if limited.requests_per_minute is None:
             return None
         limit = RateLimitItemPerMinute(limited.requests_per_minute)
@@ -110,9 +104,8 @@ class RequestLimits:
 
 
 class _Windows(MemoryStorage):
-    """Sliding windows of request times in memory: a storage of the `limits` library with a given clock.
-
-    It replaces the library's own class, which starts a clean-up task at each request.
+    """Sliding windows of request times in memory: a storage of the `limits` library with a given clock, in place of its
+    own class, which starts a clean-up task at each request.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:

@@ -127,9 +127,7 @@ class _KeyPermits:
     queue: LeaseQueue[bool] = field(default_factory=LeaseQueue)
 
     def start(self, calls: int = 1) -> None:
-        """Count `calls` calls that begin, in the number of running calls, its peak, and the calls since the last
-        command.
-        """
+        """Count the begin of `calls` calls: as running, for the peak, and as calls since the last command."""
         self.running += calls
         self.calls += calls
         self.peak = max(self.peak, self.running)
@@ -137,16 +135,13 @@ class _KeyPermits:
 
 class SharedConcurrencyLimits:
     """Limiter of the concurrent requests of each key or model across all processes that share a Redis, until `aclose`.
-
     The permits of a killed process return to Redis after half a minute.
     """
 
     def __init__(
         self, redis: Redis, now: Callable[[], float] = time.monotonic, processes: Processes = one_process
     ) -> None:
-        """Create a limiter. `now`: returns seconds of a monotonic clock. `processes`: returns the number of processes
-        that share Redis; without Redis each has an equal part of the permits.
-        """
+        """Create a limiter. `processes`: returns the number of processes, which share the permits without Redis."""
         self._redis = redis
         self._now = now
         self._processes = processes
@@ -159,9 +154,8 @@ class SharedConcurrencyLimits:
         self._returns: Background | None = None
 
     async def acquire(self, key_id: str, limit: int) -> bool:
-        """Take one of `limit` permits of the key or model `key_id` for a call. Return whether there was one.
-
-        The permit is returned by `release`. While Redis is unavailable this process has an equal part of the permits.
+        """Take one of `limit` permits for a call; `release` returns it. Return whether there was one. While Redis is
+        unavailable this process has an equal part of the permits.
         """
         key = self._keys.get(key_id)
         if key is None:
@@ -181,9 +175,8 @@ class SharedConcurrencyLimits:
             self._check(key_id)
 
     async def synchronize(self) -> None:
-        """Send the number of permits in use to Redis, for each key whose permits are due.
-
-        This renews the leases of permits that are in use, and returns unused ones.
+        """Send the number of permits in use to Redis for each key whose permits are due: this renews the leases of
+        permits in use, and returns unused ones.
         """
         keys, self._unchecked = self._unchecked, set()
         now = self._now()

@@ -126,9 +126,7 @@ return {admitted, slice, now, math.max(0, limit - total), retry, open}
 
 
 ADMITTED, UNAVAILABLE = 0.0, -1.0
-"""Outcomes of a request that is admitted, and of one for which Redis did not answer. Any other outcome is the number of
-seconds until the next request is admitted.
-"""
+"""Outcomes of an admitted request, and of one that Redis did not answer. Other outcomes are seconds to wait."""
 
 
 class _SliceReply(NamedTuple):
@@ -142,9 +140,7 @@ class _SliceReply(NamedTuple):
 
 @dataclass(slots=True)
 class _Slice:
-    """Requests that Redis has leased to this process: the number it may still admit without a command, and the times of
-    admitted ones.
-    """
+    """Requests leased from Redis: the number that may still be admitted without a command, and the admitted times."""
 
     slice_id: str
     began_at: float
@@ -205,9 +201,8 @@ class _KeySlices:
             self.slice = None
 
     def next_size(self, now: float) -> int:
-        """Return the size of the next slice; 0 if calls have become rare.
-
-        It is twice the last size if the last slice was used up early, otherwise the number of requests taken from it.
+        """Return the size of the next slice: twice the last one if that was used up early, 0 if calls have become rare,
+        otherwise the number of requests taken from the last one.
         """
         if now < self.leased_at + LEASE_SECONDS:
             return max(1, 2 * self.size)
@@ -215,9 +210,7 @@ class _KeySlices:
 
 
 class SharedRequestLimits:
-    """Limiter of the requests per minute of each key or model across all processes that share a Redis, until
-    `aclose`.
-    """
+    """Limiter of the requests per minute of each key or model across processes that share a Redis, until `aclose`."""
 
     def __init__(
         self,
@@ -225,9 +218,8 @@ class SharedRequestLimits:
         now: Callable[[], float] = time.monotonic,
         admitted: Callable[[str, int], Iterable[float]] = lambda _id, _limit: (),
     ) -> None:
-        """Create a limiter. `now`: returns seconds of a monotonic clock. `admitted`: returns the times of the requests
-        that this process has admitted in the last minute, by the id of a key or model and its limit; they are written
-        to Redis after it has lost its data.
+        """Create a limiter. `admitted`: returns the times of the requests that this process admitted in the last minute
+        by a key or model and its limit; they are written to Redis after it has lost its data.
         """
         self._redis = redis
         self._now = now
@@ -243,11 +235,7 @@ class SharedRequestLimits:
         self._reports: Background | None = None
 
     async def hit(self, key_id: str, limit: int) -> float:
-        """Count a request of the key or model `key_id`. Return 0 if it is admitted, otherwise the seconds until the
-        next one will be.
-
-        Raises RedisUnavailable.
-        """
+        """Count a request. Return 0 if admitted, else the seconds until the next one. Raises RedisUnavailable."""
         now, key = self._now(), self._keys.get(key_id)
         if key is None or key.limit != limit:
             key = self._changed_key(key_id, limit)
@@ -262,9 +250,7 @@ class SharedRequestLimits:
         return outcome
 
     def remaining(self, key_id: str, limit: int) -> int:
-        """Return the requests left in the current minute, as of the last command of this process; `limit` without a
-        command.
-        """
+        """Return the requests left in this minute at this process's last command; `limit` without a command."""
         key = self._keys.get(key_id)
         if key is None or key.limit != limit:
             return limit
@@ -275,9 +261,7 @@ class SharedRequestLimits:
         self._restoring.add(key_id, Amount(self._now(), 1))
 
     def last_remaining(self, key_id: str, limit: int) -> Remaining | None:
-        """Return the requests that all processes had left at the last command that Redis has answered; None without
-        one.
-        """
+        """Return the requests left to all processes at the last command that Redis answered; None without one."""
         key = self._keys.get(key_id)
         if key is None or key.limit != limit or key.replied_at == -math.inf:
             return None

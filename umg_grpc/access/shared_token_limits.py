@@ -1,6 +1,5 @@
-"""Limits of tokens per minute across all gateway processes that share a Redis.
-
-A process leases a part of the tokens from Redis in advance (a slice), so that most calls need no command.
+"""Limits of tokens per minute across all gateway processes that share a Redis. A process leases a part of the tokens
+from Redis in advance (a slice), so that most calls need no command.
 """
 
 import asyncio
@@ -85,9 +84,7 @@ class _Lease(NamedTuple):
 
 @dataclass(slots=True)
 class _KeyTokens:
-    """Leased tokens of one API key or model in this process, and the corrections of estimates that Redis did not get
-    yet.
-    """
+    """Leased tokens of one API key or model in this process, and corrections of estimates to be sent to Redis."""
 
     limit: int
     second: int = 0
@@ -134,10 +131,8 @@ class SharedTokenLimits:
         self._returns: Background | None = None
 
     async def take(self, key_id: str, limit: int, tokens: int) -> int | None:
-        """Take the estimated tokens of a call of the key or model `key_id`. Return the second in which they count, for
-        `correct`.
-
-        None while Redis is unavailable. Raise UmgError(RATE_LIMITED) if the tokens of the minute do not suffice.
+        """Take the estimated tokens of a call. Return the second in which they count, for `correct`; None while Redis
+        is unavailable. Raise UmgError(RATE_LIMITED) if the tokens of the minute do not suffice.
         """
         key = self._keys.get(key_id)
         if key is None:
@@ -156,9 +151,7 @@ class SharedTokenLimits:
         return key.second
 
     def correct(self, key_id: str, second: int, difference: int) -> None:
-        """Correct the tokens of an ended call by `difference`, the actual minus the estimated number, in the second
-        that `take` returned.
-
+        """Add to an ended call's tokens the actual minus the estimated number, in the second that `take` returned.
         Redis gets the correction later.
         """
         if difference:

@@ -10,10 +10,7 @@ SECRET_BYTES = 32
 
 
 def link_secret(configured: str | None, data: Path) -> str:
-    """Return the configured secret; for None the one in a file of the data directory, which is created if missing.
-
-    Raise OSError if the file cannot be read or created.
-    """
+    """Return the configured secret, else that in a file of the data directory, created if missing. Raise OSError."""
     if configured is not None:
         return configured
     file = data / FILE

@@ -1,6 +1,4 @@
-"""Seals of summaries: a summary that the gateway gives to a caller can be opened by the gateway alone, for the same
-key, at every replica with the same secret.
-"""
+"""Seals of summaries: only the gateway can open one, for the same key, at any replica with the same secret."""
 
 import hmac
 import secrets
@@ -32,9 +30,7 @@ class SummarySeals:
         return urlsafe_b64encode(nonce + _cipher(self._secrets[0], owner).encrypt(nonce, packed, None)).decode()
 
     def open(self, owner: str, sealed: str) -> str | None:
-        """Return the summary that was sealed for the caller's key `owner`; None for a text that was changed, or was
-        sealed for another key or with another secret.
-        """
+        """Return the summary sealed for the caller's key `owner`; None if it was changed or sealed otherwise."""
         try:
             data = b64decode(sealed.encode(), b"-_", validate=True)
         except ValueError:

@@ -38,9 +38,7 @@ class _Window:
             self.total -= self.reservations.popleft().tokens
 
     def seconds_until(self, room: int, now: float) -> float:
-        """Return the seconds until so much of the window has expired that its sum is at most `room` tokens; 0 if it is
-        empty.
-        """
+        """Return the seconds until enough of the window has expired that its sum is at most `room`; 0 if empty."""
         left = self.total
         for reservation in self.reservations:
             left -= reservation.tokens
@@ -50,11 +48,9 @@ class _Window:
 
 
 class TokenWindows:
-    """Limiter of the tokens per minute of each API key or model, counted in this process by a sliding window of 60
-    seconds.
-
-    A call counts with its estimated tokens, which are rejected if the sum of the window would exceed the limit, until
-    `correct` replaces them by the actual number. Corrections may exceed the limit; they delay later calls.
+    """Limiter of the tokens per minute of each API key or model, by a sliding window of 60 seconds in this process. A
+    call counts with its estimated tokens, which are rejected if they exceed the limit, until `correct` replaces them by
+    the actual number. Corrections may exceed the limit; they delay later calls.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -80,10 +76,8 @@ class TokenWindows:
         return window.add(now, tokens)
 
     def correct(self, key_id: str, reservation: TokenReservation, tokens: int) -> None:
-        """Replace the estimated tokens of a reservation by the actual number.
-
-        If its call lasted longer than the window, so that the estimate has expired, only the tokens above it are
-        counted, now.
+        """Replace the estimated tokens of a reservation by the actual number. If its call lasted longer than the
+        window, so that the estimate has expired, only the tokens above it are counted, now.
         """
         now, difference = self._now(), tokens - reservation.tokens
         if reservation.time > now - WINDOW_SECONDS:
@@ -112,9 +106,7 @@ class TokenWindows:
         return [Amount(each.time, each.tokens) for each in window.reservations]
 
     def status(self, key_id: str, limit: int) -> LimitStatus:
-        """Return the limit, the remaining tokens of the last 60 seconds, and the seconds until all tokens are available
-        again.
-        """
+        """Return the limit, the remaining tokens, and the seconds until all tokens are available again."""
         now, window = self._now(), self._windows.get(key_id)
         if window is None:
             return LimitStatus(limit, limit, 0.0)

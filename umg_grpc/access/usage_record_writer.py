@@ -67,13 +67,10 @@ class UsageLog:
         sweep_seconds: float = SWEEP_SECONDS,
         memory_bytes: int = MEMORY_BYTES,
     ) -> None:
-        """Open the journal file. Raise OSError if its directory cannot be written.
-
-        `store`: database; `data`: data directory; `retention`: age and size at which old records are deleted;
-        `count_lost`: called with the number of lost records and the reason why the journal refused them.
-        `count_deleted_early`: called with the number of records that were deleted before their time, since all
-        together were too large. `sweep_seconds`: time between two deletions of old records. `memory_bytes`: maximum
-        size of the records that neither the journal nor the database takes.
+        """Open the journal file. Raise OSError if its directory cannot be written. `count_lost`: called with the number
+        of lost records and the reason why the journal refused them. `count_deleted_early`: called with the number of
+        records that were deleted before their time, since all together were too large. `memory_bytes`: maximum size of
+        the records that neither the journal nor the database takes.
         """
         self._prefix = secrets.token_hex(8)
         try:
@@ -127,9 +124,7 @@ class UsageLog:
         self.budgets.start()
 
     async def aclose(self) -> None:
-        """Write the remaining records to the database within a bounded time, and stop; the next start writes the
-        rest.
-        """
+        """Write the records to the database within a bounded time, and stop; the next start writes the rest."""
         backgrounds = self._mover, self._sweeper, self._writer
         self._mover = self._sweeper = self._writer = None
         for background in backgrounds:
@@ -150,9 +145,7 @@ class UsageLog:
 
     @property
     def waiting_writes(self) -> int:
-        """Number of records that the database should have by now; 0 unless a write is running or the last one
-        failed.
-        """
+        """Number of records due in the database; 0 unless a write is running or the last one failed."""
         if self._late_since is None:
             return 0
         return len(self._completed) + len(self._writing) + self._journal.waiting_records
@@ -164,18 +157,15 @@ class UsageLog:
 
     @property
     def can_charge(self) -> bool:
-        """Whether the cost of a further call would be charged even if the process was killed: the journal or the
-        database takes its record.
-        """
+        """Whether the journal or the database takes a further record, so that its cost is charged even after a kill."""
         if not self._journal.refusal:
             return True
         is_silent = self._late_since is not None and time.monotonic() - self._late_since > SILENT_SECONDS
         return not (self._failed or is_silent)
 
     def add(self, record: UsageRecord, slot: int) -> None:
-        """Store the record of a completed call, and charge its cost to the budget of its key.
-
-        `slot`: place of the call in the file of calls in flight, whose record is replaced.
+        """Store the record of a completed call, and charge its cost to its key's budget. `slot`: place of the call in
+        the file of calls in flight, whose record is replaced.
         """
         encoded = encode_record(record)
         if self._memory_bytes + len(encoded) > self._max_memory_bytes:
@@ -244,9 +234,7 @@ class UsageLog:
             self._lost = 0
 
     async def _write_all(self) -> None:
-        """Write all records to the journal, or else to the database, then those of the journal to the database, and
-        return leases of budgets.
-        """
+        """Write all records to the journal, or else to the database, then the journal's; return leases of budgets."""
         self._journal.check()
         while self._append_completed():  # noqa: ASYNC110  it appends, and waits for nothing
             await asyncio.sleep(0)  # many may wait after an outage, and calls must not wait for all of them

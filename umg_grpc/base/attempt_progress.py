@@ -1,6 +1,5 @@
-"""Progress of one attempt's HTTP exchange with a provider: whether the request was sent, the status, the request id.
-
-The HTTP client records it, and the code that makes attempts reads it from the context variable `ATTEMPT_PROGRESS`.
+"""Progress of one attempt's HTTP exchange with a provider. The HTTP client records it, and the code that makes attempts
+reads it from the context variable `ATTEMPT_PROGRESS`.
 """
 
 import time
@@ -22,9 +21,7 @@ class StreamStart(msgspec.Struct, eq=False):
 
 
 class AttemptProgress(msgspec.Struct, eq=False):
-    """Progress of one attempt at a provider: whether the request was sent, and the status and request id of the
-    response.
-    """
+    """Progress of one attempt at a provider: whether the request was sent; status and request id of the response."""
 
     on_send: Callable[[], None] | None = None
     """Called once, immediately before the request is written."""

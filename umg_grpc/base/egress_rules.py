@@ -90,9 +90,7 @@ class EgressRules:
 
 @dataclass(frozen=True)
 class CheckedUrl:
-    """Parsed and checked URL of a caller. If it has a host name, `check_addresses` must check the resolved addresses
-    before a connection.
-    """
+    """Checked URL of a caller. The addresses of a host name must pass `check_addresses` before a connection."""
 
     url: str
     """The URL, from the checked parts, without a fragment."""
@@ -110,10 +108,7 @@ class CheckedUrl:
 
 
 def check_url(url: str, rules: EgressRules, field: str | None) -> CheckedUrl:
-    """Parse and check a URL. Raise UrlRefusedError if the rules forbid it.
-
-    `field`: path of the caller's field that contains the URL; None for a URL in a provider's response.
-    """
+    """Parse and check a caller's URL. Raise UrlRefusedError. `field`: its field; None in a provider's response."""
     if len(url) > MAX_URL_CHARACTERS:
         raise refused(field, f"is longer than {MAX_URL_CHARACTERS} characters")
     if FORBIDDEN.search(url):
@@ -152,9 +147,7 @@ def _may_exempt(network: NetworkPlace, address: IpAddress | None, port: int) -> 
 
 def check_addresses(target: CheckedUrl, addresses: "list[IpAddress]", rules: EgressRules, field: str | None) -> None:
     """Check all resolved addresses of a target. Raise UrlRefusedError, whose `cause` for the log has the forbidden
-    address.
-
-    `field`: path of the caller's field that contains the URL; None for a URL in a provider's response.
+    address. `field`: the caller's field with the URL; None for a URL in a provider's response.
     """
     if target.is_exempt:
         return
@@ -168,9 +161,7 @@ def check_addresses(target: CheckedUrl, addresses: "list[IpAddress]", rules: Egr
 
 
 def is_public(address: IpAddress) -> bool:
-    """Return whether an address is on the public internet. False for an address that embeds an IPv4 address, for
-    example by NAT64.
-    """
+    """Return whether an address is on the public internet; False for one that embeds an IPv4 address (NAT64)."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in REFUSED_V4)
     is_isatap = (int(address) >> 32) & 0xFFFFFFFF in ISATAP
@@ -185,9 +176,8 @@ class UrlRefusedError(UmgError):
 
 
 def refused(field: str | None, why: str) -> UrlRefusedError:
-    """Return the error for a URL that the gateway does not call, with the reason `why` in its message.
-
-    It is INVALID_FIELD for the caller's field, or UPSTREAM_FAILED for a URL in a provider's response (`field` is None).
+    """Return the error for a URL that the gateway does not call because of `why`: INVALID_FIELD for the caller's field;
+    UPSTREAM_FAILED for a URL in a provider's response (`field` is None).
     """
     if field is None:
         error = UrlRefusedError(

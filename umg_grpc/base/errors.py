@@ -32,9 +32,7 @@ class Failure(Enum):
     OVERLOADED = "overloaded"
     """The provider is overloaded, or the account reached its rate limit. `retry_after` is the time to wait."""
     MODEL = "model"
-    """The model failed at its turn, for example by a tool call that cannot be read. The channel works, and another
-    attempt may succeed.
-    """
+    """The model failed at its turn, for example by an unreadable tool call. Another attempt at it may succeed."""
     OTHER_KEY = "other key"
     """The channel's key is invalid or has reached its limit, and the channel has another key."""
     DOWN = "down"
@@ -42,9 +40,7 @@ class Failure(Enum):
     or the address or its model does not exist.
     """
     TOO_LARGE = "too large"
-    """The provider's response is larger than the gateway's limit. Another attempt would fail the same way and cost
-    again.
-    """
+    """The provider's response exceeds the gateway's limit: another attempt would fail and cost the same."""
     AMBIGUOUS = "ambiguous"
     """The provider may be executing the request, or has returned a response that cannot be decoded: a retry may
     execute, and cost, the same twice.
@@ -56,10 +52,8 @@ OWN_MODULES = ("umg_grpc.", "http_facade.")
 
 
 def place_of(error: BaseException) -> str:
-    """Return the type of an exception, and the module and line of the gateway's own code where it was raised, for the
-    log.
-
-    The text contains no values of variables, which may be secret.
+    """Return an exception's type, and the gateway's module and line that raised it, for the log: without the values of
+    variables, which may be secret.
     """
     place, traceback = "", error.__traceback__
     while traceback is not None:
@@ -104,9 +98,7 @@ class UmgError(Exception):
         self.metadata = metadata if all(map(str.isascii, metadata.values())) else _utf8_texts(metadata)
 
     def with_failure(self, failure: Failure, cause: str = "") -> Self:
-        """Set the consequence for further attempts, and the cause for the log ("" keeps the current one). Return this
-        error.
-        """
+        """Set the consequence for further attempts, and the cause for the log ("" keeps it). Return this error."""
         self.failure = failure
         self.cause = cause or self.cause
         return self
@@ -127,9 +119,7 @@ class UmgError(Exception):
         return self
 
     def at(self, place: str) -> Self:
-        """Set the module and line at which the gateway's own decoder failed, as `place_of` returns them, for the log.
-        Return this error.
-        """
+        """Set the place (see `place_of`) at which the gateway's decoder failed, for the log. Return this error."""
         self.place = place
         return self
 
@@ -165,9 +155,7 @@ AGAIN_SECONDS = 1
 
 
 def overloaded(why: str) -> UmgError:
-    """Return the error UNAVAILABLE with the message `why`, for a short overload of this process: the caller may soon
-    repeat the call.
-    """
+    """Return the error UNAVAILABLE for a short overload of this process: the caller may soon repeat the call."""
     message = f"{why}; try again in {AGAIN_SECONDS} s"
     return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds=str(AGAIN_SECONDS))
 

@@ -1,6 +1,5 @@
-"""Options of gRPC channels by which their connections use no proxy.
-
-gRPC reads `grpc_proxy`, `https_proxy` and `http_proxy` by itself, also for addresses of this machine.
+"""Options of gRPC channels by which their connections use no proxy. gRPC reads `grpc_proxy`, `https_proxy` and
+`http_proxy` by itself, also for addresses of this machine.
 """
 
 from urllib.parse import urlsplit
@@ -12,8 +11,6 @@ WITHOUT_PROXY = ("grpc.enable_http_proxy", 0)
 
 
 def proxy_options(target: str) -> tuple[tuple[str, int], ...]:
-    """Return the options of a channel to a target, `HOST:PORT` or a URL: a channel to this machine has no proxy, and
-    others that of gRPC's own rules.
-    """
+    """Return the options of a channel to `HOST:PORT` or a URL: no proxy to this machine, else gRPC's own rules."""
     url = target if urlsplit(target).netloc else f"http://{target}"
     return (WITHOUT_PROXY,) if is_local(url) else ()

@@ -1,6 +1,4 @@
-"""Conversion of `UmgError` to and from gRPC errors: status code, and `google.rpc.Status` with `ErrorInfo` as
-details.
-"""
+"""Conversion of `UmgError` to and from gRPC errors: status code, and `google.rpc.Status` with `ErrorInfo`."""
 
 import math
 
@@ -85,10 +83,8 @@ BARE_STATUS = {
 
 
 def to_status(error: UmgError, request_id: str = "") -> bytes:
-    """Return an error as a serialised `google.rpc.Status`, for the trailing metadata `grpc-status-details-bin`.
-
-    Its details are `ErrorInfo`, `RetryInfo` if the time until a retry is known, and `RequestInfo` unless `request_id`
-    is "".
+    """Return an error as a serialised `google.rpc.Status`, for the trailing metadata `grpc-status-details-bin`: with
+    `ErrorInfo`, `RetryInfo` if the time until a retry is known, and `RequestInfo` unless `request_id` is "".
     """
     status = status_pb2.Status(code=STATUS[error.reason].value[0], message=error.message)
     status.details.add().Pack(error_details_pb2.ErrorInfo(reason=error.name, domain=DOMAIN, metadata=error.metadata))
@@ -102,9 +98,8 @@ def to_status(error: UmgError, request_id: str = "") -> bytes:
 
 
 def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:
-    """Convert the error of a failed RPC of the gateway's services back to the `UmgError` that the service raised.
-
-    An error without the details of the gateway, for example a broken connection, is converted by its status code.
+    """Convert the error of a failed RPC of the gateway's services back to the `UmgError` that was raised; one without
+    its details, for example of a broken connection, by the status code.
     """
     for key, value in error.trailing_metadata() or ():
         if key == DETAILS_KEY and isinstance(value, bytes):

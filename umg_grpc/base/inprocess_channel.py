@@ -36,29 +36,21 @@ class Interceptor(grpc.aio.ServerInterceptor):
         self._wrapped: dict[str, Handler] = {}
 
     def wrap_unary(self, method: str, inner: Unary) -> Unary:
-        """Return the function that is called instead of `inner`, the function of the unary method `method`
-        (`/package.Service/Method`).
-        """
+        """Return the function to call instead of `inner`, that of a unary method (`/package.Service/Method`)."""
         return inner
 
     def wrap_stream(self, method: str, inner: Stream) -> Stream:
-        """Return the function that is called instead of `inner`, the function of the server-streaming method
-        `method`.
-        """
+        """Return the function to call instead of `inner`, the function of a server-streaming method."""
         return inner
 
     def wrap_deserializer(self, method: str, deserialize: Deserializer | None) -> Deserializer | None:
-        """Return the function that decodes the bytes of a request of the method; None, also as `deserialize`, passes
-        the bytes on.
-
+        """Return the decoder of the method's request bytes; None, also as `deserialize`, passes the bytes on.
         In-process calls do not use it, since their requests are messages already.
         """
         return deserialize
 
     def wrap(self, method: str, handler: Handler) -> Handler:
-        """Return the handler of a method with its function wrapped. Methods that take streams of requests, of which
-        `umg.v1` has none, are returned unchanged.
-        """
+        """Return a method's handler with its function wrapped; unchanged if it takes a stream (`umg.v1` has none)."""
         if handler.request_streaming:
             return handler
         behavior: Any = handler.unary_stream if handler.response_streaming else handler.unary_unary
@@ -133,10 +125,8 @@ class InProcessContext(Context):
     """Set by a caller that can use the initial metadata before the first message, and called with it."""
 
     def __init__(self, pairs: Pairs, timeout: float | None, attachment: object = None) -> None:
-        """Create the context of a call with the metadata `pairs`, and a timeout in seconds (None for no deadline).
-
-        `attachment`: Python object that the caller passes to the servicer beside the request, for example decoder
-        findings; None for none.
+        """Create the context of a call with the metadata `pairs` and a timeout in seconds. `attachment`: Python object
+        that the caller passes to the servicer beside the request, for example decoder findings.
         """
         self.pairs = pairs  # metadata of the request; faster to read than `invocation_metadata`
         self.attachment = attachment
@@ -150,9 +140,7 @@ class InProcessContext(Context):
         self.initial = initial_metadata
 
     def send_early(self, initial_metadata: Pairs) -> bool:
-        """Send the initial metadata before the first message, which is late. Return False if the caller cannot use it
-        yet.
-        """
+        """Send the initial metadata before the late first message. Return False if the caller cannot use it yet."""
         if self.on_early_metadata is None:
             return False
         self.initial = initial_metadata
@@ -290,17 +278,13 @@ class InProcessUnaryMethod(grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
 
     def open(self, request: object, metadata: Pairs, attachment: object) -> tuple[Awaitable[Any], InProcessContext]:
         """Call the method. Return its response, which must be awaited, and its context, whose `initial` is then the
-        initial metadata.
-
-        `attachment`: Python object that the servicer gets beside the request; None for none.
+        initial metadata. `attachment`: passed to the servicer beside the request.
         """
         context = InProcessContext(metadata, None, attachment)
         return self._behavior(request, context), context
 
     def with_attachment(self, attachment: object) -> partial[InProcessUnaryCall[Any]]:
-        """Return a callable that calls the method and passes the Python object `attachment` to the servicer beside the
-        request.
-        """
+        """Return a callable that calls the method with the object `attachment` for the servicer beside the request."""
         return partial(self, attachment=attachment)
 
     def __call__(
@@ -328,17 +312,13 @@ class InProcessStreamMethod(grpc.aio.UnaryStreamMultiCallable[Any, Any]):
         self, request: object, metadata: Pairs, attachment: object
     ) -> tuple[AsyncGenerator[Any, None], InProcessContext]:
         """Call the method. Return the generator of its messages, and its context, whose `initial` is the initial
-        metadata once the first message came.
-
-        `attachment`: Python object that the servicer gets beside the request; None for none.
+        metadata once the first message came. `attachment`: passed to the servicer beside the request.
         """
         context = InProcessContext(metadata, None, attachment)
         return self._behavior(request, context), context
 
     def with_attachment(self, attachment: object) -> partial[InProcessStreamCall[Any]]:
-        """Return a callable that calls the method and passes the Python object `attachment` to the servicer beside the
-        request.
-        """
+        """Return a callable that calls the method with the object `attachment` for the servicer beside the request."""
         return partial(self, attachment=attachment)
 
     def __call__(

@@ -25,9 +25,8 @@ LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNI
 
 
 def configure(level: Literal["debug", "info", "warning", "error"], form: Literal["auto", "text", "json"]) -> None:
-    """Configure the log of this process: least level, and format (`auto`: text on a terminal, else JSON).
-
-    `logging` messages of libraries are included from the level `warning` on.
+    """Configure this process's log: least level, and format (`auto`: text on a terminal, else JSON). `logging` messages
+    of libraries are included from the level `warning` on.
     """
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
     processors: list[Processor] = [JsonLine()]
@@ -51,10 +50,8 @@ def configure(level: Literal["debug", "info", "warning", "error"], form: Literal
 
 
 class LineWriter:
-    """Writer of log lines: those of calls in batches, about 20 times a second; all others at once.
-
-    Batches save system calls, which cost more than the encoding of a line. Buffered lines are lost if the process is
-    killed.
+    """Writer of log lines: those of calls in batches, about 20 times a second; all others at once. Batches save system
+    calls, which cost more than the encoding of a line, but are lost if the process is killed.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -80,9 +77,7 @@ class LineWriter:
             self.begin_batch()
 
     def begin_batch(self) -> None:
-        """Schedule the write of the buffer, which has got its first line, 50 ms later; write it at once if no event
-        loop runs.
-        """
+        """Schedule the write of the buffer's first line 50 ms later; write it at once without a running event loop."""
         try:
             asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
         except RuntimeError:
@@ -134,9 +129,7 @@ class StdlibLogHandler(logging.Handler):
 
 
 class Timestamper:
-    """structlog processor that adds the time in UTC with milliseconds; the part up to the second is cached for a
-    second.
-    """
+    """structlog processor that adds the time in UTC with milliseconds; it caches the part up to the second."""
 
     def __init__(self) -> None:
         self._second = -1

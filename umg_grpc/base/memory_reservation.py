@@ -20,14 +20,10 @@ class CallMemory:
     """Budget that granted the bytes; None while there are none."""
 
     def release(self) -> None:
-        """Return the bytes of the call to the budget. The code that writes the response calls this at the end, also
-        after a failure.
-        """
+        """Return the call's bytes to the budget; called after the response was written, also after a failure."""
         if self.owner is not None:
             self.owner.release(self)
 
 
 MEMORY: ContextVar[CallMemory | None] = ContextVar("memory of the call", default=None)
-"""Memory of the current call, set at its start by the HTTP face or, for a call over a socket, by the interceptor; its
-tasks inherit it.
-"""
+"""Memory of the current call, inherited by its tasks; set at its start by the HTTP face or the gRPC interceptor."""

@@ -37,16 +37,13 @@ class NetworkPlace:
         return bool(self.host) and is_same and self.port in {None, port}
 
     def has_address(self, address: IpAddress, port: int) -> bool:
-        """Return whether the address is in the network of this entry, and the entry applies to the port. False for a
-        host.
-        """
+        """Return whether this entry's network has the address, and its port is this one or any. False for a host."""
         return self.network is not None and address in self.network and self.port in {None, port}
 
 
 def parse_place(text: str) -> NetworkPlace:
-    """Parse an entry of a list: `host`, `*.domain`, an address or a network, each optionally with `:port`.
-
-    An IPv6 address with a port is in brackets. Raise ValueError for any other text.
+    """Parse an entry: `host`, `*.domain`, an address or a network, each optionally with `:port`; an IPv6 address with a
+    port is in brackets. Raise ValueError for any other text.
     """
     match = PLACE.fullmatch(text.strip().lower())
     if match is None:  # an IPv6 address or network without brackets

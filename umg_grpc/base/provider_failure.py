@@ -7,9 +7,7 @@ MAX_MESSAGE_CHARACTERS = 300
 
 
 class FailureKind(Enum):
-    """Kind of a provider's failure, named for the action that ends it, for example a new API key
-    (`docs/operating.md`).
-    """
+    """Kind of a provider's failure, named for the action that ends it, for example a new key (`docs/operating.md`)."""
 
     WRONG_KEY = "wrong_key"
     UNPAID = "unpaid"
@@ -39,9 +37,7 @@ class ProviderRefusal(NamedTuple):
 
 
 class ProviderFailure(NamedTuple):
-    """Facts about one failed attempt: kind, status, message, model, address. Unknown facts are empty, and no full key
-    is included.
-    """
+    """Facts about one failed attempt: kind, status, message, model, address; empty if unknown. No key is included."""
 
     kind: FailureKind
     status: int = 0

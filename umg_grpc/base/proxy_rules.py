@@ -1,7 +1,6 @@
-"""HTTP proxies of outgoing calls, and the places that are called without one.
-
-The rules are those of the environment variables that HTTP clients share: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and
-`NO_PROXY`. Loopback addresses never have a proxy.
+"""HTTP proxies of outgoing calls, and the places that are called without one. The rules are those of the environment
+variables that HTTP clients share: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. Loopback addresses never
+have a proxy.
 """
 
 import re
@@ -65,9 +64,7 @@ class ProxyRules:
         return self.of(parts.scheme, host, parts.port or PORTS.get(parts.scheme, 0), _address(host))
 
     def of(self, scheme: str, host: str, port: int, address: IpAddress | None) -> Proxy | None:
-        """Return the proxy for a place; None for a direct call. `host`: name or address in lower case; `address`: the
-        address, None for a name.
-        """
+        """Return the proxy for a place; None to call it directly. `host`: in lower case; `address`: None for a name."""
         proxy = self.https if scheme == "https" else self.http
         if proxy is None or self.is_off or is_loopback(host, address):
             return None
@@ -87,9 +84,8 @@ NO_PROXIES = ProxyRules()
 
 
 def environment_proxies(environment: Mapping[str, str]) -> ProxyRules:
-    """Return the proxies that environment variables name. Raise ProxyError for a variable without the URL of a proxy.
-
-    A variable in lower case has precedence, also an empty one. `HTTP_PROXY` in upper case is ignored in CGI scripts.
+    """Return the proxies that environment variables name. Raise ProxyError for one that is no URL of a proxy. One in
+    lower case has precedence, also if empty. `HTTP_PROXY` in upper case is ignored in CGI scripts.
     """
     places = list[NetworkPlace]()
     entries = [entry for entry in SEPARATORS.split(_value(environment, NONE)[1]) if entry]

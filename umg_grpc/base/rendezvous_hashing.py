@@ -10,8 +10,6 @@ from math import log2
 
 
 def distance(member: str, affinity: bytes, weight: int = 1) -> float:
-    """Return the distance of a member of a group, by its name, to an affinity key, a digest of fixed length. `weight`:
-    at least 1.
-    """
+    """Return a group member's distance to an affinity key, a digest of fixed length. `weight`: at least 1."""
     number = int.from_bytes(blake2b(affinity + member.encode(), digest_size=8).digest())
     return -log2((number + 1) / 2**64) / weight

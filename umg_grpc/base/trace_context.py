@@ -44,10 +44,8 @@ each attempt that is traced.
 
 
 def read_trace_context(parents: Sequence[str], states: Sequence[str]) -> TraceContext | None:
-    """Parse the values of the headers `traceparent` and `tracestate`. Return the trace context; None without a valid
-    `traceparent`.
-
-    An invalid header is ignored, as the specification requires.
+    """Parse the headers `traceparent` and `tracestate`. None without a valid `traceparent`: an invalid header is
+    ignored, as the specification requires.
     """
     if len(parents) != 1 or len(parents[0]) > MAX_PARENT_CHARACTERS:
         return None

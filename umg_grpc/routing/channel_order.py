@@ -1,6 +1,4 @@
-"""Order of a model's channels for one call: by `Rank`, and among channels of equal rank by affinity key or
-round-robin.
-"""
+"""Order of a model's channels for one call: by `Rank`, and among equal ranks by affinity key or round-robin."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,14 +17,10 @@ def _always_healthy(target: Target) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RoutePreferences:
-    """Preferences and restrictions of one call, by which the channels of its model are ordered. The defaults prefer
-    none.
-    """
+    """Preferences and restrictions of one call, by which the channels of its model are ordered; none by default."""
 
     protocol: str = ""
-    """Format of the caller's body, "" for none. Channels with this format come first within a priority: they need no
-    translation.
-    """
+    """Format of the caller's body, "" for none. Its channels come first in a priority: they need no translation."""
     pins: tuple[str, ...] = ()
     """Patterns of the names of the channels that the key may use, with `*` as wildcard. Empty allows all channels."""
     state_channel: str = ""
@@ -49,9 +43,7 @@ and begins with zero credits when it is used again.
 
 
 class Rank(NamedTuple):
-    """Sort key of a channel for one call: the smallest comes first. Channels with equal keys are equivalent for the
-    call.
-    """
+    """Sort key of a channel for one call: the smallest comes first. Channels with equal keys are equivalent."""
 
     unhealthy: bool
     not_state_channel: bool
@@ -76,9 +68,7 @@ class RoundRobin:
         self._credits: dict[tuple[str, ...], list[int]] = {}
 
     def take(self, targets: Sequence[Target]) -> list[Target]:
-        """Return the targets in the order of this call, and update the credits, so that the next call begins with
-        another target.
-        """
+        """Return the targets in this call's order, and update the credits: the next call begins with another one."""
         channels, credit = [target.channel for target in targets], self._credit(targets)
         for at, channel in enumerate(channels):
             credit[at] += channel.weight
@@ -92,9 +82,7 @@ class RoundRobin:
         return [targets[at] for at in sorted(range(len(gained)), key=lambda at: -gained[at])]
 
     def _credit(self, targets: Sequence[Target]) -> list[int]:
-        """Return the credits of the targets, one number for each target in the same order; zeros for a new set of
-        channels.
-        """
+        """Return the credits of the targets, in the same order; zeros for a new set of channels."""
         names = tuple(target.channel.name for target in targets)
         if (credit := self._credits.get(names)) is None:
             if len(self._credits) >= MAX_ROUND_ROBINS:
@@ -106,9 +94,7 @@ class RoundRobin:
 def ordered(
     targets: Sequence[Target], preferences: RoutePreferences, turn: Callable[[Sequence[Target]], list[Target]]
 ) -> Iterator[tuple[Target, Rank]]:
-    """Yield each target with its rank, best first, for a call with these preferences.
-    `turn`: orders the targets of equal rank of a call without an affinity key; `RoundRobin.take` or `peek`.
-    """
+    """Yield each target with its rank, best first. `turn`: orders targets of equal rank without an affinity key."""
     ranked = sorted([(_rank(target, preferences), target) for target in targets], key=_by_rank)
     for rank, group in groupby(ranked, key=_by_rank):
         equals = [target for _, target in group]
@@ -117,9 +103,7 @@ def ordered(
 
 
 def allowed(pins: tuple[str, ...], channel: str) -> bool:
-    """Return whether a key may use the channel named `channel`.
-    `pins`: patterns of the names of the channels that the key may use, with `*` as wildcard; empty allows all.
-    """
+    """Return whether a key may use the channel. `pins`: patterns with `*` of allowed names; empty allows all."""
     return not pins or _pinned(pins)(channel)
 
 

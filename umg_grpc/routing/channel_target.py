@@ -29,9 +29,7 @@ GENERATE = GENERATION.value
 
 @dataclass(frozen=True)
 class Target:
-    """A channel that serves a model, with the provider's id of the model (`model`) and the model's family, ""
-    for none.
-    """
+    """A channel that serves a model, with the provider's id of the model and the model's family, "" for none."""
 
     channel: Channel
     model: str
@@ -171,9 +169,7 @@ def known_operations_of(channel: Channel, model: ChannelModel) -> Collection[Mod
 
 
 def formats_of(targets: Iterable[Target]) -> list[str]:
-    """Return the names of the wire formats of callers in which the targets are called, without repetition, in the order
-    of the operations in `PROTOCOLS`.
-    """
+    """Return the callers' formats in which the targets are called, without repetition, in the order of `PROTOCOLS`."""
     formats = {name for target in targets for done in target.operations for name in _formats_for(target.channel, done)}
     return [
         name for name in dict.fromkeys(chain.from_iterable(PROTOCOLS.values())) if name in formats and has_callers(name)

@@ -49,9 +49,7 @@ def _merged(channel: Channel, found: Sequence[ChannelModel]) -> tuple[ChannelMod
 
 
 def _served(channel: Channel, listed: Sequence[pb.Model]) -> Iterator[tuple[ChannelModel, pb.Model]]:
-    """Yield (model of the channel, properties in the list) for each listed model that matches a pattern of the
-    channel.
-    """
+    """Yield (model of the channel, properties in the list) for each listed model that matches a pattern."""
     patterns = [model for model in channel.models if "*" in model.id and "*" in model.upstream]
     patterns.sort(key=lambda model: len(model.upstream), reverse=True)  # the most specific first
     for details in listed:
@@ -65,9 +63,7 @@ def _served(channel: Channel, listed: Sequence[pb.Model]) -> Iterator[tuple[Chan
 
 
 def _info(configured: ModelInfo | None, details: pb.Model, *, has_prices: bool) -> ModelInfo:
-    """Return the properties of a model: each from the config if it is set there (`configured`), else from the list
-    (`details`).
-    """
+    """Return a model's properties: each from the config (`configured`) if set there, else from the list (`details`)."""
     described = pb.Model()
     described.MergeFrom(details)
     for name in ("id", "display_name", "create_time", "operations", *(() if has_prices else ("prices",))):

@@ -16,10 +16,9 @@ CHARGED = frozenset(value for value, row in OPERATIONS.items() if row.units)
 
 
 def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -> Sequence[pb.Price]:
-    """Return the prices of a model at a channel; empty if it has none. `upstream`: the provider's id of the model.
-
-    The first of: those of the config or of the provider's list; 0 for models inside the gateway; the public ones; those
-    of models without a price (`unpriced`), as the model, the channel or the config states them.
+    """Return the prices of a model at a channel; empty if it has none. `upstream`: the provider's id of the model. The
+    first of: those of the config or of the provider's list; 0 for models inside the gateway; the public ones; those of
+    models without a price (`unpriced`), as the model, the channel or the config states them.
     """
     info = config.models.get(model)
     if (own_prices := _own_prices(config, channel, model)) is not None:

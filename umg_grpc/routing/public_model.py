@@ -148,9 +148,7 @@ def _completed(described: pb.Model, targets: Sequence[Target]) -> pb.Model:
 def _describe_retirement(
     described: pb.Model, targets: Sequence[Target], today: date, *, keeps_lifecycle: object
 ) -> None:
-    """Set the time at which the last vendor removes the model, and the lifecycle that follows from it unless the config
-    states one.
-    """
+    """Set the time at which the last vendor removes the model, and the lifecycle, unless the config states one."""
     if (row := common_retirement(targets)) is None:
         return
     described.retire_time.FromDatetime(datetime.combine(row.day, time(), UTC))

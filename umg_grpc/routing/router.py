@@ -1,6 +1,4 @@
-"""Router: finds the model for the id in a request, and the channels of a model in the order in which a call
-tries them.
-"""
+"""Router: finds the model for the id in a request, and the model's channels in the order in which a call tries them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,9 +43,7 @@ class _Model:
     able: Mapping[ModelOperation, list[Target]]
     round_robins: defaultdict[ModelOperation, RoundRobin]
     shared: frozenset[str]
-    """Formats of the channels with `shared_objects` in the config: every caller may refer to objects in their
-    accounts.
-    """
+    """Formats of channels with `shared_objects` in the config: all callers may refer to objects in their accounts."""
     retires: bool
     """Whether some vendor refuses calls of the model, now or from an announced day on."""
 
@@ -58,9 +54,8 @@ class Router:
     """
 
     def __init__(self, config: Config, now: Callable[[], float] | None = None) -> None:
-        """Index the models of the config. A config without channels is valid and serves no model.
-
-        `now`: returns Unix seconds, by which models that their vendors have shut down are not called; None calls them.
+        """Index the models of the config, which may have no channels. `now`: returns Unix seconds, by which models that
+        their vendors have shut down are not called; None calls them.
         """
         self._config = config
         self._now = now
@@ -128,18 +123,15 @@ class Router:
 
     def reachable(self, model: str, operation: ModelOperation, pins: tuple[str, ...] = ()) -> list[Target]:
         """Return the channels that support the operation and that a key may use, in the order of the config; never
-        empty.
-        `pins`: patterns of the names of the channels that the key may use; empty allows all. Raise UmgError as
-        `channels` does.
+        empty. `pins`: patterns of the names that the key may use; empty allows all. Raise UmgError as `channels` does.
         """
         _, targets = self._reachable(model, operation, RoutePreferences(pins=pins) if pins else ANY)
         return targets
 
     def reaches(self, model: str, pins: tuple[str, ...], operations: frozenset[ModelOperation] | None = None) -> bool:
-        """Return whether a key may use a channel that serves the model for at least one of the operations.
-        `pins`: patterns of the names of the channels that the key may use; empty allows all. `operations`: operations
-        that the key may use; None allows all. Raise UmgError(MODEL_NOT_FOUND), except for a key without restrictions
-        (then True).
+        """Return whether a key may use a channel that serves the model for at least one of the operations (None: all).
+        `pins`: patterns of the names of channels that the key may use; empty allows all. Raise
+        UmgError(MODEL_NOT_FOUND), except for a key without restrictions (then True).
         """
         if not pins and operations is None:
             return True
@@ -154,9 +146,7 @@ class Router:
         return len(self._require(model).targets) > 1
 
     def targets(self, model: str) -> list[Target]:
-        """Return all channels that serve the model, for any operation, sorted by priority: the smallest number, tried
-        first, is first. Raise UmgError(MODEL_NOT_FOUND).
-        """
+        """Return all channels of the model, sorted by priority, smallest first. Raise UmgError(MODEL_NOT_FOUND)."""
         return sorted(self._require(model).targets, key=lambda target: target.channel.priority)
 
     def shares(self, model: str, protocol: str) -> bool:
@@ -272,9 +262,7 @@ def _unsupported_operation(served: _Model, operation: ModelOperation) -> UmgErro
 
 
 def _reasons(target: Target, rank: Rank, preferences: RoutePreferences, weights: int) -> Iterator[str]:
-    """Yield the reasons for a channel's position in the order of a call, as phrases for operators ("priority 1"), the
-    most important first.
-    """
+    """Yield the reasons for a channel's position as phrases for operators ("priority 1"), most important first."""
     channel = target.channel
     if rank.unhealthy:
         yield "circuit breaker open"
