@@ -11,10 +11,8 @@ MAX_LOOKUPS = 16
 
 
 class Lookups:
-    """DNS resolver with threads of its own, at most `MAX_LOOKUPS` at once.
-
-    A name whose DNS servers do not answer occupies a thread for many seconds; it delays neither other work in threads
-    nor the end of the process.
+    """DNS resolver with at most `MAX_LOOKUPS` threads of its own: a name whose DNS servers do not answer occupies one
+    for many seconds, and delays neither other work in threads nor the end of the process.
     """
 
     def __init__(self) -> None:

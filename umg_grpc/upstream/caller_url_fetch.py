@@ -1,8 +1,7 @@
-"""HTTP client for URLs that callers send, guarded against access to internal hosts (server-side request forgery).
-
-URLs in providers' responses are fetched by it too. Each host name is resolved once, all its addresses are checked, and
-the connection is made to these addresses. Redirects are followed here, each checked in the same way. No credentials,
-cookies or headers of callers are used.
+"""HTTP client for URLs of callers and in providers' responses, guarded against access to internal hosts (server-side
+request forgery). Each host name is resolved once, all its addresses are checked, and the connection is made to these
+addresses. Redirects are followed here, each checked in the same way. No credentials, cookies or headers of callers are
+used.
 """
 
 import asyncio
@@ -127,11 +126,10 @@ class PostResponse(NamedTuple):
 
 
 class Fetcher:
-    """HTTP client for URLs of callers, which refuses URLs of internal hosts.
-
-    `field` of its methods is the path of the request field with the URL, or None for a URL in a provider's response. A
-    forbidden URL and a failed download raise UmgError: INVALID_FIELD with `field`, since no other channel can serve
-    the request; UPSTREAM_FAILED if `field` is None. An error repeats nothing that a server sent but its status.
+    """HTTP client for URLs of callers, which refuses URLs of internal hosts. `field` of its methods is the path of the
+    request field with the URL; None for a URL in a provider's response. A forbidden URL and a failed download raise
+    UmgError: INVALID_FIELD with `field`, since no other channel can serve the request; UPSTREAM_FAILED without. An
+    error repeats nothing that a server sent but its status.
     """
 
     def __init__(
@@ -142,9 +140,8 @@ class Fetcher:
         lookup: Lookup | None = None,
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Create a client with `rules` about allowed hosts and limits. `client`: HTTP client for this use only, since
-        pooled connections are not checked again; `lookup`: DNS resolver, None for `Lookups`; `count`: called with
-        the outcome of each request (FETCHED, REFUSED or FAILED).
+        """Create a client. `client`: HTTP client for this use only, since pooled connections are not checked again;
+        `lookup`: DNS resolver, None for `Lookups`; `count`: called with an outcome: FETCHED, REFUSED or FAILED.
         """
         self._client = client
         self._rules = rules
@@ -167,9 +164,7 @@ class Fetcher:
         self._rules = rules
 
     def check(self, url: str, *, field: str | None) -> None:
-        """Raise UmgError if the rules forbid a URL by its scheme, port or host. A host name is not resolved, so its
-        addresses are not checked.
-        """
+        """Raise UmgError if the rules forbid a URL by its scheme, port or host, which is not resolved."""
         check_url(url, self._rules, field)
 
     async def fetch(
@@ -184,12 +179,9 @@ class Fetcher:
         route: ProviderRoute = DIRECT,
     ) -> FetchedFile:
         """Download a whole file of at most `max_bytes` within `seconds`; the limits of the rules apply too. Raise
-        UmgError.
-
-        `check`: called once with at least the first `CHECKED_BYTES` of the file, to raise UmgError for an unwanted
-        type.
-        `reserve`: awaited with the size of the file before it is read, if the server states it.
-        `route`: way of the channel, for a URL in its provider's response.
+        UmgError. `check`: called with at least the first `CHECKED_BYTES`, to raise UmgError for an unwanted type.
+        `reserve`: awaited with the size before the file is read, if the server states it. `route`: way for a URL in a
+        provider's response.
         """
         rules = self._rules
         limit = min(rules.max_bytes, max_bytes if max_bytes is not None else rules.max_bytes)
@@ -224,11 +216,8 @@ class Fetcher:
         route: ProviderRoute = DIRECT,
     ) -> AsyncGenerator[Download, None]:
         """Return a context manager with a download whose bytes are read as they arrive, within `seconds`. Raise
-        UmgError.
-
-        `headers`: `Range`, `If-Range` or `If-None-Match`, with which the statuses 206, 304 and 416 are accepted
-        besides 200.
-        `route`: way of the channel, for a URL in its provider's response.
+        UmgError. `headers`: `Range`, `If-Range` or `If-None-Match`, with which the statuses 206, 304 and 416 are
+        accepted besides 200. `route`: way of the channel, for a URL in its provider's response.
         """
         rules = self._rules
         if (own := route.own_place) is not None:
@@ -248,11 +237,8 @@ class Fetcher:
     async def post(
         self, url: str, *, field: str | None, body: bytes, headers: Mapping[str, str], seconds: float = math.inf
     ) -> PostResponse:
-        """Send `body` by POST, and return status and headers of the response, with any status. Redirects are not
-        followed.
-
-        The time limit is `seconds` or that of the rules, whichever is shorter. Raise UmgError if there is no
-        response.
+        """Send `body` by POST, and return the response's status, which may be any, and headers. Redirects are not
+        followed. The time limit is `seconds` or that of the rules, the shorter one. Raise UmgError without a response.
         """
         rules = self._rules
         deadline = asyncio.get_running_loop().time() + min(rules.timeout, seconds)

@@ -8,10 +8,8 @@ ROUND_BYTES = 32 << 10
 
 
 class RoundBudget:
-    """Limiter of the bytes that are processed in one iteration of the event loop. Waiting tasks continue in the order
-    of arrival, in later iterations.
-
-    Without it, two hundred streams with data to translate would delay every other call until all of them are done.
+    """Limiter of the bytes that one iteration of the event loop processes. Waiting tasks continue in the order of
+    arrival, so that two hundred streams with data to translate do not delay every other call until all are done.
     """
 
     def __init__(self, max_bytes: int = ROUND_BYTES) -> None:

@@ -9,9 +9,7 @@ from umg_grpc.v1 import pb
 
 
 def resolved(url: str, base: str) -> str:
-    """Return the URL that a provider names, absolute. `base`: URL to which it may be relative. Raise
-    UmgError(UPSTREAM_FAILED) unless it is a URL of HTTP that can be requested.
-    """
+    """Return a provider's URL, made absolute by `base`. Raise UmgError(UPSTREAM_FAILED) if it is no URL of HTTP."""
     try:
         joined = urljoin(base, url)
         if _is_http(urlsplit(joined)) and str(URL(joined)).isprintable():

@@ -16,9 +16,7 @@ from umg_grpc.base.memory_reservation import MEMORY, CallMemory
 FREE_BYTES = 256 << 10
 """Size in bytes up to which a body needs no memory from the budget; nearly all responses are smaller."""
 WEIGHT = 4
-"""Bytes of the budget for each byte of a body, which is in memory as the body, the decoded image, the message and the
-encoded response.
-"""
+"""Bytes of the budget for a byte of a body, which is in memory as body, decoded image, message, encoded response."""
 MAX_BYTES = 192 << 20
 """Maximum bytes that all calls may hold together."""
 
@@ -32,11 +30,9 @@ class _Waiting(NamedTuple):
 
 
 class ResponseBudget:
-    """Limit, in bytes, of the memory that large provider responses of all calls in this process take. Waiting calls
-    get memory in the order of their arrival.
-
-    The call that has held memory for the longest time never waits, so that calls which hold memory and wait for more
-    cannot block each other for ever.
+    """Limit, in bytes, of the memory of large provider responses in this process. Waiting calls get memory in the order
+    of their arrival. The call that has held memory longest never waits, so that calls which hold memory and wait for
+    more cannot block each other for ever.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -56,11 +52,9 @@ class ResponseBudget:
         return len(self._waiting)
 
     async def hold(self, body_bytes: int, seconds: float = math.inf) -> None:
-        """Reserve memory for `body_bytes` further bytes of a response of the current call, until the call ends; wait
-        while the memory is used by others.
-
-        For a body of unknown length this is called for each part. Does nothing for a small body, and outside of a
-        call. Raise UmgError(UNAVAILABLE) after `seconds` of waiting; this is no failure of the provider.
+        """Reserve memory for `body_bytes` further bytes of a response until the current call ends; wait for it if
+        needed. For a body of unknown length this is called for each part. Does nothing for a small body, and outside of
+        a call. Raise UmgError(UNAVAILABLE) after `seconds` of waiting; this is no failure of the provider.
         """
         memory = MEMORY.get()
         if memory is None or body_bytes <= FREE_BYTES:

@@ -54,9 +54,7 @@ class PromptStorage(Protocol):
         ...
 
     async def store(self, prompt: DividedPrompt, beginning: Beginning, model: str, seconds: int) -> Created:
-        """Store the beginning of a prompt for some seconds. `model`: the provider's id. Raise UmgError if the provider
-        refuses that, or the call fails.
-        """
+        """Store a prompt's beginning for some seconds. `model`: the provider's id. Raise UmgError if that fails."""
         ...
 
 
@@ -79,9 +77,8 @@ class TextCall(PreparedCall[pb.GenerateResponse], Protocol):
         ...
 
     def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Send the request, and yield the response as it is generated. Closing the generator cancels the call.
-
-        `seconds`: time until the caller's deadline. Raise UmgError if the call fails, also after the first messages.
+        """Send the request, and yield the response as it is generated; closing the generator cancels the call.
+        `seconds`: time until the caller's deadline. Raise UmgError, also after the first messages.
         """
         ...
 
@@ -90,16 +87,13 @@ class UnaryUpstream(Protocol[Request_contra, Response_co]):
     """Embedding or reranking by the provider of one channel: an operation with one request and one response."""
 
     def is_slow(self, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
-        thread.
-        """
+        """Return whether `prepare` takes milliseconds for `size` bytes, so that it should be called in a thread."""
         ...
 
     def prepare(self, request: Request_contra, model: str, notes: RequestNotes = NO_NOTES) -> PreparedCall[Response_co]:
-        """Encode the request for the provider's `model`, and return the call, which is not sent yet.
-
-        `notes`: facts about the caller's body. Raise UmgError for a part of the request that the channel cannot
-        express and that cannot be left out without changing the meaning.
+        """Encode the request for the provider's `model`, and return the call, which is not sent yet. `notes`: facts
+        about the caller's body. Raise UmgError for a part that the channel cannot express and that changes the meaning
+        if left out.
         """
         ...
 
@@ -108,9 +102,7 @@ class TextUpstream(Protocol):
     """Text generation by the provider of one channel."""
 
     def is_slow(self, request: pb.GenerateRequest, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
-        thread.
-        """
+        """Return whether `prepare` takes milliseconds for `size` bytes, so that it should be called in a thread."""
         ...
 
     def prepare(
@@ -122,11 +114,9 @@ class TextUpstream(Protocol):
         stream: bool,
         quirks: ChannelQuirks = NO_CHANNEL_QUIRKS,
     ) -> TextCall:
-        """Encode the request for the provider's `model`, and return the call, which is not sent yet.
-
-        `notes`: facts about the caller's body; `stream`: whether the response is streamed; `quirks`: values that the
-        model rejects, by protocol. Raise UmgError for a part of the request that the channel cannot express and that
-        cannot be left out without changing the meaning.
+        """Encode the request for the provider's `model`, and return the call, which is not sent yet. `notes`: facts
+        about the caller's body; `stream`: whether the response is streamed; `quirks`: values that the model rejects, by
+        protocol. Raise UmgError for a part that the channel cannot express and that changes the meaning if left out.
         """
         ...
 
@@ -135,30 +125,23 @@ class ImageCall(PreparedCall[pb.GenerateImageResponse], Protocol):
     """Image generation call that is encoded for one channel and ready to be sent."""
 
     def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateImageResponse, None]:
-        """Send the request, and yield an event for each draft and each finished image. Closing the generator cancels
-        the call.
-
-        `seconds`: time until the caller's deadline. Raise UmgError if the call fails, also after the first events.
+        """Send the request, and yield each draft and each finished image; closing the generator cancels the call.
+        `seconds`: time until the caller's deadline. Raise UmgError, also after the first events.
         """
         ...
 
 
 class ImageUpstream(Protocol):
-    """Image generation by the provider of one channel. An image in a response is a URL or bytes, as the provider sent
-    it.
-    """
+    """Image generation by one channel's provider. An image in a response is a URL or bytes, as the provider sent it."""
 
     def is_slow(self, size: int) -> bool:
-        """Return whether `prepare` takes milliseconds for a request of `size` bytes, so that it should be called in a
-        thread.
-        """
+        """Return whether `prepare` takes milliseconds for `size` bytes, so that it should be called in a thread."""
         ...
 
     def prepare(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes = NO_NOTES) -> ImageCall:
-        """Encode the request for the provider's `model`, and return the call, which is not sent yet.
-
-        `notes`: facts about the caller's body. Raise UmgError for a part of the request that the channel cannot
-        express and that cannot be left out without changing the meaning.
+        """Encode the request for the provider's `model`, and return the call, which is not sent yet. `notes`: facts
+        about the caller's body. Raise UmgError for a part that the channel cannot express and that changes the meaning
+        if left out.
         """
         ...
 
@@ -205,27 +188,22 @@ class VideoUpstream(Protocol):
         ...
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
-        """Submit a task, and return the provider's task and the fields that were not sent to the provider.
-
-        `seconds`: time for the call. Raise UmgError, whose `failure` determines whether another channel is tried:
-        never after `Failure.AMBIGUOUS`, when the provider may have accepted the task.
+        """Submit a task. Return the provider's task and a report of the fields that were not sent. Raise UmgError,
+        whose `failure` determines whether another channel is tried: never after `Failure.AMBIGUOUS`, when the provider
+        may have accepted the task.
         """
         ...
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
-        """Return the provider's task of a submission whose outcome is unknown, within `seconds`.
-
-        None if there is no task, or if the provider cannot look up tasks by the gateway's id. Raise UmgError if the
-        provider does not answer.
+        """Return the provider's task of a submission whose outcome is unknown; None if there is none, or if the
+        provider cannot look up tasks by the gateway's id. Raise UmgError if the provider does not answer.
         """
         ...
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
-        """Query tasks of one key, and return the provider's task id -> status of the task, or the error of its query.
-
-        An error with the reason OBJECT_NOT_FOUND: the provider does not have the task. The state `SUCCEEDED` without
-        results: no file is usable. Both may be temporary. `seconds`: time for the call. Raise UmgError if no task
-        could be queried.
+        """Query tasks of one key. Return the provider's task id -> status, or error. An error OBJECT_NOT_FOUND: the
+        provider does not have the task. The state `SUCCEEDED` without results: no file is usable. Both may be
+        temporary. Raise UmgError if no task could be queried.
         """
         ...
 
@@ -238,8 +216,7 @@ class VideoUpstream(Protocol):
     def content(
         self, task: ProviderTask, result: ProviderResult, headers: Mapping[str, str]
     ) -> AbstractAsyncContextManager[ContentPart]:
-        """Return a context manager that opens the download of a result for which the channel's key is needed.
-
-        `headers`: `range`, `if-range` and `if-none-match` of the caller. Raise UmgError if the file cannot be opened.
+        """Return a context manager with the download of a result that needs the channel's key. `headers`: `range`,
+        `if-range` and `if-none-match` of the caller. Raise UmgError.
         """
         ...

@@ -1,6 +1,4 @@
-"""Secrets of a channel that its provider may repeat: all its keys, tokens, headers, query values and its proxy's
-password.
-"""
+"""Secrets of a channel that its provider may repeat: keys, tokens, headers, query values, the proxy's password."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,9 +23,7 @@ SCHEMES = frozenset({"apikey", "basic", "bearer", "digest", "token"})
 
 
 class ChannelSecrets:
-    """Secrets of all endpoints of one channel, and of its proxy. The mask is made when it is first needed, and again
-    after a key got a new token.
-    """
+    """Secrets of a channel's endpoints and proxy. The mask is made on demand, and again when a key got a new token."""
 
     def __init__(self, endpoints: Sequence[ProviderEndpoint], proxy: str | None = None) -> None:
         self._endpoints = endpoints

@@ -24,9 +24,7 @@ MAX_EMBEDDINGS_BYTES = 192 << 20
 
 
 class HttpEmbedding:
-    """Embedding by the provider of one channel over HTTP. A batch above the provider's limit is split into several
-    requests.
-    """
+    """Embedding by a channel's provider over HTTP, with several requests for a batch above the provider's limit."""
 
     def __init__(
         self,
@@ -37,8 +35,7 @@ class HttpEmbedding:
         dialects: tuple[MemberDialect, ...] = (),
     ) -> None:
         """Create the operation of a channel. `formats`: wire formats that the provider accepts, the preferred one
-        first; `max_items`: maximum number of inputs in one request, None for the limit of the format; `dialects`: rows
-        of the provider's dialects.
+        first; `max_items`: maximum number of inputs in one request, None for the limit of the format.
         """
         self._channel = channel
         self._unary = HttpUnary(channel, formats, MAX_EMBEDDINGS_BYTES, dialects)
@@ -75,11 +72,8 @@ class SplitCall:
     """Maximum seconds for all requests together, by the channel's config."""
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """Send all requests, and return the vectors in the order of the inputs. `seconds`: time until the caller's
-        deadline.
-
-        If one request fails, the others are cancelled and its error is raised. Raise UmgError(UPSTREAM_FAILED) if the
-        responses have vectors of different lengths.
+        """Send all requests, and return the vectors in the order of the inputs. If one fails, the others are cancelled
+        and its error is raised. Raise UmgError(UPSTREAM_FAILED) if the vectors differ in length.
         """
         slots, response = asyncio.Semaphore(MAX_CONCURRENT_PARTS), pb.EmbedResponse()
         is_channels = self.total_seconds <= seconds  # whether the channel's deadline comes first
@@ -120,9 +114,7 @@ class SplitCall:
 
 
 def _parts(request: pb.EmbedRequest, max_inputs: int) -> list[pb.EmbedRequest]:
-    """Return copies of a request with at most `max_inputs` inputs each, in order, without the caller's original
-    body.
-    """
+    """Return copies of a request with at most `max_inputs` inputs each, in order, without the caller's body."""
     rest = pb.EmbedRequest(
         model=request.model,
         dimensions=request.dimensions if request.HasField("dimensions") else None,

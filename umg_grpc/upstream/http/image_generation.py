@@ -1,6 +1,4 @@
-"""Images by a provider over HTTP: combines the provider's codec, the HTTP client, and the downloader of callers'
-URLs.
-"""
+"""Images by a provider over HTTP: combines the provider's codec, the HTTP client, and the downloader for URLs."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -39,9 +37,7 @@ Outcome = pb.GenerateImageResponse | UmgError
 
 
 class HttpImages:
-    """Image generation by the provider of one channel over HTTP. Its calls raise UmgError for failures of the
-    connection and of the provider.
-    """
+    """Image generation by one channel's provider over HTTP. Raises UmgError if the connection or the provider fails."""
 
     def __init__(
         self,
@@ -52,9 +48,8 @@ class HttpImages:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create the image generation of a channel. `protocol`: encodes and decodes the provider's messages;
-        `fetcher`: downloads callers' image URLs for providers that accept only bytes; `budget`: memory for large
-        responses; `now`: returns the current time.
+        """Create the image generation of a channel. `fetcher`: downloads callers' image URLs for providers that accept
+        only bytes; `budget`: memory for large responses; `now`: returns the current time.
         """
         exchanges = ImageExchanges(channel, protocol, budget)
         tasks = TaskRunner(exchanges, protocol.tasks) if protocol.tasks is not None else None
@@ -140,9 +135,7 @@ class HttpImageCall:
     # --- whole responses
 
     async def _outcomes(self, end: CallEnd) -> AsyncGenerator[tuple[int, Outcome], None]:
-        """Yield (position of the request, its response or error) for all requests of the call, in the order in which
-        they finish.
-        """
+        """Yield (position of the request, its response or error) for all requests, in the order in which they end."""
         request, encoded = await self._ready(end, stream=False)
         slots = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
 

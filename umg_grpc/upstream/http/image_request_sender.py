@@ -85,9 +85,7 @@ class Held:
 
 @dataclass(frozen=True)
 class ImageExchanges:
-    """Sender of the HTTP requests of image calls to the provider of one channel. Raises UmgError for failures of the
-    connection and of the provider.
-    """
+    """Sender of the HTTP requests of image calls of one channel. Raises UmgError if connection or provider fails."""
 
     channel: HttpChannel
     protocol: ImageProtocol
@@ -102,10 +100,9 @@ class ImageExchanges:
         key_id: str = "",
         is_expected: Callable[[UmgError], bool] | None = None,
     ) -> tuple[Decoded, str]:
-        """Send a request. Return (body of the successful response, decoded by `decode`; fingerprint of the used key).
-
-        `key_id`: fingerprint of the key to use, "" for the next one. `is_expected`: whether an error is part of
-        normal operation, so that it is not recorded as a failure of the provider; None: no error is.
+        """Send a request. Return the body of the successful response, decoded by `decode`, and the fingerprint of the
+        used key. `key_id`: fingerprint of the key to use, "" for the next one. `is_expected`: whether an error is part
+        of normal operation, and not recorded as a failure of the provider.
         """
         async with self.opened(encoded, end, key_id=key_id, is_expected=is_expected) as (exchange, used):
             return await self.decoded(exchange, Held(self.budget, end), decode), used
@@ -119,10 +116,8 @@ class ImageExchanges:
         *,
         is_expected: Callable[[UmgError], bool] | None = None,
     ) -> pb.GenerateImageResponse:
-        """Send a request, and return the images of the successful response.
-
-        `files`: store for images in base64, to which the response then refers; None to decode them. `is_expected`:
-        whether an error is part of normal operation, so that it is not recorded as a failure; None: no error is.
+        """Send a request, and return the images of the successful response. `files`: store for images in base64, to
+        which the response then refers; None to decode them. `is_expected`: as in `fetch`.
         """
 
         def decode(body: bytes) -> pb.GenerateImageResponse:
@@ -170,12 +165,10 @@ class ImageExchanges:
         key_id: str = "",
         is_expected: Callable[[UmgError], bool] | None = None,
     ) -> AsyncGenerator[tuple[ProviderExchange, str], None]:
-        """Return a context manager that sends a request and returns (successful response, fingerprint of the key);
-        its block reads the body, and the outcome is recorded for the key.
-
-        `key_id`: fingerprint of the key to use, "" for the next one. `is_expected`: whether an error is not recorded
-        as a failure. A POST uses a new connection: a pooled one may be closed while the request is sent, and a
-        repeated request could make, and cost, the images twice.
+        """Return a context manager that sends a request and returns (successful response, fingerprint of the key); its
+        block reads the body, and the outcome is recorded for the key. `key_id`, `is_expected`: as in `fetch`. A POST
+        uses a new connection: a pooled one may be closed while the request is sent, and a repeated request could make,
+        and cost, the images twice.
         """
         is_query = encoded.method == "GET"
         channel, exchange, headers, status = self.channel, None, NO_HEADERS, 0

@@ -12,16 +12,12 @@ from umg_grpc.wire.text_format import UpstreamRequest
 MAX_FAILED_QUERIES = 5
 """Failed queries in a row after which a task is given up."""
 MAX_MODELS = 1000
-"""Maximum number of models that are remembered as accepting only tasks, since callers may choose arbitrary model
-ids.
-"""
+"""Maximum number of models remembered as accepting only tasks, since callers may choose arbitrary model ids."""
 PERMANENT = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.DOWN})
 
 
 class TaskRunner:
-    """Runner of asynchronous image tasks of one channel: creates a task, and queries it until it ends. Remembers the
-    models that accept only tasks.
-    """
+    """Runner of a channel's image tasks: creates and polls a task. Remembers the models that accept only tasks."""
 
     def __init__(self, exchanges: ImageExchanges, tasks: ImageTasks) -> None:
         self._exchanges = exchanges
@@ -37,17 +33,13 @@ class TaskRunner:
         return model in self._models or self._tasks.is_known(model)
 
     def encode(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes) -> UpstreamRequest | None:
-        """Return the request that creates a task for `model`; None if a task cannot express the caller's request.
-        `notes`: facts about the caller's body.
-        """
+        """Return the request that creates a task; None if a task cannot express the caller's request."""
         return self._tasks.encode_create(request, model, notes)
 
     async def run(
         self, request: pb.GenerateImageRequest, model: str, encoded: UpstreamRequest, end: CallEnd
     ) -> pb.GenerateImageResponse:
-        """Create a task by the request `encoded`, query it until it ends, and return its images. `end`: deadlines of
-        the call. Raise UmgError if the task fails or does not end in time.
-        """
+        """Create a task, query it until it ends, and return its images. Raise UmgError if it fails or is late."""
         task_id, key_id = await self._exchanges.fetch(encoded, self._tasks.decode_created, end)
         if len(self._models) < MAX_MODELS:
             self._models.add(model)
@@ -75,9 +67,7 @@ class TaskRunner:
             failed, waits = 0, 0.0
 
     def _status(self, body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | UmgError | None:
-        """Return the images of a finished task, the error of a failed one, or None while it runs, from the body of a
-        query.
-        """
+        """Return a finished task's images, a failed one's error, or None while it runs, from the body of a query."""
         try:
             return self._tasks.decode_status(body, request)
         except UmgError as error:

@@ -25,9 +25,7 @@ def addresses(request: pb.GenerateImageRequest) -> Iterator[PlacedImage]:
 
 
 def with_placeholders(request: pb.GenerateImageRequest) -> pb.GenerateImageRequest:
-    """Return a copy of the request with placeholder bytes instead of image URLs, so that it can be checked and
-    encoded before the images are downloaded.
-    """
+    """Return the request with placeholders for image URLs, so that it can be checked before their download."""
     copied = pb.GenerateImageRequest()
     copied.CopyFrom(request)
     for place in addresses(copied):
@@ -38,11 +36,9 @@ def with_placeholders(request: pb.GenerateImageRequest) -> pb.GenerateImageReque
 async def with_inline_images(
     request: pb.GenerateImageRequest, fetcher: Fetcher, max_file_bytes: int, seconds: float
 ) -> pb.GenerateImageRequest:
-    """Return a copy of the request with the downloaded bytes instead of image URLs. `max_file_bytes`: maximum size of
-    one image; `seconds`: time for all downloads.
-
-    Raise UmgError(INVALID_FIELD) for a URL that the egress rules forbid, and for a file that cannot be downloaded or
-    is no image of an accepted type.
+    """Return a copy of the request with the downloaded bytes instead of image URLs. `seconds`: time for all downloads.
+    Raise UmgError(INVALID_FIELD) for a URL that the egress rules forbid, and for a file that cannot be downloaded or is
+    no image of an accepted type.
     """
     copied = pb.GenerateImageRequest()
     copied.CopyFrom(request)

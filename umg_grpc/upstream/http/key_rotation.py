@@ -6,9 +6,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
 FIRST_SUSPENSION_SECONDS = 60.0
-"""Seconds for which a key that the provider rejects is suspended; each further rejection doubles them, up to
-MAX_SUSPENSION_SECONDS.
-"""
+"""Seconds for which a rejected key is suspended; each further rejection doubles them, up to MAX_SUSPENSION_SECONDS."""
 MAX_SUSPENSION_SECONDS = 900.0
 RATE_LIMIT_SUSPENSION_SECONDS = 1.0
 """Seconds for which a rate-limited key is suspended if the provider does not state the time."""
@@ -24,9 +22,7 @@ class KeyRotation:
     """
 
     def __init__(self, count: int, now: Callable[[], float]) -> None:
-        """Create the rotation of `count` keys, none of them suspended. `now`: returns the seconds since a fixed
-        time.
-        """
+        """Create the rotation of `count` keys, none of them suspended. `now`: returns monotonic seconds."""
         self._now = now
         self._turn = 0
         self._until = [0.0] * count  # the end of each key's suspension
@@ -39,9 +35,7 @@ class KeyRotation:
         return 0 if self.none_suspended else sum(until > self._now() for until in self._until)
 
     def next(self) -> int:
-        """Return the number of the next key that is not suspended; if all are, of the key whose suspension ends
-        first.
-        """
+        """Return the number of the next key that is not suspended, or of the one whose suspension ends first."""
         count, key = len(self._until), self._turn
         if count == 1:
             return 0
@@ -66,9 +60,8 @@ class KeyRotation:
         return min(free, key=distances.__getitem__)
 
     def record_success(self, key: int) -> None:
-        """Record that a call with a key succeeded, and end the suspension of the key.
-
-        Ignored for a suspended key while others are usable, since the call was then begun before the suspension.
+        """Record that a call with a key succeeded, and end the suspension of the key; not while other keys are usable,
+        since the call was then begun before the suspension.
         """
         if self.none_suspended or (self._until[key] > self._now() and self.suspended < len(self._until)):
             return
@@ -90,9 +83,7 @@ class KeyRotation:
         return any(until <= now for other, until in enumerate(self._until) if other != key)
 
     def _suspension_seconds(self, key: int, error: UmgError, now: float) -> float | None:
-        """Return the seconds for which the error of a call suspends its key; None if the error does not concern the
-        key.
-        """
+        """Return the seconds for which an error suspends the call's key; None if it does not concern the key."""
         if error.failure is Failure.OVERLOADED and error.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED:
             return min(error.retry_after or RATE_LIMIT_SUSPENSION_SECONDS, MAX_RATE_LIMIT_SUSPENSION_SECONDS)
         if error.failure is not Failure.DOWN or error.metadata.get("upstream_status") in OF_THE_CHANNEL:

@@ -21,11 +21,9 @@ async def read_rest(
     hold: Callable[[int], Awaitable[None]] | None = None,
     feed: Callable[[bytes], None] | None = None,
 ) -> list[bytes]:
-    """Return the parts of a response body, of which `beginning` was read before.
-
-    `client`: HTTP client, which limits the bytes that all its calls read in one iteration of the event loop. `hold`:
-    awaited with the size of the body so far, to reserve memory. `feed`: called with each part. Raise
-    UmgError(UPSTREAM_FAILED) for a body above the size limit of the exchange.
+    """Return the parts of a response body, of which `beginning` was read before. `client`: limits the bytes that all
+    its calls read in one iteration of the event loop. `hold`: awaited with the size so far, to reserve memory. `feed`:
+    called with each part. Raise UmgError(UPSTREAM_FAILED) for a body above the size limit of the exchange.
     """
     parts, size = [beginning], len(beginning)
     if feed is not None:

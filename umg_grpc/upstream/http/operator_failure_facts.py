@@ -31,10 +31,7 @@ def add_facts(
     headers: Mapping[str, str] = NO_HEADERS,
 ) -> None:
     """Add facts for operators (address, status, key) to the error of a failed call, and mask the channel's secrets in
-    its message, which callers see.
-
-    `secrets`: mask of the channel's secrets; `path`: path of the request below the base URL; `status`, `headers`: those
-    of the response, 0 and none without a response.
+    its message, which callers see. `path`: below the base URL; `status`, `headers`: 0 and none without a response.
     """
     mask = secrets.text
     error.message, error.cause = mask(error.message), mask(error.cause)
@@ -62,9 +59,7 @@ def add_facts(
 
 
 def request_id_of(headers: Mapping[str, str], secrets: SecretMask) -> str:
-    """Return the request id in the provider's response headers; "" if there is none or it does not look like an id.
-    `secrets`: mask of the channel's secrets.
-    """
+    """Return the request id in the provider's response headers; "" if there is none or it looks like no id."""
     for name in REQUEST_ID_HEADERS:
         if (value := headers.get(name)) is not None and _REQUEST_ID.fullmatch(value):
             return secrets.text(value)

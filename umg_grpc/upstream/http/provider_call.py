@@ -41,9 +41,7 @@ class ProviderFormat(Protocol[Request_contra, Response_co]):
 
 
 class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
-    """Call of a provider that is encoded for one channel and ready to be sent. Raises UmgError for failures of the
-    connection and of the provider.
-    """
+    """Call of a provider that is encoded for one channel. Raises UmgError if the connection or the provider fails."""
 
     channel: HttpChannel
     format: ProviderFormat[Request, Response]

@@ -1,7 +1,5 @@
-"""Connection of a channel to its provider over HTTP: address, key, headers and time limits of each request.
-
-All operations share it. It also records the outcome of each call, by which keys are rotated. Codecs encode and decode
-the bodies.
+"""Connection of a channel to its provider over HTTP: address, key, headers and time limits of each request of all
+operations, and the outcome of each call, by which keys are rotated. Codecs encode and decode the bodies.
 """
 
 import asyncio
@@ -40,9 +38,7 @@ BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTRE
 
 
 class HttpChannel:
-    """Connection of one channel to its provider, shared by all operations. Its methods raise UmgError for failures of
-    the connection.
-    """
+    """Connection of one channel to its provider, for all operations. Raises UmgError if the connection fails."""
 
     def __init__(
         self,
@@ -91,10 +87,9 @@ class HttpChannel:
         key_id: str = "",
     ) -> tuple[ProviderEndpoint, OutgoingRequest]:
         """Return (endpoint for the call, complete HTTP request). `seconds`: time until the caller's deadline.
-
-        `repeatable`: whether the provider may process the request twice. `max_bytes`: maximum size of the response.
-        `key_id`: fingerprint of the key to use, "" for the one that the affinity of the call prefers, else the next.
-        Raise UmgError(DEADLINE_EXCEEDED) if no time is left.
+        `repeatable`: whether the provider may process the request twice. `key_id`: fingerprint of the key to use, ""
+        for the one that the affinity of the call prefers, else the next. Raise UmgError(DEADLINE_EXCEEDED) if no time
+        is left.
         """
         progress = ATTEMPT_PROGRESS.get()
         if self._in_turn is None:
@@ -133,9 +128,7 @@ class HttpChannel:
         return endpoint, outgoing
 
     async def has_credentials(self, seconds: float) -> bool:
-        """Return whether the channel has credentials beyond a key, after reading them within `seconds`. Raise UmgError
-        if none are found.
-        """
+        """Return whether there are credentials beyond a key, after reading them. Raise UmgError if none are found."""
         endpoint, _ = await self.outgoing(UpstreamRequest("", b"", {}, Report()), "", seconds)
         return endpoint.signer is not None
 
@@ -192,11 +185,9 @@ class HttpChannel:
         status: int = 0,
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
-        """Record the failure of a call: suspend a rejected key, note a broken connection, and add facts for operators
-        to the error.
-
-        `path`: path of the request below the base URL. `status`, `headers`: those of the response, 0 and none without
-        one. If the error concerns only the key and another one is usable, its `failure` becomes OTHER_KEY.
+        """Record the failure of a call: suspend a rejected key, note a broken connection, and add facts for operators.
+        `path`: below the base URL. If the error concerns only the key and another one is usable, its `failure` becomes
+        OTHER_KEY.
         """
         add_facts(error, endpoint, self.secrets.mask, path, status, headers)
         if endpoint.signer is not None and _rejects_credential(error, status, headers) and endpoint.signer.discard():

@@ -64,9 +64,7 @@ class ProviderEndpoint:
         return f"{self.base_url}{path}{'&' if '?' in path else '?'}{self.query_string}"
 
     def request_headers(self, key_header: str) -> dict[str, str]:
-        """Return the headers of a request with the credentials. `key_header`: header in which the wire format sends
-        the key.
-        """
+        """Return the request's headers with credentials. `key_header`: header of the wire format for the key."""
         headers = {CONTENT_TYPE: "application/json", **self.headers}
         if self.key and key_header == "authorization":
             headers["Authorization"] = f"Bearer {self.key}"
@@ -86,9 +84,7 @@ class EndpointSource(Protocol):
 
 
 class RotatingEndpoints:
-    """Endpoints of a channel, one for each of its API keys, which are used in turn or by affinity. Endpoints with a
-    suspended key are skipped.
-    """
+    """Endpoints of a channel, one for each API key, used in turn or by affinity. Suspended keys are skipped."""
 
     def __init__(self, endpoints: Sequence[ProviderEndpoint], now: Callable[[], float] = time.monotonic) -> None:
         """Create the rotation of `endpoints`, at least one. `now`: returns the seconds since a fixed time."""
@@ -106,9 +102,7 @@ class RotatingEndpoints:
         return other
 
     def next(self) -> ProviderEndpoint:
-        """Return the endpoint with the next key that is not suspended; if all are, the one whose suspension ends
-        first.
-        """
+        """Return the endpoint of the next key that is not suspended, or of that whose suspension ends first."""
         return self.endpoints[self.keys.next()]
 
     def nearest(self, affinity: bytes) -> ProviderEndpoint:
@@ -127,10 +121,8 @@ class RotatingEndpoints:
         return [endpoint.key_id for endpoint in self.endpoints]
 
     def of_key(self, key_id: str) -> ProviderEndpoint:
-        """Return the endpoint whose key has the fingerprint `key_id`, also while the key is suspended.
-
-        If no key has it, the operator has replaced the key by another of the same account: the next endpoint is
-        returned.
+        """Return the endpoint whose key has this fingerprint, also a suspended one. If none has it, the operator has
+        replaced the key by another of the same account: the next endpoint is returned.
         """
         return next((endpoint for endpoint in self.endpoints if endpoint.key_id == key_id), None) or self.next()
 
@@ -139,10 +131,9 @@ class RotatingEndpoints:
         self.keys.record_success(self._number(endpoint))
 
     def record_failure(self, endpoint: ProviderEndpoint, error: UmgError) -> None:
-        """Record the error of a call, which may suspend the endpoint's key.
-
-        Set the error's `failure` to OTHER_KEY if it concerns only this key and another one is usable. If all keys
-        have reached their rate limits, set its `retry_after_seconds` to the time until the first is usable.
+        """Record the error of a call, which may suspend the endpoint's key. Set its `failure` to OTHER_KEY if it
+        concerns only this key and another one is usable, and its `retry_after_seconds` if all keys have reached their
+        rate limits.
         """
         if self.keys.record_failure(self._number(endpoint), error):
             error.with_failure(Failure.OTHER_KEY)

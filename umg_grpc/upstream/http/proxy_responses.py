@@ -1,6 +1,5 @@
-"""Detection of responses that an HTTP proxy made itself, instead of the provider.
-
-Only requests without TLS need it: the proxy forwards these, so that its own responses look like the provider's.
+"""Detection of responses that an HTTP proxy made instead of the provider. Only requests without TLS need it: the proxy
+forwards these, so that its own responses look like the provider's.
 """
 
 import re

@@ -21,10 +21,9 @@ def with_relayed(
     notes: RequestNotes,
     quirks: Quirks,
 ) -> UpstreamRequest:
-    """Return a request in the format `protocol` with the headers of sessions that the provider takes, and record the
-    headers of its response that the caller is sent. Headers of clients go only to a provider in the client's format.
-
-    `model`: the provider's id. `notes`: have the headers of the caller's request. `quirks`: of the provider's model.
+    """Return a request with the headers of sessions that the provider takes, and record the headers of its response
+    that the caller is sent. Headers of clients go only to a provider in the client's format. `notes`: have the headers
+    of the caller's request.
     """
     face, sent = request.source.format, dict[str, str]()
     if quirks.client_headers and face == protocol:

@@ -24,19 +24,15 @@ DecodeError = Callable[[int, Mapping[str, str], bytes], UmgError]
 
 
 async def decoded_parts(parts: list[bytes], decode: Callable[[bytes], Decoded], turn: asyncio.Semaphore) -> Decoded:
-    """Return the result of `decode` for a body that was read in parts. The list `parts` is emptied, to release
-    memory.
-
-    A large body is joined and decoded in a thread, one body at a time by the semaphore `turn`: several threads would
-    slow down the event loop and finish no sooner.
+    """Return the result of `decode` for a body read in parts. The list is emptied, to release memory. A large body is
+    joined and decoded in a thread, one body at a time by the semaphore `turn`: several threads would slow down the
+    event loop and finish no sooner.
     """
     return await joined(parts, partial(decoded_body, decode=decode), turn)
 
 
 async def joined(parts: list[bytes], decode: Callable[[bytes], Decoded], turn: asyncio.Semaphore) -> Decoded:
-    """Return the result of `decode` for a body that was read in parts, as `decoded_parts` does. The bytes may be no
-    text.
-    """
+    """Return the result of `decode` for a body read in parts, as `decoded_parts` does; the bytes may be no text."""
     if sum(map(len, parts)) < BIG_BYTES:
         return decode(b"".join(parts))
     async with turn:
@@ -52,10 +48,8 @@ def _decode_parts(parts: list[bytes], decode: Callable[[bytes], Decoded]) -> Dec
 def decoded_body(
     body: bytes, decode: Callable[Concatenate[bytes, Params], Decoded], *arguments: Params.args, **named: Params.kwargs
 ) -> Decoded:
-    """Return the result of `decode(body, *arguments, **named)`, with invalid UTF-8 in the body replaced.
-
-    Raise UmgError: errors of `decode` itself, and UPSTREAM_FAILED for a body that cannot be decoded. Call it in a
-    thread for a body of BIG_BYTES or more.
+    """Return the result of `decode(body, *arguments, **named)`, with invalid UTF-8 in the body replaced. Raise the
+    errors of `decode`, or UmgError(UPSTREAM_FAILED). Call it in a thread for a body of BIG_BYTES or more.
     """
     return guarded(decode, replace_invalid_utf8(body.removeprefix(BOM)), *arguments, **named)
 
@@ -63,10 +57,8 @@ def decoded_body(
 def refusal(
     decode_error: DecodeError, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool
 ) -> UmgError:
-    """Return the error for a response with a status other than 200. `decode_error`: decoder of the provider's error
-    bodies.
-
-    `is_forwarded`: whether an HTTP proxy forwarded the request, so that the proxy may have made the response itself.
+    """Return the error for a response with a status other than 200. `is_forwarded`: an HTTP proxy forwarded the
+    request, so that the proxy may have made the response itself.
     """
     known = {name.lower(): value for name, value in headers.items()}
     if is_forwarded and is_of_proxy(known):

@@ -225,9 +225,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         return StoppingDecoder(decoder, stops, self.request.candidate_count) if stops else decoder
 
     def _refusal(self, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool) -> UmgError:
-        """Return the error for a response with a status other than 200, with the refusal as it came, so that the
-        request can be mended.
-        """
+        """Return the error for a status other than 200, with the refusal as it came, for the repair of the request."""
         error = super()._refusal(status, headers, body, is_forwarded=is_forwarded)
         if error.failure is None or (status not in REFUSAL_STATUSES and status not in PATH_STATUSES):
             return error
@@ -236,9 +234,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         )
 
     def _keep_refusal(self, error: UmgError) -> None:
-        """Add the refusal of the request that a provider stated in its stream, behind the status 200, so that the
-        request can be mended as after a refusal by status.
-        """
+        """Add the refusal that a provider stated in its stream, after the status 200, for the repair of the request."""
         if error.refusal is None and error.reason == pb.ERROR_REASON_UPSTREAM_REJECTED and error.facts is not None:
             stated = msgspec.json.encode({"message": error.facts.message})
             error.with_refusal(

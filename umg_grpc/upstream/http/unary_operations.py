@@ -42,9 +42,8 @@ class HttpUnaryCall(HttpCall[Request, Response]):
         return guarded(self.decode, body) if self.format.is_binary else super().decode_guarded(body)
 
     async def stream(self, seconds: float) -> AsyncGenerator[Message, None]:
-        """Send the request, and yield a message for each received part of the response. A response that the provider
-        does not stream is yielded as a whole. `seconds`: time until the caller's deadline. Closing the generator closes
-        the connection, which stops the provider.
+        """Send the request, and yield a message for each received part of the response, one in all if the provider does
+        not stream. Closing the generator closes the connection, which stops the provider.
         """
         self.prepare_send()
         channel, codec = self.channel, self.format
@@ -108,9 +107,7 @@ class HttpUnaryCall(HttpCall[Request, Response]):
 
 
 class HttpUnary(Generic[Request, Response]):
-    """Operation with one request by the provider of one channel over HTTP. Its calls raise UmgError for failures of the
-    connection and of the provider.
-    """
+    """Operation with one request by a channel's provider. Raises UmgError if the connection or the provider fails."""
 
     def __init__(
         self,
@@ -121,8 +118,7 @@ class HttpUnary(Generic[Request, Response]):
         method: StreamedMethod[Any] | None = None,
     ) -> None:
         """Create the operation of a channel. `formats`: wire formats that the provider accepts, the preferred one
-        first; `max_bytes`: maximum size of a response; `dialects`: rows of the provider's dialects; `method`: that with
-        a streamed response, None for none.
+        first; `method`: that with a streamed response, None for none.
         """
         self._channel = channel
         self._dialects = dialects
@@ -135,9 +131,7 @@ class HttpUnary(Generic[Request, Response]):
         return size >= BIG_BYTES
 
     def codec_of(self, request: Request) -> UnaryProviderFormat[Request, Response]:
-        """Return the wire format in which a request is sent: the caller's own if the provider accepts it, otherwise
-        the preferred one.
-        """
+        """Return the wire format of a request: the caller's own if the provider accepts it, else the preferred one."""
         return self._formats.get(request.source.format, self._preferred)
 
     def prepare(self, request: Request, model: str, notes: RequestNotes = NO_NOTES) -> HttpCall[Request, Response]:

@@ -68,12 +68,10 @@ async def open_content(
     result: ProviderResult,
     headers: Mapping[str, str],
 ) -> AsyncGenerator[ContentPart, None]:
-    """Return a context manager that opens the file of a result with the key with which its task was submitted.
-    `headers`: `range` and its conditions, of the caller.
-
-    The key is sent only to the host of the channel's base URL; a URL on another host, also after a redirect, is
-    downloaded by `fetcher` on `route`, without it. Raise UmgError: OBJECT_NOT_FOUND if the provider no longer has the
-    file.
+    """Return a context manager that opens the file of a result with the key of its task. `headers`: `range` and its
+    conditions, of the caller. The key is sent only to the host of the channel's base URL; a URL on another host, also
+    after a redirect, is downloaded by `fetcher` on `route`, without it. Raise UmgError: OBJECT_NOT_FOUND if the
+    provider no longer has the file.
     """
     url = result.needs_key
     wanted = {name: value for name, value in headers.items() if name.lower() in REQUEST_HEADERS}

@@ -1,6 +1,4 @@
-"""Videos by a provider over HTTP: combines the provider's codec, the HTTP client, and the downloader of callers'
-URLs.
-"""
+"""Videos by a provider over HTTP: combines the provider's codec, the HTTP client, and the downloader for URLs."""
 
 import asyncio
 import time
@@ -45,9 +43,7 @@ NOT_CANCELLED = frozenset({400, 404, 405, 409, 422})
 
 
 class HttpVideo:
-    """Video tasks at the provider of one channel over HTTP. Its methods raise UmgError for failures of the connection
-    and of the provider.
-    """
+    """Video tasks at a channel's provider over HTTP. Raises UmgError if the connection or the provider fails."""
 
     def __init__(
         self,
@@ -58,9 +54,8 @@ class HttpVideo:
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Create the video tasks of a channel. `protocol`: encodes and decodes the provider's messages; `fetcher`:
-        downloads callers' media for providers that accept only bytes, and results on other hosts; `route`: way to
-        these results; `now`: returns Unix seconds.
+        """Create the video tasks of a channel. `fetcher`: downloads callers' media for providers that accept only
+        bytes, and results on other hosts by `route`; `now`: returns Unix seconds.
         """
         self._channel = channel
         self._protocol = protocol
@@ -180,9 +175,7 @@ class HttpVideo:
         )
 
     def _complete(self, status: ProviderStatus | UmgError) -> ProviderStatus | UmgError:
-        """Return the status with the expiry times of result URLs filled in, where the provider states none; an error
-        unchanged.
-        """
+        """Return the status with expiry times of result URLs, if the provider states none; an error unchanged."""
         seconds = self._protocol.result_seconds
         if isinstance(status, UmgError) or seconds is None or not status.results:
             return status
@@ -233,9 +226,8 @@ class _Call:
         self._is_sent = False
 
     async def send(self, seconds: float, decode: Decode[Decoded]) -> Decoded:
-        """Send the request, and return the result of `decode` for the response of any status. `seconds`: time until
-        the deadline. Raise UmgError; the error of a submission has a `failure`, AMBIGUOUS if it may have reached
-        the provider.
+        """Send the request, and return the result of `decode` for a response of any status. Raise UmgError; that of a
+        submission has a `failure`, AMBIGUOUS if it may have reached the provider.
         """
         try:
             return await self._send(seconds, decode)
@@ -301,7 +293,5 @@ class _Call:
 
 
 async def _encoded(encode: Callable[[Submission], ProviderRequest], submission: Submission) -> ProviderRequest:
-    """Return the result of `encode` for a submission, computed in a thread, since the submission may contain large
-    media.
-    """
+    """Return the result of `encode` for a submission, from a thread, since it may contain large media."""
     return await asyncio.to_thread(encode_body, encode, submission)

@@ -19,11 +19,9 @@ FETCHED = ("http://", "https://")
 
 
 async def with_inline_media(submission: Submission, fetcher: Fetcher, seconds: float) -> Submission:
-    """Return the submission with the downloaded bytes instead of `http` and `https` URLs of media. `seconds`: time
-    for all downloads.
-
-    Raise UmgError(INVALID_FIELD) for a URL that the egress rules forbid, and for a file that cannot be downloaded or
-    is not of the expected kind.
+    """Return the submission with the downloaded bytes instead of URLs of media. `seconds`: time for all downloads.
+    Raise UmgError(INVALID_FIELD) for a URL that the egress rules forbid, and for a file that cannot be downloaded or is
+    not of the expected kind.
     """
     media = submission.request.parameters.media
     if not any(item.url.lower().startswith(FETCHED) for item in media):

@@ -39,11 +39,8 @@ class Client:
     """
 
     def __init__(self, idle: float = 60, lateness: LoopDelay | None = None) -> None:
-        """Create a client in the running event loop. `idle`: seconds for which an unused connection stays in the
-        pool.
-
-        `lateness`: measured delay of the event loop, by which all time limits except `total` are extended; None for
-        no extension.
+        """Create a client in the running event loop. `idle`: seconds for which an unused connection stays in the pool.
+        `lateness`: measured delay of the event loop, by which all time limits except `total` are extended.
         """
         self._loop = asyncio.get_running_loop()
         self._idle = idle
@@ -74,12 +71,10 @@ class Client:
             await client.close()
 
     async def fetch(self, call: OutgoingRequest) -> Fetched:
-        """Send a request, and return the whole response with any status; the body of an error response may be
-        incomplete.
-
-        Raise UmgError: UPSTREAM_UNREACHABLE if nothing was sent, UPSTREAM_CUT if the connection broke,
-        UPSTREAM_TIMEOUT or DEADLINE_EXCEEDED with the name of the time limit, UPSTREAM_FAILED for headers of more
-        than 64 KiB or a body of more than `max_bytes`.
+        """Send a request, and return the whole response with any status; the body of an error may be incomplete. Raise
+        UmgError: UPSTREAM_UNREACHABLE if nothing was sent, UPSTREAM_CUT if the connection broke, UPSTREAM_TIMEOUT or
+        DEADLINE_EXCEEDED with the name of the time limit, UPSTREAM_FAILED for headers of more than 64 KiB or a body of
+        more than `max_bytes`.
         """
         response = (await self.open(call, streams=False)).response
         if response.encodings or response.refused:
@@ -89,11 +84,10 @@ class Client:
         return Fetched(response.status, response.headers, body)
 
     async def open(self, call: OutgoingRequest, *, streams: bool = True) -> ProviderExchange:
-        """Send a request, and return the exchange as soon as the headers of the response have arrived; its body is
-        read later. Without `streams`, the whole response has arrived.
-
-        Raise UmgError for a broken connection, an exceeded time limit or too large a response. The caller must close
-        the exchange; closing it before the end of the body closes the connection, which stops the provider.
+        """Send a request, and return the exchange when the headers of the response have arrived (the whole response
+        without `streams`). Raise UmgError for a broken connection, an exceeded time limit or too large a response. The
+        caller must close the exchange; closing it before the end of the body closes the connection, which stops the
+        provider.
         """
         started, limits = self._loop.time(), call.deadlines
         deadline = ExchangeDeadline(limits, self._lateness, started + limits.total, started + limits.first_byte)
@@ -155,9 +149,7 @@ class Client:
         return None
 
     def _close_pooled(self, origin: ConnectionTarget) -> None:
-        """Close all idle connections to an origin. Called when the provider has closed one of them, because the cause
-        (a restart) has closed the others too.
-        """
+        """Close all idle connections to an origin, of which the provider has closed one: a restart closed them all."""
         for connection in self._pooled.pop(origin, ()):
             connection.close()
 

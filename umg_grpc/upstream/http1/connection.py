@@ -42,9 +42,7 @@ class Owner(Protocol):
 
 @runtime_checkable
 class Transport(Protocol):
-    """Methods of an asyncio transport that a connection uses. Transports of uvloop are not subclasses of
-    `asyncio.Transport`.
-    """
+    """Methods of an asyncio transport that are used; uvloop's transports are not subclasses of `asyncio.Transport`."""
 
     def write(self, data: bytes | memoryview) -> None: ...
 
@@ -72,9 +70,7 @@ class ProviderExchange(msgspec.Struct, eq=False):
     _pieces: Iterator[bytes] = iter(())  # decompressed pieces of the last part
 
     async def send(self, head: bytes, body: bytes) -> None:
-        """Write a long request as fast as the provider reads it. Return early if the provider responds before, or if
-        the connection breaks.
-        """
+        """Write a long request as fast as the provider reads it, until it responds or the connection breaks."""
         connection = self._connection
         connection.sending = True  # a response before the end of the request leaves the connection unusable
         connection.transport.write(head)
@@ -101,9 +97,7 @@ class ProviderExchange(msgspec.Struct, eq=False):
             self._raise_fault()
 
     async def refusal(self) -> bytes:
-        """Return the body of an error response, which may be incomplete or cut at the size limit. Also used for a
-        successful response that is not expected.
-        """
+        """Return the body of an error, or of an unexpected response; it may be incomplete or cut at the size limit."""
         response = self.response
         response.refused, response.limit = True, MAX_ERROR_BODY_BYTES
         if response.size <= MAX_ERROR_BODY_BYTES:
@@ -119,11 +113,9 @@ class ProviderExchange(msgspec.Struct, eq=False):
             yield chunk
 
     async def read(self, max_bytes: int = READ_BYTES, *, inflates: bool = True) -> bytes:
-        """Return the next part of the body as soon as it arrives, b"" at the end of the body. `inflates`: whether to
-        decompress it; `max_bytes`: maximum size of a part that is not decompressed.
-
-        Raise UmgError, after all bytes that arrived were returned, if the connection breaks or the provider sends
-        nothing for too long.
+        """Return the next part of the body as soon as it arrives, b"" at the end. `inflates`: whether to decompress it;
+        `max_bytes`: of a part that is not. Raise UmgError, after all bytes that arrived were returned, if the
+        connection breaks or the provider sends nothing for too long.
         """
         response, connection = self.response, self._connection
         if response.encodings and inflates:
@@ -222,9 +214,8 @@ class ProviderConnection(asyncio.Protocol):
         self.connection_made(secured)
 
     def begin(self, deadline: ExchangeDeadline, max_bytes: int | None, *, has_body: bool = True) -> ProviderExchange:
-        """Start an exchange on this connection. `max_bytes`: maximum size of the response, None for a stream;
-        `has_body`: False for the response to HEAD. Raise UmgError(UPSTREAM_UNREACHABLE) if the provider has closed
-        the connection.
+        """Start an exchange on this connection. `max_bytes`: of the response, None for a stream; `has_body`: False for
+        HEAD. Raise UmgError(UPSTREAM_UNREACHABLE) if the provider has closed the connection.
         """
         if self.closed:
             raise unreachable("the connection was closed before the request was sent")

@@ -1,6 +1,4 @@
-"""Errors of connections to providers: unreachable, closed, broken, too large a response. `cause` in each of them is a
-text for the log, which callers never get.
-"""
+"""Errors of connections to providers: unreachable, closed, broken, too large. `cause` is a text for the log alone."""
 
 import errno
 import socket
@@ -35,10 +33,8 @@ def not_connected(error: Exception) -> UmgError:
 
 
 def unreachable(cause: str, number: int | None = None, fault: str = "") -> UmgError:
-    """Return the error for a connection that could not be opened or was closed before anything was sent.
-
-    `cause`: text for the log; `number`: error number of the operating system, None without one; `fault`: part that
-    failed (PROXY, DNS or TLS), "" for another cause.
+    """Return the error for a connection that could not be opened or was closed before anything was sent. `cause`: for
+    the log; `number`: system's error number; `fault`: part that failed (PROXY, DNS or TLS), "" otherwise.
     """
     if number in NO_MORE_FILES:  # a failure of the gateway, not of a provider
         full = overloaded("the gateway has as many connections open as its system allows")
@@ -66,9 +62,7 @@ def disconnected(cause: str) -> UmgError:
 
 
 def broken(cause: str) -> UmgError:
-    """Return the error for a connection that broke during a response, and for bytes that are not HTTP. `cause`: text
-    for the log.
-    """
+    """Return the error for a connection that broke during a response, and for bytes that are no HTTP."""
     message = "the provider's connection broke before the answer was complete; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS, cause)
 

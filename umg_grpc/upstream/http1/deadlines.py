@@ -47,11 +47,9 @@ class Deadlines:
         )
 
     def late(self, name: str, *, sent: bool = True) -> UmgError:
-        """Return the error for the exceeded limit `name` (`connect`, `first_byte`, `idle`, `total`):
-        UPSTREAM_TIMEOUT, or DEADLINE_EXCEEDED if the caller's deadline was the cause, which is no failure of the
-        provider.
-
-        `sent`: whether the provider may have received a part of the request.
+        """Return the error for the exceeded limit `name` (`connect`, `first_byte`, `idle`, `total`): UPSTREAM_TIMEOUT,
+        or DEADLINE_EXCEEDED if the caller's deadline was the cause, which is no failure of the provider. `sent`: the
+        provider may have received a part.
         """
         seconds: float = getattr(self, name)
         if seconds >= self.caller:
@@ -87,9 +85,7 @@ class LoopDelay:
 
 
 class LoadAwareTimeout:
-    """Context manager like `asyncio.timeout`, whose limit is extended by the time for which this process was
-    delayed.
-    """
+    """Context manager like `asyncio.timeout`, extended by the time for which this process was delayed."""
 
     def __init__(self, seconds: float, lateness: LoopDelay) -> None:
         self._seconds = seconds
@@ -149,9 +145,7 @@ class ExchangeDeadline(msgspec.Struct, eq=False):
         return min(self.read_end, self.end)
 
     def extend_first(self, now: float) -> None:
-        """Restart the limit `first_byte` at the time `now`, when the provider sent a keep-alive before the first
-        event.
-        """
+        """Restart the limit `first_byte` at `now`, when the provider sent a keep-alive before the first event."""
         self.first = now + self.deadlines.first_byte
 
     def expired(self, now: float, due: float) -> str:

@@ -18,18 +18,15 @@ class Inflater:
     """Decompressor of one response body that arrives in parts."""
 
     def __init__(self, encodings: tuple[bytes, ...], max_bytes: int) -> None:
-        """Create a decompressor. `encodings`: content encodings, the last applied first, of which unknown ones are
-        ignored; `max_bytes`: maximum size of a decompressed part. Raise UmgError(UPSTREAM_CUT) for br and zstd,
-        which no request accepts.
+        """Create a decompressor. `encodings`: the last applied first; unknown ones are ignored; `max_bytes`: of a
+        decompressed part. Raise UmgError(UPSTREAM_CUT) for br and zstd, which no request accepts.
         """
         self._decoders = [_Decoder(encoding, max_bytes) for encoding in encodings if encoding in INFLATED]
         if unrequested := {b"br", b"zstd"}.intersection(encodings):
             raise broken(f"the body is encoded as {unrequested.pop().decode()}, which was not requested")
 
     def feed(self, data: bytes) -> Iterable[bytes]:
-        """Return an iterator over the decompressed parts of received bytes, each decompressed when it is requested;
-        it raises UmgError(UPSTREAM_CUT) for invalid bytes.
-        """
+        """Return an iterator over the decompressed parts, each made on demand. It raises UmgError(UPSTREAM_CUT)."""
         pieces: Iterable[bytes] = (data,)
         for decoder in self._decoders:
             pieces = itertools.chain.from_iterable(map(decoder.feed, pieces))
@@ -76,11 +73,8 @@ class _Decoder:
 
 
 async def inflate(response: ReceivedResponse, limit: int) -> Fetched:
-    """Return a complete response with its body decompressed. The body of an error response is truncated instead of
-    raising.
-
-    Raise UmgError: UPSTREAM_FAILED for a successful response of more than `limit` bytes, UPSTREAM_CUT for an invalid
-    one.
+    """Return a complete response with its body decompressed; that of an error is truncated instead of raising. Raise
+    UmgError: UPSTREAM_FAILED for a success of more than `limit` bytes, UPSTREAM_CUT for an invalid one.
     """
     body, encodings = bytes(response.body), response.encodings
     response.body.clear()

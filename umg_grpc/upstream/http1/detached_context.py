@@ -16,10 +16,8 @@ memory. A task gets a copy.
 
 @coroutine
 def without_call(steps: Coroutine[Any, None, T]) -> Generator[Any, None, T]:
-    """Run a coroutine in a context without variables, in the current task, and return its result.
-
-    Transports keep the context in which they are made. A task of its own would lose the result, an open connection, if
-    its caller is cancelled in the moment in which it ends.
+    """Run a coroutine in a context without variables, in the current task: transports keep the context in which they
+    are made. A task of its own would lose the result, an open connection, if its caller is cancelled as it ends.
     """
     context, step = NO_CALL.copy(), partial(steps.send, None)
     while True:

@@ -22,9 +22,7 @@ class DnsCache:
         self._rotation = itertools.count()
 
     async def addresses(self, host: str, port: int) -> Addresses:
-        """Return the addresses of a host, at least one; each call begins with another one, to distribute connections.
-        Raise OSError if the look-up fails.
-        """
+        """Return a host's addresses, rotated at each call to distribute connections. Raise OSError if it has none."""
         until, lookup = self._lookups.get((host, port), (0.0, None))
         if lookup is None or until < self._loop.time():
             lookup = self._loop.create_task(self._look_up(host, port), context=NO_CALL.copy())

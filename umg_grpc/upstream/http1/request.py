@@ -71,9 +71,7 @@ class ConnectionTarget(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Part of a request that all requests to one URL with the same headers have in common. `head`: its request line
-    and headers, encoded.
-    """
+    """Part that all requests to one URL with the same headers share. `head`: its encoded request line and headers."""
 
     origin: ConnectionTarget
     head: bytes  # without the length of the body and the empty line

@@ -19,9 +19,7 @@ Default = TypeVar("Default")
 
 
 class Headers(Mapping[str, str]):
-    """Response headers with case-insensitive names; the first of repeated headers counts. Values are decoded when
-    they are looked up.
-    """
+    """Response headers by case-insensitive name; the first of repeated ones counts. Values are decoded on look-up."""
 
     def __init__(self, values_by_name: Mapping[bytes, bytes]) -> None:
         self.values_by_name = values_by_name
@@ -35,9 +33,7 @@ class Headers(Mapping[str, str]):
     @overload
     def get(self, name: str, default: str | Default, /) -> str | Default: ...
     def get(self, name: str, default: str | Default | None = None, /) -> str | Default | None:
-        """Return the value of a header, or `default` if it is absent. Faster than `Mapping.get`, which handles an
-        exception.
-        """
+        """Return a header's value, or `default`. Faster than `Mapping.get`, which handles an exception."""
         value = self.values_by_name.get(_key(name))
         return default if value is None else _text(value)
 
@@ -69,9 +65,8 @@ class Fetched(NamedTuple):
 
 
 class ReceivedResponse(msgspec.Struct, eq=False):
-    """HTTP response while it is received; parts that have not arrived have their defaults.
-
-    Of an error response only the status is guaranteed, as its body may be incomplete or malformed.
+    """HTTP response while it is received; absent parts have their defaults. Of an error response only the status is
+    guaranteed, as its body may be incomplete or malformed.
     """
 
     limit: int | None  # maximum size of the body, None for a stream
@@ -120,19 +115,14 @@ class ResponseParser:
         )
         self._fields: list[bytes] = []
         self.response = ReceivedResponse(None)
-        """Response that `feed` fills, set before each request. After a response to HEAD the connection is not reused.
-        """
+        """Response that `feed` fills, set before each request. After a response to HEAD no connection is reused."""
 
     def close(self) -> None:
-        """Release the parser of the library, after the last `feed`. It refers to this object, so that both would stay
-        in memory until the next garbage collection.
-        """
+        """Release the library's parser: it refers to this object, and both would wait for a garbage collection."""
         del self._parser
 
     def feed(self, data: bytes) -> bool:
-        """Parse received bytes. Return whether the response is complete, which an error response above its size limit
-        also is.
-
+        """Parse received bytes. Return whether the response is complete, as an error above its size limit also is.
         Raise UmgError: UPSTREAM_CUT for bytes that are not HTTP, UPSTREAM_FAILED for headers of more than 64 KiB and
         for a body above the size limit, also if its headers only state this size.
         """

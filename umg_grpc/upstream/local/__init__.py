@@ -1,6 +1,5 @@
-"""Small models that run on this machine's CPU, installed from PyPI: their names, and whether they can run here.
-
-It imports little, because the child process imports this package before it loads its model.
+"""Small models that run on this machine's CPU, installed from PyPI: their names, and whether they can run here. It
+imports little, because the child process imports it before its model.
 """
 
 import sys
@@ -62,9 +61,7 @@ WORDLLAMA = "wordllama"
 
 
 def wordllama_unavailable() -> str | None:
-    """Return a line for the operator: why embedding and reranking cannot run here, and how to install them; None if
-    they can run. The package is not imported.
-    """
+    """Return why wordllama cannot run and how to install it, or None. The package is not imported."""
     if find_spec(WORDLLAMA) is None:
         return "to embed and to rank here needs wordllama: `pip install wordllama`"
     return None

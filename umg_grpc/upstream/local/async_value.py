@@ -10,9 +10,7 @@ Value = TypeVar("Value")
 
 
 class AsyncValue(Generic[Value]):
-    """Value that changes, for example the address of a local model, and for which tasks can wait while it is None.
-    For one event loop.
-    """
+    """Value that changes, for example a model's address; tasks can wait while it is None. For one event loop."""
 
     def __init__(self, model: str) -> None:
         self.value: Value | None = None

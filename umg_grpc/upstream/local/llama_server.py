@@ -1,8 +1,7 @@
-"""Child process that runs llama.cpp's HTTP server for one model, on a free port of the loopback interface.
-
-Run as `python -m umg_grpc.upstream.local.llama_server`. Reads its `ProcessSettings` as one line of JSON from stdin (so
-that `ps` does not show the key), writes a `ReadyLine` to stdout when the server is ready, and exits when stdin ends:
-the kernel closes that pipe when the gateway ends in any way. Standard error is llama.cpp's log.
+"""Child process that runs llama.cpp's HTTP server for one model, on a free port of the loopback interface (`python -m
+umg_grpc.upstream.local.llama_server`). It reads its `ProcessSettings` as a line of JSON from stdin (so that `ps` does
+not show the key), writes a `ReadyLine` to stdout when the server is ready, and exits when stdin ends: the kernel closes
+that pipe when the gateway ends in any way. Standard error is llama.cpp's log.
 """
 
 import ctypes
@@ -45,9 +44,7 @@ class LlamaServer(Protocol):
 
 
 def serve(settings: ProcessSettings) -> LlamaServer:
-    """Start the HTTP server of llama.cpp with a model, and return it when it is ready. Raise RuntimeError if the
-    weights cannot be loaded.
-    """
+    """Return llama.cpp's HTTP server with a model when it is ready. Raise RuntimeError for unusable weights."""
     from xllamacpp import CommonParams, Server  # imported here: the gateway imports this module for its types
 
     params = CommonParams()
@@ -74,9 +71,7 @@ def serve(settings: ProcessSettings) -> LlamaServer:
 
 
 def main() -> None:
-    """Run the server until standard input ends. Signals are ignored, since the gateway needs the model while it shuts
-    down.
-    """
+    """Run the server until stdin ends. Signals are ignored: a gateway that shuts down still needs the model."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if (

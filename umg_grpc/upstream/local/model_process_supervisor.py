@@ -1,6 +1,4 @@
-"""Supervisor of the local model's child process: starts it, restarts it after a crash, and stops it with the
-gateway.
-"""
+"""Supervisor of the local model's child process: starts it, restarts it after a crash, and stops it."""
 
 import asyncio
 import json
@@ -40,10 +38,8 @@ class ProcessEndpoint:
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of every request to the child process.
-
-        `Connection: close` is needed because llama.cpp announces keep-alive after a streamed response but closes the
-        connection, which would make the next request fail.
+        """Headers of every request to the child process. `Connection: close` is needed because llama.cpp announces
+        keep-alive after a streamed response but closes the connection, which would make the next request fail.
         """
         return {"Authorization": f"Bearer {self.api_key}", "Connection": "close"}
 

@@ -1,6 +1,5 @@
-"""Check of requests to the small local models, which support neither tools nor media.
-
-It is a separate module because the child process imports the package.
+"""Check of requests to the small local models, which support neither tools nor media; a separate module because the
+child process imports the package.
 """
 
 from umg_grpc.base.errors import UmgError
@@ -8,9 +7,7 @@ from umg_grpc.v1 import pb
 
 
 def reject_unsupported_content(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(UNSUPPORTED_FIELD) for a request with tools, which the local server would ignore, or with media,
-    on which it would fail.
-    """
+    """Raise UmgError(UNSUPPORTED_FIELD) for tools, which the server would ignore, or media, on which it would fail."""
     if request.tools:
         raise UmgError(
             pb.ERROR_REASON_UNSUPPORTED_FIELD, f"{request.model} cannot call tools; leave them out", field="tools"

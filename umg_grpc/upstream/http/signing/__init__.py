@@ -14,9 +14,7 @@ class Signer(Protocol):
         ...
 
     def discard(self) -> bool:
-        """Discard cached credentials because the provider rejected them. Return whether a retry with new ones may
-        succeed.
-        """
+        """Discard cached credentials that the provider rejected. Return whether a retry may succeed with new ones."""
         ...
 
     @property

@@ -1,6 +1,5 @@
-"""Request signatures by an access key: HMAC-SHA256 over method, path, query, headers and body.
-
-It is the scheme of one vendor of video models, which resembles version 4 of the AWS signature.
+"""Request signatures by an access key: HMAC-SHA256 over method, path, query, headers and body. The scheme of one vendor
+of video models, which resembles version 4 of the AWS signature.
 """
 
 import hmac

@@ -30,9 +30,7 @@ class AwsSigner:
         service: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Create a signer for one service in one region. `session_token`: "" for permanent credentials; `now`:
-        returns the current time in UTC.
-        """
+        """Create a signer for one service in one region. `session_token`: "" for permanent credentials."""
         self._access_key = access_key
         self._secret = secret
         self.token = session_token  # the secret is never sent

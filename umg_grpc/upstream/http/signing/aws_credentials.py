@@ -1,7 +1,5 @@
 """Credentials of AWS, as its own library finds them: environment, profiles, single sign-on, roles, web identities,
-containers, instances.
-
-Needs the optional dependencies of the extra `aws`.
+containers, instances. Needs the optional dependencies of the extra `aws`.
 """
 
 import time

@@ -1,7 +1,5 @@
 """Tokens of Entra ID, as Azure's own library finds them: environment, workload identities, managed identities,
-applications with a secret.
-
-Needs the optional dependencies of the extra `azure`.
+applications with a secret. Needs the optional dependencies of the extra `azure`.
 """
 
 from math import inf

@@ -25,9 +25,7 @@ class Token(NamedTuple):
 
 
 class CachedTokenSigner(ABC):
-    """Base class of signers that send a cached token and replace it before it expires. Calls that need a new token
-    wait for one request of it.
-    """
+    """Base of signers that replace their cached token before its expiry. Calls without a token wait for one request."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.token = ""
@@ -38,9 +36,7 @@ class CachedTokenSigner(ABC):
 
     @abstractmethod
     async def new_token(self, deadlines: Deadlines) -> Token:
-        """Request a new token from its issuer, and return it. `deadlines`: time limits of the call that needs it.
-        Raise UmgError if there is no token.
-        """
+        """Request a new token from its issuer, and return it within the call's `deadlines`. Raise UmgError."""
 
     def header(self, token: str) -> Mapping[str, str]:
         """Return the authentication header with `token`."""
@@ -60,9 +56,7 @@ class CachedTokenSigner(ABC):
         return self.header(self.token)
 
     def discard(self) -> bool:
-        """Discard the cached token because the provider rejected it, and return True; return False, and keep it, if
-        it is only seconds old.
-        """
+        """Discard the cached token, which the provider rejected; return False, and keep it, if it is seconds old."""
         if self._renewal and self._now() - self._made < NEW_SECONDS:
             return False
         self._renewal = 0.0
@@ -80,9 +74,7 @@ def seconds_of_use(valid: float) -> float:
 
 
 def unavailable(cause: str) -> UmgError:
-    """Return the error for a call without a token, after which another channel may be tried. `cause`: text for the
-    log.
-    """
+    """Return the error for a call without a token; another channel may be tried. `cause`: text for the log."""
     message = "the provider's token could not be got; try again"
     error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
     return error.with_failure(Failure.NOT_SENT, cause).with_facts(ProviderFailure(FailureKind.UNREACHABLE))

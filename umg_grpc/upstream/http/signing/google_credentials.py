@@ -1,7 +1,5 @@
 """Tokens of Google Cloud, as its own library finds them: Application Default Credentials, files of any type, workload
-identities, metadata servers.
-
-Needs the optional dependencies of the extra `google`.
+identities, metadata servers. Needs the optional dependencies of the extra `google`.
 """
 
 from collections.abc import Mapping

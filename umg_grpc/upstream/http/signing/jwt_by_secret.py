@@ -9,9 +9,7 @@ from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.wire.dropped_fields_report import untranslatable
 
 VALID_SECONDS, EARLIER_SECONDS = 1800, 5
-"""Time for which a token is valid, and time by which it is valid before it was made, for a provider whose clock is
-slow.
-"""
+"""Seconds for which a token is valid after it was made, and before that, for a provider whose clock is slow."""
 
 
 class ShortTokenSigner:
@@ -20,9 +18,7 @@ class ShortTokenSigner:
     token = ""  # each is different, and valid for a short time
 
     def __init__(self, access_key: str, secret: str, now: Callable[[], float] = time.time, *, prefix: str = "") -> None:
-        """Create the signer of an access key. `prefix`: beginning of the URLs whose server accepts tokens, "" for
-        all.
-        """
+        """Create an access key's signer. `prefix`: beginning of URLs whose server accepts tokens, "" for all."""
         self._access_key = access_key
         self._secret = secret
         self._now = now

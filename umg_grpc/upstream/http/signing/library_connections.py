@@ -23,9 +23,8 @@ class LibraryConnections(NamedTuple):
 
     @property
     def proxies(self) -> Mapping[str, str] | None:
-        """Scheme -> proxy; empty for none, None for those of the environment.
-
-        Issuers on the machine or in its network, as those of instance metadata, have http and are called directly.
+        """Scheme -> proxy; empty for none, None for those of the environment. Issuers on the machine or in its network,
+        as those of instance metadata, have http and are called directly.
         """
         if self.proxy is None:
             return None

@@ -81,9 +81,7 @@ USED: ContextVar[Signer | None] = ContextVar("credentials of the current attempt
 
 
 class RefreshedSigner:
-    """Signer whose credentials come from a source. They are read at the first call; then ahead of their expiry, while
-    the calls go on with the valid ones.
-    """
+    """Signer with credentials of a source: read at the first call, then ahead of their expiry while calls go on."""
 
     def __init__(
         self,

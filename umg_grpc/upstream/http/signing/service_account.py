@@ -51,9 +51,7 @@ class ServiceAccount:
 
 
 def read_service_account(path: str) -> ServiceAccount:
-    """Return the service account in the JSON key file at `path`. Raise OSError if the file cannot be read or has
-    other content.
-    """
+    """Return the service account in a JSON key file. Raise OSError for an unreadable file or other content."""
     try:
         found = msgspec.json.decode(Path(path).read_bytes(), type=_KeyFile)
         key = load_pem_private_key(found.private_key.encode(), password=None)

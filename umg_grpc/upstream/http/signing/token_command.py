@@ -45,10 +45,9 @@ class CommandSigner(CachedTokenSigner):
         channel: str = "",
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Create a signer that runs `command` (program and arguments) for at most `timeout_seconds`.
-
-        `ttl`: seconds of use of a token without a stated expiry; `header`: header for the bare token, None for
-        `Authorization: Bearer`; `channel`: name for the log; `now`: returns the Unix time.
+        """Create a signer that runs `command` (program and arguments) for at most `timeout_seconds`. `ttl`: seconds of
+        use of a token without a stated expiry; `header`: for the bare token, None for `Authorization: Bearer`;
+        `channel`: for the log.
         """
         super().__init__(now)
         self._command = tuple(command)
@@ -117,9 +116,7 @@ def find_program(command: Sequence[str]) -> None:
 
 
 def token_in(output: bytes, now: float, ttl: float) -> Token | None:
-    """Return the token in a program's output, bare or in JSON; None if there is none. `now`: Unix time; `ttl`:
-    seconds of use if the output states no expiry.
-    """
+    """Return the token in a program's output, bare or in JSON, or None. `ttl`: seconds of use if none are stated."""
     text = output.decode("utf-8", "replace").strip()
     end: float | None = None
     if text.startswith("{"):
@@ -164,9 +161,7 @@ def _time(value: object) -> float | None:
 
 
 def _jwt_end(token: str) -> float | None:
-    """Return the Unix time at which a JSON web token expires, without verifying its signature; None for a token of
-    another kind.
-    """
+    """Return a JSON web token's Unix time of expiry, without verifying it; None for a token of another kind."""
     parts = token.split(".")
     if len(parts) != 3 or not token.startswith("ey"):
         return None
@@ -178,9 +173,7 @@ def _jwt_end(token: str) -> float | None:
 
 
 async def _read(stream: asyncio.StreamReader | None) -> bytes:
-    """Return the first MAX_OUTPUT_BYTES bytes of a program's output; b"" for None. The rest is read and ignored, so
-    that the program can end.
-    """
+    """Return the first MAX_OUTPUT_BYTES of a program's output. The rest is read, so that the program can end."""
     kept = b""
     while stream is not None and (chunk := await stream.read(MAX_OUTPUT_BYTES)):
         kept += chunk[: MAX_OUTPUT_BYTES - len(kept)]

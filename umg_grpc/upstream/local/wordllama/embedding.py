@@ -29,18 +29,14 @@ NO_LENGTHS: Mapping[str, int] = MappingProxyType({})
 
 
 class LocalEmbedding:
-    """Embedding by the local model `wordllama-256`.
-
-    Its vectors stay meaningful if they are cut to 128 or 64 numbers. A title is embedded as the first line of its
-    text. Task types have no effect.
+    """Embedding by the local model `wordllama-256`, whose vectors can be cut to 128 or 64 numbers. A title is embedded
+    as the first line of its text. Task types have no effect.
     """
 
     def __init__(
         self, engine: WordLlamaEngine, *, lengths: Mapping[str, int] = NO_LENGTHS, total_seconds: float = 600
     ) -> None:
-        """Create the embedding of a channel. `lengths`: model -> vector length that the operator has set as the
-        default; `total_seconds`: time limit of a call.
-        """
+        """Create the embedding of a channel. `lengths`: model -> default vector length of the operator."""
         self._engine = engine
         self._lengths = lengths
         self._total_seconds = total_seconds
@@ -70,9 +66,7 @@ class LocalEmbeddingCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.EmbedResponse:
-        """Compute and return the vectors. `seconds`: time until the caller's deadline. Raise UmgError:
-        CONTEXT_TOO_LONG for a text, and errors of the engine.
-        """
+        """Compute the vectors. Raise UmgError: CONTEXT_TOO_LONG for a text, and errors of the engine."""
         embedding = shared_embedding(self.model, self.lengths, cut)
         return await embed(self.engine, self.texts, embedding, seconds, self.total_seconds)
 
@@ -86,9 +80,7 @@ class EmbeddingVector(NamedTuple):
 
 
 class EmbeddingComputation:
-    """Computation that turns texts into vectors, which the engine calls. Calls with the same vector length for all
-    texts share an instance.
-    """
+    """Computation that turns texts into vectors. Calls with one vector length for all texts share an instance."""
 
     def __init__(
         self,
@@ -97,10 +89,8 @@ class EmbeddingComputation:
         transform: "Callable[[Vectors, str, int], Vectors]",
         count: Callable[[str], int] | None = None,
     ) -> None:
-        """Create the computation. `lengths`: vector length of all texts, or of each.
-
-        `transform`: (wordllama's vectors, model, length) -> vectors of the model with this length. `count`: returns
-        the number of tokens of a text, None for wordllama's tokens.
+        """Create the computation. `lengths`: vector length of all texts, or of each. `transform`: (wordllama's vectors,
+        model, length) -> the model's vectors. `count`: returns a text's tokens, None for wordllama's own count.
         """
         self._model = model
         self._max_tokens = max_tokens(model)
@@ -109,9 +99,7 @@ class EmbeddingComputation:
         self._count = count
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> list[EmbeddingVector]:
-        """Return the vector of each text. `first`: position of the first text in the request. Raise
-        UmgError(CONTEXT_TOO_LONG) for a text that is too long.
-        """
+        """Return the vector of each text. `first`: position in the request. Raise UmgError(CONTEXT_TOO_LONG)."""
         counts = [self._count(text) for text in texts] if self._count else None
         if counts is not None:
             self._check(counts, first)  # before wordllama tokenizes the texts
@@ -153,11 +141,8 @@ def shared_embedding(
     transform: "Callable[[Vectors, str, int], Vectors]",
     count: Callable[[str], int] | None = None,
 ) -> EmbeddingComputation:
-    """Return the computation for a call with these vector lengths; calls with the same model and one length for all
-    texts share an instance.
-
-    `transform`: (wordllama's vectors, model, length) -> vectors of the model with this length. `count`: returns the
-    number of tokens of a text, None for wordllama's tokens.
+    """Return the computation for a call; calls with the same model and one length for all texts share an instance. The
+    parameters are those of `EmbeddingComputation`.
     """
     if lengths.count(lengths[0]) == len(lengths):
         return _cached_embedding(model, lengths[0], transform, count)
@@ -171,8 +156,7 @@ async def embed(
     engine: WordLlamaEngine, texts: Sequence[str], embedding: EmbeddingComputation, seconds: float, total_seconds: float
 ) -> pb.EmbedResponse:
     """Compute the vectors of the texts in the engine, and return the response. `seconds`: time until the caller's
-    deadline; `total_seconds`: time limit of the channel. Raise UmgError: CONTEXT_TOO_LONG for a text, and errors
-    of the engine.
+    deadline. Raise UmgError: CONTEXT_TOO_LONG for a text, and errors of the engine.
     """
     response = pb.EmbedResponse(usage=pb.EmbeddingUsage())
     await engine.run(texts, embedding, partial(_fill, response), seconds, total_seconds)
@@ -189,9 +173,7 @@ def _fill(response: pb.EmbedResponse, vectors: Sequence[EmbeddingVector]) -> Non
 
 
 def embedded_texts(request: pb.EmbedRequest) -> list[str]:
-    """Return the text to embed for each input: its title, if it has one, on a line before its text. Raise
-    UmgError(UNSUPPORTED_FIELD) for inputs that are token ids.
-    """
+    """Return each input's text below its title. Raise UmgError(UNSUPPORTED_FIELD) for inputs that are token ids."""
     return [
         f"{given.title}\n{given.text}" if given.title else given.text or _text_of(given, place)
         for place, given in enumerate(request.inputs)
@@ -199,9 +181,7 @@ def embedded_texts(request: pb.EmbedRequest) -> list[str]:
 
 
 def requested_lengths(request: pb.EmbedRequest, own: int, maximum: int) -> list[int]:
-    """Return the vector length for each input: the requested one, or `own` without a request. Raise
-    UmgError(INVALID_FIELD) for a length above `maximum`.
-    """
+    """Return each input's vector length, `own` by default. Raise UmgError(INVALID_FIELD) for one above `maximum`."""
     every = request.dimensions or own
     lengths = [given.dimensions or every for given in request.inputs]
     if (longest := max(lengths, default=0)) > maximum:

@@ -26,9 +26,7 @@ Other calls wait at most so long for the next batch.
 TEXT_COST = 128
 """Cost of each text in addition to its characters, so that a batch has at most 512 texts."""
 INLINE_COST = 1536
-"""Maximum cost of a batch that is computed on the event loop: 0.3 ms for Latin script, 1 ms for emoji; waking the
-thread takes 0.1 ms.
-"""
+"""Maximum cost of a batch on the event loop: 0.3 ms for Latin script, 1 ms for emoji. A thread takes 0.1 ms more."""
 
 Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)
@@ -37,10 +35,8 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Work(Protocol[Made_co]):
-    """Function that the engine applies to the texts of a call, for example embedding.
-
-    Calls that share an instance are computed together: one run for all their texts in a batch, at half the cost, and
-    separate runs only if this one fails.
+    """Function that the engine applies to a call's texts, for example embedding. Calls that share an instance are
+    computed in one run for a batch, at half the cost, and separately only if this run fails.
     """
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> Sequence[Made_co]:
@@ -59,9 +55,8 @@ class WordLlamaEngine:
     """
 
     def __init__(self, load: "Callable[[], WordLlamaModel] | None" = None, *, retry_seconds: float = 30) -> None:
-        """Create an engine, which loads its model at the first call. `load`: returns the model, called in the thread,
-        None for the installed package; `retry_seconds`: time after a failed load in which calls fail without
-        another attempt.
+        """Create an engine, which loads its model at the first call. `load`: returns the model, called in the thread;
+        `retry_seconds`: time after a failed load in which calls fail without another attempt.
         """
         self.batches = 0
         """Number of batches that ran."""
@@ -85,13 +80,10 @@ class WordLlamaEngine:
         seconds: float,
         total_seconds: float = math.inf,
     ) -> None:
-        """Apply `work` to all texts. `take` is called with the results of one part of the texts after the other, in
-        the thread that computed them.
-
-        `seconds`: time until the caller's deadline; `total_seconds`: time limit of the channel. After a cancellation
-        the remaining texts are not processed. Raise the errors of `work`, or UmgError: UNAVAILABLE if the model
-        cannot be loaded, DEADLINE_EXCEEDED or UPSTREAM_TIMEOUT at one of the limits, UPSTREAM_FAILED for any other
-        exception, which is logged.
+        """Apply `work` to all texts. `take` is called with the results of one part of the texts after the other, in the
+        thread that computed them. After a cancellation the remaining texts are not processed. Raise the errors of
+        `work`, or UmgError: UNAVAILABLE if the model cannot be loaded, DEADLINE_EXCEEDED or UPSTREAM_TIMEOUT at the
+        caller's or the channel's limit, UPSTREAM_FAILED for any other exception, which is logged.
         """
         if self._closed:
             raise _closing()
@@ -203,9 +195,7 @@ class _Job(Generic[Made]):
         return self._texts[self._from : self._to]
 
     def begin(self, cost: int) -> int:
-        """Select the next texts of the call for a batch. `cost`: maximum cost; the selected texts may exceed it only
-        if there is one. Return their cost.
-        """
+        """Select the next texts for a batch, up to the cost (at least one text). Return their cost."""
         self._from = self._to
         self._to, taken = portion(self._texts, self._from, cost)
         return taken
@@ -235,9 +225,7 @@ class _Job(Generic[Made]):
         return self.done.done()
 
     def expire(self, callers: bool) -> None:
-        """End the call with the error of its time limit: DEADLINE_EXCEEDED if `callers` is true, UPSTREAM_TIMEOUT for
-        the limit of the channel.
-        """
+        """End the call with its time limit's error: DEADLINE_EXCEEDED if it is the caller's, else UPSTREAM_TIMEOUT."""
         message = "the local model had too much to do: the time for the answer is over; try again or send less"
         if callers:
             self.fail(UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, message, deadline="total"))
@@ -271,9 +259,7 @@ def _process(jobs: Sequence[_Job[Made]], model: "WordLlamaModel") -> None:
 
 
 def portion(texts: Sequence[str], first: int, cost: int) -> tuple[int, int]:
-    """Select texts from the position `first` on, with a total cost of at most `cost` but at least one text. Return
-    (position behind the last one, their cost).
-    """
+    """Select texts from `first` on up to the cost, at least one. Return (position behind the last one, their cost)."""
     end, taken = first, 0
     while end < len(texts):
         taken += TEXT_COST + len(texts[end])

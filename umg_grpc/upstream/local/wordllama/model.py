@@ -1,6 +1,4 @@
-"""Wordllama model: tokenizes texts and looks up token vectors. It imports numpy, so only the engine's thread imports
-it.
-"""
+"""Wordllama model: tokens and token vectors of texts. It imports numpy, so only the engine's thread imports it."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -33,9 +31,8 @@ class _Library(Protocol):
 
 
 class WordLlamaModel:
-    """Tokenizer and token vectors of the wordllama model, for use in one thread at a time.
-
-    The library's own `embed` is not used, because it returns no token counts and pads all texts to the longest.
+    """Tokenizer and token vectors of wordllama, for use in one thread at a time. The library's own `embed` returns no
+    token counts and pads all texts to the longest.
     """
 
     def __init__(self, library: _Library) -> None:
@@ -44,9 +41,7 @@ class WordLlamaModel:
         self._tokenizer.no_padding()  # padding would make all texts of a batch as long as the longest
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, an empty list for an empty text. Processes about 2 million tokens a
-        second.
-        """
+        """Return the token ids of each text, empty for an empty text, at about 2 million tokens a second."""
         return [read.ids for read in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def embed(self, tokens: Sequence[Sequence[int]]) -> Vectors:

@@ -21,19 +21,16 @@ if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors, WordLlamaModel
 
 CHUNK_TOKENS = 64
-"""Tokens of one chunk of a document, about three sentences; the vector of a longer text on several subjects is
-similar to none of the subjects.
-"""
+"""Tokens of a chunk, about three sentences: a longer text's vector on several subjects is similar to none of them."""
 STEP_TOKENS = CHUNK_TOKENS // 2
 QUERY_FIELD = "query"
 UNLIMITED = 2**31 - 1
 
 
 class LocalRerank:
-    """Reranking by the local model `wordllama-rerank`.
-
-    The score of a document is that of its most relevant chunk, (1 + cosine to the query) / 2; that of an empty
-    document is 0. Documents are cut off at the model's limit, as other rerankers do, or at `max_tokens_per_document`.
+    """Reranking by the local model `wordllama-rerank`. The score of a document is that of its most relevant chunk, (1 +
+    cosine to the query) / 2; 0 if empty. Documents are cut off at the model's limit, as other rerankers do, or at
+    `max_tokens_per_document`.
     """
 
     def __init__(self, engine: WordLlamaEngine, *, total_seconds: float = 600) -> None:
@@ -69,18 +66,14 @@ class LocalRerankCall:
     report: Report
 
     async def send(self, seconds: float) -> pb.RerankResponse:
-        """Compute and return the ranking. `seconds`: time until the caller's deadline. Raise UmgError:
-        CONTEXT_TOO_LONG for the query, and errors of the engine.
-        """
+        """Compute the ranking. Raise UmgError: CONTEXT_TOO_LONG for the query, and errors of the engine."""
         ranking = RankingComputation(self.request, self.model, self.max_tokens)
         await self.engine.run(self.texts, ranking, ranking.scores.extend, seconds, self.total_seconds)
         return ranking.response()
 
 
 class RankingComputation:
-    """Computation of the scores of one call's documents, which the engine calls with one part of the documents after
-    the other.
-    """
+    """Computation of the scores of a call's documents, which the engine calls with one part after the other."""
 
     def __init__(self, request: pb.RerankRequest, model: str, max_document_tokens: int) -> None:
         """Create the computation. `max_document_tokens`: number of tokens after which a document is cut off."""
@@ -93,9 +86,7 @@ class RankingComputation:
         self._tokens = 0
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> list[float]:
-        """Return the score in [0, 1] of each document in `texts`. `first`: position of the first one in the request.
-        Raise UmgError(CONTEXT_TOO_LONG) for a query that is too long.
-        """
+        """Return the score in [0, 1] of each document. Raise UmgError(CONTEXT_TOO_LONG) for too long a query."""
         from umg_grpc.upstream.local.wordllama.model import unit  # imported here: already loaded in the thread
 
         if self._query is None:
@@ -112,9 +103,7 @@ class RankingComputation:
         return scores
 
     def response(self) -> pb.RerankResponse:
-        """Return the response with the best document first; documents with equal scores are in the order of the
-        request.
-        """
+        """Return the response, the best document first; documents with equal scores in the request's order."""
         order = sorted(range(len(self.scores)), key=lambda place: -self.scores[place])
         response = pb.RerankResponse(usage=pb.RerankUsage(total_tokens=self._tokens))
         for place in order[: self._request.top_n or None]:
@@ -130,9 +119,7 @@ class RankingComputation:
 
 
 def chunks(tokens: Sequence[int]) -> list[Sequence[int]]:
-    """Return the tokens of a document in chunks, each of which overlaps the previous one by half; an empty list for
-    an empty document.
-    """
+    """Return a document's tokens in chunks, each overlapping the previous one by half; empty for no tokens."""
     if not tokens:
         return []
     return [tokens[start : start + CHUNK_TOKENS] for start in range(0, max(len(tokens) - STEP_TOKENS, 1), STEP_TOKENS)]

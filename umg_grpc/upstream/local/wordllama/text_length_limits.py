@@ -33,9 +33,7 @@ def check_characters(texts: Sequence[str], model: str, characters: int, field: s
 
 
 def too_long(field: str, length: str, model: str) -> UmgError:
-    """Return the error CONTEXT_TOO_LONG for a text above the model's limit. `field`: path of the text; `length`: its
-    length in words, for example `9000 tokens`.
-    """
+    """Return the error CONTEXT_TOO_LONG for the text at `field`. `length`: in words, for example `9000 tokens`."""
     maximum = max_tokens(model)
     message = f"{field} is too long: {length}, and {model} takes texts of at most {maximum} tokens; split it"
     return UmgError(pb.ERROR_REASON_CONTEXT_TOO_LONG, message, field=field).with_failure(Failure.CONTEXT)
