@@ -35,19 +35,16 @@ def make_app(
     rows: Sequence[Route] = ROUTES,
     make_handler: MakeHandler = handler,
 ) -> App:
-    """Return the HTTP application that serves the routes `rows` and calls the gRPC services over `channel`.
-
-    `make_handler` creates the handler of a route from the route, the channel and the settings.
+    """Return the HTTP application that serves the routes `rows` by gRPC services over `channel`. `make_handler`:
+    creates a route's handler.
     """
     return App(settings, Dispatcher(channel, settings, rows, make_handler))
 
 
 class Runner(web.ServerRunner):
-    """HTTP server of an application: listens, serves clients, and drains at a shutdown.
-
-    A client that disconnects cancels its handler. aiohttp's own decompression and access log are off: the handlers
-    decompress bodies up to a limit, and the dispatcher logs. `cleanup` waits up to `Settings.drain_seconds` for
-    responses in flight.
+    """HTTP server of an application: listens, serves clients, and drains at a shutdown. A client that disconnects
+    cancels its handler. aiohttp's own decompression and access log are off: the handlers decompress bodies up to a
+    limit, and the dispatcher logs. `cleanup` waits up to `Settings.drain_seconds` for responses in flight.
     """
 
     def __init__(self, app: App) -> None:
@@ -59,11 +56,8 @@ class Runner(web.ServerRunner):
         self._connections: OpenConnections | None = None
 
     async def listen(self, host: str, port: int, *, tls: Callable[[], ssl.SSLContext] | None = None) -> int:
-        """Listen on an address until `cleanup`, and accept connections. Return the port, which the system selects for
-        port 0.
-
-        `tls` returns the TLS context of the next connection; None serves without TLS. Raises OSError if the address
-        cannot be bound.
+        """Listen on an address until `cleanup`, and accept connections. Return the port (the system selects one for 0).
+        `tls`: returns the TLS context of the next connection; None serves without TLS. Raises OSError.
         """
         port = await self.bind(host, port, tls=tls)
         self.accept()
@@ -72,11 +66,9 @@ class Runner(web.ServerRunner):
     async def bind(
         self, host: str, port: int, *, share_port: bool = False, tls: Callable[[], ssl.SSLContext] | None = None
     ) -> int:
-        """Bind an address without accepting connections yet: clients wait until `accept` is called. Return the port.
-
-        `share_port`: other processes may bind the same port, too. `tls` returns the TLS context of the next connection,
-        None serves without TLS; the value of the first call applies to all addresses. Raises OSError if the address
-        cannot be bound.
+        """Bind an address; clients wait until `accept` is called. Return the port. `share_port`: other processes may
+        bind the same port, too. `tls`: returns the TLS context of the next connection, None serves without TLS; the
+        value of the first call applies to all addresses. Raises OSError.
         """
         if self._listener is None:
             self._connections = OpenConnections(self._make_protocol, self._settings)
@@ -90,9 +82,7 @@ class Runner(web.ServerRunner):
 
     async def cleanup(self) -> None:
         """Stop accepting connections, wait for the requests and responses in flight up to the drain time, and close all
-        connections.
-
-        Calls that are unfinished shortly before the end of that time get an error.
+        connections. Calls that are unfinished shortly before that get an error.
         """
         last = max(0.0, self._settings.drain_seconds - LAST_WORDS_SECONDS)
         asyncio.get_running_loop().call_later(last, self.cut_off)

@@ -1,6 +1,4 @@
-"""Dispatcher: passes each HTTP request to the handler of its route, and adds error responses, CORS headers and the
-access log.
-"""
+"""Dispatcher: passes requests to the handlers of their routes, and adds errors, CORS headers and the access log."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -38,9 +36,7 @@ CLIENT_CLOSED_REQUEST = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 
 
 class Dispatcher:
-    """Entry point of all HTTP requests: finds the route of a request, calls its handler, and answers failures with
-    errors.
-    """
+    """Entry point of all HTTP requests: calls the handler of a request's route, and answers failures with errors."""
 
     def __init__(
         self,
@@ -49,9 +45,8 @@ class Dispatcher:
         rows: Sequence[Route],
         make_handler: MakeHandler = handler,
     ) -> None:
-        """Create a dispatcher for the routes `rows`, whose handlers call the gRPC services over `channel`.
-
-        `make_handler` creates the handler of a route from the route, the channel and the settings.
+        """Create a dispatcher for the routes `rows`, whose handlers call gRPC services over `channel`. `make_handler`
+        creates a route's handler.
         """
         self._settings = settings
         self._cors = CorsRules(settings.cors_origins)
@@ -59,10 +54,8 @@ class Dispatcher:
         self._router = PathRouter(rows, lambda row: make_handler(row, channel, settings))
 
     async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request, and write its access log line unless the service logs the call.
-
-        If a handler fails after a part of its response was sent, its exception is raised, so that aiohttp closes the
-        connection.
+        """Answer a request, and write its access log line unless the service logs the call. An exception after a part
+        of the response was sent is raised, so that aiohttp closes the connection.
         """
         status = CLIENT_CLOSED_REQUEST  # logged if the handler is cancelled because the caller disconnected
         if (transport := request.transport) is None:
@@ -124,9 +117,7 @@ class Dispatcher:
         return None
 
     def _begin_special(self, exchange: HttpExchange, route: Route | None) -> web.Response | None:
-        """Apply the rules for connections beyond the limit, `Expect: 100-continue`, and cross-origin requests, before
-        the handler.
-        """
+        """Apply the rules for excess connections, `Expect: 100-continue`, and cross-origin requests."""
         request = exchange.request
         if exchange.connection.is_over_limit and (route is None or not route.is_probe):
             exchange.rejected = exchange.is_body_unread = True

@@ -13,9 +13,7 @@ from http_facade.routes import Route
 
 
 class RouteMatch(NamedTuple):
-    """Result of a look-up: the route of a request (None for an unknown path or method), its handler, and the values of
-    the parameters in its path.
-    """
+    """Result of a look-up: the route (None for an unknown path or method), its handler, and the path's parameters."""
 
     route: Route | None
     """None for no row: the handler then raises web.HTTPNotFound or web.HTTPMethodNotAllowed."""
@@ -25,9 +23,8 @@ class RouteMatch(NamedTuple):
 
 
 class PathRouter:
-    """Finder of the route of a request in a table of routes.
-
-    The handler of a route is created at the first request of the route, since most processes serve few of the routes.
+    """Finder of a request's route. A handler is created at the first request of its route, since most processes serve
+    few of the routes.
     """
 
     def __init__(self, rows: Sequence[Route], make_handler: Callable[[Route], Handler]) -> None:
@@ -40,10 +37,9 @@ class PathRouter:
         """Matches of the requests so far whose path has no parameters, by method and path; faster than `find`."""
 
     async def find(self, request: web.BaseRequest) -> RouteMatch:
-        """Find the route of a request by aiohttp's router, in the canonical spelling of its path if the path itself has
-        no route. A match of a path without parameters is also stored in `exact`.
-
-        For an unknown path or method the route of the match is None, and its handler raises aiohttp's exception.
+        """Find the route of a request by aiohttp's router, in the canonical spelling of its path if it has no route
+        itself. A match without parameters is also stored in `exact`. Without a route the handler raises aiohttp's
+        exception.
         """
         found = await self._resolve(request)
         if found.http_exception:

@@ -64,9 +64,7 @@ PROBE_SHAPES = frozenset({Shape.ALIVE, Shape.READY, Shape.METRICS, Shape.HOME})
 
 @dataclass(frozen=True)
 class Route:
-    """Row of the table of routes: the method and path of an operation, its kind and wire format, and how callers are
-    authenticated.
-    """
+    """Row of the table of routes: method and path, kind and wire format of an operation, authentication of callers."""
 
     method: str  # GET also serves HEAD
     path: str  # in the syntax of aiohttp's router: `{name}` matches one segment, `{name:.+}` several
@@ -85,9 +83,7 @@ class Route:
 
     @property
     def is_probe(self) -> bool:
-        """Whether the route is a health check or the metrics, which are served even under overload and during a
-        shutdown.
-        """
+        """Whether the route is a health check or the metrics, served even under overload and during a shutdown."""
         return self.shape in PROBE_SHAPES
 
     @property
@@ -157,9 +153,7 @@ VIDEO_ROUTES = (
 )
 
 DEPLOYMENT_ROOT = "/openai/deployments/{deployment:.+}"
-"""Beginning of the paths of Azure OpenAI that name the model (openai 3.57.0, lib/azure.py). Its other paths differ from
-those of OpenAI by their base alone.
-"""
+"""Prefix of Azure OpenAI's paths that name the model (openai 3.57.0, lib/azure.py); others differ by their base."""
 DEPLOYMENT_ROUTES = tuple(
     Route("POST", f"{DEPLOYMENT_ROOT}{path}", shape, face)
     for path, shape, face in (
@@ -275,9 +269,7 @@ _DEPLOYMENTS = DEPLOYMENT_ROOT.partition("{")[0]
 
 
 def model_call_route(method: str, target: str) -> Route | None:
-    """Return the route of a model call by its method and request target; None for any other request and for targets in
-    an unusual spelling.
-    """
+    """Return a model call's route by method and target; None for any other request and in an unusual spelling."""
     path = target.partition("?")[0]
     row = _MODEL_CALL_ROUTES.get(path)
     if row is None and path.startswith(_DEPLOYMENTS):
@@ -346,9 +338,7 @@ def similar_path(path: str) -> str:
 
 
 def is_served_root(prefix: str) -> bool:
-    """Return whether a prefix of paths is a version or a path with a route, below which a served path may follow by
-    mistake.
-    """
+    """Return whether a prefix is a version or a path with a route, below which a served path may follow by mistake."""
     return prefix.count("/") == 1 or prefix in _VERSIONED_PATHS
 
 
@@ -357,9 +347,8 @@ UNSERVED_ACTIONS = ("asyncBatchEmbedContent",)
 
 
 def unknown_action(method: str, path: str) -> str:
-    """Return the error message for a path `/models/{model}:{action}` with an unknown action or without a model.
-
-    Return "" for any other path, and for actions that `unserved` reports.
+    """Return the error message for a path `/models/{model}:{action}` with an unknown action or without a model; "" for
+    any other path, and for actions that `unserved` reports.
     """
     models, _, named = path.partition("/models/")
     model, colon, action = named.rpartition(":")
@@ -387,10 +376,8 @@ def without_slash(path: str) -> str:
 
 
 def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
-    """Return the known API, not served by this gateway, to which a path without a route belongs; None for a path of no
-    known API.
-
-    `matched`: whether the path has a route with another method.
+    """Return the known API, not served by this gateway, of a path without a route; None for no known API. `matched`:
+    the path has a route with another method.
     """
     served, path = {route.path for route in ROUTES}, path.rstrip("/")
     for row in UNSERVED:
@@ -402,9 +389,7 @@ def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
 
 
 def error_format(method: str, path: str) -> str:
-    """Return the wire format of the error body for a path without a route: the one of the route or API with the longest
-    common beginning.
-    """
+    """Return the error format for a path without a route: of the route or API with the longest common beginning."""
     if _METHOD_PATH.fullmatch(path):
         return METHOD_ROUTES[0].format
     meant = canonical_path(path)

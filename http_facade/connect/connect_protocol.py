@@ -1,7 +1,5 @@
-"""Connect protocol: media types, timeout header, end of a stream, and error bodies.
-
-The protocol carries RPCs over plain HTTP, for browsers and HTTP/1.1 clients. The body of a unary call is the bare
-message; a stream has envelopes.
+"""Connect protocol: media types, timeout header, end of a stream, and error bodies. It carries RPCs over plain HTTP,
+for browsers and HTTP/1.1 clients. The body of a unary call is the bare message; a stream has envelopes.
 """
 
 import base64
@@ -59,9 +57,7 @@ class ConnectStream:
     encoding_header: str = ENCODING_HEADER
 
     def timeout_seconds(self, given: str) -> float:
-        """Convert the value of the header `connect-timeout-ms` to seconds. Raise UmgError(INVALID_FIELD) for an invalid
-        value.
-        """
+        """Convert the header `connect-timeout-ms` to seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
         return timeout_seconds(given)
 
     def end(self, status: Status, trailers: Pairs) -> bytes:
@@ -90,9 +86,8 @@ def code_status(status: Status) -> int:
 
 
 def encode_error(error: UmgError, _: int) -> bytes:
-    """Return the JSON body of the response to a failed unary call.
-
-    The second parameter, the HTTP status, is not used: it is that of the error encoders of all formats.
+    """Return the JSON body of the response to a failed unary call. The status is not used: it is a parameter of all
+    formats' error encoders.
     """
     return encode_status(status_of(error))
 
@@ -103,9 +98,7 @@ def encode_status(status: Status) -> bytes:
 
 
 def error_members(status: Status) -> JsonObject:
-    """Return the JSON members of an error: `code`, `message` and `details`, in the bodies of unary calls and in ends of
-    streams.
-    """
+    """Return the JSON members of an error (`code`, `message`, `details`) in unary responses and ends of streams."""
     code = status_name(status).lower().replace("cancelled", "canceled")
     details = [
         {"type": detail.type_url.rpartition("/")[2], "value": _base64(detail.value)} for detail in status.details
@@ -124,9 +117,7 @@ def check_version(headers: Mapping[str, str]) -> None:
 
 
 def timeout_seconds(given: str) -> float:
-    """Convert the value of the header `connect-timeout-ms` to seconds. Raise UmgError(INVALID_FIELD) for an invalid
-    value.
-    """
+    """Convert the header `connect-timeout-ms` to seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
     if not re.fullmatch(r"[0-9]{1,10}", given):
         raise invalid(TIMEOUT_HEADER, f"send whole milliseconds in at most ten digits, not {echo(given)}")
     return int(given) / 1000

@@ -33,9 +33,7 @@ class GrpcWeb:
     encoding_header: str = ENCODING_HEADER
 
     def timeout_seconds(self, given: str) -> float:
-        """Convert the value of the header `grpc-timeout`, for example `5S`, to seconds. Raise UmgError(INVALID_FIELD)
-        for an invalid value.
-        """
+        """Convert the header `grpc-timeout` (`5S`) to seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
         if not re.fullmatch(r"[0-9]{1,8}[HMSmun]", given):
             raise invalid(TIMEOUT_HEADER, f"send at most eight digits and a unit, as in 500m, not {echo(given)}")
         return int(given[:-1]) * _UNIT_SECONDS[given[-1]]
@@ -63,8 +61,7 @@ def is_grpc_web(content_type: str) -> bool:
 
 
 def encode_error(error: UmgError, _: int) -> bytes:
-    """Return the body of the response to a failed request: the envelope of the trailers, which contain the error.
-
-    The second parameter, the HTTP status, is not used: it is that of the error encoders of all formats.
+    """Return the body of the response to a failed request: the envelope of trailers with the error. The status is not
+    used: it is a parameter of all formats' error encoders.
     """
     return GrpcWeb(in_json=False).end(status_of(error), ())

@@ -1,6 +1,4 @@
-"""Message envelopes of the Connect protocol and gRPC-Web: a byte of flags, the length in four bytes, and the
-message.
-"""
+"""Envelopes of messages in the Connect protocol and gRPC-Web: a byte of flags, four of the length, the message."""
 
 import asyncio
 import struct
@@ -23,9 +21,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class EnvelopedProtocol(Protocol):
-    """Interface of the protocols that send messages in envelopes: the Connect protocol for streams, and gRPC-Web.
-
-    An instance is for one protocol and one encoding of its messages, JSON or protobuf.
+    """Interface of the protocols with messages in envelopes: the Connect protocol for streams, and gRPC-Web. An
+    instance is for one of them and one encoding of its messages, JSON or protobuf.
     """
 
     @property
@@ -48,25 +45,20 @@ class EnvelopedProtocol(Protocol):
         ...
 
     def end(self, status: Status, trailers: Pairs) -> bytes:
-        """Return the last envelope of a response, which contains the status of the call (OK or its error) and its
-        trailers.
-        """
+        """Return the last envelope of a response, with the status of the call (OK or its error) and its trailers."""
         ...
 
 
 def envelope(message: bytes, flags: int = 0) -> bytes:
-    """Return a message in its envelope: the byte `flags` (0 for an uncompressed message), the length in four bytes, and
-    the message.
-    """
+    """Return a message's envelope: the byte `flags` (0: uncompressed), the length in four bytes, and the message."""
     return ENVELOPE.pack(flags, len(message)) + message
 
 
 async def opened_message(body: bytes, encoding: str, header: str, limit_bytes: int) -> bytes:
-    """Return the single message of a request body, taken from its envelope and decompressed to at most `limit_bytes`.
-
-    `encoding`: value of the request header `header`, which names the compression of messages. Raise UmgError:
-    NOT_IMPLEMENTED for an unknown compression or for more or fewer messages than one; MALFORMED_BODY for an incomplete
-    envelope; BODY_TOO_LARGE; INTERNAL, as the protocols demand, for a compressed message without a named compression.
+    """Return the single message of a request body, from its envelope, decompressed to at most `limit_bytes`.
+    `encoding`: value of the request header `header`, which names the compression. Raise UmgError: NOT_IMPLEMENTED for
+    an unknown compression or not exactly one message; MALFORMED_BODY for an incomplete envelope; BODY_TOO_LARGE;
+    INTERNAL, as the protocols demand, for a compressed message without a named compression.
     """
     if encoding not in {IDENTITY, *WINDOWS}:
         message = f"send messages uncompressed or with {header}: gzip, not {echo(encoding)}"

@@ -16,9 +16,8 @@ PROCESSING = b"HTTP/1.1 102 Processing\r\n\r\n"
 
 
 def acknowledge(exchange: HttpExchange) -> None:
-    """Send 102 Processing (RFC 2518, section 10.1), if the request has the header, before the service is called.
-
-    Raise ConnectionResetError if the client has closed the connection, after which it may have repeated the request.
+    """Send 102 Processing (RFC 2518, section 10.1), if the request has the header, before the service is called. Raise
+    ConnectionResetError if the client has left: it may have repeated the request.
     """
     if HEADER not in exchange.request.headers or exchange.is_called or exchange.request.version < HttpVersion11:
         return

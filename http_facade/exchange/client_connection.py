@@ -19,9 +19,8 @@ class ClientConnection(Protocol):
     """Whether the load shedder has admitted the next call."""
 
     async def write(self, head: bytes, body: bytes = b"") -> None:
-        """Write the beginning of a response (`head`) or a later part of it, and `body` after that.
-
-        Wait until the write buffer is nearly empty. If the client disconnects, its handler is cancelled.
+        """Write a response's beginning (`head`) or a later part, then `body`, and wait until the write buffer is nearly
+        empty. If the client disconnects, its handler is cancelled.
         """
 
     def write_now(self, data: bytes) -> None:

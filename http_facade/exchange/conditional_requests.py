@@ -16,9 +16,7 @@ RANGE = re.compile(r"bytes=(?:(?P<first>[0-9]{1,18})-(?P<last>[0-9]{1,18})?|-(?P
 
 @dataclass(frozen=True)
 class Representation:
-    """Properties of a file (size, entity tag, modification time) by which conditional and range requests are
-    decided.
-    """
+    """Properties of a file (size, entity tag, modification time) for conditional and range requests."""
 
     size: int
     etag: str
@@ -42,11 +40,9 @@ class Representation:
         return since is not None and self.modify_time.replace(microsecond=0) <= since
 
     def select(self, headers: Mapping[str, str]) -> tuple[int, int] | None:
-        """Return the byte range that a request's `Range` header selects: its first byte and its exclusive end.
-
-        None selects the whole file: without the header, with several ranges, with an invalid one, and if `If-Range`
-        names another version of the file. Raise UmgError(RANGE_NOT_SATISFIABLE) for a range that begins after the end
-        of the file.
+        """Return the byte range that a request's `Range` header selects: its first byte and its exclusive end. None
+        selects the whole file: without the header, with several ranges, with an invalid one, and if `If-Range` names
+        another version. Raise UmgError(RANGE_NOT_SATISFIABLE) for a range that begins after the end of the file.
         """
         wanted = RANGE.fullmatch(headers.get(hdrs.RANGE, "").replace(" ", ""))
         if wanted is None or not self._matches(headers.get(hdrs.IF_RANGE)):

@@ -10,16 +10,12 @@ from http_facade.routes import ROUTES
 
 METHODS = ", ".join(sorted({route.method for route in ROUTES} | {"HEAD"}))
 EXPOSED = "x-request-id, retry-after, x-should-retry, *"
-"""Response headers that pages may read. `*` covers the `x-umg-*` headers, whose names are not all known here; the
-others are listed for older browsers, which do not support `*`.
-"""
+"""Response headers that pages may read. `*` covers the `x-umg-*` headers; the others are for older browsers."""
 PREFLIGHT_SECONDS = "600"
 
 
 class CorsRules:
-    """Rules by which web pages of other origins may call the gateway: the allowed origins, where `*` allows all, and
-    none is the default.
-    """
+    """Rules by which web pages of other origins may call the gateway: allowed origins, `*` for all; none by default."""
 
     def __init__(self, origins: Collection[str]) -> None:
         self._origins = frozenset(origins)
@@ -39,9 +35,7 @@ class CorsRules:
         return web.Response(status=204, headers=headers)
 
     def headers(self, request_headers: Mapping[str, str]) -> dict[str, str]:
-        """Return the CORS headers of a response, which permit the calling page to read it; empty if its origin is not
-        allowed.
-        """
+        """Return the CORS headers that permit the calling page to read the response; empty for a disallowed origin."""
         if not self.enabled:
             return {}
         allowed, headers = self._allowed(request_headers), dict[str, str]()

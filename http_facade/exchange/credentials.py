@@ -1,6 +1,4 @@
-"""Extraction of the caller's API key from the headers or the query of an HTTP request. The service validates the
-key.
-"""
+"""Extraction of the caller's API key from the headers or the query of a request. The service validates it."""
 
 from collections.abc import Mapping
 
@@ -14,11 +12,9 @@ from umg_grpc.wire.model_lists import MODEL_LISTS
 
 
 def key_headers(face: str) -> tuple[str, ...]:
-    """Return the names of the headers, besides `Authorization`, that may contain the API key of callers of the wire
-    format `face`.
-
-    They are in order of precedence. For a model list they are those of all text formats (specification of texts,
-    Authentication rule 3; readings, 2).
+    """Return the headers, besides `Authorization`, that may contain the API key in the wire format `face`, in order of
+    precedence. A model list takes those of all text formats (specification of texts, Authentication rule 3; readings,
+    2).
     """
     if (codec := face_of(face)) is not None:
         return codec.key_headers
@@ -26,9 +22,7 @@ def key_headers(face: str) -> tuple[str, ...]:
 
 
 def key_parameter(face: str) -> str:
-    """Return the name of the query parameter that may contain the API key of callers of the wire format `face`; "" for
-    none.
-    """
+    """Return the query parameter that may contain the API key in the wire format `face`; "" for none."""
     if (codec := face_of(face)) is not None:
         return codec.key_parameter
     return (
@@ -39,11 +33,10 @@ def key_parameter(face: str) -> str:
 
 
 def credentials(headers: Mapping[str, str], query: Mapping[str, str], face: str) -> str | None:
-    """Return the caller's API key as the value of the gRPC metadata `authorization`; None for a request without a key.
-
-    `face`: wire format of the route, which decides the other headers and the query parameter in which the key may be
-    sent; the `Authorization` header has precedence. Raises UmgError(INVALID_KEY) for a value that gRPC metadata cannot
-    contain, which cannot be a key of the gateway.
+    """Return the caller's API key as the gRPC metadata `authorization`; None for a request without a key. `face`: wire
+    format of the route, with its other headers and query parameter for the key; the `Authorization` header has
+    precedence. Raises UmgError(INVALID_KEY) for a value that gRPC metadata cannot contain, which cannot be a key of the
+    gateway.
     """
     value = headers.get(hdrs.AUTHORIZATION)
     if value is None:

@@ -29,10 +29,7 @@ NOT_RETRYABLE = frozenset(
 
 
 def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
-    """Return the encoder of error bodies in the wire format `face`: a function of the error and the HTTP status.
-
-    Raise KeyError for an unknown format.
-    """
+    """Return the encoder of error bodies in the format `face`: a function of error and HTTP status. Raise KeyError."""
     if face == CONNECT:
         return connect_protocol.encode_error
     if face == GRPC_WEB:

@@ -52,9 +52,7 @@ class EventStream(msgspec.Struct, eq=False):
     settings: Settings
     is_ended: bool = False
     last_chunk: bytes = b"0\r\n\r\n"
-    """End of the body; empty for a client of HTTP/1.0, which gets no chunks and sees the end by the close of the
-    connection.
-    """
+    """End of the body; empty for HTTP/1.0, which has no chunks: the closed connection ends its body."""
     unsent: memoryview = NOTHING
     """Rest of the events that `write_large` sends."""
     sent_at: float = 0.0
@@ -64,16 +62,12 @@ class EventStream(msgspec.Struct, eq=False):
     """Response for aiohttp, once it was sent."""
 
     async def begin(self, headers: Mapping[str, str], frames: bytes = b"") -> None:
-        """Send the status line, the headers and the first events `frames`. After that, a failure can only be sent as an
-        event.
-        """
+        """Send the status line, the headers and the first events. Later failures can only be sent as events."""
         head = self._begin(headers)
         await self.exchange.connection.write(head, self._chunk(frames))
 
     def begin_early(self, metadata: Pairs) -> None:
-        """Send the status line, the headers and a heartbeat, because the first events are late; `begin` must not
-        follow. `metadata`: initial metadata of the call so far.
-        """
+        """Send the status line, the headers and a heartbeat, because the first events are late; no `begin` follows."""
         self.begin_now(response_headers(metadata))
 
     def begin_now(self, headers: Mapping[str, str]) -> None:
@@ -103,9 +97,7 @@ class EventStream(msgspec.Struct, eq=False):
             await self.exchange.connection.write(self._chunk(frames))
 
     async def write_large(self, frames: bytes) -> None:
-        """Write many encoded events in parts: the transport would copy all bytes that the socket does not accept at
-        once.
-        """
+        """Write many events in parts: the transport would copy all bytes that the socket does not accept at once."""
         self.unsent = memoryview(frames)
         while part := bytes(self.unsent[:PART_BYTES]):
             self.unsent = self.unsent[PART_BYTES:]
@@ -128,9 +120,7 @@ class EventStream(msgspec.Struct, eq=False):
             transport.close()
 
     def _chunk(self, frames: bytes) -> bytes:
-        """Return the bytes as one chunk of the chunked transfer encoding; empty bytes give none, since an empty chunk
-        would end the body.
-        """
+        """Return a chunk of the chunked transfer encoding; nothing for no bytes, since an empty chunk ends the body."""
         if not (frames and self.last_chunk):
             return frames
         return b"%x\r\n%b\r\n" % (len(frames), frames)

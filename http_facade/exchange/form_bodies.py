@@ -19,10 +19,7 @@ _LINE_END = b"\r\n"
 
 
 def parse_form(body: bytes, content_type: str) -> Iterator[FormPart]:
-    """Yield the parts (fields and files) of a multipart form; `content_type` has the boundary between them.
-
-    Raise UmgError(MALFORMED_BODY) for a malformed form, possibly after some parts.
-    """
+    """Yield the parts (fields and files) of a form. Raise UmgError(MALFORMED_BODY), possibly after some parts."""
     delimiter = b"--" + _boundary(content_type)
     start = _first(body, delimiter)
     for _ in range(MAX_PARTS):

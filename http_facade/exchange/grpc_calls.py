@@ -43,14 +43,10 @@ Pairs: TypeAlias = Iterable[tuple[str, str | bytes]]
 
 
 class InitialMetadata(Protocol):
-    """Interface of a call that has its initial metadata once its response, or the first message of its stream, has
-    arrived.
-    """
+    """Interface of a call with initial metadata, once its response or its stream's first message has arrived."""
 
     on_early_metadata: Callable[[Pairs], None] | None
-    """Function that a streaming call calls with the initial metadata if it arrives early, because the first message is
-    late; None for no early metadata.
-    """
+    """Function to call with the initial metadata of a stream if it is early, because the first message is late."""
 
     @property
     def initial(self) -> Pairs:
@@ -66,9 +62,7 @@ OpenInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment]
 
 def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:
     """Return `method` with calls that pass Python objects beside the request to a service in this process, which saves
-    work.
-
-    `notes`: findings of the decoder about the caller's body; `known_key`: the validated API key, from
+    work: `notes`, the decoder's findings about the body, and `known_key`, the validated API key from
     `Settings.find_key`. A service in another process gets neither: it decodes the body and checks the key again. It is
     for callers that need the grpc call object; `call_unary` and `open_stream` pass the objects by themselves.
     """
@@ -83,10 +77,9 @@ async def call_unary(
     face: str,
     notes: RequestNotes | None,
 ) -> tuple[Response, dict[str, str]]:
-    """Call a unary method of a service for an HTTP request. Return its response and the HTTP response headers.
-
-    `face`: wire format of the request; `notes`: findings of the decoder about the body, for a service in this process.
-    Raise the RPC error of the service, or UmgError for a header with an invalid value.
+    """Call a unary method of a service for an HTTP request. Return its response and the HTTP response headers. `notes`:
+    findings about the body, for a service in this process. Raise the RPC error of the service, or UmgError for a header
+    with an invalid value.
     """
     pairs = metadata(exchange, face)
     open_in_process: OpenInProcess[Request, Awaitable[Response]] | None = getattr(method, "open", None)
@@ -105,10 +98,9 @@ def open_stream(
     notes: RequestNotes | None,
 ) -> OpenedStream[Response]:
     """Call a streaming method of a service for an HTTP request. Return the generator of its messages and its metadata.
-
-    `face`: wire format of the request; `notes`: findings of the decoder about the body, for a service in this process.
-    The generator must be closed, so that no provider works for a disconnected caller; it raises the RPC error of the
-    service. Raise UmgError for a header with an invalid value.
+    `notes`: findings about the body, for a service in this process. The generator must be closed, so that no provider
+    works for a disconnected caller; it raises the RPC error of the service. Raise UmgError for a header with an invalid
+    value.
     """
     pairs = metadata(exchange, face)
     open_in_process: OpenInProcess[Request, AsyncGenerator[Response, None]] | None = getattr(method, "open", None)
@@ -152,9 +144,7 @@ def _is_early(initial: Pairs) -> bool:
 
 
 def opened(call: Call) -> AbstractAsyncContextManager[object]:
-    """Return the context manager in which a streaming call is read. Its exit cancels the call, so that no provider
-    works for a disconnected caller.
-    """
+    """Return the context manager of a streaming call. It cancels the call: no provider works for an absent caller."""
     # a call in this process is closed: that waits until its upstream resources are released
     return aclosing(call) if hasattr(call, "aclose") else _cancelling(call)
 
@@ -169,9 +159,8 @@ async def _cancelling(call: grpc.aio.Call) -> AsyncGenerator[None, None]:
 
 def metadata(exchange: HttpExchange, face: str, *, key_only: bool = False) -> list[tuple[str, str]]:
     """Return the gRPC metadata of the call for an HTTP request in the wire format `face`, from the request's headers.
-
-    With `key_only` it is only the ids of the request and of its format, and the API key; else the call is acknowledged
-    to a proxy. Raises UmgError for a header with an invalid value, and ConnectionResetError if the proxy has left.
+    With `key_only` it is only the ids and the API key; else the call is acknowledged to a proxy. Raises UmgError for an
+    invalid header, and ConnectionResetError if the proxy has left.
     """
     headers, pairs = exchange.request.headers, [("x-request-id", exchange.request_id), ("x-umg-face", face)]
     authorization = exchange.authorization or credentials(headers, exchange.request.query, face)
@@ -204,9 +193,7 @@ def metadata(exchange: HttpExchange, face: str, *, key_only: bool = False) -> li
 
 
 def keyless_metadata(exchange: HttpExchange, face: str) -> list[tuple[str, str]]:
-    """Return the gRPC metadata of the call for a request whose path is signed: without an API key, even if it has
-    one.
-    """
+    """Return the gRPC metadata for a request with a signed path, without an API key even if it has one."""
     acknowledge(exchange)
     exchange.is_called = True
     trace = exchange.trace_context
@@ -218,10 +205,9 @@ def keyless_metadata(exchange: HttpExchange, face: str) -> list[tuple[str, str]]
 
 
 async def check_model(models: "rpc.ModelServiceAsyncStub", model: str, exchange: HttpExchange, face: str) -> None:
-    """Call the service to check whether the API key of the request may use a model, for a request that calls no model.
-
-    Raise the RPC error of the service for an unknown model. A key without permission to list models passes, since it
-    may have that to call them, which its next request shows.
+    """Check by a call of the service whether a key may use a model, for a request that calls no model. Raise the RPC
+    error for an unknown model. A key without permission to list models passes, since it may have that to call them,
+    which its next request shows.
     """
     try:
         await models.GetModel(pb.GetModelRequest(model=model), metadata=metadata(exchange, face))
@@ -231,10 +217,8 @@ async def check_model(models: "rpc.ModelServiceAsyncStub", model: str, exchange:
 
 
 async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: HttpExchange, face: str) -> None:
-    """Call the service to validate the API key of the request, which is in the wire format `face`.
-
-    Raise the RPC error of the service if the key is invalid. A valid key without permission to list models passes. The
-    service logs a rejected request; a request with a valid key is logged later.
+    """Call the service to validate the API key of the request. Raise its RPC error for an invalid key. A valid one
+    without permission to list models passes. The service logs a rejected request; one with a valid key is logged later.
     """
     pairs = metadata(exchange, face, key_only=True)
     exchange.is_called = exchange.is_key_checked = True
@@ -253,11 +237,7 @@ async def initial_headers(call: grpc.aio.Call) -> dict[str, str]:
 
 
 def response_headers(metadata: Pairs | None) -> dict[str, str]:
-    """Return the HTTP response headers in gRPC metadata: the initial metadata or, after a failure, the trailing
-    metadata.
-
-    Empty for None. Only documented headers are copied.
-    """
+    """Return the documented HTTP headers in initial or, after a failure, trailing gRPC metadata; empty for None."""
     headers = dict[str, str]()
     for key, value in metadata or ():
         if isinstance(value, str) and key.startswith(RESPONSE_HEADER_PREFIXES):

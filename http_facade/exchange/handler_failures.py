@@ -42,10 +42,8 @@ FIELD_REASONS = frozenset(
 
 
 def with_body_paths(failure: grpc.aio.AioRpcError, paths: Mapping[str, str]) -> Exception:
-    """Return the error of a failed RPC with the path of its field as in the caller's body.
-
-    `paths`: paths in the body by paths in the canonical request; if it lacks the error's field, `failure` is returned
-    unchanged.
+    """Return the error of a failed RPC with its field's path in the caller's body, by `paths` (path in the canonical
+    request -> in the body); without one, `failure` unchanged.
     """
     error = from_rpc(failure)
     field = error.metadata.get("field", "")
@@ -56,10 +54,8 @@ def with_body_paths(failure: grpc.aio.AioRpcError, paths: Mapping[str, str]) -> 
 
 
 def explain(failure: Exception, exchange: HttpExchange, face: str) -> UmgError:
-    """Convert any exception of a handler to the error that the caller gets in the wire format `face`.
-
-    It gets the request id as metadata. An unexpected exception is logged, and converted to INTERNAL without its
-    details.
+    """Convert any exception of a handler to the error in the format `face`, with the request id. An unexpected one is
+    logged, and converted to INTERNAL without its details.
     """
     error = _to_umg_error(failure, exchange.request, face, exchange.request_id)
     error.metadata.setdefault("request_id", exchange.request_id)

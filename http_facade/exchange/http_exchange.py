@@ -29,10 +29,7 @@ EXCHANGE: web.RequestKey["HttpExchange"] = web.RequestKey("exchange")
 
 
 class HttpExchange(msgspec.Struct, eq=False):
-    """One HTTP request and the state of its handling, from its headers to the end of its response.
-
-    An attribute keeps its default until its value is known.
-    """
+    """One HTTP request and the state of its handling. An attribute has its default until its value is known."""
 
     request: web.BaseRequest
     connection: ClientConnection
@@ -55,9 +52,7 @@ class HttpExchange(msgspec.Struct, eq=False):
 
     @property
     def model(self) -> str:
-        """Model id in the path of the request, without the prefix `models/` that some SDKs add; "" if the path has
-        none.
-        """
+        """Model id in the request's path, without the prefix `models/` of some SDKs; "" if the path has none."""
         return self.parameters.get("model", "").removeprefix("models/")
 
     @property

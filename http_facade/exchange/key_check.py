@@ -18,11 +18,9 @@ MAX_RECENT = 4096
 
 
 class KeyCheck:
-    """Checker of the API keys in the requests of one route.
-
-    A service in the same process answers for keys in its memory without a call (`Settings.find_key`). Any other key,
-    and every key if the service is in another process, is checked by a call of the service, at most once a second for a
-    valid key.
+    """Checker of the API keys in the requests of one route. A service in the same process answers for keys in its
+    memory without a call (`Settings.find_key`). Any other key is checked by a call of the service, a valid one at most
+    once a second.
     """
 
     def __init__(self, face: str, channel: grpc.aio.Channel, settings: Settings) -> None:
@@ -32,10 +30,8 @@ class KeyCheck:
         self._recent: dict[bytes, float] = {}  # digest of a valid key -> time of its last check, oldest first
 
     def is_known(self, exchange: HttpExchange) -> bool:
-        """Return whether the request has the API key of the previous request on its connection, and that key is still
-        valid.
-
-        It is a fast check, which suffices for most requests, since clients reuse their connections.
+        """Return whether the request has the API key of the previous one on its connection, and that is still valid.
+        This fast check mostly suffices, since clients reuse their connections.
         """
         connection, authorization = exchange.connection, exchange.request.headers.get(hdrs.AUTHORIZATION)
         if authorization is None or authorization != connection.authorization:

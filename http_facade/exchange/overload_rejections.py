@@ -38,9 +38,8 @@ class ModelCall(NamedTuple):
 
 
 def parse_model_call(data: bytes) -> ModelCall | None:
-    """Return the properties of the model call in `data`; None if `data` is not exactly one complete request to a model.
-
-    Also None for a request with unusual headers, which only the HTTP parser reads correctly.
+    """Return the properties of the model call in `data`; None if that is not exactly one complete request to a model,
+    or has unusual headers, which only the HTTP parser reads correctly.
     """
     line, end = _LINE.match(data), data.find(b"\r\n\r\n")
     if line is None or end < 0:
@@ -84,19 +83,16 @@ def _written_value(data: bytes, start: int, head: bytes, name: bytes) -> str:
 
 
 class Refusals:
-    """Encoder of the responses to calls that are rejected under overload.
-
-    The response in each format is encoded once a second; rejected calls get copies of it with their own request ids.
+    """Encoder of the responses to calls that are rejected under overload: one in each format once a second; rejected
+    calls get copies of it with their own request ids.
     """
 
     def __init__(self) -> None:
         self._written: dict[tuple[str | None, str], tuple[int, bytes, bytes]] = {}  # (second, response, id in it)
 
     def write(self, error: UmgError, call: ModelCall) -> bytes:
-        """Return the bytes of the HTTP response that rejects a model call to which the caller gave no request id.
-
-        The response keeps the connection open. It is a copy of one that is encoded once a second, with a new request
-        id.
+        """Return the HTTP response that rejects a model call without a request id of the caller: a copy of one that is
+        encoded once a second. It keeps the connection open.
         """
         second = int(time.time())
         known = self._written.get((error.cause, call.error_format))
@@ -113,10 +109,7 @@ class Refusals:
 
 
 def encode_http(response: web.Response, request_id: str, *, close: bool) -> bytes:
-    """Return a response as bytes of HTTP/1.1, with the headers that all responses have, and the request id.
-
-    `close`: whether the connection is closed after it.
-    """
+    """Return a response in HTTP/1.1 with the headers of all responses. `close`: the connection is closed after it."""
     body = response.body if isinstance(response.body, bytes) else b""
     headers: dict[str, object] = {
         **response.headers,

@@ -16,18 +16,14 @@ RETRY_AFTER_SECONDS = "1"
 
 @dataclass(frozen=True)
 class Readiness:
-    """Readiness of the gateway: whether it serves calls, the reasons if not, and the names of unavailable
-    dependencies.
-    """
+    """Readiness of the gateway: whether it serves calls, the reasons if not, and unavailable dependencies."""
 
     status: Literal["ready", "starting", "draining", "unavailable"] = "ready"
     reasons: tuple[str, ...] = ()
 
 
 def readiness_response(readiness: Readiness) -> web.Response:
-    """Return the response of `/readyz`: 200 if the gateway serves calls, else 503 with `retry-after` and an error
-    body.
-    """
+    """Return the response of `/readyz`: 200, or 503 with `retry-after` and an error body if calls are not served."""
     body: dict[str, object] = {"status": readiness.status, "reasons": readiness.reasons}
     if readiness.status == "ready":
         return web.json_response(body)

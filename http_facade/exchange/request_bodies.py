@@ -37,10 +37,7 @@ class BodyReader:
     """Reader of the request bodies of one route, which admits the call and checks its API key first."""
 
     def __init__(self, face: str, source_headers: Sequence[str], channel: grpc.aio.Channel, settings: Settings) -> None:
-        """Create a reader for bodies of the wire format `face`.
-
-        `source_headers`: names of the request headers that the decoder of the format needs besides the body.
-        """
+        """Create a reader for bodies of the format `face`. `source_headers`: request headers that its decoder needs."""
         self._source_headers = source_headers
         self._keys = KeyCheck(face, channel, settings)
         self._settings = settings
@@ -52,15 +49,13 @@ class BodyReader:
         decode_form: Callable[[bytes, str], Decoded] | None = None,
         accepted: tuple[str, ...] = (JSON,),
     ) -> Decoded:
-        """Admit the call, check its API key, receive the body, and return the result of `decode` on it.
-
-        `decode` takes a body of one of the `accepted` media types (empty for any), its headers and the model in the
-        path; `decode_form` takes a multipart form and its content type, if the route accepts forms. Large bodies are
-        decoded in a thread.
+        """Admit the call, check its API key, receive the body, and return the result of `decode`, in a thread for large
+        bodies. `decode` takes a body of one of the `accepted` media types (empty for any), its headers and the model in
+        the path; `decode_form` takes a multipart form and its content type, if the route accepts forms.
 
         Raises UmgError if the load shedder rejects the call, then if the key is invalid, then if the body is. Both
-        checks precede the body, so that a rejection costs little. The call takes its slot of the load shedder after the
-        body was received, so that slow uploads occupy no slots.
+        checks precede the body, so that a rejection costs little. The slot is taken after the body, so that slow
+        uploads occupy none.
         """
         body = await self.receive(
             exchange, accepted if decode_form is None else tuple(dict.fromkeys((*accepted, FORM)))
@@ -78,11 +73,9 @@ class BodyReader:
     async def receive(
         self, exchange: HttpExchange, accepted: Collection[str], *, needs_key: bool = True, envelope_bytes: int = 0
     ) -> bytes:
-        """Admit the call, check its API key if `needs_key`, and return the undecoded body.
-
-        `accepted`: allowed media types, empty for any; `envelope_bytes`: size of envelopes in the body, which
-        the size limit does not include. Raises UmgError if the load shedder rejects the call, or if the key or the body
-        is invalid.
+        """Admit the call, check its API key if `needs_key`, and return the undecoded body. `accepted`: media types,
+        empty for any; `envelope_bytes`: size of envelopes, which the size limit does not include. Raises UmgError if
+        the load shedder rejects the call, or if the key or the body is invalid.
         """
         if exchange.connection.is_expected:
             exchange.connection.is_expected = False
@@ -120,12 +113,11 @@ def _of_deployment(
 async def read_body(
     exchange: HttpExchange, limit_bytes: int, seconds: float, accepted: Collection[str] = (JSON,)
 ) -> bytes:
-    """Receive the body of a request, and return it decompressed. `accepted` are the allowed media types, empty for
-    any; a missing content type counts as JSON, since plain HTTP libraries send none.
-
-    Raises UmgError: UNSUPPORTED_MEDIA_TYPE; BODY_TOO_LARGE, before receiving if the length is declared; or
-    MALFORMED_BODY if no bytes came for `seconds`, if the upload took longer than `seconds` plus one second for each
-    `MIN_UPLOAD_BYTES_PER_SECOND` bytes, or if the transfer encoding or the compression is broken.
+    """Receive the body of a request, and return it decompressed. `accepted`: allowed media types, empty for any; a
+    missing content type counts as JSON, since plain HTTP libraries send none. Raises UmgError: UNSUPPORTED_MEDIA_TYPE;
+    BODY_TOO_LARGE, before receiving if the length is declared; MALFORMED_BODY if no bytes came for `seconds`, if the
+    upload took longer than `seconds` plus one second for each `MIN_UPLOAD_BYTES_PER_SECOND` bytes, or if the transfer
+    encoding or the compression is broken.
     """
     request = exchange.request
     kind = request.headers.get(hdrs.CONTENT_TYPE)

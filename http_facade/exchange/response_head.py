@@ -44,10 +44,8 @@ SENT, SENT_LAST = SentResponse(), LastSentResponse()
 
 def encode_head(exchange: HttpExchange, headers: Mapping[str, str], length: int | None) -> tuple[bytes, SentResponse]:
     """Return the status line and headers of a successful response, and the placeholder that the handler returns to
-    aiohttp.
-
-    `length`: bytes of the body; None for a chunked body (RFC 9112, section 7.1), which for an HTTP/1.0 client ends with
-    the connection. `headers` may be a multidict with repeated names. Raise ValueError for a header with a line break.
+    aiohttp. `length`: bytes of the body; None for a chunked body (RFC 9112, section 7.1), which for an HTTP/1.0 client
+    ends with the connection. Raise ValueError for a header with a line break.
     """
     request, version = exchange.request, "HTTP/1.1"
     stays = request.keep_alive and not exchange.connection.settings.drain.is_announced
@@ -74,9 +72,8 @@ def _dated(second: int) -> str:
 
 
 async def begin_response(exchange: HttpExchange, response: web.StreamResponse) -> None:
-    """Add the headers that all responses have to a response that aiohttp writes, and send its beginning.
-
-    aiohttp sends a `web.Response` with its body at once.
+    """Add the headers of all responses to one that aiohttp writes, and send its beginning; a `web.Response` is sent
+    with its body at once.
     """
     exchange.is_begun = True
     headers = response.headers

@@ -14,9 +14,7 @@ class CallLimiter(Protocol):
     """Interface of the load shedder, which limits the model calls in flight in this process and rejects the excess."""
 
     def admits(self) -> bool:
-        """Return whether a new call would be admitted now, without taking a slot; `enter` takes the slot of an admitted
-        call.
-        """
+        """Return whether a new call would be admitted now; `enter` takes the slot of an admitted call."""
 
     def refusal(self) -> UmgError:
         """Count a rejection, and return the error UNAVAILABLE for the rejected call."""
@@ -25,19 +23,13 @@ class CallLimiter(Protocol):
         """Raise UmgError(UNAVAILABLE), and count a rejection, if a new call would not be admitted now."""
 
     async def enter(self, seconds: float) -> None:
-        """Take a slot for an admitted call, and wait up to `seconds` for a free one. Raises UmgError(UNAVAILABLE) after
-        that.
-
-        The caller releases the slot by `leave`.
-        """
+        """Take a slot for an admitted call, which `leave` releases. Raises UmgError(UNAVAILABLE) after `seconds`."""
 
     def leave(self) -> None:
         """Release the slot of a call that ended."""
 
     def refused(self, reason: str) -> None:
-        """Count a call that the HTTP server rejected by itself, for example because of its connection limit (`reason`:
-        `connections`).
-        """
+        """Count a call that the HTTP server rejected by itself (`reason`: `connections` for its connection limit)."""
 
 
 class NoLoadShedder:
@@ -71,9 +63,7 @@ class Drain:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the HTTP server: limits, timeouts, and the functions and objects of the process by which it reads
-    readiness, metrics and keys.
-    """
+    """Settings of the HTTP server: limits, timeouts, and the process's objects for readiness, metrics and keys."""
 
     ready: Callable[[], Awaitable[Readiness] | Readiness]
     """Returns whether calls are served, for `/readyz`."""

@@ -13,10 +13,9 @@ from umg_grpc.wire.text_format import StreamEncoder
 
 
 class EncodedStream(msgspec.Struct, eq=False):
-    """Encoder of one streamed response, which limits the memory for the text that its last events repeat.
-
-    In some formats the last events contain the complete response again. The bytes kept for them count against the
-    budget until the response ends; large last events are encoded in a thread.
+    """Encoder of one streamed response, which limits the memory for the text that the last events repeat in some
+    formats. The bytes kept for them count against the budget until the response ends; large last events are encoded in
+    a thread.
     """
 
     encoder: StreamEncoder
@@ -29,20 +28,16 @@ class EncodedStream(msgspec.Struct, eq=False):
     """Memory of the last events, once it is more than is free."""
 
     def reserve(self) -> None:
-        """Reserve memory for the text that the encoder keeps for the last events, when it exceeds the bytes that each
-        response may keep without a reservation.
-
-        Raises UmgError if the text exceeds the memory budget: UPSTREAM_FAILED for the limit of one response,
-        UNAVAILABLE for that of all responses together.
+        """Reserve memory for the text kept for the last events, when it exceeds the bytes that each response may keep.
+        Raises UmgError beyond the budget: UPSTREAM_FAILED for the limit of one response, UNAVAILABLE for that of all.
         """
         self.reservation = self.reservation or MemoryReservation(self.budget)
         if not self.reservation.hold(self.encoder.retained_bytes):
             raise self._too_large()
 
     async def close(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send the events that end a complete response by `send`, which waits while the client is slow.
-
-        If they are large, each part is encoded after the previous one was sent.
+        """Send the last events of a complete response by `send`, which waits while the client is slow: each part of
+        large ones is encoded after the previous one was sent.
         """
         if self.encoder.retained_bytes <= FREE_BYTES:
             if frames := self.encoder.close():
@@ -58,9 +53,8 @@ class EncodedStream(msgspec.Struct, eq=False):
         return await asyncio.to_thread(self._error, error) if is_large else self._error(error)
 
     def cut(self, error: UmgError) -> bytes:
-        """Return the events that end the response at once with a shutdown error; later calls return nothing.
-
-        Blocks for some milliseconds if a thread is encoding a part of the last events.
+        """Return the events that end the response at once with a shutdown error; later calls return nothing. Blocks for
+        some milliseconds if a thread is encoding a part of the last events.
         """
         self.is_cut = True
         with self.lock:

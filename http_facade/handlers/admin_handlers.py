@@ -26,10 +26,7 @@ class AdminHandlers:
         self._bodies = BodyReader(face, (), channel, settings)
 
     def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
-        """Return the handler of an administration operation, which calls the RPC in the operation's row of `METHODS`.
-
-        Raise KeyError for a kind of operation that is not in this table.
-        """
+        """Return the handler of an administration operation, which calls its RPC in `METHODS`, or raise KeyError."""
         method = METHODS[shape]
 
         async def handle(exchange: HttpExchange) -> web.StreamResponse:

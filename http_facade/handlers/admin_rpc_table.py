@@ -16,9 +16,7 @@ SELF = "self"
 
 @dataclass(frozen=True)
 class AdminMethod:
-    """Row of the table: a method of `umg.v1.AdminService`, its request type, and the decoder of the JSON body, None
-    without a body.
-    """
+    """Row of the table: an RPC of `umg.v1.AdminService`, its request type, and the decoder of its JSON body, if any."""
 
     name: str
     request: type[Message]

@@ -35,9 +35,7 @@ VARY = f"{hdrs.USER_AGENT}, {HEADER}"
 
 
 class ImageRequest(NamedTuple):
-    """Decoded body of an image request: the canonical request, the decoder's findings about the body (`notes`), and the
-    form in which the caller selected the response.
-    """
+    """Decoded body of an image request: canonical request, the decoder's `notes`, form of the response."""
 
     canonical: pb.GenerateImageRequest
     notes: RequestNotes

@@ -1,6 +1,4 @@
-"""Handler of downloads of result files by signed links: `GET /files/{token}`. The token in the path is the
-credential.
-"""
+"""Handler of downloads of result files by signed links (`GET /files/{token}`): the token is the credential."""
 
 import time
 from datetime import UTC, datetime

@@ -95,9 +95,7 @@ def handler(route: Route, channel: grpc.aio.Channel, settings: Settings) -> Hand
 
 
 class Generate:
-    """Handler of text generation in one wire format: one JSON response, or a stream if the body or the path selects
-    it.
-    """
+    """Handler of text generation in one wire format: one JSON response, or a stream if body or path selects it."""
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format
@@ -164,8 +162,7 @@ class Generate:
 
     async def _end_failed(self, exchange: HttpExchange, encoded: EncodedStream, failure: Exception) -> bytes:
         """Return the events that end a stream with an error. It is a separate function because a variable of `_stream`
-        with the exception would be in a reference cycle with its traceback, which would keep all bytes of the stream in
-        memory.
+        with the exception would be in a cycle with its traceback, which would keep all bytes of the stream in memory.
         """
         error = explain(failure, exchange, self._face)
         exchange.failure = error.name
@@ -235,9 +232,7 @@ class ReadinessCheck:
         self._ready = settings.ready
 
     async def respond(self, _: HttpExchange) -> web.StreamResponse:
-        """Return 200, or 503 with the reasons while the gateway cannot serve calls, for example at its start or while
-        it drains.
-        """
+        """Return 200, or 503 with the reasons while the gateway serves no calls, as at its start or while it drains."""
         ready = self._ready()
         if inspect.isawaitable(ready):
             ready = await ready

@@ -56,18 +56,14 @@ class Frames:
 
 
 class ConnectHandler:
-    """Handler of the route of one gRPC service, for the Connect protocol and gRPC-Web.
-
-    The path names the method (`/umg.v1.ModelService/ListModels`), the content type the protocol and the encoding.
+    """Handler of one gRPC service's route, for the Connect protocol and gRPC-Web: the path names the method
+    (`/umg.v1.ModelService/ListModels`), the content type the protocol and the encoding.
     """
 
     def __init__(
         self, route: Route, channel: grpc.aio.Channel, settings: Settings, metadata: CallMetadata | None = None
     ) -> None:
-        """Create a handler that calls the route's service over `channel`.
-
-        `metadata` converts headers to and from the metadata of a call; None for the default converter.
-        """
+        """Create a handler for the route's service. `metadata`: converts headers to and from a call's metadata."""
         self._service = route.path.split("/")[1]
         self._needs_key = route.needs_key
         self._bodies = BodyReader(route.format, (), channel, settings)

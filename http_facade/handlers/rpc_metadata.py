@@ -1,7 +1,6 @@
-"""Conversion between HTTP headers and the gRPC metadata of a call, for the Connect protocol and gRPC-Web.
-
-`rpc_handler` makes the calls, `connect_protocol` and `grpc_web` encode messages and errors, and `rpc_status` converts
-errors to statuses; only headers and trailers are converted here.
+"""Conversion between HTTP headers and the gRPC metadata of a call, for the Connect protocol and gRPC-Web. `rpc_handler`
+makes the calls, `connect_protocol` and `grpc_web` encode messages and errors, and `rpc_status` converts errors to
+statuses.
 """
 
 from collections.abc import Iterable
@@ -33,16 +32,10 @@ class FailedCall:
 
 
 class CallMetadata:
-    """Converter between HTTP headers and the gRPC metadata of a call, which copies only the headers that the gateway
-    documents.
-    """
+    """Converter between HTTP headers and the gRPC metadata of a call: it copies only documented headers."""
 
     def request(self, exchange: HttpExchange, *, needs_key: bool) -> list[tuple[str, str]]:
-        """Return the gRPC metadata of a call from the headers of its HTTP request.
-
-        `needs_key`: whether it includes the API key; an RPC of signed requests takes none. Raise UmgError for a header
-        with an invalid value.
-        """
+        """Return a call's gRPC metadata. `needs_key`: False for signed requests. Raise UmgError for invalid headers."""
         return (metadata if needs_key else keyless_metadata)(exchange, CONNECT)
 
     def headers(self, initial: RpcMetadata) -> Pairs:
@@ -54,9 +47,7 @@ class CallMetadata:
         return ()
 
     def failed(self, failure: Exception, exchange: HttpExchange) -> FailedCall:
-        """Convert the exception `failure` of a call to the parts of its error response, and store the error's reason
-        for the access log.
-        """
+        """Convert a call's exception to the parts of its error response; store its reason for the access log."""
         error = explain(failure, exchange, CONNECT)
         exchange.failure = error.name
         headers = dict(error_response(error, CONNECT).headers)

@@ -22,9 +22,8 @@ MAX_ERROR_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class RpcMethod:
-    """RPC of a gRPC service, with the types of its messages and the callable that calls it over a channel.
-
-    The callable returns message objects from a service in this process, and encoded messages from one over a socket.
+    """RPC of a service, with the types of its messages and the callable over a channel, which returns message objects
+    from a service in this process, and encoded messages from one over a socket.
     """
 
     request: type[Message]
@@ -55,9 +54,7 @@ class RpcMethod:
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not the JSON of a {name}: {why}")
 
     async def encode(self, response: Message | bytes, *, in_json: bool) -> bytes:
-        """Encode a response, a message or its protobuf bytes, as JSON or protobuf. Large responses are encoded in a
-        thread.
-        """
+        """Encode a response, a message or its bytes, as JSON or protobuf; large responses in a thread."""
         if isinstance(response, bytes):
             if not in_json:
                 return response

@@ -67,10 +67,8 @@ class VideoHandlers:
         }[shape]
 
     async def create(self, exchange: HttpExchange) -> web.StreamResponse:
-        """Submit a video task and return it.
-
-        In the API below `/vidF`, which has one path for all operations, a body may query an existing task, which is
-        returned then.
+        """Submit a task and return it; or query an existing one, in the API below `/vidF`, which has one path for all
+        operations.
         """
         parameters = self._parameters(exchange)
 

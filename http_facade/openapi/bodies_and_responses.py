@@ -57,10 +57,7 @@ class Responses:
     """Builder of the request bodies and responses of the paths in the OpenAPI document."""
 
     def __init__(self, schemas: JsonObject, types: StructSchemas, errors: ErrorResponses) -> None:
-        """Create a builder, which adds the schemas of the bodies to `schemas`, the components of the document.
-
-        `types`: builder of schemas for Python types; `errors`: builder of error responses.
-        """
+        """Create a builder that adds the bodies' schemas to `schemas`. `types`: builder of schemas of Python types."""
         self._types = types
         self._errors = errors
         self._messages = PlainSchemas(schemas)
@@ -178,9 +175,7 @@ def _response(description: str, content: JsonObject) -> JsonObject:
 
 
 def _body_types(route: Route) -> BodyTypes | None:
-    """Return the Python types of request and response of an operation that exists in several wire formats; None for any
-    other operation.
-    """
+    """Return the Python types of the bodies of an operation that exists in several formats; otherwise None."""
     match route.shape:
         case Shape.GENERATE | Shape.GENERATE_IMAGE | Shape.CREATE_VIDEO:
             return BODY_TYPES[route.format]

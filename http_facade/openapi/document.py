@@ -1,6 +1,4 @@
-"""OpenAPI document of the HTTP API, generated from the table of routes, the types of the bodies and the proto
-schema.
-"""
+"""OpenAPI document of the HTTP API, generated from the table of routes, the types of bodies and the proto schema."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -66,9 +64,7 @@ def document() -> JsonObject:
 
 
 def documented(rows: Iterable[Route]) -> Iterable[Route]:
-    """Return the routes that the OpenAPI document describes: all except web pages and the variants with a trailing
-    slash.
-    """
+    """Return the routes of the OpenAPI document: all except web pages and variants with a trailing slash."""
     return (row for row in rows if row.shape not in PAGE_SHAPES and not (row.path.endswith("/") and row.path != "/"))
 
 
@@ -105,9 +101,7 @@ def _security(route: Route) -> JsonObject:
 
 
 def _schemes() -> JsonObject:
-    """Return the OpenAPI security schemes by name: the `Authorization` header, and the key headers and parameters of
-    the formats.
-    """
+    """Return the OpenAPI security schemes by name: `Authorization`, and key headers and parameters of the formats."""
     faces = dict.fromkeys(row.format for row in ROUTES if row.needs_key)
     headers = dict.fromkeys(name for face in faces for name in key_headers(face))
     queries = dict.fromkeys(name for face in faces if (name := key_parameter(face)))

@@ -31,19 +31,13 @@ class ErrorResponses:
     """Builder of the error responses of the OpenAPI document."""
 
     def __init__(self, responses: JsonObject, types: StructSchemas) -> None:
-        """Create a builder, which adds the error responses to `responses`, the components of the document.
-
-        `types`: builder of schemas for Python types.
-        """
+        """Create a builder that adds the error responses to `responses`, the components of the document."""
         self._responses = responses
         self._types = types
         self._owners = {error_encoder(DEFAULT_FORMAT): DEFAULT_FORMAT}  # encoder -> first format that has it
 
     def response(self, name: str, status: int) -> JsonObject:
-        """Return a reference to the OpenAPI response for an HTTP status, whose body has the error format `name`.
-
-        The response is added to the components if they lack it.
-        """
+        """Return a reference to the response for a status in the error format `name`, which it adds if needed."""
         component = f"{self._owner(name)}.{status}"
         if component not in self._responses:
             owners = dict.fromkeys(map(self._owner, shapes_of(name)))
@@ -57,9 +51,7 @@ class ErrorResponses:
 
 
 def error_description(status: int) -> str:
-    """Return the description of the error response with an HTTP status, which lists the error reasons with this
-    status.
-    """
+    """Return the description of the error response with an HTTP status, which lists its error reasons."""
     names = enum_names(pb.ErrorReason.DESCRIPTOR)
     found = {reason for reason, value in HTTP_STATUS.items() if value == status and reason}
     found |= {reason for (_, reason), value in OF_FORMATS.items() if value == status}

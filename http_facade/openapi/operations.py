@@ -1,7 +1,6 @@
-"""Table with the tag, summary and error statuses of each kind of operation, for the OpenAPI document.
-
-It has only texts and statuses: `parameters`, `bodies_and_responses` and `error_responses` generate the other parts of
-an operation from the types of the bodies, and `document` puts the parts together.
+"""Table with the tag, summary and error statuses of each kind of operation, for the OpenAPI document: only texts.
+`parameters`, `bodies_and_responses` and `error_responses` generate the other parts of an operation from the types of
+the bodies, and `document` puts the parts together.
 """
 
 from collections.abc import Mapping

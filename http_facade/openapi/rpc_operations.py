@@ -1,6 +1,5 @@
-"""Builder of the OpenAPI operations of the RPCs that are called by the Connect protocol.
-
-The operations of all other HTTP paths are built by `document` from the table in `operations`.
+"""Builder of the OpenAPI operations of RPCs for the Connect protocol; `document` builds those of all other HTTP paths
+from the table in `operations`.
 """
 
 from google.protobuf.descriptor import MethodDescriptor
@@ -34,17 +33,13 @@ class Methods:
     """Builder of the OpenAPI operations of RPCs."""
 
     def __init__(self, schemas: JsonObject, errors: ErrorResponses) -> None:
-        """Create a builder, which adds the schemas of the messages to `schemas`, the components of the document.
-
-        `errors`: builder of error responses.
-        """
+        """Create a builder that adds the messages' schemas to `schemas`, the components of the document."""
         self._messages = ProtoJsonSchemas(schemas)
         self._errors = errors
 
     def operation(self, route: Route, method: MethodDescriptor) -> JsonObject:
-        """Return the OpenAPI operation of an RPC, which a POST to the path of `route` with the RPC's name calls.
-
-        A streaming RPC has no error statuses in it, since its errors are in the last envelope.
+        """Return an RPC's OpenAPI operation: a POST to the route's path with the RPC's name. A streaming one has no
+        error statuses: its errors are in the last envelope.
         """
         row = operation_of(route)
         request, response = self._messages.schema(method.input_type), self._messages.schema(method.output_type)

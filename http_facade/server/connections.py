@@ -25,9 +25,7 @@ from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.v1 import pb
 
 MAX_CONNECTIONS_OVER_LIMIT = 256
-"""Most connections beyond the limit that stay open, so that health checks and metrics are still served. One more closes
-the oldest of them.
-"""
+"""Most connections beyond the limit, kept open for health checks and metrics. One more closes the oldest of them."""
 MIN_ACCEPTED = 64
 """Connections accepted at once even at the limit; more would use up file descriptors before the excess is closed."""
 
@@ -40,15 +38,12 @@ _CLOSED_BY_CLIENT = getattr(select, "POLLRDHUP", select.POLLHUP)  # Linux alone 
 
 
 class OpenConnections:
-    """Open client connections of a listener, counted against the connection limit.
-
-    An instance is a protocol factory of asyncio: calling it returns the `ServerConnection` of a new client.
+    """Open client connections of a listener, counted against the limit: a protocol factory of asyncio, whose call
+    returns the `ServerConnection` of a new client.
     """
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol], settings: Settings) -> None:
-        """Create an empty set of connections; `make_protocol` returns aiohttp's HTTP protocol object for a new
-        connection.
-        """
+        """Create an empty set. `make_protocol`: returns aiohttp's HTTP protocol object for a connection."""
         self.settings = settings
         self.cors = CorsRules(settings.cors_origins)
         self.refusals = Refusals()
@@ -67,10 +62,7 @@ class OpenConnections:
         return max(MIN_ACCEPTED, self.settings.connections - len(self._open))
 
     def add(self, connection: "ServerConnection") -> bool:
-        """Register a new connection. Return whether it is within the connection limit.
-
-        If too many connections beyond the limit are open, the oldest of them is closed.
-        """
+        """Register a connection, and close the oldest of too many beyond the limit. Return whether it is within it."""
         self._open.add(connection)
         if len(self._open) <= self.settings.connections:
             return True
@@ -87,17 +79,14 @@ class OpenConnections:
         self._over_limit.pop(connection, None)
 
     async def receive_remaining(self, seconds: float) -> None:
-        """Wait until every request of which a part was received is complete or its connection is closed, at most
-        `seconds`.
-        """
+        """Wait at most `seconds` until each partly received request is complete or its connection closed."""
         if arriving := [connection.received() for connection in self._open if connection.framing.is_incomplete()]:
             await asyncio.wait(arriving, timeout=seconds)
 
 
 class ServerConnection(asyncio.Protocol):
-    """One client connection, which handlers use as a `ClientConnection`.
-
-    It is closed if the first byte or the rest of a request's headers does not arrive in time.
+    """One client connection, a `ClientConnection` for handlers. It is closed if the first byte or the rest of a
+    request's headers does not arrive in time.
     """
 
     __slots__ = (
@@ -171,10 +160,8 @@ class ServerConnection(asyncio.Protocol):
         return self._protocol.eof_received()
 
     def data_received(self, data: bytes) -> None:
-        """Pass received bytes to the HTTP protocol or, if they are a model call and the gateway is overloaded, reject
-        them.
-
-        The first bytes of headers start the timeout for the rest of the headers.
+        """Pass received bytes to the HTTP protocol, or reject a model call under overload. The first bytes of headers
+        start the timeout for the others.
         """
         framing = self.framing
         if framing.is_between_requests and not self.unanswered:
@@ -250,10 +237,8 @@ class ServerConnection(asyncio.Protocol):
 
     def reject_version(self, exchange: HttpExchange) -> int:
         """Answer a request of an unsupported major version of HTTP with an error, close the connection, and return the
-        status.
-
-        The status is 505 (RFC 9110, 15.6.6), but 400 for a stated HTTP/0.9, which no valid request line states. The
-        response is written as HTTP/1.1; aiohttp would write it in the version of the request.
+        status: 505 (RFC 9110, 15.6.6), but 400 for HTTP/0.9, which no valid request line states. The response is
+        written as HTTP/1.1; aiohttp would write it in the version of the request.
         """
         major, minor = exchange.request.version
         status = HTTPStatus.HTTP_VERSION_NOT_SUPPORTED if major > 1 else HTTPStatus.BAD_REQUEST
@@ -278,9 +263,7 @@ class ServerConnection(asyncio.Protocol):
         return True
 
     def _reject_slow_headers(self) -> None:
-        """Reject a request whose headers are still incomplete after the timeout, as soon as earlier requests are
-        answered.
-        """
+        """Reject a request with headers incomplete at the timeout, once earlier requests are answered."""
         if self.unanswered or self.exchange is not None:
             self._start_timer(self.settings.head_seconds, self._reject_slow_headers)
             return

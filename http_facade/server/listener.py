@@ -34,10 +34,9 @@ CLOSE_SECONDS = 1.0
 
 
 class Listener:
-    """Set of listening sockets that accepts all waiting connections in one iteration of the event loop.
-
-    asyncio's own server accepts one connection for each iteration; under load, iterations are long, and new
-    connections, for example health checks, would wait for many of them.
+    """Set of listening sockets that accepts all waiting connections in one iteration of the event loop. asyncio's own
+    server accepts one; under load, iterations are long, and new connections, for example health checks, would wait for
+    many of them.
     """
 
     def __init__(
@@ -46,11 +45,9 @@ class Listener:
         accept_limit: Callable[[], int] = lambda: AT_ONCE,
         tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
-        """Create a listener without sockets.
-
-        `connection`: protocol factory of asyncio; `accept_limit`: returns the number of connections that may be
-        accepted in one iteration of the event loop; `tls`: returns the TLS context of the next connection, None serves
-        without TLS.
+        """Create a listener without sockets. `connection`: protocol factory of asyncio; `accept_limit`: returns the
+        number of connections to accept in one iteration of the event loop; `tls`: returns the TLS context of the next
+        connection.
         """
         self._connection = connection
         self._accept_limit = accept_limit
@@ -62,10 +59,7 @@ class Listener:
         self._connecting = dict[asyncio.Task[None], float]()  # with the time of its start
 
     async def bind(self, host: str, port: int, *, share_port: bool = False) -> int:
-        """Listen on all addresses of the host. Return the port. Connections wait until `accept` is called.
-
-        Raises OSError if an address cannot be bound.
-        """
+        """Listen on a host's addresses. Return the port. Connections wait for `accept`. Raises OSError if it fails."""
         found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, (name, *_) in dict.fromkeys((family, address) for family, _, _, _, address in found):
             bound = socket.create_server((name, port), family=family, backlog=BACKLOG, reuse_port=share_port)
@@ -87,9 +81,8 @@ class Listener:
         self._loop.add_reader(listening, self._accept, listening)
 
     async def close(self) -> None:
-        """Stop accepting connections, and wait until every accepted connection is set up.
-
-        TLS handshakes that take longer than `CLOSE_SECONDS` are aborted.
+        """Stop accepting connections, and wait until each accepted one is set up, but abort TLS handshakes that take
+        longer than `CLOSE_SECONDS`.
         """
         for listening in self._listening:
             self._loop.remove_reader(listening)

@@ -15,10 +15,8 @@ MAX_LENGTH_DIGITS = 20
 
 
 def split_request(data: bytes) -> tuple[bytes, bytes] | None:
-    """Return the headers and the body of the POST request in `data`; None if `data` is not exactly one complete POST
-    request.
-
-    The returned headers declare an empty body: aiohttp's parser validates them, but creates no stream for the body.
+    """Return the headers and the body of the POST request in `data`; None if that is not exactly one complete POST
+    request. The headers declare an empty body: aiohttp's parser validates them, but creates no stream for the body.
     """
     head, _, body = data.partition(HEADERS_END)
     lowered = head.lower()
@@ -33,10 +31,8 @@ def split_request(data: bytes) -> tuple[bytes, bytes] | None:
 
 
 class RequestFraming:
-    """Tracker of request boundaries in the bytes of one connection.
-
-    It is exact for valid requests only, because the HTTP parser rejects an invalid one and closes the connection. After
-    a request that may switch the protocol, no boundaries are found.
+    """Tracker of request boundaries in the bytes of one connection, exact for valid requests only: the HTTP parser
+    rejects an invalid one and closes the connection. After a request that may switch the protocol, none are found.
     """
 
     __slots__ = ("_in_chunks", "_in_trailers", "_part", "_unread", "is_between_requests", "is_in_headers")
@@ -83,9 +79,7 @@ class RequestFraming:
         return not self.is_between_requests and self._unread != inf
 
     def _read_chunk_line(self, line: bytes) -> None:
-        """Process a line of a chunked body: the size of the next chunk, or a trailer; an empty line ends the
-        trailers.
-        """
+        """Process a chunked body's line: the next chunk's size, or a trailer; an empty line ends the trailers."""
         if self._in_trailers:
             self._in_chunks = self._in_trailers = bool(line)
             return
@@ -99,9 +93,7 @@ class RequestFraming:
 
 
 def _parse_length(value: bytes) -> float:
-    """Return the value of a `Content-Length` header; infinity for an invalid value, since the HTTP parser then ends the
-    connection.
-    """
+    """Return the value of `Content-Length`; infinity if invalid, since the HTTP parser then ends the connection."""
     length = value.strip(b" \t")
     digits = length.lstrip(b"0") or b"0"  # the parser accepts any number of zeros, `int` does not
     return int(digits) if length.isdigit() and len(digits) <= MAX_LENGTH_DIGITS else inf

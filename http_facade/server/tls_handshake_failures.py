@@ -24,9 +24,8 @@ class HandshakeFailures:
         self._unlogged = 0
 
     def record(self, error: OSError) -> None:
-        """Log a failed handshake, or only count it if a line was logged within the last second.
-
-        Connections that are closed without any byte, as by the port checks of load balancers, are ignored.
+        """Log a failed handshake, or count it within a second of another line. Connections closed without any byte, as
+        by the port checks of load balancers, are ignored.
         """
         if isinstance(error, ConnectionResetError):
             return
