@@ -57,9 +57,7 @@ def _find(tables: Iterable[Mapping[str, FormatT]], name: str) -> FormatT | None:
 
 
 def unary_operation(name: str) -> UnaryOperation[Any, Any]:
-    """Return the operation to which a wire format belongs. Raise KeyError for an unknown name and for the format of an
-    operation of another kind.
-    """
+    """Return the operation of a wire format. Raise KeyError for an unknown one, and for operations of another kind."""
     for row in UNARY.values():
         if name in row.faces:
             return row

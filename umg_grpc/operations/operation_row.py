@@ -51,13 +51,9 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
     value: ModelOperation
     """Value of the schema: in model lists, usage records and routes to channels."""
     scope: str
-    """Permission of keys, and name of the operation in the config and on the command line. Operations that are
-    granted together share one.
-    """
+    """Permission of keys, and name in the config and on the command line. Operations granted together share one."""
     verb: str
-    """Phrase for errors and commands ("rerank documents"); "" for an operation that is called by the
-    method of another one.
-    """
+    """Phrase for errors and commands ("rerank documents"); "" if another operation's method calls this one."""
     results: str
     """Plural noun of the results of a call ("rankings"), for reasons in conversions of configs."""
     service: str
@@ -125,9 +121,7 @@ class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
     without reading a file.
     """
     example: Callable[[RequestT_co], ResponseT_co] | str | None
-    """request -> response of the simulated provider, or the location of this function as `module:name`; None for an
-    operation that it computes.
-    """
+    """request -> simulated response, or `module:name` of this function; None for an operation that is computed."""
     stream: StreamedMethod[ResponseT_co] | None = None
     """Method with a streamed response; None without one."""
     file_field: str = ""

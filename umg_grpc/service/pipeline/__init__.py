@@ -1,3 +1,1 @@
-"""Steps of one call: interceptor, admission, routing, attempts with failover, completion of the response, usage
-record.
-"""
+"""Steps of one call: interceptor, admission, routing, attempts with failover, completion, usage record."""

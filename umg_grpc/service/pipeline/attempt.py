@@ -21,9 +21,7 @@ are the kinds of failures.
 
 
 class EncodedRequest(Protocol):
-    """Request of a caller in the format of one channel, ready to be sent. `report`: fields that the format cannot
-    express.
-    """
+    """Request of a caller in one channel's format. `report`: fields that the format cannot express."""
 
     @property
     def report(self) -> Report: ...
@@ -40,9 +38,7 @@ class Attempt(msgspec.Struct, Generic[CallT_co], eq=False):
     target: Target
     call: CallT_co
     generation: int = 0
-    """Number that the channel's circuit breaker returned at the start of the attempt, and needs to record the
-    result.
-    """
+    """Number that the channel's circuit breaker returned at the attempt's start, and needs to record the result."""
     limiter: ConcurrencyLimiter | None = None
     """Concurrency limiter of which the attempt holds a slot; None for a channel without a limit."""
     span: AttemptSpan | None = None
@@ -58,9 +54,7 @@ class Attempt(msgspec.Struct, Generic[CallT_co], eq=False):
 
     @property
     def lost_fields(self) -> int:
-        """Number of fields of the caller's request that the channel's format cannot express, without losses in single
-        turns.
-        """
+        """Number of fields that the channel's format cannot express, without losses in single turns."""
         return self.call.report.lost_for_choice
 
 
@@ -71,9 +65,7 @@ class RequestEncoder(Protocol[AttemptT]):
     """Encoder of the request of one call for each channel at which the call is tried."""
 
     async def encode(self, target: Target) -> AttemptT:
-        """Encode the request for the channel. Raise UmgError if the channel cannot be sent the request or, in strict
-        mode, if a field would be dropped.
-        """
+        """Encode the request. Raise UmgError if the channel cannot get it or, in strict mode, if a field is dropped."""
         ...
 
     def can_repair(self, attempt: AttemptT, error: UmgError) -> bool:
@@ -81,9 +73,7 @@ class RequestEncoder(Protocol[AttemptT]):
         ...
 
     def can_mend(self, attempt: AttemptT, error: UmgError) -> bool:
-        """Return whether the provider refused a part of the request that is left out or adapted if the request is
-        encoded again, which costs a retry.
-        """
+        """Return whether a refused part is left out or adapted if the request is encoded again, which costs a retry."""
         ...
 
     def note_success(self, attempt: AttemptT) -> None:
@@ -112,10 +102,8 @@ def finish_report(
 ) -> None:
     """Complete the report of a request that was encoded for a channel: add the limit that the budget sets for the
     response, and name dropped fields by their paths in the caller's body. Raise UmgError(UNTRANSLATABLE) in strict mode
-    if a field was dropped.
-
-    `wire_path`: translates a canonical path to a path in the body; None for a request without a body. `uncarried`:
-    names in the report that are paths in the body already. Called once for each encoded request.
+    if a field was dropped. `wire_path`: translates a canonical path to one in the body; None without a body.
+    `uncarried`: names in the report that are paths in the body already. Called once for each encoded request.
     """
     if call.charges.output_limit is not None:
         report.limit(OUTPUT_LIMIT, str(call.charges.output_limit))

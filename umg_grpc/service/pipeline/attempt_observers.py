@@ -1,7 +1,5 @@
 """Events of attempts, and the list of the functions that record them: usage records, spans, metrics, and the protection
-of the channels.
-
-An observer is bound once a process, and gets the events of the attempts of all calls. It neither waits nor raises.
+of the channels. An observer is bound once in a process, gets the events of all calls, and neither waits nor raises.
 """
 
 from collections.abc import Callable, Sequence

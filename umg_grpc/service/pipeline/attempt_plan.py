@@ -14,11 +14,10 @@ from umg_grpc.wire.dropped_fields_report import header_name
 
 
 class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
-    """Plan of the attempts of one call: which channel is tried next.
-
-    Every channel is tried once, in the order of the targets, in three groups: channels with a free slot; channels that
-    were deferred because they have no free slot or an open circuit breaker; channels whose format cannot express all of
-    the request, fewest lost fields first. Channels that may be tried a second time are in a separate list.
+    """Plan of the attempts of one call. Every channel is tried once, in the order of the targets, in three groups:
+    channels with a free slot; channels that were deferred because they have no free slot or an open circuit breaker;
+    channels whose format cannot express all of the request, fewest lost fields first. Channels that may be tried a
+    second time are in a separate list.
     """
 
     targets: list[Target]
@@ -27,9 +26,7 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
     shared: Resilience
     """Circuit breakers, limiters and retry budgets, which all calls share."""
     limiters: Mapping[str, ConcurrencyLimiter]
-    """Channel -> concurrency limiter, at the start of the call: a reload of the config may replace those of
-    `shared`.
-    """
+    """Channel -> concurrency limiter, at the call's start: a reload of the config may replace those of `shared`."""
     is_single: bool
     """Whether the call has only one target."""
     encoding_error: UmgError | None = None
@@ -53,9 +50,7 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         return self._again is not None
 
     async def next(self) -> AttemptT | None:
-        """Return the next attempt: a planned repetition, else the next channel that was not tried yet; None if there is
-        none.
-        """
+        """Return the next attempt: a planned repetition, else the next channel not tried yet; None if none is left."""
         if self._urgent:
             return self._urgent.pop(0)
         while self.targets:
@@ -85,9 +80,8 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         return best
 
     async def next_hedge(self, hedged: AttemptT) -> AttemptT | None:
-        """Return the next attempt at a channel that was not tried yet, which can run beside the attempt `hedged`: the
-        channel is healthy and has a free slot, and its request loses no more fields. None if there is no channel with
-        these properties.
+        """Return an attempt at an untried channel that can run beside `hedged`: the channel is healthy and has a free
+        slot, and its request loses no more fields. None without one.
         """
         skipped, found = list[AttemptT](), None
         while found is None and (self.targets or self._deferred) and (attempt := await self.next()) is not None:
@@ -122,9 +116,7 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         self._again = target
 
     def add_retry(self, attempt: AttemptT, *, first: bool = False) -> None:
-        """Add a failed attempt that may be repeated when no untried channel is left. `first`: before the other
-        repetitions.
-        """
+        """Add a failed attempt to repeat when no untried channel is left. `first`: before the other repetitions."""
         self._repeatable.insert(0 if first else len(self._repeatable), attempt)
 
     def next_retry(self) -> AttemptT | None:

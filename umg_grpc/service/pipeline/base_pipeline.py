@@ -45,9 +45,7 @@ REPEATED = frozenset({RESOLVE, PRICE, RULES, LIMITS, GUARD_REQUEST, CONVERSATION
 
 @dataclass(frozen=True)
 class PipelineContext:
-    """Components of the process that the pipelines of all operations share: channels, limits, circuit breakers,
-    caches.
-    """
+    """Components of the process that all pipelines share: channels, limits, circuit breakers, caches."""
 
     channels: Channels
     limits: KeyLimits

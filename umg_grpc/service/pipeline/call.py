@@ -1,6 +1,4 @@
-"""State of a call while it is served: its caller, facts for the records, limits and budget, and headers of the
-response.
-"""
+"""State of a call while it is served: caller, facts for the records, limits and budget, headers of the response."""
 
 from __future__ import annotations  # most types are needed by type checkers alone, and slow to import
 
@@ -41,9 +39,7 @@ DROPPED_FIELDS = "dropped_fields"
 
 
 class Arrival(msgspec.Struct, eq=False):
-    """Properties of a call that are known when it arrives: method, metadata, deadline, whether it comes over a
-    socket.
-    """
+    """Properties of a call at its arrival: method, metadata, deadline, whether it comes over a socket."""
 
     method: str
     """Path of the method, `/package.Service/Method`."""
@@ -77,9 +73,7 @@ class GuardFacts(msgspec.Struct, eq=False):
 
 
 class CallFacts(msgspec.Struct, eq=False):
-    """Facts of a call for its log line, the metrics and its usage record. A fact that is not known yet has its
-    default.
-    """
+    """Facts of a call for its log line, the metrics and its usage record; defaults if not known yet."""
 
     began_at: float = msgspec.field(default_factory=time.perf_counter)
     """Arrival of the call, on the clock of `time.perf_counter`."""
@@ -116,9 +110,7 @@ class CallFacts(msgspec.Struct, eq=False):
 
 
 class CallCharges(msgspec.Struct, eq=False):
-    """Resources that a call uses until its end (slot, limits, budget), and its cost. A resource not in use has its
-    default.
-    """
+    """Resources that a call uses until its end (slot, limits, budget), and its cost; defaults if not in use."""
 
     load_shedder: LoadShedder | None = None
     """Load shedder whose slot the call holds."""
@@ -141,9 +133,7 @@ class CallCharges(msgspec.Struct, eq=False):
 
 
 class Call(msgspec.Struct, eq=False):
-    """State of one call, from its arrival to its log line: its properties, facts for the records, and the resources in
-    use.
-    """
+    """State of one call, from its arrival to its log line: properties, facts for the records, resources in use."""
 
     arrival: Arrival
     headers: dict[str, str] = {}
@@ -179,9 +169,7 @@ class Call(msgspec.Struct, eq=False):
 
     @property
     def strict(self) -> bool:
-        """Whether the request is to be rejected if a field would be dropped (strict mode, the header `x-umg-strict`).
-        Raises UmgError(INVALID_FIELD) for a malformed header.
-        """
+        """Whether the request is rejected if a field would be dropped (`x-umg-strict`). Raises UmgError."""
         return is_strict(self.arrival.metadata.get(STRICT))
 
     @property
@@ -192,9 +180,7 @@ class Call(msgspec.Struct, eq=False):
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Headers of the response as initial metadata, with those of the provider and the dropped fields that are known
-        now.
-        """
+        """Headers of the response as initial metadata, with those of the provider and the known dropped fields."""
         headers, report = (*self.headers.items(),), self.facts.report
         if report is None:
             return headers
@@ -203,9 +189,7 @@ class Call(msgspec.Struct, eq=False):
         return (*headers, (DROPPED, report.header())) if report.dropped else headers
 
     def limit(self) -> None:
-        """Shorten the deadline of the call to the time in the header `x-umg-timeout`, if that is earlier. Raise
-        UmgError(INVALID_FIELD) for a malformed header.
-        """
+        """Shorten the deadline to that of the header `x-umg-timeout`. Raise UmgError(INVALID_FIELD) if malformed."""
         self.ends_at = min(self.ends_at, time.monotonic() + timeout_seconds(self.arrival.metadata.get(TIMEOUT)))
 
     def seconds_left(self) -> float:
@@ -213,9 +197,7 @@ class Call(msgspec.Struct, eq=False):
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     def list_dropped(self, response: Message) -> None:
-        """List the dropped fields of the request in `dropped_fields` of `response`, for a gRPC caller alone: HTTP
-        callers get them in a header.
-        """
+        """List the dropped fields in `dropped_fields` for a gRPC caller alone: HTTP callers get a header."""
         if not self.arrival.trusted and (changes := self.changes) is not None:
             listed: list[str] = getattr(response, DROPPED_FIELDS)
             listed.extend(changes.entries())
@@ -230,6 +212,4 @@ CURRENT: ContextVar[Call] = ContextVar("call")
 
 
 current = CURRENT.get
-"""Function that returns the call being served. A streaming servicer calls it at its first step: later steps may run in
-another context.
-"""
+"""Returns the current call. A streaming servicer calls it at its first step: later steps may have another context."""

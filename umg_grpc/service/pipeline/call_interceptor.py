@@ -1,6 +1,4 @@
-"""gRPC interceptor of every call: admits the call, authenticates its caller, and ends it with a status and a
-log line.
-"""
+"""gRPC interceptor of every call: admits the call, authenticates its caller, and ends it with status and log line."""
 
 import asyncio
 import time
@@ -44,8 +42,7 @@ class CallInterceptor(Interceptor):
         slow_starts: SlowStarts | None = None,
     ) -> None:
         """Create the interceptor. `load_shedder`: None for the calls of the HTTP server in this process, which rejects
-        calls under overload by itself, before it reads a body. `slow_starts`: sends the headers of slow streams early,
-        None for one with the default times.
+        calls by itself, before it reads a body. `slow_starts`: sends the headers of slow streams early.
         """
         super().__init__()
         self._slow_starts = slow_starts or SlowStarts()
@@ -57,9 +54,7 @@ class CallInterceptor(Interceptor):
         self._is_shutting_down = False
 
     def cut_off(self) -> None:
-        """Cancel the calls in flight over gRPC sockets, at the end of a shutdown; their callers get the error of a
-        shutdown. The HTTP server cancels its own calls.
-        """
+        """Cancel the calls in flight over sockets, with the error of a shutdown. The HTTP server cancels its own."""
         self._is_shutting_down = True
         for task in tuple(self._socket_tasks.values()):
             if task is not None:
@@ -144,9 +139,7 @@ class CallInterceptor(Interceptor):
         return served
 
     async def _admit(self, call: Call, load_shedder: LoadShedder | None, scopes: frozenset[str] | None) -> None:
-        """Set the deadline of the call, take a slot of the load shedder (None: no limit), and authenticate the
-        caller.
-        """
+        """Set the call's deadline, take a slot of the load shedder (None: no limit), and authenticate the caller."""
         if not call.arrival.trusted:
             self._socket_tasks[call] = task = asyncio.current_task()
             _hold_memory(task)

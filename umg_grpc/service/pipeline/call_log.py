@@ -70,9 +70,7 @@ class CallLine(msgspec.Struct, omit_defaults=True, kw_only=True):
     upstream_key: str | None = None
 
     def describe(self, failure: UmgError) -> None:
-        """Set the fields about the failure of a call, with the facts of the provider's answer if the provider
-        failed.
-        """
+        """Set the fields about a call's failure, with the facts of the provider's response if the provider failed."""
         self.cause = failure.cause or None
         self.model = self.model or echo(failure.metadata.get("model", "")) or None
         if failure.facts is not None:
@@ -81,9 +79,7 @@ class CallLine(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class CallLog:
-    """Log of all calls of a process: creates the state of each call at its arrival, and records the call with its
-    outcome at its end.
-    """
+    """Log of all calls of a process: creates a call's state at its arrival, and records its outcome at its end."""
 
     def __init__(
         self,
@@ -99,9 +95,7 @@ class CallLog:
         self._write = line_logger("call")
 
     def open(self, method: str, context: Context) -> Call:
-        """Create the state of a call, with a span if there is telemetry, and make the call the current one.
-        `method`: path of the method.
-        """
+        """Create a call's state, with a span if there is telemetry, and make it the current one. `method`: its path."""
         if isinstance(context, InProcessContext):
             metadata: dict[str, str] = dict(context.pairs)  # type: ignore[arg-type]  # the face sends no bytes
             request_id = metadata.get("x-request-id") or request_id_of()
@@ -127,9 +121,7 @@ class CallLog:
         return call
 
     def close(self, call: Call, failure: UmgError | None) -> None:
-        """End a call: release its resources, count it, and write its usage record and log line. `failure`: None after a
-        success.
-        """
+        """End a call: release its resources, count it, and write its usage record and log line."""
         arrival, facts, charges = call.arrival, call.facts, call.charges
         seconds = time.perf_counter() - facts.began_at
         if charges.load_shedder is not None:

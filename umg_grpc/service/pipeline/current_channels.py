@@ -42,9 +42,7 @@ class UnaryUpstreams:
 
 @dataclass
 class Channels:
-    """Router of the current config, and for each of its channels the upstream that calls the provider. A reload of the
-    config replaces both.
-    """
+    """Router of the current config, and the upstream of each of its channels. A reload of the config replaces both."""
 
     router: Router
     text: dict[str, TextUpstream] = field(default_factory=dict)

@@ -75,9 +75,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        """Record the outcome of the attempt. Return True, which suppresses the failure, if another attempt may
-        succeed.
-        """
+        """Record the attempt's outcome. Return True, which suppresses the failure, if another attempt may succeed."""
         attempt = self.attempt
         if error is None:
             for record in self._observers.ended:
@@ -127,9 +125,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             call.headers[ROUTE] = f"{call.facts.fallback_route}{route}"
 
     def should_retry(self, attempt: AttemptT, error: UmgError) -> bool:
-        """Return whether another attempt may succeed after the failure of `attempt`. If so, plan it and log the
-        failure.
-        """
+        """Return whether another attempt may succeed after a failure. If so, plan it and log the failure."""
         plan, failure, channel = self._plan, error.failure, attempt.target.channel
         if attempt is self._again:
             plan.encode_again(attempt.target)
@@ -192,10 +188,9 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return True
 
     def abandon(self, attempt: AttemptT, *, slow: bool) -> None:
-        """End an attempt that was cancelled because the attempt beside it was faster (hedging); the provider may charge
-        for it.
-        `slow`: whether it began first. It then counts as a failure, so that the circuit breaker opens for a channel
-        that never answers.
+        """End an attempt that was cancelled because another one was faster (hedging); the provider may charge for it.
+        `slow`: it began first, and counts as a failure, so that the circuit breaker opens for a channel that never
+        answers.
         """
         attempt.is_abandoned = True
         if slow:
@@ -204,15 +199,11 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             self._end(attempt, CALLER_LEFT)
 
     def count_hedge(self, *, won: bool) -> None:
-        """Count a hedge: a second attempt beside a slow one. `won`: whether the caller gets the response of the second
-        attempt.
-        """
+        """Count a hedge: a second attempt beside a slow one. `won`: its response was faster."""
         self._observers.hedged(self._model.id, won)
 
     async def _next_retry(self) -> AttemptT | None:
-        """Wait for the back-off, and return the next failed attempt to repeat; None if none is left or no retry is
-        allowed.
-        """
+        """Wait for the back-off. Return the next failed attempt to repeat; None if none is left or allowed."""
         shared = self._plan.shared
         while self._retries < shared.retries.repeats and (attempt := self._plan.next_retry()) is not None:
             seconds = shared.backoff(self._retries)

@@ -1,6 +1,4 @@
-"""Rules for failed attempts: which may be repeated at the same channel, and which of several failures the
-caller gets.
-"""
+"""Rules for failed attempts: which may be repeated at their channel, and which of several failures the caller gets."""
 
 import re
 
@@ -16,9 +14,7 @@ from umg_grpc.wire.errors.redact import clean
 REPEATABLE = frozenset({Failure.NOT_SENT, Failure.TRANSIENT, Failure.AMBIGUOUS, Failure.MODEL})
 """Failures that are often temporary, after which the same channel may be tried again."""
 FINAL = frozenset({None, Failure.CALLER, Failure.TOO_LARGE})
-"""Failures after which no other channel is tried: the request is invalid or too large, or the caller's deadline is
-over.
-"""
+"""Failures after which no other channel is tried: the request is invalid or too large, or the deadline is over."""
 FAILURE_PRECEDENCE = (
     Failure.DOWN,
     Failure.NOT_SENT,
@@ -28,13 +24,9 @@ FAILURE_PRECEDENCE = (
     Failure.OVERLOADED,
     Failure.CONTEXT,
 )
-"""Failures by rising importance: of several failures the caller gets the most important one; of equal ones the
-latest.
-"""
+"""Failures by rising importance: of several ones the caller gets the most important, of equal ones the latest."""
 NO_SLOT_PRECEDENCE = FAILURE_PRECEDENCE.index(Failure.TRANSIENT) + 0.5
-"""Importance of a healthy channel without a free slot, more than that of temporary failures: a retry may soon
-succeed.
-"""
+"""Importance of a healthy channel without a free slot, above temporary failures: a retry may soon succeed."""
 
 
 def is_repeatable(error: UmgError) -> bool:
@@ -59,9 +51,7 @@ class FailureLog(msgspec.Struct, eq=False):
             self.route += (f"{channel}: {error.failure.value if error.failure else error.name.lower()}",)
 
     def count_refused_key(self, channel: str) -> int:
-        """Count that the provider refused a key of the channel. Return the number of keys that it has refused during
-        the call.
-        """
+        """Count that the provider refused a key of the channel. Return the number of these keys during the call."""
         self._channels_of_refused_keys += (channel,)
         return self._channels_of_refused_keys.count(channel)
 
@@ -89,10 +79,9 @@ def facts_of(error: UmgError) -> ProviderFailure:
 
 
 def with_channel(error: UmgError, target: Target, model: PublicModel, requested_model: str) -> UmgError:
-    """Return the error of an attempt at a channel with facts for the operators, which `error` gets too. An unknown
-    model is one for the caller, too, unless the config names it. It is an error of the caller if the channel serves it
-    by a pattern, whose names callers choose.
-    `model`: the model of the call. `requested_model`: its id or alias in the request.
+    """Return the error of an attempt with facts for the operators, which `error` gets too. An unknown model is one for
+    the caller, too, unless the config names it: an error of the caller if the channel serves it by a pattern, whose
+    names callers choose. `requested_model`: id or alias in the request.
     """
     missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
     is_chosen = missing and all(served.id != model.id for served in target.channel.models)
@@ -111,9 +100,7 @@ def with_channel(error: UmgError, target: Target, model: PublicModel, requested_
 
 
 def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:
-    """Return a provider's error with the caller's `model` in place of the provider's own model id, which is private, in
-    its message.
-    """
+    """Return a provider's error with the caller's `model` in place of the provider's own id, which is private."""
     if target.model in (model, "") or target.model not in error.message:
         return error
     # the longer id first: either may be a part of the other one, and the message may have the public id already

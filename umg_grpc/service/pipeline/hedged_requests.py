@@ -1,6 +1,4 @@
-"""Hedged requests: if a channel is slow, a second one is called at the same time. The first response wins, the other
-call is cancelled.
-"""
+"""Hedged requests: beside a slow channel a second one is called. The first response wins, the other is cancelled."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -42,11 +40,10 @@ async def first_response(
     close: Callable[[Result], Awaitable[None]] | None = None,
 ) -> Result:
     """Return the result of the current attempt. If it takes longer than `seconds`, start a second attempt (the hedge)
-    beside it, and return the first result of the two.
-
-    `start`: calls the channel of an attempt, and returns the result. `close`: releases a result that is not needed. The
-    attempt that won is then the current one; the other was cancelled and has ended. Raise the failure of the last
-    attempt that is left, or a failure of the first attempt after which no other channel is tried.
+    beside it, and return the first result of the two. `start`: calls the channel of an attempt, and returns the result.
+    `close`: releases a result that is not needed. The winner is then the current attempt; the other was cancelled and
+    has ended. Raise the failure of the last attempt that is left, or one of the first after which no other channel is
+    tried.
     """
     first, hedge, won = attempts.attempt, None, False
     running = {asyncio.create_task(start(first), name="attempt"): first}
@@ -80,10 +77,8 @@ async def first_stream(
     hold_seconds: float,
 ) -> Opened[Message]:
     """Return the stream of the current attempt. If it has no output after `hedge_seconds` (None: no hedging), start a
-    second attempt, and return the stream that produces output first.
-
-    `has_no_output`: returns whether a message contains no output. `hold_seconds`: time from the first message on in
-    which messages without output are held back: until the stream is returned, failover to another channel is possible.
+    second attempt, and return the stream with the first output. `hold_seconds`: time from the first message on in which
+    messages without output are held back: until the stream is returned, failover to another channel is possible.
     """
     call = attempts.call
     if hedge_seconds is not None and attempts.has_others:

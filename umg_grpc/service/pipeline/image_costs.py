@@ -1,8 +1,6 @@
-"""Priced quantities of image calls: those of a response, the maximum cost before the call, and an estimate for a
-response that is lost.
-
-Images are priced by size and quality. If the request determines both, the cost is known before the call; otherwise the
-provider's response states them. For family famG the size in a price is the resolution tier (`2K`).
+"""Priced quantities of image calls: those of a response, the maximum cost before the call, and an estimate for a lost
+response. Images are priced by size and quality. If the request determines both, the cost is known before the call;
+otherwise the provider's response states them. For family famG the size in a price is the resolution tier (`2K`).
 """
 
 from typing import NamedTuple
@@ -13,9 +11,7 @@ from umg_grpc.knowledge.prices import image_quantities as quantities_of_images
 from umg_grpc.v1 import pb
 
 MAX_IMAGE_TOKENS = 8000
-"""Maximum tokens of one image, in the request or in the response: 6240 of a large one, and 100 of each draft, rounded
-up.
-"""
+"""Maximum tokens of an image in request or response: 6240 of a large one, and 100 of each draft, rounded up."""
 IMAGE_TOKENS = 1300
 """Usual tokens of one image in a response, for estimates."""
 AUTO = "auto"
@@ -46,9 +42,8 @@ def requested_variant(request: pb.GenerateImageRequest, rules: ImageRules | None
 def image_quantities(
     request: pb.GenerateImageRequest, rules: ImageRules | None, result: pb.ImageResult, images: int
 ) -> Quantities:
-    """Return the priced quantities (unit -> number) of a response. `rules`: rules of the model's family, None without
-    them.
-    `images`: number of images that the caller gets.
+    """Return the priced quantities (unit -> number) of a response. `rules`: of the model's family. `images`: that the
+    caller gets.
     """
     size, quality = requested_variant(request, rules)
     if size is None:
@@ -61,9 +56,7 @@ def image_quantities(
 
 
 def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices: Prices) -> int:
-    """Return the maximum cost of an image call in millionths of a micro-credit. `rules`: rules of the model's family,
-    None without them.
-    """
+    """Return the maximum cost of an image call in millionths of a micro-credit. `rules`: of the model's family."""
     size, quality = requested_variant(request, rules)
     image = prices.highest(IMAGE)
     if size is not None and quality is not None:

@@ -34,10 +34,9 @@ async def acquire_limits(
 
 
 async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: int | None = None) -> int | None:
-    """Reserve cost from the budget of the caller's key until the call ends: `most` micro-credits or, if less is left,
-    at least `least`; None for `most` reserves exactly `least`. Return the reserved micro-credits; None for a key
-    without a budget. Raise UmgError: QUOTA_EXHAUSTED, or UNAVAILABLE if usage records, by which budgets are charged,
-    are disabled or cannot be stored.
+    """Reserve cost from the key's budget until the call ends: `most` micro-credits (None: `least`) or, if less is left,
+    at least `least`. Return the reserved micro-credits; None without a budget. Raise UmgError: QUOTA_EXHAUSTED, or
+    UNAVAILABLE if usage records, by which budgets are charged, are disabled or cannot be stored.
     """
     if usage is None:
         message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"

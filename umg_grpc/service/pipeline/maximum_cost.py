@@ -61,9 +61,7 @@ SEARCHES = 10
 MIN_OUTPUT_TOKENS = 16
 """Smallest output limit that every provider accepts; a smaller one is raised to it in translation."""
 MIN_REASONING_TOKENS = 1025
-"""Tokens for reasoning by which a translated output limit may be raised if the request sets no larger reasoning
-budget.
-"""
+"""Tokens by which a translated output limit may be raised for reasoning, if the request has no larger budget."""
 FAST = "fast"
 """Class of service in the rates of fast answers."""
 SPEED = b'"speed"'
@@ -72,9 +70,7 @@ OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT, IMAGE_OUTPUT)
 
 
 class CostBound(NamedTuple):
-    """Maximum cost of a call as a function of the maximum length of its response. Prices are in millionths of a
-    micro-credit.
-    """
+    """Maximum cost of a call by the maximum length of its response. Prices are in millionths of a micro-credit."""
 
     fixed: int
     """Price of everything but the response."""
@@ -85,9 +81,7 @@ class CostBound(NamedTuple):
     most_tokens: int
     """Output limit without regard to the budget."""
     lowers_maximum: bool = False
-    """Whether the request sets a larger output limit than the model has, which the provider might accept
-    nevertheless.
-    """
+    """Whether the request's output limit exceeds the model's, which the provider might accept nevertheless."""
 
     @property
     def least(self) -> int:
@@ -114,9 +108,8 @@ def cost_bound(
     strict: bool = False,
     now: float | None = None,
 ) -> CostBound:
-    """Return the maximum cost of a request, which must contain all messages of its conversation.
-    `decoded`: request with facts about its body. `strict`: whether the response must not be shortened to fit a budget.
-    `now`: Unix time, by which rates of some hours apply; None for that of this machine.
+    """Return the maximum cost of a request, which must contain all messages of its conversation. `strict`: the response
+    must not be shortened to fit a budget. `now`: Unix time, by which rates of some hours apply.
     """
     request, now = decoded.canonical, time.time() if now is None else now
     if isinstance(request, pb.GenerateRequest):
@@ -138,9 +131,7 @@ def highest_bound(
     strict: bool,
     now: float | None,
 ) -> CostBound:
-    """Return the maximum cost of a request at any of the channels with these price lists, at least one. `decoded`,
-    `strict`, `now`: as in `cost_bound`.
-    """
+    """Return the maximum cost of a request at any of the channels with these price lists, as `cost_bound` does."""
     first, *others = (cost_bound(decoded, model, prices, strict=strict, now=now) for prices in price_lists)
     for other in others:
         fixed, token_price = max(first.fixed, other.fixed), max(first.token_price, other.token_price)
@@ -151,9 +142,8 @@ def highest_bound(
 def _generation_bound(
     request: pb.GenerateRequest, model: pb.Model, prices: Prices, *, own_messages: bool, strict: bool, now: float
 ) -> CostBound:
-    """Return the maximum cost of a text request. `own_messages`: whether its messages are only those of the caller's
-    body, so that the size of the body bounds their tokens. `strict`: whether the response must not be shortened to fit
-    a budget.
+    """Return the maximum cost of a text request. `own_messages`: its messages are only those of the caller's body,
+    whose size bounds their tokens. `strict`: as in `cost_bound`.
     """
     found = _scan(request)
     size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
@@ -190,9 +180,7 @@ class _Content(NamedTuple):
 
 
 def _scan(request: pb.GenerateRequest) -> _Content:
-    """Return the properties of a request's content that determine its cost, in one pass: a conversation may have
-    thousands of parts.
-    """
+    """Return the properties that determine a request's cost, in one pass: it may have thousands of parts."""
     media, is_opaque = list[pb.MediaPart](), False
     marked: list[pb.Part | pb.Tool] = [*request.instructions, *request.tools]
     for message in request.messages:
@@ -263,9 +251,7 @@ def _input_units(found: _Content) -> Iterator[Unit]:
 
 
 def _added_reasoning(request: pb.GenerateRequest) -> int:
-    """Return the tokens by which a translated output limit may be raised for reasoning, since some formats count
-    reasoning as output and others do not.
-    """
+    """Return the tokens that may be added to an output limit, since only some formats count reasoning as output."""
     if not request.HasField("reasoning"):
         return 0
     return max(MIN_REASONING_TOKENS, request.reasoning.budget_tokens)

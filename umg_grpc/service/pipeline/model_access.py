@@ -1,9 +1,8 @@
-"""Access of keys to models, by one rule for calls and for the lists of models.
-
-A key may use a model if one of its model patterns matches, and one of its channels serves the model for one of its
-operations. Any other model does not exist for it (404 in the body of the format, which clients of all formats handle as
-a wrong model id), so that a restricted key cannot discover models. An operation that the key does not have is refused
-before, for every model alike (403), which reveals no model.
+"""Access of keys to models, by one rule for calls and for the lists of models. A key may use a model if one of its
+model patterns matches, and one of its channels serves the model for one of its operations. Any other model does not
+exist for it (404 in the body of the format, which clients of all formats handle as a wrong model id), so that a
+restricted key cannot discover models. An operation that the key does not have is refused before, for every model alike
+(403), which reveals no model.
 """
 
 from collections.abc import Callable
@@ -36,9 +35,7 @@ MAX_RESOLVED = 4096
 
 
 class Access(NamedTuple):
-    """Model that a key may use for one operation, with facts about the key and the model that all calls of the key
-    share.
-    """
+    """Model that a key may use for one operation, with facts that all calls of the key share."""
 
     caller: Caller
     resolved: Resolved
@@ -62,15 +59,11 @@ class Access(NamedTuple):
     """Guards of the calls; None if none checks them."""
     router: Router
     only_target: Target | None
-    """The channel that the calls use, if there is only one that the key may use for the operation; None if there are
-    several.
-    """
+    """The only channel that the key may use for the operation; None if there are several."""
 
 
 class ModelAccess:
-    """Look-up of the model that a key may use for one operation. The result is cached for each key and name until the
-    config or the key changes.
-    """
+    """Look-up of a key's model for one operation, cached by key and name until the config or the key changes."""
 
     def __init__(
         self, channels: Channels, operation: ModelOperation, note_unpriced: Callable[[str], None] = lambda _: None
@@ -140,9 +133,7 @@ def find_model(router: Router, caller: Caller, name: str, operation: ModelOperat
 
 
 def may_use(router: Router, caller: Caller, model: PublicModel, alias: str = "") -> bool:
-    """Return whether the caller's key may use the model, by its id or by `alias`, the alias in the request ("" for
-    none).
-    """
+    """Return whether the caller's key may use the model by its id or by its alias in the request ("" for none)."""
     return caller.may_use(model.id, alias) and router.reaches(model.id, caller.channels, caller.model_operations)
 
 

@@ -39,9 +39,7 @@ RequestT = TypeVar("RequestT", bound=RequestOfModel)
 
 
 def cause_of(error: UmgError) -> str:
-    """Return the cause for a fallback, a key of the config; "" for an error of the caller, and for one of the key's own
-    limits and budget.
-    """
+    """Return a fallback's cause, a key of the config; "" for an error of the caller or of its limits and budget."""
     if error.reason in TOO_LONG and error.failure in (Failure.CONTEXT, None):
         return "context"
     if error.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED and error.failure is Failure.CONTEXT:

@@ -32,12 +32,10 @@ async def read_source(
     none: str,
     limit: int,
 ) -> DecodedRequest[Request]:
-    """Decode the caller's body in `source`. Return the canonical request with facts about the body.
-
-    `formats`: codecs by the names of formats. `decode`: function of codec, body and headers, called in a thread for a
-    large body. `none`: phrase for the error about a format that is not in `formats` ("no text format"). `limit`:
-    maximum size of the body in bytes. Raise UmgError: BODY_TOO_LARGE, INVALID_FIELD, and others with the messages of
-    the body's format.
+    """Decode the caller's body in `source`. Return the canonical request with facts about the body. `formats`: codecs
+    by format. `decode`: called in a thread for a large body. `none`: phrase for the error about a format that is not in
+    `formats` ("no text format"). `limit`: maximum size of the body in bytes. Raise UmgError: BODY_TOO_LARGE,
+    INVALID_FIELD, and others with the messages of the body's format.
     """
     body = source.body  # each access to it is a copy
     if len(body) > limit:

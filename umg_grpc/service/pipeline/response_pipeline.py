@@ -1,8 +1,6 @@
 """Pipeline of the operations with a response (all but videos): admission, cache, routing, attempts with failover and
-hedging, completion of the response.
-
-An operation adds its decoder, its encoder, its preferences for channels, and the completion of its responses with usage
-and cost.
+hedging, completion. An operation adds its decoder, its encoder, its preferences for channels, and the completion of its
+responses with usage and cost.
 """
 
 import asyncio
@@ -94,9 +92,8 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         """Return the steps that complete a response, each with its method."""
 
     async def admit(self, call: Call, message: Message, request: RequestT, *, stream: bool = False) -> AdmittedT:
-        """Run the steps of a call before its attempts. Return the admitted call, whose resources are released if a step
-        fails. `message`: gRPC message that contains `request`, on which the rules of the schema are checked. `stream`:
-        whether a stream is requested. Raise UmgError.
+        """Run the steps before the attempts. Return the admitted call, whose resources are released if a step fails.
+        `message`: gRPC message with `request`, checked by the schema. Raise UmgError.
         """
         notes = call.arrival.notes or NO_NOTES
         admitted = self._call_type(call=call, message=message, request=request, notes=notes, stream=stream)
@@ -280,14 +277,10 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
 
     @abstractmethod
     async def _plan(self, admitted: AdmittedT) -> tuple[RoutePreferences, RequestEncoder[AttemptT]]:
-        """Return the preferences for the order of the channels of a call, and the encoder of its request for each
-        channel.
-        """
+        """Return a call's preferences for the order of the channels, and the encoder of its request for each."""
 
 
 def checked_message(admitted: Admitted[RequestT]) -> Message:
-    """Return the message on which the rules of the schema are checked: the request, or the message around an empty
-    one.
-    """
+    """Return the message to check by the schema: the request, or the message around an empty one."""
     message, request = admitted.message, admitted.request
     return message if message is request or not request.ListFields() else request

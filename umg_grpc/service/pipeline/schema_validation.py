@@ -26,9 +26,7 @@ _validator = Validator()
 
 
 def check(message: Message) -> None:
-    """Check a message by the rules in the .proto files. Raise UmgError for the first broken rule, with the canonical
-    path of the field.
-    """
+    """Check a message by the rules in the .proto files. Raise UmgError with the path of the first invalid field."""
     _check_times(message, _time_fields(message.DESCRIPTOR), "")  # first: the rules compare times
     violations = _validator.collect_violations(message, fail_fast=True)
     if violations:

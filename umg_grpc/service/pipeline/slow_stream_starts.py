@@ -1,6 +1,5 @@
-"""Early response headers of streams whose first message is late, so that proxies and clients keep the connection open.
-
-While no provider has given a status, the headers wait longer: an error that comes then still has its own status.
+"""Early response headers of streams whose first message is late, so that proxies and clients keep the connection.
+Without a provider's status they wait longer: an error that comes then still has its own status.
 """
 
 import asyncio
@@ -47,9 +46,7 @@ class SlowStarts:
     """
 
     def __init__(self, headers_after: float = Config.stream_headers_after) -> None:
-        """Create the check. `headers_after`: seconds after which the headers of a stream are sent although no provider
-        has given a status.
-        """
+        """Create the check. `headers_after`: seconds until a stream's headers are sent without a provider's status."""
         self._headers_after = headers_after
         self._waiting: dict[WaitingStream, tuple[Call, Context]] = {}  # the oldest first
         self._timer: asyncio.TimerHandle | None = None

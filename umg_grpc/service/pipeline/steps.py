@@ -1,6 +1,4 @@
-"""Steps of the pipeline in their order. Each states the steps that must have run before, which is checked when the
-pipeline of an operation is built.
-"""
+"""Steps of the pipeline in their order, each with the steps that must have run before: checked for each pipeline."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -34,11 +32,10 @@ STEPS = (
     GUARD_RESPONSE := Step("response guards", needs=(COMPLETE,)),  # of a whole one
     SETTLE := Step("settle", needs=(ATTEMPTS,)),  # other usage, by which the call is charged; storage of a text
 )
-"""All steps in the order in which a call takes them. An operation takes some of them.
-
-The steps up to `cache` run one after the other. The later ones enclose each other: a cached response ends the call, and
-an attempt ends with the completion of its response, whose failure is a failure of the attempt. A submission of a video
-has no response to complete, so that all of its steps run one after the other.
+"""All steps in their order. An operation takes some of them. The steps up to `cache` run one after the other. The later
+ones enclose each other: a cached response ends the call, and an attempt ends with the completion of its response, whose
+failure is a failure of the attempt. The submission of a video has no response to complete: its steps all run one after
+the other.
 """
 READING = frozenset(STEPS[: STEPS.index(PRICE)])
 """Steps of a call that only reads a request, for example to count its tokens; they refuse and charge nothing."""

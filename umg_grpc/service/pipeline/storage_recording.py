@@ -22,9 +22,7 @@ class StorageRecord:
     def __init__(
         self, usage: UsageLog | None, count: Callable[[Call], None], call: Call, target: Target, prices: Prices
     ) -> None:
-        """Begin the record. `usage`: None without usage records; `count`: adds the storage to the metrics; `prices`: of
-        stored tokens.
-        """
+        """Begin the record. `usage`: None for no records; `count`: adds it to the metrics; `prices`: of the storage."""
         self._usage, self._count = usage, count
         self._has_budget = call.charges.reservation is not None
         self._target = target

@@ -57,9 +57,8 @@ class StreamPipeline(
         self, call: Call, message: Message, request: RequestT, admitted: AdmittedT | None = None
     ) -> AsyncGenerator[MessageT, None]:
         """Admit the call, and yield its response: the cached one in one message, else the stream of the first channel
-        that answers. After the first message no other channel or model is tried. `message`: gRPC message that contains
-        `request`. `admitted`: the admitted call, when the stream is made for the cache; else None. Raise
-        UmgError.
+        that answers. After the first message no other channel or model is tried. `admitted`: the admitted call of a
+        stream for the cache. Raise UmgError.
         """
         is_inner, is_sent, is_answered = admitted is not None, False, False
         admitted = admitted or await self.admit(call, message, request, stream=True)

@@ -1,6 +1,4 @@
-"""Usage record of a call (tokens, cost, outcome): a provisional one while a provider answers, the final one at
-its end.
-"""
+"""Usage record of a call (tokens, cost, outcome): provisional while a provider answers, final at its end."""
 
 import time
 from collections import Counter
@@ -55,9 +53,7 @@ KILLED_DETAILS = CallDetails(
 
 
 def begin_usage(call: Call, usage: UsageInFlight) -> None:
-    """Write the provisional record of the call, with the estimated tokens and cost, before an attempt is sent to a
-    provider.
-    """
+    """Write the provisional record, with estimated tokens and cost, before an attempt is sent to a provider."""
     usage.attempts += 1
     if usage.slot != NO_SLOT:
         return
@@ -82,9 +78,7 @@ def begin_usage(call: Call, usage: UsageInFlight) -> None:
 
 
 def withdraw_usage(usage: UsageInFlight) -> None:
-    """Record that an attempt has failed, for which the provider does not charge. The provisional record is deleted if
-    no other attempt runs.
-    """
+    """Record that an attempt failed without charge; delete the provisional record if no other attempt runs."""
     usage.attempts -= 1
     if not usage.attempts:
         usage.log.open_records.delete(usage.slot)

@@ -30,10 +30,9 @@ STOPPED = frozenset({pb.FINISH_REASON_CONTENT_FILTER, pb.FINISH_REASON_REFUSAL, 
 
 
 class Summary(msgspec.Struct, eq=False):
-    """Request of one call for a summary of its conversation, and its changes after refusals.
-
-    The tools of the caller stay, so that providers find the cached beginning of the prompt, and some refuse calls in a
-    conversation without tools. Should the model call one, the request is sent once more with tools forbidden.
+    """Request of one call for a summary of its conversation, and its changes after refusals. The tools of the caller
+    stay, so that providers find the cached beginning of the prompt, and some refuse calls in a conversation without
+    tools. If the model calls one, the request is sent once more with tools forbidden.
     """
 
     _truncation: Truncation  # of the conversation, for the gateway's own request

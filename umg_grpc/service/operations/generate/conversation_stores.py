@@ -1,6 +1,4 @@
-"""Stores of conversations and reasoning, whose data outlives a call, with the memory limit of streams that are to be
-stored.
-"""
+"""Stores of conversations and reasoning, which outlive a call, with the memory limit of streams to be stored."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -28,9 +26,7 @@ class ConversationStores:
     seals: SummarySeals = field(default_factory=lambda: SummarySeals(secrets.token_urlsafe()))
     """Seals of summaries, by default those of this process alone."""
     abandoned: RoundBudget = field(default_factory=partial(RoundBudget, 1))
-    """Limit of the usage estimates of cancelled calls in one iteration of the event loop, for when many callers cancel
-    at once.
-    """
+    """Limit of usage estimates of cancelled calls per iteration of the event loop: many callers may cancel at once."""
 
     @property
     def stored_responses(self) -> Conversations:

@@ -1,6 +1,4 @@
-"""Detection of the first output in a stream. Before it, the call can still fail over to another channel, since the
-caller was sent nothing.
-"""
+"""Detection of a stream's first output. Before it, the caller was sent nothing, and the call can still fail over."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.text_format import TextFormat

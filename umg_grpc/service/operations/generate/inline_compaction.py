@@ -19,9 +19,7 @@ from umg_grpc.wire.core.sealed_summaries import SEALED, summary_text
 from umg_grpc.wire.request_notes import DecodedRequest
 
 HOPELESS = frozenset({Failure.CALLER, Failure.TOO_LARGE, Failure.CONTEXT, Failure.MODEL})
-"""Failures of a request for a summary after which the call goes on without it; after others the next channel is
-tried.
-"""
+"""Failures of a request for a summary after which the call goes on without it, not at the next channel."""
 
 
 class InlineCompaction(msgspec.Struct, eq=False):

@@ -22,9 +22,7 @@ class RefusalHealing:
     """
 
     def __init__(self, learned: LearnedQuirks, observers: AttemptObservers, *, is_strict: bool) -> None:
-        """Create the healing of a call. `is_strict`: whether the caller accepts no change of the request, so that
-        nothing is mended.
-        """
+        """Create the healing of a call. `is_strict`: the caller accepts no change of the request; nothing is mended."""
         self._learned = learned
         self._observers = observers
         self._is_strict = is_strict

@@ -21,9 +21,7 @@ def is_refusal(response: pb.GenerateResponse) -> bool:
 
 
 def refused_content(admitted: GenerationCall, usage: pb.Usage | None) -> UmgError:
-    """Return the error for a refused request. `usage`: tokens for which the provider charges; None if it reported none,
-    so that they are estimated.
-    """
+    """Return the error for a refused request. `usage`: tokens that the provider charges; None to estimate them."""
     if usage is None:
         estimate = estimate_tokens(admitted.full_request, admitted.model.described)
         usage = pb.Usage(input_tokens=estimate.input_tokens, estimated=True)

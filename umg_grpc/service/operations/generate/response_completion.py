@@ -28,9 +28,7 @@ from umg_grpc.wire.core.stream_aggregator import read_whole_response
 from umg_grpc.wire.text_format import BIG_BYTES
 
 MANY_BYTES = 32 * 2**10
-"""Maximum bytes of a stream or a response that are processed in the event loop, in about 1 ms; more are processed in a
-thread.
-"""
+"""Maximum bytes of a stream or response processed in the event loop, in about 1 ms; more are processed in a thread."""
 
 HEADER_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
@@ -50,9 +48,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
     stores_reasoning: bool = False
     """Whether the reasoning is stored, for the call that returns the results of the response's tool calls."""
     stores_ids: bool = False
-    """Whether the ids of the provider's objects in the response are stored, since the caller may refer to them
-    later.
-    """
+    """Whether the ids of the provider's objects in the response are stored: the caller may refer to them later."""
     stores_any: bool = False
     """Whether any part of the response is stored."""
     passthrough: bool = False
@@ -203,11 +199,9 @@ class ResponseCompletion(msgspec.Struct, eq=False):
             return response
 
     def complete(self, head: pb.GenerateResponse | pb.GenerationStarted) -> None:
-        """Set the fields of a response that every format needs: the caller's model id, an id, a time, whether it is
-        stored. `head`: the response, or the first event of a stream.
-
-        The id of a response that can be retrieved is random, so that it cannot be guessed. A provider's id is kept only
-        if the caller gets the provider's own body.
+        """Set the fields that every format needs: the caller's model id, an id, a time, whether it is stored. `head`:
+        the response, or the first event of a stream. The id of a response that can be retrieved is random, so that it
+        cannot be guessed. A provider's id is kept only if the caller gets the provider's own body.
         """
         admitted = self.admitted
         head.model = admitted.request.model
@@ -225,9 +219,8 @@ class ResponseCompletion(msgspec.Struct, eq=False):
             head.context_management.CopyFrom(management)
 
     async def estimate(self, response: pb.GenerateResponse, sample: int | None = None) -> pb.Usage:
-        """Return the usage of a response by counting its tokens, for a provider that did not report it.
-        `sample`: number of characters of each text that are counted, since hundreds of callers may cancel at once; None
-        for all.
+        """Return the usage of a response by counting its tokens, if the provider did not report it. `sample`: counted
+        characters of each text, since hundreds of callers may cancel at once; None for all.
         """
         model, request = self.admitted.model, self._attempt.request
         if request.thread.previous_response_id:
@@ -242,9 +235,8 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         return usage
 
     async def retain(self, response: pb.GenerateResponse, *, streamed: bool) -> None:
-        """Store the parts of the response that later calls need: the ids of its objects, its reasoning, and the
-        response itself or its thread. `response`: contains its candidates, also after passthrough. `streamed`: whether
-        the caller got it as a stream.
+        """Store the parts of the response that later calls need: ids of its objects, reasoning, and the response or its
+        thread. `response`: has its candidates, also after passthrough.
         """
         reasoning, owner = self._memory.reasoning, self.admitted.access.caller.key_id
         if reasoning is not None:
@@ -292,10 +284,9 @@ def _as_sent(admitted: GenerationCall) -> pb.GenerateRequest:
 
 
 def with_reported(usage: pb.Usage, reported: pb.Usage | None) -> pb.Usage:
-    """Return an estimated usage with the numbers that the provider reported. `reported`: None without any.
-
-    A usage without the tokens of the prompt is final; the tokens of the response beside them are a minimum, since the
-    provider may have reported them before the end of its stream.
+    """Return an estimated usage with the numbers that the provider reported. A usage without the tokens of the prompt
+    is final; the tokens of the response beside them are a minimum, since the provider may have reported them before the
+    end of its stream.
     """
     if reported is None:
         return usage

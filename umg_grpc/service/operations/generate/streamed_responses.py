@@ -24,9 +24,7 @@ from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, MemoryReservatio
 
 ESTIMATED_BYTES = 128 * 2**10  # of the frames or events of a stream that are kept only to estimate its usage
 SAMPLE_BYTES, SAMPLE_CHARACTERS = 16 * 2**10, 2048
-"""Maximum bytes of an interrupted response, and maximum characters of each text of its prompt, that are counted to
-estimate the usage in less than a millisecond.
-"""
+"""Maximum bytes of a response, and characters of a text, counted for an estimate, in less than a millisecond."""
 BREAKS = (UmgError, asyncio.CancelledError, GeneratorExit)
 """Errors after which the usage of an incomplete stream is estimated."""
 BYTES_A_TOKEN = 256  # estimated bytes of frames for a token: each delta has one token or a few
@@ -38,10 +36,8 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 class StreamedText(msgspec.Struct, eq=False):
     """State of one streamed response: completes its messages for the caller, and stores the response at the end. The
-    usage of a stream that breaks off is estimated.
-
-    The last message of the response is held back until the stream has ended and the response is stored: a caller that
-    continues it immediately, on any process, finds it.
+    usage of a stream that breaks off is estimated. The last message is held back until the response is stored: a caller
+    that continues it immediately, on any process, finds it.
     """
 
     _completion: ResponseCompletion  # of the current attempt
@@ -152,9 +148,7 @@ class StreamedText(msgspec.Struct, eq=False):
         logger.warning("a large answer is not stored", channel=channel, bytes=self._memory.budget.reserved)
 
     async def _estimate_usage(self) -> None:
-        """Estimate the usage of a stream that broke off; a usage that the provider reported before the end counts too
-        little.
-        """
+        """Estimate the usage of a stream that broke off; a usage reported before the end counts too little."""
         call, aggregator = self._completion.admitted.call, self._aggregator
         if aggregator is None or (call.facts.usage is not None and self._unfinished <= 0):
             return

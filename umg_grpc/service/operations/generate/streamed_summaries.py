@@ -15,9 +15,7 @@ from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 
 class StreamedSummary(msgspec.Struct, eq=False):
-    """State of the summary that a model streams. The caller gets nothing of it before its end, so that another channel
-    can be tried until then.
-    """
+    """State of a streamed summary. The caller gets it at its end; until then another channel can be tried."""
 
     _completion: ResponseCompletion  # of the current attempt
     _attempts: FailoverLoop[GenerationAttempt]

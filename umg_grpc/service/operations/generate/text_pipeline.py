@@ -70,9 +70,8 @@ class GenerationPipeline(
         self._stored_prompts = stored_prompts
 
     async def read(self, call: Call, message: Message, request: pb.GenerateRequest) -> GenerationCall:
-        """Return the call with its request decoded and validated, its model resolved, and the stored response that it
-        continues, to count its tokens: no limit and no price of the model matters. `message`: gRPC message that
-        contains `request`. Raise UmgError.
+        """Return the call with its request decoded and validated, its model resolved, and the response that it
+        continues, to count its tokens: no limit and no price matters. `message`: contains `request`. Raise UmgError.
         """
         notes = call.arrival.notes or NO_NOTES
         counted = GenerationCall(call=call, message=message, request=request, notes=notes, counted=True)

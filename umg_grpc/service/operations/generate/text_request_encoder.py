@@ -89,9 +89,7 @@ class SentConversation(NamedTuple):
 
 
 class StateOrigin(NamedTuple):
-    """Channels whose accounts have data to which a request refers: reasoning states (opaque data that belongs to
-    reasoning) and stored responses.
-    """
+    """Channels whose accounts have data of a request: reasoning states (opaque data) and stored responses."""
 
     channel: str = ""  # the one whose account has the state; "" if none is known
     state_channels: Mapping[str, str] = MappingProxyType({})  # data of a reasoning state in the request -> channel
@@ -312,9 +310,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         storage.before_send(apply)
 
     def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target, reasoning: ReasoningStore) -> bool:
-        """Return whether stored reasoning has to be searched for the request: the channel needs reasoning that the
-        caller's client may not have sent back.
-        """
+        """Return whether to search stored reasoning: the channel needs some that the client may not have sent."""
         if self._admitted.continued is not None and (
             request.previous_response_id or request.thread.previous_response_id
         ):
@@ -335,9 +331,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     async def _with_reasoning(
         self, request: pb.GenerateRequest, notes: RequestNotes, target: Target, reasoning: ReasoningStore
     ) -> DecodedRequest[pb.GenerateRequest]:
-        """Return the request with the stored reasoning that the caller's client has not sent back, as far as the
-        channel accepts it.
-        """
+        """Return the request with the stored reasoning that the client has not sent back, if the channel accepts it."""
         protocols = target.channel.protocols
         same_format = self._same_format(request, target)
         protocol = same_format or next((name for name in protocols if name in TEXT_UPSTREAMS), "")

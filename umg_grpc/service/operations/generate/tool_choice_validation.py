@@ -8,9 +8,8 @@ from umg_grpc.wire.core.json import invalid
 
 
 def check_tool_choice(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(INVALID_FIELD) if the tool choice requires a tool that the request does not have. Any tool is
-    accepted in a request whose tools may be known only to the provider (an opaque tool, a prompt template, cached
-    content).
+    """Raise UmgError(INVALID_FIELD) if the tool choice requires an absent tool. Any is accepted if only the provider
+    may know the tools (an opaque tool, a prompt template, cached content).
     """
     choice, tools = request.tool_choice, request.tools
     if any(tool.HasField("opaque") for tool in tools):

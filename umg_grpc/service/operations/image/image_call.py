@@ -14,9 +14,7 @@ class AdmittedImages(Admitted[pb.GenerateImageRequest], kw_only=True):
 
 
 def complete(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> None:
-    """Complete the result of an image call: set the model id that the caller sent, the time and the number of images,
-    and record its usage. `images`: number of images that the caller gets.
-    """
+    """Complete an image result: the caller's model id, the time and the number of images; record its usage."""
     result.model = admitted.request.model
     if not result.HasField("create_time"):
         result.create_time.GetCurrentTime()

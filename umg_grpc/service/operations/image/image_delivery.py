@@ -1,7 +1,5 @@
-"""Delivery of images in the form that the caller requested: as addresses or as bytes.
-
-If the caller requested addresses, bytes of the provider are stored, and the caller gets a signed link to them. If the
-caller requested bytes, an address of the provider is fetched, if the rules for URLs allow it.
+"""Delivery of images in the requested form: addresses or bytes. For addresses, bytes of the provider are stored, and
+the caller gets a signed link to them. For bytes, an address of the provider is fetched, if the rules for URLs allow it.
 """
 
 import asyncio
@@ -31,9 +29,8 @@ class ImageDelivery:
     def __init__(
         self, channels: Channels, fetcher: Fetcher, blobs: BlobStore | None, links: FileLinks, budget: ResponseBudget
     ) -> None:
-        """Create a converter.
-        `fetcher`: reads URLs under the rules of the config. `blobs`: None if the operator stores no files; images are
-        then returned as bytes. `links`: makes signed links. `budget`: limit of the memory for fetched images.
+        """Create a converter. `fetcher`: reads URLs under the rules of the config. `blobs`: None if the operator stores
+        no files; images are then returned as bytes. `budget`: limit of the memory for fetched images.
         """
         self._channels = channels
         self._fetcher = fetcher
@@ -117,8 +114,7 @@ class ImageDelivery:
 
 def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -> "pb.ImageResponseFormat.ValueType":
     """Return the form in which the caller gets images: addresses or bytes. Unspecified, for a model without rules,
-    leaves images in the form in which the provider returned them. `rules`: rules of the model's family, None without
-    them.
+    leaves them as the provider returned them.
     """
     if rules is not None and rules.always_bytes:
         return pb.IMAGE_RESPONSE_FORMAT_B64_JSON
@@ -128,10 +124,7 @@ def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -
 
 
 def are_bytes(request: pb.GenerateImageRequest, rules: ImageRules | None) -> bool:
-    """Return whether images that the provider returns as bytes are passed on as bytes, not stored and replaced by
-    addresses.
-    `rules`: rules of the model's family, None without them.
-    """
+    """Return whether images that came as bytes are passed on as bytes, not stored and replaced by addresses."""
     return requested_form(request, rules) != pb.IMAGE_RESPONSE_FORMAT_URL
 
 
@@ -144,9 +137,7 @@ def is_described(image: pb.Image) -> bool:
 
 
 def describe(image: pb.Image, data: bytes) -> None:
-    """Set the media type of an image by its bytes, `data`, and its width and height if the provider did not report
-    them.
-    """
+    """Set an image's media type by its bytes, and width and height if the provider did not report them."""
     image.mime_type = sniff_image(data) or image.mime_type
     if image.HasField("width") and image.HasField("height"):
         return

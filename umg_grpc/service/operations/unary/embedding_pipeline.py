@@ -65,9 +65,7 @@ class _TokenAdapter:
         self._texts: pb.EmbedRequest | None = None
 
     async def __call__(self, target: Target) -> pb.EmbedRequest:
-        """Return the request for a channel: unchanged, or with its token ids decoded to text. Raise
-        UmgError(UNTRANSLATABLE) for unknown tokens.
-        """
+        """Return the request, with its token ids decoded if needed. Raise UmgError(UNTRANSLATABLE) if unknown."""
         if self._takes_tokens(target.channel.protocols):
             return self._request
         if self._texts is None:
@@ -87,9 +85,7 @@ class _TokenAdapter:
 
 
 def _check_dimensions(request: pb.EmbedRequest, model: pb.Model) -> None:
-    """Raise UmgError for a number of dimensions that the model does not support; accept any if the supported ones are
-    unknown.
-    """
+    """Raise UmgError for a number of dimensions that the model does not support; accept any if they are unknown."""
     if not model.HasField("embedding"):
         return
     if request.HasField("dimensions"):

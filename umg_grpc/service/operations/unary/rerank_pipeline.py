@@ -45,9 +45,7 @@ class RerankPipeline(UnaryPipeline[pb.RerankRequest, pb.RerankResponse]):
 
 
 def _sort(response: pb.RerankResponse, request: pb.RerankRequest) -> None:
-    """Sort the results of a response by descending score, leave at most the requested `top_n`, and add the texts of the
-    documents if the request wants them.
-    """
+    """Sort the results by descending score, cut them to `top_n`, and add the documents' texts if requested."""
     ranked = sorted(response.results, key=lambda result: (-result.relevance_score, result.index))
     del response.results[:]
     response.results.extend(ranked[: request.top_n] if request.HasField("top_n") else ranked)

@@ -12,9 +12,7 @@ class NewTask(Admitted[pb.CreateVideoTaskRequest], kw_only=True):
     """Call that submits a video task."""
 
     source: MediaTask | None = None
-    """Finished task whose video is changed (a remix), or whose draft is made into a video, set by the step `validate`;
-    None for a new video.
-    """
+    """Finished task whose video is changed (a remix), or whose draft becomes a video (step `validate`); else None."""
     body_hash: str = ""
     """Fingerprint of the request, by which a repetition is found, set by the step `repeat`."""
     known: MediaTask | None = None

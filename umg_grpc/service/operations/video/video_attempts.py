@@ -64,9 +64,7 @@ class VideoEncoder(UnmendedRequests):
 
 
 class VideoLoop(FailoverLoop[Attempt[VideoCall]]):
-    """Attempts of one submission. No further attempt follows one after which the provider may have accepted the
-    task.
-    """
+    """Attempts of one submission: none follows one after which the provider may have accepted the task."""
 
     def should_retry(self, attempt: Attempt[VideoCall], error: UmgError) -> bool:
         if error.failure in UNKNOWN_OUTCOME:

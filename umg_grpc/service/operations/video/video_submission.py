@@ -1,9 +1,6 @@
 """Submission of a video task: the task is recorded with the reservation of its cost, then sent to one channel, at most
-once.
-
-After a refusal, or a failure before anything was sent, another channel may be tried. After any other failure it is
-unknown whether the provider accepted the task: its database row stays, and the poller looks for the task at the
-provider.
+once. After a refusal, or a failure before anything was sent, another channel may be tried. After any other failure it
+is unknown whether the provider accepted the task: its row stays, and the poller looks for it at the provider.
 """
 
 import asyncio
@@ -39,9 +36,7 @@ from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 
 TASK_PREFIX = "task_"
 DATABASE_PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0, None)
-"""Seconds between the attempts to record that a provider has accepted a task, in the database or else in the journal;
-no further attempt after None.
-"""
+"""Seconds between attempts to record an accepted task in the database, else in the journal; none follows after None."""
 LEASE_SECONDS = 20.0
 """Seconds without a renewal after which a task is taken over from the process that was submitting it."""
 RENEW_SECONDS = 5.0
@@ -61,9 +56,7 @@ class Submissions:
         self._running: set[asyncio.Task[MediaTask]] = set()
 
     async def aclose(self) -> None:
-        """Wait up to `CLOSE_SECONDS` for the submissions in flight, then cancel them. The poller then finds out
-        whether a provider has accepted their tasks.
-        """
+        """Wait up to `CLOSE_SECONDS` for submissions in flight, then cancel them; the poller finds their outcomes."""
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=CLOSE_SECONDS)
             for task in late:
@@ -72,16 +65,13 @@ class Submissions:
                 await asyncio.wait(late)
 
     def plan(self, new: NewTask) -> None:
-        """Make the database row of the task, which is stored before the first attempt. Raise UmgError for a malformed
-        header of the call.
-        """
+        """Make the task's database row, stored before the first attempt. Raise UmgError for a malformed header."""
         new.row = _new_row(new, self._tasks.process, self._tasks.now())
         new.strict = new.call.strict
 
     async def submit(self, new: NewTask) -> None:
-        """Record the task and send it. Its row is then accepted, or of unknown outcome, or the existing task with the
-        same idempotency key or external id, which another call has submitted meanwhile. Raise UmgError if no provider
-        has accepted it; nothing is recorded then.
+        """Record the task and send it. Its row is then accepted, or of unknown outcome, or another call's task with the
+        same idempotency key or external id. Raise UmgError if no provider has accepted it; nothing is recorded then.
         """
         task = asyncio.create_task(self._submit(new), name="submission of a task")
         self._running.add(task)
@@ -274,9 +264,7 @@ def _details(call: Call) -> str:
 
 
 def _without_data(request: pb.CreateVideoTaskRequest) -> bytes:
-    """Return the request in the form in which it is stored with its task, serialized: without the bytes of its media,
-    which only the provider gets.
-    """
+    """Return the request as it is stored with its task, without the bytes of media, which only the provider gets."""
     stored = pb.CreateVideoTaskRequest()
     stored.CopyFrom(request)
     for medium in stored.parameters.media:
