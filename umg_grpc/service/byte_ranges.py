@@ -5,9 +5,8 @@ from umg_grpc.v1 import pb
 
 
 def selected_bytes(wanted: pb.ByteRange, total: int) -> tuple[int, int]:
-    """Return the requested range of a file of `total` bytes as (first byte, exclusive end).
-    `wanted`: range in the request; without offset and limit it is the complete file. Raise
-    UmgError(RANGE_NOT_SATISFIABLE) for a range that begins at or after the end of the file.
+    """Return the requested range of a file of `total` bytes as (first byte, exclusive end); without offset and limit it
+    is the whole file. Raise UmgError(RANGE_NOT_SATISFIABLE) for a range that begins at or after the end of the file.
     """
     limit = wanted.limit if wanted.HasField("limit") else None
     if not wanted.HasField("offset"):

@@ -1,6 +1,4 @@
-"""Check whether a channel works, for `umg check --live`: reads the provider's model list or, if the provider has no
-list, requests one token.
-"""
+"""Check of a channel, for `umg check --live`: reads the provider's model list or, without one, requests one token."""
 
 import asyncio
 from collections.abc import Sequence
@@ -36,8 +34,7 @@ class CheckResult(NamedTuple):
 
 async def check_channels(channels: Sequence[Channel], upstreams: Channels, seconds: float) -> list[CheckResult]:
     """Check all channels at the same time by a cheap call to each provider. Return the results in the order of the
-    channels.
-    `upstreams`: connections to the providers. `seconds`: time limit of each check.
+    channels. `seconds`: time limit of each check.
     """
     turns = asyncio.Semaphore(CONCURRENCY)
 

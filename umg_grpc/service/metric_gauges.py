@@ -1,6 +1,4 @@
-"""Names, help texts and labels of the gauges that the gateway exports (numbers that rise and fall, for example calls in
-flight).
-"""
+"""Gauges that the gateway exports (numbers that rise and fall, as calls in flight): names, help texts, labels."""
 
 from dataclasses import dataclass
 from typing import Literal

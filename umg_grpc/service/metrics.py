@@ -46,9 +46,7 @@ MAX_MODELS = 1000
 OTHER_KEYS = "other"
 """Value of the label `key` for all keys after the first ones, whose number the config limits."""
 OTHER_MODELS = "other"
-"""Value of the label `model` for all models after the first `MAX_MODELS`: callers choose the names of models served by
-a pattern.
-"""
+"""Value of the label `model` for models after `MAX_MODELS`: callers choose the names of models of a pattern."""
 UNKNOWN_AGENT = "unknown"
 """Value of the label `agent` for calls of unknown programs."""
 
@@ -62,9 +60,7 @@ Values: TypeAlias = Mapping[tuple[str, ...], float]
 
 @dataclass(slots=True)
 class Observations:
-    """Durations of events with the same labels, counted in histogram buckets, not yet added to the Prometheus
-    library.
-    """
+    """Durations of events with the same labels, by histogram buckets, not yet added to the Prometheus library."""
 
     seconds: float = 0.0
     by_duration: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
@@ -88,11 +84,9 @@ BUILD: Values = {(version("unified-model-gateway"), platform.python_version()): 
 
 class Metrics:
     """Counters, histograms and gauges of this process. Label values come from the schema and the config; at most
-    `MAX_MODELS` models have label values of their own. `key_labels`: maximum number of keys with a value of the label
-    `key` of their own; 0 for metrics without this label.
-
-    Calls are counted in plain integers, which are added to the Prometheus library when the metrics are read or shared:
-    each update in the library takes a lock and, with several workers, a write to a file.
+    `MAX_MODELS` models, and `key_labels` keys, have their own (0 for metrics without the label `key`). Calls are
+    counted in plain integers, which are added to the Prometheus library when the metrics are read or shared: each
+    update in the library takes a lock and, with several workers, a write to a file.
     """
 
     def __init__(self, key_labels: int = 0) -> None:
@@ -153,17 +147,13 @@ class Metrics:
             self.failure(attempt.channel, error.facts)
 
     def failure(self, channel: str, facts: ProviderFailure) -> None:
-        """Count a failure of a channel's provider, described by `facts`, by model, kind and HTTP status (`none` without
-        an answer).
-        """
+        """Count a provider's failure by channel, model, kind and HTTP status (`none` without a response)."""
         status = "none" if not facts.status else str(facts.status) if facts.status in STATUSES else OTHER_STATUSES
         labels = (channel, self._models[facts.model], facts.kind.value, status)
         self._counts[totals.FAILURES, labels] += 1
 
     def refused(self, reason: str) -> None:
-        """Count a call that was rejected because the process is overloaded. `reason`: `full`, `behind` (with its
-        work), `memory` or `connections`.
-        """
+        """Count a call that an overloaded process rejected, by `full`, `behind`, `memory` or `connections`."""
         self._counts[totals.REFUSED, (reason,)] += 1
 
     def mended(self, channel: str, model: str, member: str) -> None:
@@ -171,9 +161,7 @@ class Metrics:
         self._counts[totals.MENDED, (channel, self._models[model], member)] += 1
 
     def hedged(self, model: str, won: bool) -> None:
-        """Count a hedge: a second attempt beside a slow one. `won`: whether the caller got the response of the second
-        attempt.
-        """
+        """Count a hedge: a second attempt beside a slow one. `won`: its response was faster."""
         self._counts[totals.HEDGES, (self._models[model], str(won).lower())] += 1
 
     def fell_back(self, model: str, fallback: str, cause: str) -> None:
@@ -200,15 +188,11 @@ class Metrics:
         self._counts[totals.CREDENTIALS, (channel, outcome)] += 1
 
     def count_egress(self, outcome: str) -> None:
-        """Count a request of the gateway to a URL that a caller sent. `outcome`: `fetched`, `refused` by the rules, or
-        `failed`.
-        """
+        """Count a request to a URL of a caller. `outcome`: `fetched`, `refused` by the rules, or `failed`."""
         self._counts[totals.EGRESS, (outcome,)] += 1
 
     def count_lost_records(self, count: int, reason: str) -> None:
-        """Count usage records that are lost. `reason`: `full` if the journal has no space, or `disk` if it cannot be
-        written.
-        """
+        """Count lost usage records. `reason`: `full` if the journal has no space, `disk` if it cannot be written."""
         self._counts[totals.LOST_RECORDS, (reason,)] += count
 
     def count_records_deleted_early(self, count: int) -> None:
@@ -235,9 +219,8 @@ class Metrics:
         self.count_cost(facts.channel, facts.model, owner.key_id, call.charges.micro_credits)
 
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
-        """Create a counter with these label names. Return a function that takes the label values and adds 1, or its
-        argument `by`.
-        `help_text`: description of the counter for operators.
+        """Create a counter with these label names. Return a function that takes their values and adds 1, or its
+        argument `by`. `help_text`: for operators.
         """
         row = Total(name, help_text, labels)
         self._totals[row] = self._counter(row)
@@ -254,9 +237,7 @@ class Metrics:
         self.watch(RELOAD_TIME, lambda: {(): moment})
 
     def watch(self, level: Level, read: Callable[[], Values]) -> None:
-        """Register the gauge `level`. `read`: called whenever the metrics are read, returns the current values by label
-        values.
-        """
+        """Register the gauge `level`. `read`: returns the values by label values, when the metrics are read."""
         known = self._gauges.get(level)
         self._gauges[level] = known or _Gauge(level, self._registry, shared=self._shared)
         self._gauges[level].read = read
@@ -264,17 +245,13 @@ class Metrics:
             self._gauges[level].refresh()
 
     def watch_channels(self, snapshot: Callable[[], Iterable[BreakerState]]) -> None:
-        """Register the gauges of circuit breakers. `snapshot`: called whenever the metrics are read, returns the state
-        of each one.
-        """
+        """Register the gauges of circuit breakers. `snapshot`: returns their states, when the metrics are read."""
         self.watch(CHANNEL_STATE, lambda: self._max_by_label({s[:2]: s.state for s in snapshot()}))
         self.watch(CHANNEL_PAUSE, lambda: self._max_by_label({s[:2]: s.rest for s in snapshot()}))
         self.watch(CHANNEL_CALLS, lambda: _calls(snapshot()))
 
     def start(self) -> None:
-        """Start to update the shared metrics every second until `close`, since any worker of the machine may be
-        read.
-        """
+        """Update the shared metrics every second until `close`, since any worker of the machine may be read."""
         if self._shared:
             self._timer = asyncio.get_running_loop().call_later(REFRESH_SECONDS, self.start)
             self._refresh()
@@ -347,9 +324,7 @@ class Metrics:
 
 
 class _Labels(dict[str, str]):
-    """Map from a name to its label value: the first `limit` names have their own, all later ones the common value
-    `other`.
-    """
+    """Map from a name to its label value: its own for the first `limit` names, `other` for all later ones."""
 
     def __init__(self, limit: int, other: str) -> None:
         super().__init__()

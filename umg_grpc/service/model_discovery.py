@@ -125,9 +125,7 @@ class ModelDiscovery:
         return known.models
 
     def _configured(self, channel: Channel) -> _ChannelList:
-        """Return the list of a channel in a new config, which is read now if its last read failed or was at another
-        address.
-        """
+        """Return a channel's list in a new config, which is read now if its last read failed or had another address."""
         models, known = self._models(channel), self._lists.get(channel.name)
         if known is None:
             return _ChannelList(channel, models)
@@ -157,9 +155,7 @@ class ModelDiscovery:
                 logger.warning("serving while the model lists of providers are not read yet", channels=waiting)
 
     async def wait_listed(self, seconds: float) -> None:
-        """Wait until each list was read once, at most `seconds`, unless models are known of each channel. Called after
-        `start`.
-        """
+        """Wait at most `seconds` until each list was read once, unless models are known of each channel."""
         unknown = (each for each in self._lists.values() if each.models is None or each.is_awaited)
         if any(not vendor_models(each.channel.provider) for each in unknown):
             with suppress(TimeoutError):
@@ -190,9 +186,7 @@ class ModelDiscovery:
             self._refreshes.every = max(min(dues) - now, LEAST_PAUSE_SECONDS) if dues else None
 
     async def _refresh(self, source: str, account: Sequence[tuple[_ChannelList, ProviderModelList]]) -> None:
-        """Read the model list of an account for its channels, unless another process of the machine has just done
-        so.
-        """
+        """Read an account's model list for its channels, unless another process of the machine has just done so."""
         began = self._now()
         lists = [each for each, _ in account]
         lock = await self._lock(source)

@@ -18,9 +18,7 @@ from umg_grpc.wire.provider_model_lists import ProviderModelList
 
 
 def stored_router(config: Config, data: Path) -> Router:
-    """Return the router of a config, with the models that the gateway with the data directory `data` has discovered at
-    providers.
-    """
+    """Return the router of a config, with the models that the gateway with this data directory has discovered."""
     files = ModelListFiles(data)
     channels = [channel for channel in config.channels if channel.reads_list]
     stored = {channel.name: files.read(channel.name, channel.base_url) for channel in channels}
@@ -29,18 +27,14 @@ def stored_router(config: Config, data: Path) -> Router:
 
 
 def list_source(channel: Channel, listing: ProviderModelList) -> str:
-    """Return a text that identifies the list of an account in one shape, with its keys: only a hash of it may be
-    stored.
-    """
+    """Return a text that identifies an account's list in one shape, with its keys: only a hash of it may be stored."""
     shape = listing.decode.__name__  # a relay has the lists of several vendors at one address
     sent = (channel.auth, sorted(channel.headers.items()), sorted(channel.query.items()))  # may name an organization
     return "\0".join((channel.base_url, listing.path, shape, repr(sent), *channel.api_keys))
 
 
 def list_states(config: Config, files: ModelListFiles) -> Iterator[pb.ProviderModelList]:
-    """Yield the state of the model list of each channel that reads one: when it was read, and why the last read
-    failed.
-    """
+    """Yield the state of each channel's model list: when it was read, and why the last read failed."""
     for channel in config.channels:
         listing = model_list(channel.listing_protocols) if channel.reads_list else None
         if listing is None:

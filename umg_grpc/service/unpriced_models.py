@@ -78,9 +78,7 @@ class UnpricedModels:
             await asyncio.to_thread(file.write_text, VERSION)
 
     def _unpriced_somewhere(self) -> Sequence[str]:
-        """Return the models in the list of models that some channel serves without a price: some keys may use it
-        alone.
-        """
+        """Return the listed models that some channel serves without a price: some keys may use it alone."""
         router, found = self._channels.router, list[str]()
         for model in router.models():
             channels = [target.channel.name for target in router.targets(model.id)]

@@ -1,7 +1,6 @@
 """Error for an object that is not found while another process may still hold it unwritten, since the database was away.
-
-Each process writes the rows of an outage within seconds after it. Until then an absent row does not mean that the
-object does not exist.
+Rows of an outage are written within seconds after it; until then an absent row does not mean that the object does not
+exist.
 """
 
 from umg_grpc.base.errors import UmgError
@@ -10,9 +9,7 @@ from umg_grpc.v1 import pb
 
 
 def unwritten(object_id: str, *, field: str = "") -> UmgError:
-    """Return the error UNAVAILABLE for an object that may not be written yet. `field`: path of the field with its id,
-    "" for none.
-    """
+    """Return the error UNAVAILABLE for an object that may not be written yet. `field`: path of its id, "" for none."""
     shown = object_id[:MAX_OBJECT_ID_CHARACTERS]
     message = (
         f"'{shown}' is not found, but the database was away until a moment ago and may not have all objects yet; try "

@@ -1,3 +1,1 @@
-"""Caches of one process: the response cache, and the choice of channels whose providers have a conversation in their
-prompt caches.
-"""
+"""Caches of one process: of responses, and the choice of channels whose providers have cached a conversation."""

@@ -1,6 +1,4 @@
-"""Cache keys: digests of requests whose responses may be cached. Requests with the same key have interchangeable
-responses.
-"""
+"""Cache keys: digests of cacheable requests. Requests with the same key have interchangeable responses."""
 
 import hashlib
 from collections.abc import Iterable

@@ -26,9 +26,7 @@ Request = TypeVar("Request", bound=CanonicalRequest)
 Response = TypeVar("Response", bound=Message)
 
 HIT, MISS, BYPASS = "hit", "miss", "bypass"
-"""Values of the header `x-umg-cache`: the response came from the cache, was made and cached, was made and cannot be
-cached.
-"""
+"""Values of the header `x-umg-cache`: the response came from the cache, was made and cached, or cannot be cached."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +41,8 @@ class CacheLookup:
         self, call: Call, model: PublicModel, request: Request, notes: RequestNotes, *, guards: str = ""
     ) -> "CacheEntry | None":
         """Return the cache entry for the response to a request, which may be empty; None if neither the operator nor
-        the caller turned caching on for the call. `notes`: facts about the decoded body. `guards`: digest of the guards
-        of the call, whose decisions a cached response contains; "" without any. Raise UmgError(INVALID_FIELD) for a
-        malformed value of the header `x-umg-cache`.
+        the caller turned caching on for the call. `guards`: digest of the guards of the call, whose decisions a cached
+        response contains; "" without any. Raise UmgError(INVALID_FIELD) for a malformed header `x-umg-cache`.
         """
         requested = cache_seconds(call.arrival.metadata.get(CACHE))
         seconds = model.cache if requested is None else requested
@@ -79,9 +76,7 @@ class CacheEntry:
     seconds: float  # maximum age of a cached response, and its lifetime
 
     async def whole(self, make: Callable[[], Awaitable[Response]], kind: type[Response]) -> Response:
-        """Return the cached response, of the message type `kind`. If there is none, call `make`, cache its response and
-        return it. Raise the errors of `make`.
-        """
+        """Return the cached response or, if there is none, that of `make`, which is then cached. Raise its errors."""
         if self.key is None:
             response, outcome = await make(), BYPASS
         else:
@@ -114,18 +109,15 @@ class CacheEntry:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the response may be cached under the key: the provider got every field of the request (for another
-        call, a channel may be selected that supports more fields), the config was not reloaded since the key was
-        computed, and no guard has failed.
+        """Whether the response may be cached under the key: the provider got every field of the request (another call
+        may go to a channel that supports more of them), the config was not reloaded since, and no guard has failed.
         """
         guards = self.call.facts.guards
         is_checked = guards is None or not guards.has_failed
         return is_checked and self.call.changes is None and self.lookup.channels.router is self.router
 
     def report(self, outcome: str) -> None:
-        """Set the header `x-umg-cache` of the call to `outcome` (`HIT`, `MISS` or `BYPASS`), and count the outcome.
-        Called when there is a response, not after an error.
-        """
+        """Set the header `x-umg-cache` to the outcome, and count it, when there is a response; not after an error."""
         call = self.call
         call.headers[CACHE] = outcome
         self.lookup.metrics.count_cache_lookup(outcome)
@@ -140,9 +132,8 @@ class Recording:
     """Recorder of a stream on its way to the caller, which caches the complete stream as one message."""
 
     def __init__(self, entry: CacheEntry, lead: CacheFill[pb.StreamGenerateResponse] | None) -> None:
-        """Create the recorder of the stream of a call, whose place in the cache is `entry`.
-        `lead`: context in which this call makes the response for which other calls wait; None for a stream that must
-        not be cached.
+        """Create the recorder of a call's stream. `lead`: context in which this call makes the response for which
+        others wait; None for a stream that must not be cached.
         """
         self._entry = entry
         self._lead = lead

@@ -62,9 +62,7 @@ def _add_tool(digest: Digest, tool: pb.Tool) -> None:
 
 
 def _add_part(digest: Digest, part: pb.Part) -> None:
-    """Add the beginning of a part of the prompt, without its cache mark: clients set marks at other parts in each
-    request.
-    """
+    """Add the beginning of a part, without its cache mark: clients move marks to other parts in each request."""
     if part.HasField("text"):
         text = part.text.text
         digest.update(b"\0text %d " % len(text))

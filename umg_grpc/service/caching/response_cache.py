@@ -46,9 +46,7 @@ class _Entry:
     until: float
 
     def is_fresh(self, ttl: float, now: float) -> bool:
-        """Return whether the entry may be used at the time `now`: it has not expired, and is at most `ttl`
-        seconds old.
-        """
+        """Return whether the entry may be used at the time `now`: not expired, and at most `ttl` seconds old."""
         return self.made - SKEW_SECONDS <= now < self.until and now - self.made <= ttl
 
 
@@ -64,10 +62,9 @@ class _Pending:
 
 
 class ResponseCache:
-    """Cache of responses by cache keys. Each returned message is a new copy, which the caller may change.
-
-    No method fails: while Redis is unavailable, the cache uses the memory of this process alone. Writes to Redis run in
-    the background until `aclose`; no response waits for them.
+    """Cache of responses by cache keys. Each returned message is a new copy, which the caller may change. No method
+    fails: while Redis is unavailable, the memory of this process is used. Writes to Redis run in the background until
+    `aclose`; no response waits for them.
     """
 
     def __init__(self, memory_bytes: int, redis: Redis | None = None, now: Callable[[], float] = time.time) -> None:
@@ -103,9 +100,7 @@ class ResponseCache:
             await self._writes.done()
 
     async def get(self, key: str, ttl: float, kind: type[Response]) -> Response | None:
-        """Return the cached response of the message type `kind` that is at most `ttl` seconds old; None if there is
-        none.
-        """
+        """Return the cached response of a message type if it is at most `ttl` seconds old; otherwise None."""
         entry_key = _entry_key(key, kind)
         entry = self._from_memory(entry_key, ttl)
         if entry is None and self._redis is not None:
@@ -128,9 +123,7 @@ class ResponseCache:
         keep: Callable[[], bool] = lambda: True,
         seconds: float = float("inf"),
     ) -> tuple[Response, bool]:
-        """Return the response of the message type `kind`, and whether it came from the cache or from another call; if
-        neither has it, call `make`.
-
+        """Return the response, and whether it came from the cache or from another call; if neither has it, call `make`.
         `ttl`: maximum age of a cached response, and lifetime of a new one, in seconds. `keep`: called after `make`,
         returns whether the response may be cached and shared. `seconds`: time until the call's deadline. Of several
         concurrent calls with one key only one calls `make`, and the others wait for a share of their time. Raise the
@@ -148,13 +141,10 @@ class ResponseCache:
     async def get_or_fill(
         self, key: str, ttl: float, kind: type[Response], *, seconds: float = float("inf")
     ) -> "Response | CacheFill[Response]":
-        """Return the cached response of the message type `kind`, or a context manager in which this call makes the
-        response.
-
-        Of several concurrent calls one makes the response and the others wait. If that call fails or is cancelled, the
-        next one makes it. A call that has seen two failures, or has waited long, makes its own. `ttl`: maximum age of a
-        cached response, and lifetime of a new one, in seconds. `seconds`: time until the call's deadline, of which the
-        wait takes only a small share.
+        """Return the cached response, or a context manager in which this call makes the response. Of several concurrent
+        calls one makes it and the others wait. If that call fails or is cancelled, the next one makes it. A call that
+        has seen two failures, or has waited long, makes its own. `ttl`: maximum age of a cached response, and lifetime
+        of a new one, in seconds. `seconds`: time until the call's deadline, of which the wait takes only a small share.
         """
         entry_key, failures = _entry_key(key, kind), 0
         end = asyncio.get_running_loop().time() + _wait_limit(kind, seconds)
@@ -226,10 +216,9 @@ class ResponseCache:
 
 
 class CacheFill(Generic[Response]):
-    """Context manager around the making of a response for which other calls with the same key wait.
-
-    The waiting calls get the response that is passed to `keep`. If the block ends without a response, each waiting call
-    makes its own; if the block fails or is cancelled, one of the waiting calls makes the response for all.
+    """Context manager around the making of a response for which other calls with the same key wait. They get the
+    response that is passed to `keep`. If the block ends without one, each makes its own; if the block fails or is
+    cancelled, one of the waiting calls makes the response for all.
     """
 
     def __init__(self, pending: _Pending, finish: Callable[[], None], keep: Callable[[bytes], None]) -> None:
@@ -293,9 +282,7 @@ def _digest(entry_key: str) -> bytes:
 
 
 def _is_cacheable(message: Message) -> bool:
-    """Return whether a response is complete: it ended by itself, at its length limit or with tool calls, not by an
-    error or a filter.
-    """
+    """Return whether a response is complete: it ended by itself, at its length limit or with tool calls."""
     match message:
         case pb.GenerateResponse():
             ends = [candidate.finish_reason for candidate in message.candidates]

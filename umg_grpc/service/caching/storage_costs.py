@@ -1,6 +1,4 @@
-"""Costs of stored beginnings of prompts: the input once and the storage for their lifetime, against the price of a read
-in place of that of the input.
-"""
+"""Costs of stored beginnings of prompts: input and storage, against reads that cost less than the input."""
 
 from dataclasses import dataclass
 

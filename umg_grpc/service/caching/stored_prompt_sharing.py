@@ -1,6 +1,4 @@
-"""Sharing of stored beginnings of prompts by the database: one process stores a beginning, the others use it within
-seconds.
-"""
+"""Sharing of stored beginnings of prompts by the database: one process stores one, the others use it within seconds."""
 
 from datetime import UTC, datetime
 
@@ -99,9 +97,7 @@ class StoredPromptTable(RetainedStore[StoredPromptRow]):
             self._prompts.replace(await self.read())
 
     async def read(self) -> dict[bytes, Stored]:
-        """Return the beginnings in the table by their digests, without expired ones and those of a version that cannot
-        be read.
-        """
+        """Return the beginnings in the table by their digests, without expired and unreadable ones."""
         table = StoredPromptRow
         query = select(table.object_id, table.stored).where(table.expire_time > self._clock.sql_time())
         async with self._store.read() as session:

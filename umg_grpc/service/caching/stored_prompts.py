@@ -1,7 +1,6 @@
 """Explicit prompt caches: beginnings of marked prompts that a provider stores for a price (`cachedContents`), where
-that costs less than to send them.
-
-A beginning is stored in the background when it comes a second time, and later calls name it. It ends by its lifetime.
+that costs less than to send them. One is stored in the background when it comes a second time, and later calls name it.
+It ends by its lifetime.
 """
 
 import asyncio
@@ -237,9 +236,7 @@ def lifetime_of(beginning: Beginning) -> int:
 
 
 def _pays(row: StorageRow, costs: Costs, beginning: Beginning, gap: float, *, covered: int) -> bool:
-    """Return whether a stored beginning costs less than to send it, if it comes as often as before. `gap`: seconds
-    since it came last.
-    """
+    """Return whether a stored beginning costs less than to send it. `gap`: seconds since it came last."""
     seconds = lifetime_of(beginning)
     if gap > seconds or costs.tokens < row.min_tokens:
         return False

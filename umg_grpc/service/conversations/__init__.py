@@ -1,3 +1,1 @@
-"""Conversations that the gateway stores between calls: responses, message threads, and reasoning that clients do not
-send back.
-"""
+"""Conversations stored between calls: responses, message threads, and reasoning that clients do not send back."""

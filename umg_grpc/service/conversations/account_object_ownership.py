@@ -1,8 +1,6 @@
 """Protection of the objects in a provider's account (files, conversations, caches, vector stores) to which a text
-request refers by id.
-
-All callers of a channel share its account, so that a caller that guessed or saw an id could read another caller's
-object. The ids in a request are found, and each must be of an object that the provider made for this caller.
+request refers by id. All callers of a channel share its account, so that a caller could guess the id of another
+caller's object. Each id in a request must therefore be of an object that the provider made for this caller.
 """
 
 import re
@@ -25,9 +23,7 @@ _FILE_ADDRESS = re.compile(rf"{_FILE_SCHEME}([\w.-]+)", re.IGNORECASE)
 
 
 class AccountObject(NamedTuple):
-    """Reference of a request to an object in a provider's account: the object's id, and the path of the field with the
-    id.
-    """
+    """Reference of a request to an object in a provider's account: the object's id, and the path of its field."""
 
     field: str
     """Path of the field with the id, for error messages: canonical, or as in the caller's body."""
@@ -37,11 +33,10 @@ class AccountObject(NamedTuple):
 def account_objects(
     request: pb.GenerateRequest, protocols: Collection[str], notes: RequestNotes = NO_NOTES
 ) -> list[AccountObject]:
-    """Return all references to objects that the provider gets if the request is sent to a channel with these protocols,
-    in no particular order. `notes`: facts about the decoded body, which fields were changed after decoding among them.
-
-    If the channel has the format of the caller's body, the body itself is searched, by the rules of this format, since
-    it may contain fields without a canonical form.
+    """Return all references to objects that the provider gets if the request is sent to a channel with these protocols.
+    `notes`: facts about the decoded body, which fields were changed after decoding among them. If the channel has the
+    format of the caller's body, the body itself is searched by the rules of this format, since it may contain fields
+    without a canonical form.
     """
     source = request.source
     own = FORMATS.get(source.format) if source.format in protocols else None
@@ -104,9 +99,7 @@ def check_ownership(objects: Sequence[AccountObject], made: Mapping[str, str], c
 
 
 def _in_fields(request: pb.GenerateRequest) -> Iterator[AccountObject]:
-    """Yield the references in fields of the canonical request outside of messages and tools, for example to a
-    conversation or a prompt template.
-    """
+    """Yield the references in fields outside of messages and tools, as to a conversation or a prompt template."""
     for field, name in (
         ("previous_response_id", request.previous_response_id),
         ("conversation_id", request.conversation_id),

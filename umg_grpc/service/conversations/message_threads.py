@@ -1,7 +1,6 @@
-"""Message threads: stored conversations that a caller continues by sending only its new messages.
-
-Threads work with every provider. A provider of the messages format that stores threads itself is sent the id of its own
-previous response, as long as the conversation stays at its channel; any other is sent the whole conversation.
+"""Message threads: stored conversations that a caller continues by sending only its new messages. They work with every
+provider. One of the messages format that stores threads itself is sent the id of its own previous response, as long as
+the conversation stays at its channel; any other is sent the whole conversation.
 """
 
 import asyncio
@@ -37,9 +36,7 @@ THREADED = next(name for name, codec in FORMATS.items() if codec.has_threads)
 IDLE = timedelta(minutes=5)
 """Time after a response within which it can be continued."""
 LONGEST_CALL_SECONDS = 3600.0
-"""Maximum seconds for which a call has the exclusive right to continue a response, also for calls without a
-deadline.
-"""
+"""Maximum seconds for which a call may continue a response exclusively, also for calls without a deadline."""
 KEEP_SECONDS = 3.0  # longest time that a response waits for the database: a restart, and usually a millisecond
 READ_SECONDS = 5.0
 
@@ -49,9 +46,7 @@ log_lines = RepeatedLines(__name__)
 
 @dataclass
 class Thread:
-    """Thread of one call, which begins it or continues a response: the request as providers with and without threads
-    get it.
-    """
+    """Thread of one call, new or continued: the request for providers that store threads, and for all others."""
 
     caller: DecodedRequest[pb.GenerateRequest]
     """The request as the caller sent it."""
@@ -73,9 +68,7 @@ class Thread:
 
     @cached_property
     def whole(self) -> DecodedRequest[pb.GenerateRequest]:
-        """Request with all messages of the conversation and without reference to a thread, for providers that store no
-        threads.
-        """
+        """Request with all messages of the conversation and without a thread, for providers that store none."""
         if self.continued is not None:
             return self.continued
         alone = _copy(self.caller.canonical)
@@ -95,12 +88,10 @@ class Thread:
         return DecodedRequest(begun, self.continued.notes)
 
     def request_for(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
-        """Return the request as it is sent to a channel.
-
-        A provider that stores threads is sent the id of its own previous response or, if it does not have the thread, a
-        request with all messages that begins one. Any other provider is sent all messages without a thread; also a
-        provider that has refused the thread, and any provider if the conversation began in another format than the
-        request's.
+        """Return the request as it is sent to a channel. A provider that stores threads is sent the id of its own
+        previous response or, if it does not have the thread, a request with all messages that begins one. Any other
+        provider is sent all messages without a thread; also a provider that has refused the thread, and any provider if
+        the conversation began in another format than the request's.
         """
         keeps = self.caller.canonical.source.format in target.channel.protocols and target.quirks.keeps_threads
         if not keeps or self._refused or (self.continued and not self.continued.canonical.HasField("source")):
@@ -132,9 +123,8 @@ class Threads(RetainedStore[ThreadRow]):
     """
 
     def __init__(self, store: Store, *, bounds: Bounds, max_bytes: int, clock: Clock | None = None) -> None:
-        """Create the store of threads.
-        `bounds`: maximum size of the stored threads. `max_bytes`: maximum size of one conversation before compression.
-        `clock`: None for that of the database.
+        """Create the store of threads. `bounds`: maximum size of the stored threads. `max_bytes`: maximum size of one
+        conversation before compression. `clock`: None for the database's.
         """
         self._store = store
         self._clock = clock or store.clock
@@ -142,9 +132,8 @@ class Threads(RetainedStore[ThreadRow]):
         self._max_bytes = max_bytes
 
     async def open(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest], seconds: float) -> Thread:
-        """Return the thread of a request: a new one, or one that continues a stored response. This call then has the
-        exclusive right to continue the response, for at most `seconds`, until it calls `close`.
-        `decoded`: the request, with facts about the caller's body. Raise UmgError: THREAD_NOT_FOUND,
+        """Return the thread of a request: a new one, or one that continues a stored response. Only this call may then
+        continue the response, for at most `seconds`, until it calls `close`. Raise UmgError: THREAD_NOT_FOUND,
         THREAD_ALREADY_CONTINUED, THREAD_CONTINUE_IN_FLIGHT, UNAVAILABLE, INVALID_FIELD for a field that only the first
         request of a thread may have.
         """
@@ -170,11 +159,8 @@ class Threads(RetainedStore[ThreadRow]):
 
     async def keep(self, owner: str, thread: Thread, response: pb.GenerateResponse, origin: ResponseOrigin) -> bool:
         """Store the conversation of the thread under the id of the complete response. Every process finds it once this
-        returns.
-
-        `response`: contains its candidates, also after passthrough. `origin`: channel and provider's id of the
-        response. Return False, and log a warning, if the conversation could not be stored; the response is valid all
-        the same.
+        returns. `response`: contains its candidates, also after passthrough. `origin`: channel and provider's id of the
+        response. Return False, and log a warning, if it could not be stored; the response is valid all the same.
         """
         thread.answered_id = response.response_id
         if not 0 < len(response.response_id) <= MAX_OBJECT_ID_CHARACTERS or not response.response_id.isprintable():
@@ -201,10 +187,8 @@ class Threads(RetainedStore[ThreadRow]):
         return stored
 
     async def close(self, owner: str, thread: Thread) -> None:
-        """End the exclusive right of a call to continue the previous response. After a complete response of the call,
-        mark the previous one as continued.
-
-        If the database fails, the right lasts until its end time.
+        """End the exclusive right of a call to continue the previous response, and mark that as continued after a
+        complete response. If the database fails, the right lasts until its end time.
         """
         if thread.claim_end_time is None or thread.answered_id == thread.previous_id:
             return  # with equal ids the row is that of the new response, which no call has claimed

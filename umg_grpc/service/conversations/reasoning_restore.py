@@ -1,7 +1,5 @@
-"""Restoration of stored reasoning, and of the channels of reasoning states, in a request whose client has not sent them
-back.
-
-A reasoning state is the opaque data of a provider that belongs to its reasoning, for example a signature.
+"""Restoration of stored reasoning, and of the channels of reasoning states, which a client has not sent back. A
+reasoning state is a provider's opaque data that belongs to its reasoning, for example a signature.
 """
 
 from dataclasses import dataclass
@@ -42,11 +40,9 @@ class _Position(NamedTuple):
 
 
 class Restoration:
-    """Restoration of the stored reasoning in one request.
-
-    Consecutive assistant messages are treated as one output of the model: formats whose items are separate messages
-    have the reasoning and the tool calls of one output in several messages. With `by_message` each is an output of its
-    own, for a provider that gets the messages as the caller sent them.
+    """Restoration of the stored reasoning in one request. Consecutive assistant messages are treated as one output of
+    the model: formats whose items are separate messages have the reasoning and the tool calls of one output in several.
+    With `by_message` each is an output of its own, for a provider that gets the messages as the caller sent them.
     """
 
     def __init__(

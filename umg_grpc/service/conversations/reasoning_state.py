@@ -34,9 +34,7 @@ def needs(request: pb.GenerateRequest) -> bool:
 
 
 def pinned_channel(request: pb.GenerateRequest) -> str:
-    """Return the channel that made the newest reasoning state in the request, and which is therefore preferred; "" if
-    none is known.
-    """
+    """Return the channel of the newest reasoning state in the request, which is preferred; "" if none is known."""
     for message in reversed(request.messages):
         for part in reversed(message.parts):
             if part.HasField("state") and part.state.channel:
@@ -45,9 +43,7 @@ def pinned_channel(request: pb.GenerateRequest) -> str:
 
 
 def makers(request: pb.GenerateRequest) -> dict[str, str]:
-    """Return data of a reasoning state -> channel that made it, for the states in the request whose channel is
-    known.
-    """
+    """Return data of a reasoning state -> channel that made it, for the request's states of known channels."""
     return {
         part.state.data: part.state.channel
         for message in request.messages
@@ -79,11 +75,9 @@ def without_states_of_others(request: pb.GenerateRequest, channel: str, known: M
 
 
 def digest_of(kind: str, text: str) -> str:
-    """Return the key of an entry of the reasoning store: the BLAKE2b digest of a kind and a text, in hexadecimal.
-    `kind`, `text`: `call` and the id of a tool call, `object` and the id of a provider's object, `state` and the data
-    of a reasoning state.
-
-    The base64 alphabet and padding of the data, which some clients change, make no difference.
+    """Return the key of an entry of the reasoning store: the BLAKE2b digest of a kind and a text, in hexadecimal:
+    `call` and the id of a tool call, `object` and the id of a provider's object, `state` and the data of a reasoning
+    state, whose base64 alphabet and padding, which some clients change, make no difference.
     """
     if kind == "state":
         text = text.translate(STANDARD_ALPHABET).rstrip("=")
@@ -91,17 +85,13 @@ def digest_of(kind: str, text: str) -> str:
 
 
 def state_digest(state: pb.ReasoningState) -> str:
-    """Return the key of the entry of a reasoning state. It is the same for a state that a client has read and written
-    anew.
-    """
+    """Return the key of a reasoning state's entry, the same for one that a client has read and written anew."""
     codec = TEXT_UPSTREAMS.get(state.format)
     return digest_of("state", state.data if codec is None else codec.state_identity(state.data))
 
 
 def object_ids(part: pb.Part) -> Iterator[str]:
-    """Yield the ids of all objects that the provider may store for a part of its response: of items, media, containers
-    and files.
-    """
+    """Yield the ids of all objects that a provider may store for a part: of items, media, containers and files."""
     yield from {
         part.message_id,
         part.reasoning.item_id,
@@ -127,9 +117,7 @@ class _Item(msgspec.Struct):
 
 
 def _ids_in_json(part: pb.Part) -> Iterator[str]:
-    """Yield the ids in a part that is raw JSON of its provider's format: its own id, and those of files and vector
-    stores.
-    """
+    """Yield the ids in a part of raw JSON in a provider's format: its own, and those of files and vector stores."""
     wire_format, text = part.opaque.format, part.opaque.json
     if part.HasField("server_tool_result"):
         wire_format, text = part.server_tool_result.format, part.server_tool_result.output_json
@@ -141,9 +129,7 @@ def _ids_in_json(part: pb.Part) -> Iterator[str]:
 
 
 def digests_of(request: pb.GenerateRequest) -> Iterator[str]:
-    """Yield the digests of the request's tool calls and reasoning states, under which the reasoning store may have
-    data.
-    """
+    """Yield the digests of the request's tool calls and reasoning states, the keys of the reasoning store."""
     for message in request.messages:
         if message.role == pb.ROLE_ASSISTANT:
             for part in message.parts:

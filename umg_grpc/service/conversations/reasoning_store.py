@@ -1,9 +1,7 @@
-"""Store of reasoning for clients and formats that do not send it back with the results of tool calls.
-
-Stored data belongs to an owner (the id of a caller's key), and is found by digests. For the id of a tool call it is the
-reasoning before the call. For a reasoning state (opaque data of a provider that belongs to reasoning), or the id of an
-object that a provider stores for its response, it is only the name of the channel that made it, which callers do not
-send back.
+"""Store of reasoning for clients and formats that do not send it back with the results of tool calls. Stored data
+belongs to an owner (the id of a caller's key), and is found by digests: for the id of a tool call, the reasoning before
+the call; for a reasoning state (a provider's opaque data that belongs to reasoning), or the id of an object that a
+provider stores for its response, only the name of the channel that made it, which callers do not send back.
 """
 
 import asyncio
@@ -40,9 +38,7 @@ _Key = tuple[str, str]  # owner, digest
 
 
 class ReasoningStore(RetainedStore[ReasoningRow]):
-    """Store of reasoning for all processes, usable from `start` to `aclose`: in memory at once, and soon afterwards in
-    the database.
-    """
+    """Store of reasoning for all processes, from `start` to `aclose`: in memory at once, soon also in the database."""
 
     def __init__(
         self,
@@ -54,10 +50,9 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         clock: Clock | None = None,
         read_seconds: float = READ_SECONDS,
     ) -> None:
-        """Create the store.
-        `lifetime`: time for which an entry is kept since its last use. `memory_bytes`: maximum size of the entries in
-        memory. `bounds`: maximum size of the rows in the database. `clock`: None for that of the database.
-        `read_seconds`: time limit of a read from the database.
+        """Create the store. `lifetime`: since the last use of an entry. `memory_bytes`: of the entries in memory.
+        `bounds`: of the rows in the database. `clock`: None for that of the database. `read_seconds`: time limit of a
+        read from the database.
         """
         self._clock = clock or store.clock
         super().__init__(Retained(store, ReasoningRow, bounds, self._clock))
@@ -76,18 +71,15 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         return self._size
 
     async def flushed(self, seconds: float = READ_SECONDS) -> bool:
-        """Wait up to `seconds` until the data stored so far is in the database, where every process finds it. Return
-        whether it is.
-        """
+        """Wait up to `seconds` until all data is in the database, for every process. Return whether it is."""
         return await self._rows.flushed(seconds)
 
     def remember(
         self, owner: str, channel: str, parts: Iterable[pb.Part], content_ids: ContentIds | None = None
     ) -> None:
-        """Store the reasoning before each tool call with an id in a response, and the channel that made each reasoning
-        state.
-        `parts`: the parts of the response. `content_ids`: ids by which the caller's client names the calls, if it loses
-        theirs. Cheap for a response without reasoning.
+        """Store the reasoning before each tool call with an id in a response, and the channel of each reasoning state.
+        `content_ids`: ids by which the caller's client names the calls, if it loses theirs. Cheap for a response
+        without reasoning.
         """
         turn = pb.Message()
         for part in parts:
@@ -121,15 +113,13 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         by_message: bool = False,
     ) -> pb.GenerateRequest:
         """Return the request with its stored reasoning: reasoning before tool calls that lack it, reasoning states, and
-        the channel of each reasoning state.
-        `channel`: only reasoning that this channel made is restored; None for that of all channels. `text_format`: only
-        text of reasoning that has a state of this format is restored; None for all text. `texts_of_others`: whether
-        the text of reasoning that other channels made is restored, too, without their states. `by_message`: whether
-        reasoning is restored in the message of its call, not at the beginning of consecutive assistant messages.
+        the channel of each state. `channel`: only reasoning that this channel made is restored; None for all.
+        `text_format`: only text of reasoning with a state of this format is restored; None for all. `texts_of_others`:
+        the text of reasoning that other channels made is restored, too, without their states. `by_message`: it is
+        restored in the message of its call, not at the beginning of consecutive assistant messages.
 
         For providers for which the request is translated. Never fails: without the database it uses the memory alone.
-        The request is not modified, and is returned itself if there is nothing to restore. The source document of the
-        result does not contain the restored reasoning.
+        The request is not modified. The source document of the result does not contain the restored reasoning.
         """
         known = await self._find(owner, set(digests_of(request)))
         if not known:

@@ -16,9 +16,8 @@ PAGE_SIZE = 20
 
 
 def page(messages: Iterable[pb.Message], scope: str, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
-    """Return a page of the input items in the messages of a request. Items without an id get one that is the same in
-    every call.
-    `scope`: text that makes these ids unique to the response. Raise UmgError(INVALID_FIELD) for an unknown page token.
+    """Return a page of the input items in messages. Items without an id get one that is the same in every call.
+    `scope`: makes these ids unique to the response. Raise UmgError(INVALID_FIELD) for an unknown page token.
     """
     items = [item for message in messages for item in items_of(message)]
     ids = dict[str, int]()
@@ -40,10 +39,8 @@ def page(messages: Iterable[pb.Message], scope: str, request: pb.ListInputItemsR
 
 
 def items_of(message: pb.Message) -> Iterator[pb.Message]:
-    """Split a message into items: each tool call, tool result and reasoning part is an item, and each run of other
-    parts.
-
-    Thus formats that have all of them in one message are listed like formats that have an item for each.
+    """Split a message into items: each tool call, tool result and reasoning part, and each run of other parts. Thus
+    formats with all of them in one message are listed like formats with an item for each.
     """
     if len(message.parts) <= 1:
         yield _item(message, list(message.parts), message.message_id)

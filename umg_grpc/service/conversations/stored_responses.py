@@ -1,6 +1,4 @@
-"""Stored responses, each with its conversation from the first request on, which callers read and continue by id, with
-every provider.
-"""
+"""Stored responses with their conversations, which callers read and continue by id, with every provider."""
 
 import asyncio
 import secrets
@@ -70,9 +68,7 @@ class Continued:
     whole: DecodedRequest[pb.GenerateRequest]
     """The request with all messages of the conversation, and without the id of the previous response."""
     origin: ResponseOrigin
-    """Channel that made the previous response, and the provider's own id of it ("" if the provider does not
-    store it).
-    """
+    """Channel that made the previous response, and the provider's id of it ("" if the provider does not store it)."""
     earlier: bytes
     """The messages of the conversation before the request, as serialized `umg.v1.GenerateRequest`."""
     earlier_count: int
@@ -119,10 +115,8 @@ def new_response_id() -> str:
 
 
 class Conversations(RetainedStore[ResponseRow]):
-    """Store of the responses of all callers, usable from `start` to `aclose`. A response exists only for the key whose
-    call made it (`owner`: id of the key).
-
-    Reads raise UmgError(UNAVAILABLE) while the database is unavailable.
+    """Store of all callers' responses, from `start` to `aclose`. A response exists only for the key whose call made it
+    (`owner`: its id). Reads raise UmgError(UNAVAILABLE) without the database.
     """
 
     def __init__(
@@ -150,14 +144,11 @@ class Conversations(RetainedStore[ResponseRow]):
         upstream_response_id: str = "",
     ) -> bool:
         """Store a complete response by its id. Every process finds it once this returns, so it is awaited before the
-        end of the response is sent to the caller.
-
-        `request`: as its caller sent it. `response`: contains its candidates, also after passthrough; the first one
-        becomes part of the conversation. `channel`: channel that made it. `streamed`: whether the caller got it as a
-        stream.
-        `continued`: result of `continue_` for the request; None if it continues no response. `upstream_response_id`:
-        the provider's id of the response, "" if the provider does not store it. Return False, and log a warning, if the
-        response could not be stored; the response is valid all the same.
+        end of the response is sent to the caller. `request`: as its caller sent it. `response`: contains its
+        candidates, also after passthrough; the first one becomes part of the conversation. `streamed`: the caller got
+        it as a stream. `continued`: result of `continue_` for the request. `upstream_response_id`: the provider's id of
+        the response, "" if the provider does not store it. Return False, and log a warning, if it could not be stored;
+        the response is valid all the same.
         """
         if not _is_id(response.response_id):
             logger.warning("a response is not stored: its id is too long or not printable", channel=channel)
@@ -187,9 +178,8 @@ class Conversations(RetainedStore[ResponseRow]):
         return stored
 
     async def continue_(self, owner: str, decoded: DecodedRequest[pb.GenerateRequest]) -> Continued:
-        """Return the request together with the stored conversation of its `previous_response_id`. The instructions of
-        earlier requests are not part of the conversation. `decoded`: the request, with facts about the caller's body.
-        Raise UmgError: OBJECT_NOT_FOUND, UNAVAILABLE.
+        """Return the request together with the stored conversation of its `previous_response_id`, without the
+        instructions of earlier requests. Raise UmgError: OBJECT_NOT_FOUND, UNAVAILABLE.
         """
         request = decoded.canonical
         row = await self._row(owner, request.previous_response_id, "previous_response_id")
@@ -250,9 +240,8 @@ class Conversations(RetainedStore[ResponseRow]):
         raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=status)
 
     async def list_items(self, owner: str, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
-        """Return a page of the input items of the request that led to the response, without the earlier conversation: a
-        message for each item, with a stable id. Raise UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for an unknown page
-        token, UNAVAILABLE.
+        """Return a page of the input items of a response's request, without the earlier conversation: a message for
+        each item, with a stable id. Raise UmgError: OBJECT_NOT_FOUND, INVALID_FIELD, UNAVAILABLE.
         """
         row = await self._row(owner, request.response_id)
         if len(row.conversation) <= PACKED_BYTES:
@@ -296,9 +285,7 @@ def _pack(
 
 
 def _remove_conversation(request: pb.GenerateRequest) -> None:
-    """Remove the messages from the request's source document, which is stored for the fields that a response
-    repeats.
-    """
+    """Remove the messages from the source document, which is stored for the fields that a response repeats."""
     codec = FORMATS.get(request.source.format)
     if codec is None:
         return

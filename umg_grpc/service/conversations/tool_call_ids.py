@@ -1,7 +1,6 @@
-"""Ids of tool calls, which pair the calls with their results, for providers that send none or the same one twice.
-
-They are set before the response is translated, so that the response to the caller, the stored conversation and the
-stored reasoning have the same ids.
+"""Ids of tool calls, which pair calls with their results, for providers that send none or the same one twice. They are
+set before the response is translated, so that the response to the caller, the stored conversation and the stored
+reasoning have the same ids.
 """
 
 import secrets

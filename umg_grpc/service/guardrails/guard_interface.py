@@ -29,9 +29,7 @@ class Guard(ABC):
         """Decide whether the content of a check may pass. The driver has the time limit. Raise GuardFailedError."""
 
     def due(self, context: str, text: str) -> int:
-        """Return the length of the beginning of a text that is to be checked now, 0 to wait for more of it. `context`:
-        end of the text before it.
-        """
+        """Return the length of the text's beginning to check now, 0 to wait for more. `context`: text before it."""
         return len(text) if len(text) >= self.row.window + self.row.hold_back else 0
 
     @property

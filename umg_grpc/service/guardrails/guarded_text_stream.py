@@ -1,6 +1,4 @@
-"""Guards of a streamed response with text: hold back its texts until they were checked, and end it where a guard
-refuses it.
-"""
+"""Guards of a streamed response: hold its texts back until they were checked, and end it where a guard refuses it."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 

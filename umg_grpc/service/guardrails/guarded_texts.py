@@ -37,9 +37,7 @@ class FoundText(NamedTuple):
     guarded: pb.GuardedText
 
     def replace(self, text: str) -> None:
-        """Put a text in its place. Likelihoods of its tokens, and positions of citations in
-        it, are removed.
-        """
+        """Put a text in its place. Likelihoods of its tokens, and positions of citations, are removed."""
         if self.position is not None:
             getattr(self.owner, self.field)[self.position] = text
         else:

@@ -104,9 +104,7 @@ class PatternSearch:
         return "".join((*pieces, text[at:]))
 
     def cut(self, context: str, text: str) -> int:
-        """Return the length of the beginning of a text that no later text can make a part of a match. `context`: end
-        of the text before it.
-        """
+        """Return the length of the text that no later text can make a part of a match. `context`: text before it."""
         if len(text) > MAX_HELD:
             return len(text)
         held, complete = len(text), 0

@@ -47,9 +47,7 @@ class GuardedText(msgspec.Struct, eq=False):
         return sum(len(stage.held) for stage in self._stages) + sum(map(len, self._whole))
 
     async def feed(self, text: str) -> str:
-        """Add the next piece of the text. Return the text that passes now, "" for none. Raise UmgError as
-        `GuardRun.decision` does.
-        """
+        """Add a piece of the text. Return the part that passes now, or "". Raise UmgError as `GuardRun.decision`."""
         if self.is_whole:
             self._whole.append(text)
             return ""

@@ -23,9 +23,7 @@ WINDOW_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class WarmUp:
-    """Period from the first call on in which long waits reject no calls, because the process still imports modules and
-    opens connections.
-    """
+    """Period from the first call on in which long waits reject no calls: modules and connections are being loaded."""
 
     seconds: float
     max_waiting: int
@@ -70,13 +68,12 @@ class _Waiting(NamedTuple):
 
 
 class StartQueue:
-    """First-in, first-out queue of calls to start, which rejects calls that could not start soon.
-
-    The queue is limited by its length and by the time that its first call has waited (as in CoDel, RFC 8289: the time
-    in the queue shows an overload, the length of the queue does not). The time of the first call alone shows an
-    overload too late: the calls behind it will wait longer. So after a wait the queue has room for as many calls as
-    start in the permitted time (Little's law, by the wait of the first call and the number of calls before it). An
-    empty queue has all of its room again.
+    """First-in, first-out queue of calls to start, which rejects calls that could not start soon. It is limited by its
+    length and by the time that its first call has waited (as in CoDel, RFC 8289: the time in the queue shows an
+    overload, the length of the queue does not). The time of the first call alone shows an overload too late: the calls
+    behind it will wait longer. So after a wait the queue has room for as many calls as start in the permitted time
+    (Little's law, by the wait of the first call and the number of calls before it). An empty queue has all of its room
+    again.
     """
 
     def __init__(
@@ -88,11 +85,9 @@ class StartQueue:
         warm_up: WarmUp | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create a queue of at most `max_waiting` calls. While its first call has waited for more than `wait` seconds,
-        at most `ALWAYS` calls may wait.
-
-        `now`: returns seconds of processor time, so that a pause of the process does not count as waiting. `warm_up`:
-        period without rejections for long waits; None for none. `clock`: returns seconds of wall time.
+        """Create a queue of at most `max_waiting` calls; at most `ALWAYS` while the first has waited for more than
+        `wait` seconds. `now`: seconds of processor time, so that a pause of the process does not count as waiting.
+        `warm_up`: period without rejections for long waits. `clock`: seconds of wall time.
         """
         self._max_waiting = max(max_waiting, ALWAYS)
         self._wait = wait
@@ -125,9 +120,7 @@ class StartQueue:
         return max(self._delay.value, self._clock() - self._queue[0].arrived_clock if self._queue else 0.0)
 
     def expect(self) -> bool:
-        """Announce a call that will call `may_start` in this iteration of the event loop or the next one. Return False
-        if the queue is full, so that the call must be rejected.
-        """
+        """Announce a call that will soon call `may_start`. Return False, if the queue is full, to reject the call."""
         count = len(self._queue) + self._expected_now + self._expected_before
         if count >= ALWAYS and self._is_full(count):
             return False
@@ -138,9 +131,7 @@ class StartQueue:
         return True
 
     def may_start(self) -> bool:
-        """Return whether a call may start in this iteration of the event loop; if so, it counts as started. If not, the
-        call has to await `wait_turn`.
-        """
+        """Return whether a call may start in this iteration, and count it as started; else it awaits `wait_turn`."""
         if self._expected_before:
             self._expected_before -= 1
         elif self._expected_now:
@@ -179,9 +170,7 @@ class StartQueue:
         asyncio.get_running_loop().call_soon(self._begin_round)
 
     def _begin_round(self) -> None:
-        """Begin an iteration: start the first calls of the queue, as many as may start in one iteration of the event
-        loop.
-        """
+        """Begin an iteration of the event loop: start as many of the first calls in the queue as may start in it."""
         self._expected_before, self._expected_now = self._expected_now, 0
         self._starts_left = AT_ONCE
         if self._queue:

@@ -1,6 +1,4 @@
-"""Protection of the channels, shared by all calls of a process: circuit breakers, concurrency limits, retry budgets,
-and back-off before retries.
-"""
+"""Protection of channels for all calls of a process: circuit breakers, concurrency limits, retry budgets, back-off."""
 
 import random
 import time
@@ -86,9 +84,7 @@ class Resilience:
         return True
 
     def may_retry(self, attempt: Attempt[EncodedRequest], credit: float = 0.0) -> bool:
-        """Take a retry of the attempt from the retry budget of its channel. Return False if none is left. `credit`:
-        number of retries that may be taken in advance.
-        """
+        """Take a retry from the channel's budget. Return False if none is left. `credit`: retries taken in advance."""
         return self.budgets[attempt.channel].spend(credit)
 
     def attempt_ended(
@@ -111,8 +107,7 @@ class Resilience:
 
     def backoff(self, retries: int) -> float:
         """Return the seconds to wait before the next retry of a call, half of them random, doubled with each earlier
-        retry.
-        `retries`: number of earlier retries.
+        retry (`retries`).
         """
         whole = min(self.retries.max_backoff, self.retries.backoff * 2.0 ** min(retries, 32))
         return whole * (0.5 + self._chance() / 2)

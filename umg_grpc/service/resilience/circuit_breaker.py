@@ -1,6 +1,4 @@
-"""Circuit breakers: a channel that fails for a model gets no calls for a while (open time), then one call tests whether
-it works again.
-"""
+"""Circuit breakers: a channel that fails for a model gets no calls for a while (open time), then one test call."""
 
 import random
 import time
@@ -21,13 +19,9 @@ MAX_PROBES = 8
 MIN_CALLS = 20
 """Number of calls in the time window below which the share of failures does not open the breaker."""
 DOWN_SECONDS, LONGEST_DOWN_SECONDS = 60.0, 900.0
-"""First and longest open time, in seconds, after failures that only the operator can repair (`Failure.DOWN`), for
-example a wrong key.
-"""
+"""First and longest open time, in seconds, after failures that only the operator can repair (`Failure.DOWN`)."""
 OVERLOADED_SECONDS, LONGEST_OVERLOADED_SECONDS = 1.0, 60.0
-"""Open time, in seconds, of an overloaded channel whose provider sends no `Retry-After`, and the longest one
-with it.
-"""
+"""Open time, in seconds, of an overloaded channel without `Retry-After`, and the longest one with that header."""
 JITTER = 0.2
 """Maximum random fraction by which an open time is longer, so that several gateways do not test at the same moment."""
 MAX_DOUBLINGS = 32
@@ -95,10 +89,9 @@ class _Circuit:
 
 
 class CircuitBreakers:
-    """Circuit breakers of all pairs of a channel and a provider's model id, controlled by the results of calls.
-
-    `begin` returns a generation, which the caller passes to `end` or `cancelled`: the result of a call that began
-    before the breaker opened is ignored. Not thread-safe; a successful call costs less than a microsecond.
+    """Circuit breakers of all pairs of a channel and a provider's model id. `begin` returns a generation, which the
+    caller passes to `end` or `cancelled`: the result of a call that began before the breaker opened is ignored. Not
+    thread-safe; a successful call costs less than a microsecond.
     """
 
     def __init__(
@@ -121,9 +114,7 @@ class CircuitBreakers:
             circuit.part_end = 0.0
 
     def is_healthy(self, channel: str, model: str) -> bool:
-        """Return whether a call may select the channel: the breaker is closed, or its open time is over and no test
-        call is in flight.
-        """
+        """Return whether a call may select the channel: its breaker is closed, or a test call may begin now."""
         circuit = self._circuits.get((channel, model))
         if circuit is None or not circuit.until:
             return True
@@ -140,9 +131,8 @@ class CircuitBreakers:
         return circuit is not None and circuit.until > 0 and circuit.is_unpaid
 
     def begin(self, channel: str, model: str, *, is_last: bool = True) -> int:
-        """Record the start of a call, unless the breaker rejects it. Return 0 for a rejected call, else a generation,
-        with which `end` or `cancelled` must be called.
-        `is_last`: the call has no other channel left. It may then use a channel whose breaker is not closed.
+        """Record the start of a call. Return 0 if the breaker rejects it, else a generation, with which `end` or
+        `cancelled` must be called. `is_last`: no other channel is left: one whose breaker is not closed may be used.
         """
         circuit = self._circuits.get((channel, model)) or self._new_circuit(channel, model)
         if circuit.until:
@@ -159,9 +149,7 @@ class CircuitBreakers:
         return circuit.generation
 
     def end(self, channel: str, model: str, error: UmgError | None, generation: int) -> None:
-        """Record the result of a call; `error` is None after a complete response. `generation`: number that `begin`
-        returned.
-        """
+        """Record the result of a call (`error`: None for a success). `generation`: number that `begin` returned."""
         circuit = self._circuits.get((channel, model))
         if circuit is None:
             return
@@ -188,9 +176,7 @@ class CircuitBreakers:
             self._record_failure(circuit, channel, model, error)
 
     def cancelled(self, channel: str, model: str, generation: int) -> None:
-        """Record that a call was cancelled, which shows neither that the channel works nor that it does not.
-        `generation`: number that `begin` returned.
-        """
+        """Record that a call was cancelled, which shows nothing about the channel. `generation`: from `begin`."""
         self.end(channel, model, CANCELLED, generation)
 
     def forget(self, known: Collection[tuple[str, str]]) -> None:

@@ -13,9 +13,7 @@ MIN_SAMPLES = 8
 slots.
 """
 MARGIN = 2.0
-"""Factor by which the time limit of a call must exceed its expected wait, since slots are released at uneven
-intervals.
-"""
+"""Factor of a call's time limit above its expected wait, since slots are released at uneven intervals."""
 
 
 class ConcurrencyLimiter:
@@ -26,9 +24,8 @@ class ConcurrencyLimiter:
     def __init__(
         self, limit: int, queue: int, wait: float, resource: str, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """Allow `limit` calls in flight and `queue` waiting calls, each of which waits up to `wait` seconds.
-        `resource`: name of the limited resource in error messages, for example `the gateway`. `now`: returns seconds of
-        a monotonic clock.
+        """Allow `limit` calls in flight and `queue` waiting calls, each up to `wait` seconds. `resource`: the limited
+        one in error messages, for example `the gateway`. `now`: monotonic seconds.
         """
         self.free = limit
         """Number of free slots."""
@@ -128,9 +125,7 @@ class ConcurrencyLimiter:
 
     @property
     def expected_wait(self) -> float:
-        """Estimated seconds until a call that joins the queue now gets a slot. The estimate grows while no slot is
-        released.
-        """
+        """Estimated seconds until a call that joins the queue now gets a slot, more while none is released."""
         length = self._all_busy_seconds / max(1, self._released)
         return length / self.limit * (len(self._waiting) + 1)
 

@@ -24,9 +24,7 @@ _LEARNED = msgspec.json.Decoder(LearnedQuirk)
 
 
 class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
-    """Table of learned quirks in the database: written in the background, and read periodically, from `start` to
-    `aclose`.
-    """
+    """Table of learned quirks in the database, written and read in the background from `start` to `aclose`."""
 
     def __init__(self, store: Store, learned: LearnedQuirks) -> None:
         """Create the table for the quirks that this process has learned."""

@@ -1,6 +1,5 @@
-"""Learned quirks: restrictions of models that refusals have shown, kept for a day and applied to later calls.
-
-A restriction is learned only after the mended request succeeded, so that the refused member is known to be the cause.
+"""Learned quirks: restrictions of models that refusals have shown, kept for a day and applied to later calls. One is
+learned only after the mended request succeeded, so that the refused member is known to be the cause.
 """
 
 import time
@@ -56,9 +55,7 @@ class LearnedQuirk(Struct, frozen=True, kw_only=True):
         }
 
     def line(self) -> str:
-        """Return the line of the config by which an operator states the restriction for the channel, or the change of
-        it.
-        """
+        """Return the config's line by which an operator states the restriction for the channel, or the change of it."""
         if self.quirks.served is False:
             return f"remove {self.protocol} from its protocols"
         return f"quirks: {msgspec.json.encode(self.stated()).decode()}"

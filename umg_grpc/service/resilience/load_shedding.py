@@ -49,9 +49,8 @@ class LoadShedder:
         warm_up_seconds: float = 0.0,
         memory: MemoryWatch | None = None,
     ) -> None:
-        """Create a load shedder with the limits `bounds`. `count`: called with the reason of each rejection; None for
-        no calls. `warm_up_seconds`: period from the first call on in which no call is rejected because the process is
-        behind. `memory`: watch of the memory in use, None for no limit.
+        """Create a load shedder. `count`: called with the reason of each rejection. `warm_up_seconds`: period from the
+        first call on without rejections because the process is behind. `memory`: watch of the memory in use.
         """
         self.memory = memory or MemoryWatch(math.inf)
         self._limiter = ConcurrencyLimiter(bounds.calls or UNLIMITED_CALLS, bounds.queue, bounds.wait, "the gateway")
@@ -75,9 +74,7 @@ class LoadShedder:
 
     @property
     def lags(self) -> dict[tuple[str, ...], float]:
-        """Longest wait for the start of a call in the last minute, in seconds, by clock: `processor` (time of the CPU)
-        and `wall`.
-        """
+        """Longest wait for a call's start in the last minute, in seconds, by clock: `processor` (CPU time), `wall`."""
         return {("processor",): self._start_queue.lag, ("wall",): self._start_queue.delay}
 
     def close(self) -> None:
@@ -121,9 +118,7 @@ class LoadShedder:
             raise self._rejection(FULL) from None
 
     def refused(self, reason: str) -> None:
-        """Count a rejected call for the metrics and the log. `reason`: `FULL`, `BEHIND`, `MEMORY` or
-        `connections`.
-        """
+        """Count a rejected call, for metrics and log, by `FULL`, `BEHIND`, `MEMORY` or `connections`."""
         if self._count is not None:
             self._count(reason)
         self._rejected[reason] += 1
@@ -145,7 +140,5 @@ class LoadShedder:
 
 
 def uses_model(method: str) -> bool:
-    """Return whether a method is subject to load shedding: a method of `umg.v1` that calls a model. `method`: path,
-    `/package.Service/Method`.
-    """
+    """Return whether a method (`/package.Service/Method`) is subject to load shedding: it calls a model."""
     return method.startswith(OWN_METHODS) and not method.rpartition("/")[2].startswith(READ_PREFIXES)

@@ -1,6 +1,4 @@
-"""Servicer of `umg.v1.AdminService`: the methods of `administration.py`, with requests checked by the rules of the
-schema.
-"""
+"""Servicer of `umg.v1.AdminService`: `administration.py`, with requests checked by the rules of the schema."""
 
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.servicers.administration import Administration, ChannelList
@@ -12,7 +10,5 @@ class AdminServicer(Administration, rpc.AdminServiceServicer):
     """Servicer of `umg.v1.AdminService`: keys, usage, records of calls, channels."""
 
     def __init__(self, store: Store, channels: ChannelList, *, refuses_limits: bool) -> None:
-        """Create a servicer. `refuses_limits`: whether to reject keys with limits, which several workers without Redis
-        cannot count together.
-        """
+        """Create a servicer. `refuses_limits`: reject keys with limits, which workers count separately."""
         super().__init__(store, channels, check, refuses_limits=refuses_limits)

@@ -13,9 +13,8 @@ from umg_grpc.wire.administration_json import OPERATION_NAMES, OPERATION_VALUES,
 
 
 def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFields:
-    """Return the fields of a key that an update mask selects, by their names in the database, with values from
-    `settings`.
-    `paths`: paths of the mask. Raise UmgError(INVALID_FIELD) for an empty mask or an unknown path.
+    """Return the key's fields that an update mask (`paths`) selects, by their names in the database. Raise
+    UmgError(INVALID_FIELD) for an empty mask or an unknown path.
     """
     fields: NamedKeyFields = {"name": settings.name, **fields_of(settings)}
     unknown = [path for path in paths if path not in fields]

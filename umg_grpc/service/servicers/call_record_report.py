@@ -44,9 +44,7 @@ class RequestReport:
 
     @converted_errors()
     async def get(self, request: pb.GetRequestRecordRequest, caller: Caller) -> pb.GetRequestRecordResponse:
-        """Return the records with a request id that the caller may read. Raise UmgError(OBJECT_NOT_FOUND) if none is
-        left.
-        """
+        """Return the records with a request id that the caller may read. Raise UmgError(OBJECT_NOT_FOUND) for none."""
         found = await self._records.find(request.request_id)
         if ADMIN not in caller.scopes:
             found = [record for record in found if record.key_id == caller.key_id]
@@ -61,9 +59,7 @@ class RequestReport:
 
     @converted_errors()
     async def list(self, request: pb.ListRequestRecordsRequest, caller: Caller) -> pb.ListRequestRecordsResponse:
-        """Return one page of the records of calls, newest first. Raise UmgError(INVALID_FIELD) for an invalid filter or
-        page token.
-        """
+        """Return a page of records, newest first. Raise UmgError(INVALID_FIELD) for an invalid filter or page token."""
         calls, after = selected(request, utc_of(self._clock)), None
         if request.page_token:
             position = position_of(request.page_token, _RecordPosition)

@@ -20,9 +20,7 @@ class KeyAdministration:
     """Keys of the database, as messages. Each method raises UmgError, UNAVAILABLE if the database does not answer."""
 
     def __init__(self, store: Store, *, refuses_limits: bool) -> None:
-        """Create the administration. `refuses_limits`: whether to reject keys with limits, which several workers
-        without Redis cannot count together.
-        """
+        """Create the administration. `refuses_limits`: reject keys with limits, which workers count separately."""
         self._keys, self._clock = ApiKeys(store), store.clock
         self._refuses_limits = refuses_limits
         self._budgets = BudgetAccounts(store)
@@ -61,9 +59,7 @@ class KeyAdministration:
             return message
 
     async def rotate(self, request: pb.RotateKeyRequest) -> pb.RotateKeyResponse:
-        """Replace the secret of a key. Return the key with the new secret; the old one stays valid for the requested
-        time.
-        """
+        """Replace a key's secret. Return the key with the new one; the old one stays valid for the requested time."""
         overlap = request.overlap.ToTimedelta() if request.HasField("overlap") else DEFAULT_OVERLAP
         async with converted_errors():
             key, secret = await self._keys.rotate(request.key_id, overlap)

@@ -1,6 +1,4 @@
-"""Usage for administrators: sums of the usage records by time, key, model, operation, channel and agent, as messages of
-`umg.v1`.
-"""
+"""Usage for administrators: sums of records by time, key, model, operation, channel and agent, as messages."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -47,9 +45,7 @@ class UsageReport:
 
     @converted_errors()
     async def of_key(self, key: Key, message: pb.Key, request: pb.GetUsageRequest) -> pb.GetUsageResponse:
-        """Return the usage of one key, summed over the time span of a request, and the rest of its budget. `message`:
-        message of the key, with its balance.
-        """
+        """Return a key's usage in the time span of a request, and the rest of its budget. `message`: of the key."""
         since = utc(request.start_time) if request.HasField("start_time") else key.create_time
         until = utc(request.end_time) if request.HasField("end_time") else utc_of(self._clock)
         found = await self._records.sums([], CallFilter(since, until, {"key": [key.key_id]}))

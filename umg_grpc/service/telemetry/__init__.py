@@ -1,3 +1,1 @@
-"""Export of traces and metrics to an OpenTelemetry collector: each call and each of its attempts at a channel is a
-span.
-"""
+"""Export of traces and metrics to an OpenTelemetry collector: calls, and their attempts at channels, are spans."""

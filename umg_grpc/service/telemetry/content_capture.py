@@ -40,8 +40,7 @@ logger = structlog.get_logger()
 
 class ContentCapture:
     """Encoder of prompts and responses as attributes of spans. `redact`: the operator's redaction function, called with
-    each text; None for no redaction. If it raises an exception, the content is left out of the span, and the call goes
-    on.
+    each text. If it raises an exception, the content is left out of the span.
     """
 
     def __init__(self, redact: Redact | None = None) -> None:
@@ -50,9 +49,8 @@ class ContentCapture:
     def attributes(
         self, request: pb.GenerateRequest, response: pb.GenerateResponse | ResponseAggregator | None
     ) -> Attributes:
-        """Return the messages of a request and of its response as attributes of a span, JSON texts by attribute name;
-        empty after an error, which is logged.
-        `response`: the response, or the aggregator of its stream; None without a response.
+        """Return the messages of a request and of its response as attributes of a span, JSON texts by name; empty after
+        an error, which is logged. `response`: it or the aggregator of its stream; None without one.
         """
         try:
             found = {"gen_ai.input.messages": [self._message(each) for each in request.messages[-MAX_MESSAGES:]]}
@@ -113,9 +111,8 @@ def aggregator_of(request: pb.GenerateRequest, first: pb.StreamGenerateResponse)
 
 
 def open_capture(environment: Mapping[str, str]) -> ContentCapture | None:
-    """Return the encoder of content that the environment configures; None, the default, if it does not enable content.
-    Raise UmgError(INVALID_FIELD) for a redaction function that cannot be imported, since content must not be recorded
-    unredacted.
+    """Return the encoder of content that the environment enables; None by default. Raise UmgError(INVALID_FIELD) for a
+    redaction function that cannot be imported, since content must not be recorded unredacted.
     """
     if environment.get(CAPTURE, "").lower() not in ENABLING:
         return None

@@ -43,22 +43,16 @@ TOKENS = (
     "cache_write.input_tokens",
     "reasoning.output_tokens",
 )
-"""Kinds of counted tokens: names of counters below `gen_ai.client.inference.usage`, and of attributes of spans below
-`gen_ai.usage`.
-"""
+"""Kinds of counted tokens: counters below `gen_ai.client.inference.usage`, span attributes below `gen_ai.usage`."""
 SERVER_FAULTS = frozenset({"INTERNAL", "UNKNOWN", "UNAVAILABLE", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "DATA_LOSS"})
 """Names of the gRPC statuses with which the span of a call is marked as an error, by the conventions for servers."""
 
 
 class OtelTelemetry:
-    """Telemetry by OpenTelemetry: creates the spans of calls, and records the metrics. Its providers export both in
-    their own threads.
-    """
+    """Telemetry by OpenTelemetry: spans of calls, and metrics. Its providers export both in their own threads."""
 
     def __init__(self, tracers: TracerProvider, meters: MeterProvider, content: ContentCapture | None = None) -> None:
-        """Create the telemetry and its metrics. `content`: encoder of prompts and responses in spans; None leaves
-        content out.
-        """
+        """Create the telemetry and its metrics. `content`: encoder of prompts and responses; None leaves them out."""
         self.content = content
         release = version("unified-model-gateway")
         self.tracer = tracers.get_tracer(SCOPE, release)
@@ -96,9 +90,6 @@ class OtelCallSpan:
         self._attempts: list[OtelAttemptSpan] = []
 
     def describe(self, request: CanonicalRequest, *, stream: bool) -> None:
-        """Set the request whose properties the spans of the call's attempts record. `stream`: whether a stream is
-        requested.
-        """
         self._request = request
         self._parameters = span_attributes.request_attributes(request, stream=stream)
 
@@ -113,10 +104,6 @@ class OtelCallSpan:
         return attempt
 
     def end(self, found: Mapping[str, Attribute | None], usage: pb.Usage | None, error: UmgError | None) -> None:
-        """End the span of the call and the spans of its attempts.
-        `found`: attributes of the call by name; None for an attribute that does not apply. `usage`: tokens of the last
-        attempt, whose response the caller got; None without one. `error`: None after a success.
-        """
         span = self._span
         span.set_attributes({name: value for name, value in found.items() if value is not None})
         if error is not None:

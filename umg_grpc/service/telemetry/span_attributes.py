@@ -74,9 +74,7 @@ def target_attributes(operation: ModelOperation, target: Target) -> Attributes:
 
 
 def request_attributes(request: CanonicalRequest, *, stream: bool) -> Attributes:
-    """Return the parameters of a request as attributes of its span, without its content. `stream`: whether a stream is
-    requested.
-    """
+    """Return the parameters of a request as attributes of its span, without its content."""
     return dict(_parameters(request, stream=stream))
 
 

@@ -24,9 +24,7 @@ class AttemptSpan(Protocol):
         ...
 
     def end(self, outcome: str, error: UmgError | None) -> None:
-        """End the span. `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure `error` (None
-        without one).
-        """
+        """End the span. `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure `error`."""
         ...
 
 
@@ -39,9 +37,7 @@ class CallSpan(Protocol):
         ...
 
     def describe(self, request: CanonicalRequest, *, stream: bool) -> None:
-        """Set the request whose properties the spans of the call's attempts record. `stream`: whether a stream is
-        requested.
-        """
+        """Set the request whose properties the spans of the attempts record, and whether a stream is requested."""
         ...
 
     def begin_attempt(self, target: Target) -> AttemptSpan:
@@ -49,9 +45,8 @@ class CallSpan(Protocol):
         ...
 
     def end(self, attributes: Mapping[str, Attribute | None], usage: pb.Usage | None, error: UmgError | None) -> None:
-        """End the span of the call and the spans of its attempts.
-        `attributes`: attributes of the call; None for one that does not apply. `usage`: tokens of the last attempt;
-        None without one. `error`: None after a success.
+        """End the spans of the call and its attempts. `attributes`: None for one that does not apply. `usage`: tokens
+        of the last attempt. `error`: None after a success.
         """
         ...
 
@@ -60,7 +55,5 @@ class Telemetry(Protocol):
     """Factory of the spans of calls."""
 
     def begin(self, method: str, caller: TraceContext | None) -> CallSpan:
-        """Begin the span of a call. `method`: path of the method. `caller`: trace context of the caller, whose span is
-        the parent; None begins a new trace.
-        """
+        """Begin the span of a call. `method`: its path. `caller`: trace context of its parent; None for a new trace."""
         ...

@@ -108,15 +108,11 @@ class AcceptedTasks:
             self._writer.wake()
 
     def has_tasks_of(self, process: str) -> bool:
-        """Return whether the data directory has outcomes of a process that the database does not have yet, or the
-        process is running.
-        """
+        """Return whether outcomes of a process are not yet in the database, or the process is running."""
         return self._journal.has_segments_of(f"{process}-")
 
     async def write(self) -> None:
-        """Write all outcomes in the data directory to the database, also those of ended processes. Raise
-        SQLAlchemyError, OSError.
-        """
+        """Write all outcomes to the database, also those of ended processes. Raise SQLAlchemyError, OSError."""
         async with self._drains:
             await self._journal.drain(self._accept)
             self._journal.check()

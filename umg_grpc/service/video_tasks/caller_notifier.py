@@ -27,9 +27,7 @@ POST_SECONDS = 15.0
 LEASE_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
 PAUSES: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
-"""Seconds to wait after each failed attempt. After one more attempt, about 16 hours after the first, the notification
-is given up.
-"""
+"""Seconds after each failed attempt. After one more, about 16 hours after the first, the notification is given up."""
 GONE = 410
 """HTTP status by which a receiver refuses all further attempts."""
 

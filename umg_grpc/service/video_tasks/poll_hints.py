@@ -8,9 +8,7 @@ POLL_SECONDS = ((15.0, 1), (60.0, 3), (600.0, 5), (float("inf"), 10))
 
 
 def poll_hints(task: MediaTask, now_micros: int) -> dict[str, str]:
-    """Return headers with the time until the caller should read the task again, in milliseconds and in seconds; empty
-    for a task that has ended.
-    """
+    """Return headers with the time until the task should be read again, in ms and in s; empty for an ended task."""
     age = (now_micros - task.create_micros) / 1e6
     seconds = next(pause for until, pause in POLL_SECONDS if age < until)
     return {POLL_AFTER: str(1000 * seconds), RETRY_AFTER: str(seconds)}

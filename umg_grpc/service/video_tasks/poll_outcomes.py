@@ -1,6 +1,4 @@
-"""Processing of a provider's response to a poll: stores the next state of the video task with its cost, or the time of
-the next poll.
-"""
+"""Processing of a provider's response to a poll: stores the task's next state and cost, or the next poll."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -75,8 +73,7 @@ class Outcomes:
         retention_seconds: float,
         mirror: Callable[[MediaTask], None] = lambda _: None,
     ) -> None:
-        """Create the processor.
-        `blobs`: store of result files, None if the operator stores none. `retention_seconds`: time for which a task is
+        """Create the processor. `blobs`: store of result files, or None. `retention_seconds`: time for which a task is
         stored after its end. `mirror`: called with each task that has succeeded.
         """
         self._tasks = tasks
@@ -87,9 +84,8 @@ class Outcomes:
     async def apply(
         self, upstream: VideoUpstream, batch: Sequence[Claim], statuses: Mapping[str, ProviderStatus | UmgError]
     ) -> list[Poll]:
-        """Change the tasks of a poll by the provider's responses, and return the next polls of the tasks whose state is
-        unchanged.
-        `statuses`: the provider's task id -> status, or the error of the poll.
+        """Change the tasks of a poll by the provider's responses (by the provider's task id). Return the next polls of
+        the tasks whose state is unchanged.
         """
         polls = list[Poll]()
         for claim in batch:

@@ -1,6 +1,4 @@
-"""Scheduler of the polls of all video tasks. A task is polled at the time in its database row, never because of
-a call.
-"""
+"""Scheduler of the polls of all video tasks: at the times in their database rows, never because of a call."""
 
 import asyncio
 from collections import deque
@@ -41,9 +39,7 @@ log_lines = RepeatedLines(__name__)
 
 
 class Lane:
-    """Queue of the polls of one channel, with limits on the polls that run at the same time and that start in a
-    second.
-    """
+    """Queue of one channel's polls, with limits on the polls that run at the same time and start in a second."""
 
     def __init__(self, concurrency: int, per_second: float, now: Callable[[], float]) -> None:
         self.waiting: deque[Claim] = deque()
@@ -55,9 +51,7 @@ class Lane:
         self._updated = now()
 
     def room(self, max_batch: int) -> int:
-        """Return the number of tasks that may be added to the queue; 0 while it is more than half full. `max_batch`:
-        maximum number of tasks in one poll.
-        """
+        """Return the number of tasks that the queue takes; 0 while over half full. `max_batch`: tasks in one poll."""
         limit = self._concurrency * max_batch * CLAIMED_BATCHES
         return max(0, limit - len(self.waiting)) if len(self.waiting) <= limit // 2 else 0
 

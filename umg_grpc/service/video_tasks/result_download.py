@@ -81,9 +81,8 @@ class TaskContent:
         self, row: MediaTask, request: pb.DownloadVideoRequest
     ) -> AsyncGenerator[pb.DownloadVideoResponse, None]:
         """Yield the metadata of a result, then its requested bytes. Raise UmgError: WRONG_STATE for an unfinished task;
-        OBJECT_NOT_FOUND for a failed task, and for a result that it does not have or that has expired; INVALID_FIELD
-        for a variant that the model does not make; RANGE_NOT_SATISFIABLE, UPSTREAM_FAILED and other errors of the
-        provider.
+        OBJECT_NOT_FOUND for a failed task, and for an absent or expired result; INVALID_FIELD for a variant that the
+        model does not make; RANGE_NOT_SATISFIABLE, UPSTREAM_FAILED and other errors of the provider.
         """
         result, index = _selected(row, request)
         async with AsyncExitStack() as stack:
@@ -128,9 +127,7 @@ class TaskContent:
         raise failure
 
     def _sources(self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange) -> Iterator[_Source]:
-        """Yield the sources of a result, the nearest first. The last one is a new poll, since the provider may return a
-        new address.
-        """
+        """Yield a result's sources, nearest first. The last is a new poll: the provider may return a new address."""
         if result.blob_id:
             yield _Source("store", lambda: self._from_blob(result, wanted))
         yield from self._provider_sources(row, result, wanted)

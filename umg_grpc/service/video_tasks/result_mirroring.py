@@ -76,9 +76,7 @@ class Mirror:
             await self._copier.aclose(CLOSE_SECONDS)
 
     def add(self, task: MediaTask) -> None:
-        """Schedule copies of the results of a task that has just succeeded, if their addresses expire within about a
-        day.
-        """
+        """Schedule copies of a succeeded task's results whose addresses expire within about a day."""
         if self._copier is not None and any(self._is_short(task, result) for result in results_of(task)):
             self._waiting.setdefault(task.task_id, (0, 0))
             self._copier.wake()

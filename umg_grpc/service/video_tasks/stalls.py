@@ -21,9 +21,8 @@ longer than almost all videos take; most protocols give a task up after this tim
 
 
 def failed_poll(claim: Claim, response: ProviderStatus | UmgError | None, now: int) -> Stall | None:
-    """Return the stall of a task after a poll that failed. A response that the provider does not have the task, or that
-    refuses the query, begins one; after other failures, for example a rate limit, the stall before the poll continues.
-    `now`: in microseconds since 1970.
+    """Return a task's stall after a failed poll. A response that the provider does not have the task, or that refuses
+    the query, begins one; after other failures, for example a rate limit, the former one continues.
     """
     if not isinstance(response, UmgError):
         return claim.stall
@@ -38,9 +37,7 @@ def no_video(claim: Claim, now: int) -> Stall:
 
 
 def unknown_state(claim: Claim, status: ProviderStatus, now: int) -> Stall:
-    """Return the stall of a task in an unknown state: it begins anew with each change of the state or the progress.
-    `now`: in microseconds since 1970.
-    """
+    """Return the stall of a task in an unknown state, which begins anew with each change of state or progress."""
     return _continued(claim, f"{UNKNOWN_STATE} {status.unknown_word} {status.progress_percent}", now)
 
 

@@ -59,24 +59,19 @@ class TaskContext:
         return int(self.clock.now() * 1e6)
 
     def jittered(self, seconds: float) -> int:
-        """Return an interval in microseconds, lengthened or shortened at random, so that tasks are not polled all at
-        the same time.
-        """
+        """Return an interval in microseconds, varied at random, so that tasks are not polled at the same time."""
         return int(seconds * 1e6 * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311  not for security
 
     def callback_url(self, task_id: str) -> str:
-        """Return the address of the gateway to which a provider sends notifications about a task; "" without an `https`
-        address.
-        """
+        """Return the gateway's address for a provider's notifications about a task; "" without `https`."""
         base = self._links.base_url
         return base + self.signatures.path_of(task_id) if base.startswith("https://") else ""
 
     async def accept(
         self, task_id: str, accepted: ProviderTask, first_poll_seconds: float, details: str | None = None
     ) -> MediaTask | None:
-        """Record that a provider has accepted the task, with the provider's ids in `accepted`. Return the changed task;
-        None if it has failed or was deleted in the meantime.
-        `first_poll_seconds`: time until the first poll. `details`: new value of the column; None for no change.
+        """Record that a provider has accepted the task, with its ids. Return the changed task; None if it has failed or
+        was deleted meanwhile. `details`: new value of the column; None for no change.
         """
         now, changed = self.now(), {} if details is None else {"details": details}
         return await self.rows.advance(
@@ -111,9 +106,7 @@ class TaskContext:
                 del self._watchers[task_id]
 
     def _notification(self, row: MediaTask) -> TaskCallback | None:
-        """Return the notification of the caller about the task's present state; None if the caller has set no address
-        for it.
-        """
+        """Return the notification about a task's present state; None if the caller has set no address for it."""
         if row.callback_url is None or (entry := self._entries.get(pb.VideoEntry.ValueType(row.entry))) is None:
             return None
         now = self.now()

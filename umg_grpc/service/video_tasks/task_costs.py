@@ -26,9 +26,7 @@ ORIENTATION = "character_orientation"
 """Member of a submission for motion control alone."""
 DEFAULT_FRAMES_PER_SECOND = 24
 TOKENS_PER_SECOND = 1920 * 1080 * 30 // 1024
-"""Tokens of a second of video at 1080p and 30 frames, by the rule of providers that bill video by tokens: the pixels of
-all frames, divided by 1024.
-"""
+"""Tokens of a second at 1080p with 30 frames, for providers that bill video by tokens: pixels of all frames / 1024."""
 
 
 def stored_prices(prices: Prices, seconds: float) -> bytes:

@@ -101,9 +101,7 @@ class TaskLookup:
                     await asyncio.wait_for(changed.wait(), WATCH_SECONDS)
 
     def shown(self, call: Call, row: MediaTask) -> pb.VideoTask:
-        """Return the task as a message, and set the headers of the call that state when to read an unfinished task
-        again.
-        """
+        """Return the task as a message, and set the headers that state when to read an unfinished one again."""
         call.facts.model, call.facts.channel = call.facts.model or row.public_model, row.channel
         if row.state not in TERMINAL:
             call.headers.update(poll_hints(row, self._tasks.now()))

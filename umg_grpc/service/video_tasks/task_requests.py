@@ -22,9 +22,7 @@ def check_draft(source: MediaTask) -> None:
 
 
 def remix_request(source: MediaTask, given: pb.RemixVideoTaskRequest) -> pb.CreateVideoTaskRequest:
-    """Return the request of a remix: the parameters of the task `source` with the prompt of `given`, and without
-    media.
-    """
+    """Return the request of a remix: the task's parameters with the prompt of `given`, without media."""
     remix = pb.CreateVideoTaskRequest(
         model=source.model,
         entry=pb.VIDEO_ENTRY_VIDEO_OBJECT,
