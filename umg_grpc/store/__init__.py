@@ -1,7 +1,5 @@
 """Persistent storage: the database (SQLite in the data directory or, for several machines, PostgreSQL), files and
-Redis.
-
-The names of this package are loaded at their first use: modules that use only files import no database library.
+Redis. Names of this package are loaded at their first use: modules that use only files import no database library.
 """
 
 from importlib import import_module

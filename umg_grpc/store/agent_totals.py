@@ -1,7 +1,6 @@
-"""Totals of usage by agent, with the calls of unknown agents, which the tables of agents leave out.
-
-The calls of unknown agents are the difference to the totals of all calls. Totals of versions that knew no agents need
-no change for it, and calls of unknown agents are written once.
+"""Totals of usage by agent, with the calls of unknown agents, which the tables of agents leave out: they are the
+difference to the totals of all calls. So totals of versions that knew no agents need no change, and calls of unknown
+agents are written once.
 """
 
 from collections.abc import Mapping

@@ -15,10 +15,8 @@ CLOSE_SECONDS = 1.0
 
 
 class Availability:
-    """Periodic check whether the database or Redis answers, from `start` to `aclose`, for the readiness check and the
-    metrics.
-
-    It logs no failures: the users of the database or of Redis log theirs.
+    """Periodic check whether the database or Redis answers, for readiness and metrics, from `start` to `aclose`. It
+    logs no failures: the users of the database or of Redis log theirs.
     """
 
     def __init__(
@@ -40,9 +38,7 @@ class Availability:
 
     @property
     def problem(self) -> str:
-        """Message for operators if the dependency did not answer at the last check, else "". It contains no address,
-        since `/readyz` needs no key.
-        """
+        """Message for operators if the last check failed, else "". It has no address, since `/readyz` needs no key."""
         return "" if self._away_since is None else f"{self.name}: no answer for {self._now() - self._away_since:.0f} s"
 
     def start(self) -> None:

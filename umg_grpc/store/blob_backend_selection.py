@@ -13,10 +13,8 @@ EXTRA = "pip install 'unified-model-gateway[blobs]'"
 
 def blob_place(url: str | None, endpoint: str | None, data: Path) -> BlobPlace:
     """Return the storage for result files at `url`, the URL of a bucket; None selects a folder in the data directory.
-    Nothing is created or connected yet.
-    `endpoint`: URL of an S3-compatible server, None for the cloud's own. `data`: the data directory.
-
-    Raise StoreError for an unusable URL, or if the optional packages for buckets are not installed.
+    Nothing is created or connected yet. `endpoint`: URL of an S3-compatible server. Raise StoreError for an unusable
+    URL, or if the optional packages for buckets are not installed.
     """
     folder = BlobFolder(data / FOLDER)
     if url is None:

@@ -1,6 +1,5 @@
-"""Storage of result files in object storage: S3 and compatible servers, Google Cloud Storage, Azure.
-
-Needs the optional dependencies of the extra `blobs`.
+"""Storage of result files in object storage: S3 and compatible servers, Google Cloud Storage, Azure. Needs the optional
+dependencies of the extra `blobs`.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection
@@ -37,10 +36,8 @@ class BlobBucket:
     """Bucket or container with one object for each result file; implements `BlobPlace`."""
 
     def __init__(self, url: str, *, endpoint: str | None, spool: Path) -> None:
-        """Create a client of the bucket at `url`; credentials and region come from the environment. Raise ValueError
-        for an unusable URL.
-
-        `endpoint`: URL of an S3-compatible server; `spool`: folder for files before their upload.
+        """Create a client of the bucket at `url`; credentials and region come from the environment. `endpoint`: URL of
+        an S3-compatible server; `spool`: folder for files before their upload. Raise ValueError for an unusable URL.
         """
         is_plain = endpoint is not None and endpoint.startswith("http://")
         direct: ClientConfig = {}

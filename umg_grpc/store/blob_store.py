@@ -1,5 +1,4 @@
 """Store of result files (blobs), for example images and videos, for a limited time, in a folder or in object storage.
-
 The id of a blob contains its time, its SHA-256 and its media type, so that serving it needs no database, and several
 processes and replicas can share one store without coordination: a blob never changes, it appears only when complete,
 and each process would delete the same oldest blobs.
@@ -105,9 +104,7 @@ class BlobEntry(NamedTuple):
 
 
 class BlobPlace(Protocol):
-    """Interface of a storage for blobs, a folder or a bucket, by names. Its methods raise FileNotFoundError for an
-    unknown name, and OSError for other failures.
-    """
+    """Interface of a storage for blobs by names. Raises FileNotFoundError for an unknown name, else OSError."""
 
     @property
     def spool(self) -> Path:
@@ -127,9 +124,7 @@ class BlobPlace(Protocol):
         ...
 
     def read(self, name: str, start: int, end: int) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of the stored object `name` from offset `start` to offset `end` (exclusive), in parts of any
-        size.
-        """
+        """Yield the bytes of an object from offset `start` to offset `end` (exclusive), in parts of any size."""
         ...
 
     async def delete(self, names: Collection[str]) -> None:
@@ -153,11 +148,9 @@ class BlobStore:
         clock: Clock | None = None,
         count: Callable[[str, int], None] = lambda *_: None,
     ) -> None:
-        """Create a store in the folder or bucket `place`.
-
-        `ttl`: seconds after which a blob is deleted. `max_bytes`: total size above which the oldest blobs are deleted.
-        `clock`: time that all processes of the storage share; None for that of the machine. `count`: called with
-        `STORED` or `SERVED` and a number of bytes.
+        """Create a store in a folder or bucket. `ttl`: seconds after which a blob is deleted. `max_bytes`: total size
+        above which the oldest blobs are deleted. `clock`: time that all processes of the storage share. `count`: called
+        with `STORED` or `SERVED` and a number of bytes.
         """
         self.ttl = ttl
         self.size_bytes = 0
@@ -179,10 +172,8 @@ class BlobStore:
             await self._sweeper.aclose(CLOSE_SECONDS)
 
     async def put(self, data: bytes, mime_type: str) -> Blob:
-        """Store bytes as a blob, and return the blob. A media type outside `MEDIA_TYPES` becomes
-        `application/octet-stream`.
-
-        Raise UmgError(UNAVAILABLE) if the storage fails.
+        """Store bytes as a blob. A media type outside `MEDIA_TYPES` becomes `application/octet-stream`. Raise
+        UmgError(UNAVAILABLE) if the storage fails.
         """
 
         async def chunks() -> AsyncGenerator[bytes, None]:
@@ -191,10 +182,8 @@ class BlobStore:
         return await self.put_stream(chunks(), mime_type)
 
     async def put_stream(self, chunks: AsyncIterable[bytes], mime_type: str, *, max_bytes: int | None = None) -> Blob:
-        """Store a stream of bytes as a blob, in constant memory, and return it. After an error nothing is stored.
-
-        `mime_type`: a type outside `MEDIA_TYPES` becomes `application/octet-stream`. `max_bytes`: limit; None for no
-        limit. Raise UmgError: UNAVAILABLE if the storage fails, UPSTREAM_FAILED for more than `max_bytes`; and any
+        """Store a stream of bytes as a blob, in constant memory; after an error nothing is stored. `mime_type`: as in
+        `put`. Raise UmgError: UNAVAILABLE if the storage fails, UPSTREAM_FAILED for more than `max_bytes`; and any
         exception of the stream itself.
         """
         limit = self._max_bytes if max_bytes is None else min(max_bytes, self._max_bytes)
@@ -231,9 +220,8 @@ class BlobStore:
             raise _unavailable(error) from None
 
     async def read(self, blob: Blob, start: int = 0, end: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes of a blob from offset `start` to offset `end` (exclusive; None: to the end of the blob), in
-        parts of at most `PART_BYTES`. Raise UmgError: OBJECT_NOT_FOUND if the blob was deleted, UNAVAILABLE if the
-        storage fails.
+        """Yield the bytes of a blob from offset `start` to `end` (exclusive; None: its end), in parts of at most
+        `PART_BYTES`. Raise UmgError: OBJECT_NOT_FOUND if it was deleted, UNAVAILABLE if the storage fails.
         """
         end = blob.size if end is None else min(end, blob.size)
         try:
@@ -282,9 +270,7 @@ class BlobStore:
 
 
 class _Spooled:
-    """Temporary local file of a blob that is being received, with its size and SHA-256. All methods except
-    `add` block.
-    """
+    """Temporary local file of a blob that is received, with its size and SHA-256. Methods except `add` block."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -339,9 +325,7 @@ def _unavailable(error: OSError) -> UmgError:
 
 
 def _remove_partial_files(folder: Path, modified_before: float) -> None:
-    """Delete the temporary files in `folder` that were last modified before a time in Unix seconds: their processes
-    were killed.
-    """
+    """Delete temporary files last modified before a time in Unix seconds: their processes were killed."""
     for path in folder.iterdir() if folder.is_dir() else ():
         try:
             if path.stat().st_mtime < modified_before:

@@ -1,6 +1,5 @@
-"""Budget accounts of API keys in the database: the amount that each key has spent in a budget period, and leases.
-
-A lease is a part of the remaining budget that one process may spend without a query: its calls reserve from it.
+"""Budget accounts of API keys in the database: the spent amount of each key in a budget period, and leases: parts of
+the rest that one process may spend without a query.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,9 +13,7 @@ from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.tables import BudgetAccount, BudgetLease
 
 CALL_DIVISOR = 16
-"""Part of the rest of a budget that a call whose cost has no bound of its own is granted at most, so that others can
-run beside it.
-"""
+"""Divisor of a budget's rest for a call whose cost has no bound of its own, so that others can run beside it."""
 SHARE_DIVISOR, LEAST_SHARES = 2, 4
 """A process is granted in advance at most its share of a part of the rest (1/2), of which at least 4 shares are made,
 so that each process gets some, and leases become small before the budget is used up.
@@ -36,9 +33,7 @@ _OPEN_ACCOUNT = text(
 
 
 class LeaseId(NamedTuple):
-    """Identifier of a lease: a key, a budget period, and the process or video task that may spend the amount
-    (`holder`).
-    """
+    """Identifier of a lease: a key, a budget period, and the process or video task that may spend it (`holder`)."""
 
     key_id: str
     period: int
@@ -54,9 +49,7 @@ class Charge(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """Micro-credits of a key in one budget period: spent ones, and those in leases of processes and video tasks
-    (`held`).
-    """
+    """Micro-credits of a key in one budget period: spent ones, and those in leases of processes and video tasks."""
 
     spent: int
     """Costs of calls, and the leases of lost processes."""
@@ -119,9 +112,7 @@ def period_end(period: str, start: int) -> datetime | None:
 
 
 async def lock_accounts(session: AsyncSession, accounts: Iterable[tuple[str, int]]) -> None:
-    """Lock budget accounts until the end of the transaction; create missing accounts with nothing spent.
-    `accounts`: pairs of key id and start of the budget period.
-    """
+    """Lock accounts until the transaction ends; create missing ones. `accounts`: (key id, start of the period)."""
     for key_id, period in sorted(set(accounts)):  # one order, so that two transactions cannot wait for each other
         locked = _account(key_id, period).with_for_update()
         if (await session.execute(locked)).first() is None:
@@ -130,11 +121,9 @@ async def lock_accounts(session: AsyncSession, accounts: Iterable[tuple[str, int
 
 
 async def settle(session: AsyncSession, charges: Sequence[Charge]) -> Mapping[tuple[str, int], int]:
-    """Add the costs of calls to the spent amounts of their accounts, and subtract them from their leases. The accounts
-    must be locked by `lock_accounts`.
-
-    Return the last time at which each account, a pair of key id and start of the period, was wanted by a refused
-    process, in microseconds since 1970; 0 for never. So a process that writes records needs no query to learn it.
+    """Add the costs of calls to the spent amounts of their accounts (locked by `lock_accounts`), and subtract them from
+    their leases. Return the last time at which each account (key id, start of the period) was wanted by a refused
+    process, in microseconds since 1970; 0 for never. So a process that writes records needs no query for it.
     """
     wanted = dict[tuple[str, int], int]()
     by_account: dict[tuple[str, int], int] = {}
@@ -154,11 +143,8 @@ async def settle(session: AsyncSession, charges: Sequence[Charge]) -> Mapping[tu
 
 
 async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: int) -> LeaseId:
-    """Move a reserved amount from `lease`, the lease of a process, to a new lease of a video task, and return its id.
-    `task`: id of the task.
-
-    It must run in the transaction that creates the task. The new lease lasts until `end_hold`, not until a process
-    ends.
+    """Move a reserved amount from the lease of a process to a new lease of a video task. Return its id. It must run in
+    the transaction that creates the task. The new lease lasts until `end_hold`, not until a process ends.
     """
     await lock_accounts(session, [(lease.key_id, lease.period)])
     held = lease._replace(holder=f"{TASK_PREFIX}{task}")
@@ -169,11 +155,9 @@ async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: 
 
 
 async def end_hold(session: AsyncSession, held: LeaseId, micro_credits: int) -> bool:
-    """Delete the lease `held` of a video task, and add `micro_credits`, its actual cost, to the spent amount; 0 charges
-    nothing.
-
-    Return False, without a charge, if the lease does not exist any more: a process may then repeat the transaction of a
-    process that was killed.
+    """Delete the lease of a video task, and add `micro_credits`, its actual cost, to the spent amount. Return False,
+    without a charge, if the lease does not exist any more: a process may then repeat the transaction of a process that
+    was killed.
     """
     await lock_accounts(session, [(held.key_id, held.period)])
     deleted = await session.execute(delete(BudgetLease).where(_is(held)).returning(BudgetLease.holder))
@@ -272,9 +256,7 @@ class BudgetAccounts:
 
     @repeated
     async def balances(self, periods: Mapping[str, int]) -> dict[str, Balance]:
-        """Return key id -> balance, in the budget period given for the key.
-        `periods`: key id -> start of the budget period in seconds since 1970 in UTC.
-        """
+        """Return key id -> balance. `periods`: key id -> start of its budget period in seconds since 1970 in UTC."""
         if not periods:
             return {}
         spent, lease = BudgetAccount, BudgetLease

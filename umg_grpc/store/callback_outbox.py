@@ -1,6 +1,4 @@
-"""Outbox of notifications to callers about video tasks: each is written in the transaction that changes the task's
-state, and deleted after its delivery.
-"""
+"""Outbox of notifications about video tasks: written with the change of state, deleted after the delivery."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -14,9 +12,7 @@ from umg_grpc.store.database_time import Clock
 from umg_grpc.store.tables import MediaTask, TaskCallback
 
 LONGEST_PAUSE_SECONDS = 43_200
-"""Seconds that are longer than any pause between two attempts. A later time of an attempt was written while the clock
-of the database was wrong.
-"""
+"""Seconds longer than any pause between attempts: a later time was written while the database's clock was wrong."""
 
 
 class OutgoingCallback(NamedTuple):
@@ -60,9 +56,7 @@ def _is_at(receiver: str) -> ColumnElement[bool]:
 
 
 class TaskCallbacks:
-    """Outbox of undelivered notifications to callers, a table of the database. Every method raises SQLAlchemyError if
-    the database fails.
-    """
+    """Outbox (a table) of undelivered notifications to callers. Its methods raise SQLAlchemyError."""
 
     def __init__(self, store: Store, process: str, clock: Clock | None = None) -> None:
         """Open the outbox for a process; `process` is its unique name. `clock`: None for that of the database."""
@@ -83,10 +77,9 @@ class TaskCallbacks:
     async def claim(
         self, lease_seconds: float, limit: int, share: int, without: Excluded = NONE_EXCLUDED
     ) -> list[OutgoingCallback]:
-        """Lease up to `limit` due notifications to this process for `lease_seconds`, and return them; empty if none is
-        due. Each owner gets up to `share` of them, those `without` excluded.
-
-        Only the oldest notification of each task is leased, so that callers receive the changes in their order.
+        """Lease up to `limit` due notifications to this process, up to `share` for each owner, those `without`
+        excluded. Only the oldest notification of each task is leased, so that callers receive the changes in their
+        order.
         """
         table, earlier = TaskCallback, aliased(TaskCallback)
         is_later = exists().where(
@@ -138,9 +131,7 @@ class TaskCallbacks:
 
     @repeated
     async def give_up(self, sent: OutgoingCallback, reason: str) -> None:
-        """Mark a notification as given up, so that it is not sent again, and record the reason in the row of
-        its task.
-        """
+        """Mark a notification as given up, so that it is not sent again, with the reason in its task's row."""
         task = update(MediaTask).where(MediaTask.task_id == sent.task_id).values(callback_error=reason)
         async with self._store.write() as session:
             await session.execute(self._attempted(sent, None))

@@ -1,6 +1,5 @@
-"""File with the last failure of each channel and model, which all processes of a gateway write and `umg models` reads.
-
-Only operators of the machine can read the file: `/metrics`, which needs no key by default, has only kind and status.
+"""File with the last failure of each channel and model, which all processes write and `umg models` reads. Only
+operators of the machine can read it: `/metrics`, which needs no key by default, has only kind and status.
 """
 
 import asyncio
@@ -49,9 +48,7 @@ _FAILURES = msgspec.json.Decoder(list[LastFailure])
 
 
 class ChannelFailures:
-    """Writer of the file with the last failures of the channels, in the background from `start` to `aclose`. It keeps
-    the failures that other processes have written.
-    """
+    """Writer of the last failures of channels to a file, from `start` to `aclose`; keeps those of other processes."""
 
     def __init__(self, data: Path, now: Callable[[], float] = time.time) -> None:
         """Create a writer of the file in `data`, the data directory of the gateway. `now`: returns Unix seconds."""
@@ -69,17 +66,13 @@ class ChannelFailures:
         self._background = Background("write the failures of channels", self._gather_and_write)
 
     async def aclose(self) -> None:
-        """Write the recorded failures to the file, and stop the background task. Write errors are ignored, since the
-        directory may be gone.
-        """
+        """Write the recorded failures, and stop. Write errors are ignored, since the directory may be gone."""
         await self._background.aclose(CLOSE_SECONDS)
         with suppress(OSError):
             await self._write_pending()
 
     def read(self) -> list[LastFailure]:
-        """Return the failures in the file, latest first; empty without a file. Raise OSError if the file cannot be
-        read.
-        """
+        """Return the failures in the file, latest first; empty without a file. Raise OSError if it is unreadable."""
         return read_failures(self._data)
 
     def record(self, channel: str, facts: ProviderFailure) -> None:
@@ -139,9 +132,7 @@ class ChannelFailures:
 
 
 def read_failures(data: Path) -> list[LastFailure]:
-    """Return the failures in the file in the data directory `data`, latest first; empty without a file. Raise OSError
-    if the file cannot be read.
-    """
+    """Return the failures in the data directory's file, latest first; empty without it. Raise OSError."""
     try:
         with (data / FILE_NAME).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)

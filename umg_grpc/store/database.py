@@ -36,18 +36,16 @@ logger = LazyLogger(__name__)
 
 
 class Store:
-    """Database of the gateway, SQLite or PostgreSQL, open from `open_store` to `aclose`; source of sessions.
-
-    Sessions wait up to two seconds for a PostgreSQL server that accepts no connection, as during its restart.
+    """Database of the gateway, SQLite or PostgreSQL, open from `open_store` to `aclose`; source of sessions, which wait
+    up to two seconds for a PostgreSQL server that accepts no connection, as during its restart.
     """
 
     def __init__(
         self, engine: AsyncEngine, connector: Connector | None = None, prober: AsyncEngine | None = None
     ) -> None:
-        """Use a SQLAlchemy engine.
-        `connector`: for SQLite, the factory of its connections, whose threads `aclose` waits for; None for PostgreSQL.
-        `prober`: engine that opens a new connection for each use, by which the return of the database is found; None
-        uses `engine`.
+        """Use a SQLAlchemy engine. `connector`: factory of SQLite's connections, whose threads `aclose` waits for.
+        `prober`: engine with a new connection for each use, by which the return of the database is found; None uses
+        `engine`.
         """
         self._engine = engine
         self._connector = connector
@@ -76,17 +74,14 @@ class Store:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[AsyncSession]:
-        """Open a session for reads only, all of which see the database as it is at the first one. Raises
-        SQLAlchemyError if the database fails.
-        """
+        """Open a read-only session, which sees the database as at its first read. Raises SQLAlchemyError."""
         async with self._connected(self._snapshots) as session:
             yield session
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
-        """Open a session whose changes are committed at its end or, after any exception, rolled back.
-
-        Raises SQLAlchemyError if the database fails: UnconfirmedCommitError if the changes may be stored nevertheless.
+        """Open a session whose changes are committed at its end or, after any exception, rolled back. Raises
+        SQLAlchemyError: UnconfirmedCommitError if the changes may be stored nevertheless.
         """
         async with self._turn, self._connected(self._writers) as session:
             began = time.monotonic()
@@ -109,9 +104,7 @@ class Store:
                 raise UnconfirmedCommitError(reason_of(error)) from error
 
     async def check(self) -> None:
-        """Read the time of the database, for `clock`, without a wait for its return. Raises SQLAlchemyError or OSError
-        if the database does not answer.
-        """
+        """Read the database's time, for `clock`, at once. Raises SQLAlchemyError or OSError if it does not answer."""
         try:
             async with self._readers() as session:
                 await _measure(await session.connection(), self._measured)
@@ -182,10 +175,9 @@ Of = TypeVar("Of", bound=Repository)
 def repeated(
     method: Callable[Concatenate[Of, Parameters], Awaitable[Result]],
 ) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
-    """Decorate a method of a repository, which opens one session, so that it is repeated once if its connection is lost
-    before a commit: the database then has none of its changes.
-
-    For reads, and for changes that must not be made twice, for example an amount that is added.
+    """Decorate a repository's method, which opens one session, to repeat it once if its connection is lost before a
+    commit: the database then has none of its changes. For reads, and for changes that must not be made twice, for
+    example an amount that is added.
     """
     return _repeated(method, (DBAPIError,))
 
@@ -216,10 +208,9 @@ def _repeated(
 
 async def open_store(database: str, data_dir: Path, *, create: bool = True) -> Store:
     """Open the database, and migrate it to the schema of this version. Raise StoreError if that is not possible.
-
     `database`: value of the config, `sqlite` for a file in `data_dir`, or a PostgreSQL URL. `create`: whether to create
-    a missing database; else StoreError is raised. Several processes may open a database at the same time: one migrates
-    it, the others wait. One process must not open two databases at the same time, since alembic has one global context.
+    a missing database. Several processes may open a database at the same time: one migrates it, the others wait. One
+    process must not, since alembic has one global context.
     """
     if database == SQLITE:
         place = str(data_dir / SQLITE_FILE)
@@ -288,9 +279,7 @@ async def _migrate(engine: AsyncEngine, *, create: bool) -> None:
 
 
 async def _use_wal(engine: AsyncEngine) -> None:
-    """Switch the SQLite file permanently to a write-ahead log, with which readers and a writer do not block each
-    other.
-    """
+    """Switch the SQLite file permanently to a write-ahead log, so that readers and a writer do not block each other."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + BUSY_SECONDS
     async with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:

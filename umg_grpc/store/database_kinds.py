@@ -10,6 +10,4 @@ TRUSTED_SECONDS = 5.0
 
 
 class StoreError(Exception):
-    """Error for a database or a storage of result files that cannot be used. Its message is for the operator, and
-    contains no password.
-    """
+    """Error for an unusable database or storage of result files. Its message (for operators) has no password."""

@@ -16,15 +16,12 @@ class DatabaseState:
     schema: str
     """Name of the newest migration of the database; "" for a database without the gateway's tables."""
     skew_seconds: float
-    """Seconds by which the clock of this machine is ahead of the database's; 0 for SQLite, which uses this machine's
-    clock.
-    """
+    """Seconds by which this machine's clock is ahead of the database's; 0 for SQLite, which uses this clock."""
 
 
 async def database_state(database: str, data_dir: Path) -> DatabaseState:
-    """Return the schema version and the clock difference of a database, without migrating it. Raise StoreError if it
-    cannot be reached.
-    `database`: value of the config, `sqlite` for a file in `data_dir`, or a PostgreSQL URL.
+    """Return a database's schema version and clock difference, without migrating it. `database`: as in `open_store`.
+    Raise StoreError if it cannot be reached.
     """
     if database == SQLITE:
         return DatabaseState(_sqlite_schema(data_dir / SQLITE_FILE), 0.0)

@@ -30,9 +30,7 @@ CURRENT_MICROS = {
     "postgresql": "(SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT))",
     "sqlite": "(CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)",
 }
-"""SQL expressions of the database's current time in microseconds since 1970, by the name of the dialect. They are for
-statements in text; others use `Clock.sql_micros`.
-"""
+"""SQL expressions of the current time in microseconds since 1970, by dialect; for statements in text."""
 
 
 class _CurrentMicros(FunctionElement[int]):
@@ -137,10 +135,9 @@ class DatabaseClock:
         return self._wall() if self._offset is None else self.monotonic() + self._offset
 
     def measured(self, database_time: float, sent: float, received: float) -> None:
-        """Take the time that the database answered. `sent`, `received`: monotonic times of the query and the response.
-
-        The database read its clock at any moment between the two. A slow response replaces a quick one only if the two
-        contradict each other, or if the quick one is old.
+        """Take the time that the database answered. `sent`, `received`: monotonic times of query and response, between
+        which it read its clock. A slow response replaces a quick one only if the two contradict each other, or if the
+        quick one is old.
         """
         offset, uncertainty = database_time - (sent + received) / 2, (received - sent) / 2
         if (
@@ -167,9 +164,7 @@ class MachineClock:
     problem = ""
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Create the clock. `wall`: returns seconds since 1970. `monotonic`: returns seconds of a clock that never
-        jumps.
-        """
+        """Create the clock. `wall`: returns seconds since 1970. `monotonic`: of a clock that never jumps."""
         self._wall = wall
         self._monotonic = monotonic
         self._offset = wall() - monotonic()

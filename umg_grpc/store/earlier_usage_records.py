@@ -1,6 +1,5 @@
-"""Moves the usage records of earlier versions to the table with partitions and totals, in small pieces.
-
-Meanwhile reads take the others from the earlier table. During a rolling upgrade an earlier version still writes there.
+"""Moves the usage records of earlier versions to the table with partitions and totals, in small pieces. Until then
+reads use the earlier table, to which an earlier version still writes during a rolling upgrade.
 """
 
 from sqlalchemy import delete, func, select, text

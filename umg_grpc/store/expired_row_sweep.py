@@ -23,10 +23,8 @@ Row = TypeVar("Row", bound=RetainedRow)
 
 @dataclass(frozen=True)
 class Bounds:
-    """Maximum total size, in bytes, of the rows of one caller and of all callers together; 0 is no limit.
-
-    The rows that would expire first are deleted first. The deletions are periodic, so that the size may exceed the
-    maximum for a while.
+    """Maximum total size, in bytes, of the rows of one caller and of all callers together; 0 is no limit. The rows that
+    would expire first are deleted first, periodically: the size may exceed the maximum for a while.
     """
 
     owner_bytes: int
@@ -52,9 +50,7 @@ class ExpiredRowSweep(Generic[Row]):
         self._clock = clock
 
     async def run(self) -> None:
-        """Delete expired rows, and rows above the maximum sizes, in the order in which they would expire. Do nothing
-        while the clock is wrong.
-        """
+        """Delete expired rows, and rows above the maximum sizes by expiry. Do nothing while the clock is wrong."""
         if not self._clock.is_trusted:
             return
         table, now = self._table, self._clock.sql_time()

@@ -46,11 +46,10 @@ class _Waiting(Generic[Row]):
 
 
 class Retained(Generic[Row]):
-    """Access to one table of rows with a limited lifetime. Rows are written in the background from `start` to `aclose`.
-
-    One task writes all pending rows of a process in one transaction, since an SQLite file has one writer at a time, and
-    many waiting writers are slow. Rows that cannot be written while the database is unavailable are written later.
-    Reads raise the errors of the database.
+    """Access to one table of rows with a limited lifetime, written in the background from `start` to `aclose`. One task
+    writes all pending rows of a process in one transaction, since an SQLite file has one writer at a time, and many
+    waiting writers are slow. Rows that cannot be written while the database is unavailable are written later. Reads
+    raise the errors of the database.
     """
 
     def __init__(self, store: Store, table: type[Row], bounds: Bounds, clock: Clock) -> None:
@@ -91,9 +90,7 @@ class Retained(Generic[Row]):
                 self._writer.wake()
 
     async def aclose(self) -> None:
-        """Write the queued rows within a bounded time, and stop the background tasks. Rows that are not written by then
-        are lost.
-        """
+        """Write the queued rows within a bounded time, and stop the background tasks. The other rows are lost."""
         writer, sweeper, self._writer, self._sweeper = self._writer, self._sweeper, None, None
         for background in (sweeper, writer):
             if background is not None:
@@ -104,16 +101,14 @@ class Retained(Generic[Row]):
             waiting.resolve(written=False)
 
     def add(self, row: Row) -> bool:
-        """Queue a row to be written; it replaces an older row with the same owner and id. Return whether it was queued.
-
-        It is not if it is larger than the maximum size (`Bounds`), or if too many bytes of rows are pending.
+        """Queue a row, which replaces an older one of the owner and id. Return False if it is larger than the maximum
+        size (`Bounds`), or if too many bytes of rows are pending.
         """
         return self._enqueue(row) is not None
 
     async def put(self, row: Row, seconds: float) -> bool:
-        """Queue a row, and wait up to `seconds` until it is written. Return whether it was written.
-
-        While the database is unavailable, False is returned at once, and a queued row is written later.
+        """Queue a row, and wait up to `seconds` until it is written. Return whether it was: False at once while the
+        database is unavailable; a queued row is written later.
         """
         waiting = self._enqueue(row)
         return waiting is not None and await self._wait_written([waiting], seconds)
@@ -125,16 +120,12 @@ class Retained(Generic[Row]):
         return await self._wait_written([*self._writing.values(), *self._waiting.values()], seconds)
 
     async def get(self, owner: str, object_id: str) -> Row | None:
-        """Return the row with this id that belongs to the key with the id `owner`; None if it does not exist or has
-        expired.
-        """
+        """Return the row with this id of the key with the id `owner`; None if it does not exist or has expired."""
         return next(iter(await self.find(owner, [object_id])), None)
 
     @repeated
     async def find(self, owner: str, object_ids: Collection[str]) -> list[Row]:
-        """Return the rows with these ids that belong to the key with the id `owner`, in any order, without expired
-        rows.
-        """
+        """Return the unexpired rows with these ids of the key with the id `owner`, in any order."""
         now, found, rest = self._clock.now(), list[Row](), list[str]()
         for object_id in object_ids:
             key = (owner, object_id)

@@ -1,7 +1,6 @@
-"""File with the usage records of calls in flight, which survives if the process is killed.
-
-The file is mapped into memory, so that a record is written and deleted without a system call. It consists of slots with
-one record each: two bytes with the length of the record, 0 in a free slot, and the record.
+"""File with the usage records of calls in flight, which survives if the process is killed. It is mapped into memory, so
+that a record is written and deleted without a system call. It consists of slots: two bytes with the length of the
+record, 0 in a free slot, and the record.
 """
 
 import mmap
@@ -27,16 +26,12 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class OpenRecords:
-    """File with one usage record for each call in flight of this process, from construction to `close`. Records are
-    addressed by slots: byte offsets in the file.
-    """
+    """File with the usage records of a process's calls in flight, until `close`. Slots are byte offsets in the file."""
 
     _map: mmap.mmap
 
     def __init__(self, directory: Path, owner: str) -> None:
-        """Create the file in an existing directory. `owner`: unique name of the process. Raise OSError if that is not
-        possible, but not for a full disk.
-        """
+        """Create the file. `owner`: unique name of the process. Raise OSError, except for a full disk."""
         self._path = directory / f"{owner}{SUFFIX}"
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self._slots = 0
@@ -51,9 +46,8 @@ class OpenRecords:
             self._report(error)
 
     def add(self, record: bytes, replaced: int = NO_SLOT) -> int:
-        """Write a record into a free slot, then delete the record in the slot `replaced` (`NO_SLOT`: none). Return the
-        slot of the new record, or `NO_SLOT` if the record is too long or the disk is full; nothing is then written or
-        deleted.
+        """Write a record into a free slot, then delete that in the slot `replaced` (`NO_SLOT`: none). Return the new
+        slot; `NO_SLOT`, without any change, if the record is too long or the disk is full.
         """
         if (size := len(record)) > MAX_RECORD_BYTES:
             return NO_SLOT
@@ -103,9 +97,7 @@ class OpenRecords:
 
 
 def records_of(directory: Path, owner: str) -> list[bytes]:
-    """Return the usage records of the calls that were in flight when the process `owner` ended; empty without a file.
-    Raise OSError if the file cannot be read.
-    """
+    """Return the usage records of the calls in flight when a process ended; empty without a file. Raise OSError."""
     try:
         content = (directory / f"{owner}{SUFFIX}").read_bytes()
     except FileNotFoundError:

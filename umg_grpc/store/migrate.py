@@ -17,8 +17,6 @@ class NoDatabaseError(Exception):
 
 def migrate(connection: Connection, *, create: bool = True) -> None:
     """Migrate a database to the newest schema, in the transaction of the caller, which has to exclude other processes.
-    `create`: whether to create the tables in a database without them.
-
     An empty database gets the newest schema directly (a test compares it with the result of the migrations), and an
     up-to-date one is not changed; both without loading alembic, which takes megabytes. Raise NewerDatabaseError, and
     NoDatabaseError for a database without the gateway's tables unless `create`.

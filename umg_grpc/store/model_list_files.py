@@ -33,26 +33,20 @@ _FAILURE = msgspec.json.Decoder(ListFailure)
 
 
 class ModelListFiles:
-    """Model lists of providers in files of the data directory, one file for each pair of channel and provider
-    address.
-    """
+    """Model lists of providers in the data directory: one file for each pair of channel and provider address."""
 
     def __init__(self, data: Path) -> None:
         self._directory = data / DIRECTORY
 
     def read(self, channel: str, address: str) -> Sequence[pb.Model] | None:
-        """Return the stored model list of a channel; None if there is none for this address, or if the file is damaged.
-        `address`: base URL of the provider.
-        """
+        """Return the stored model list of a channel; None without one for this address (base URL), or if damaged."""
         try:
             return pb.ListModelsResponse.FromString(self._path(channel, address).read_bytes()).models
         except (OSError, DecodeError):
             return None
 
     def write(self, channel: str, address: str, models: Sequence[pb.Model]) -> None:
-        """Replace the stored model list of a channel and an address (base URL of the provider). A write error is only
-        logged.
-        """
+        """Replace the stored model list of a channel and an address (base URL). A write error is only logged."""
         path = self._path(channel, address)
         temporary = path.with_suffix(f".{os.getpid()}")
         try:
@@ -70,9 +64,8 @@ class ModelListFiles:
             return None
 
     def try_lock(self, source: str) -> int | None:
-        """Return the descriptor of the locked file of a source, whose closing releases it; None if another process
-        reads the lists of the source now. `source`: text that identifies the provider and the account; only its hash is
-        stored. Raise OSError if the directory cannot be written.
+        """Return the descriptor of a source's locked file, whose closing releases it; None if another process reads its
+        lists now. `source`: text for the provider and the account; only its hash is stored. Raise OSError.
         """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self._source_path(source, "lock"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,6 +1,4 @@
-"""Lock files of the processes that share a directory. A lock is released when its process ends, even by SIGKILL, so
-that other processes notice.
-"""
+"""Lock files of processes that share a directory. A lock ends with its process, even after SIGKILL."""
 
 import fcntl
 import os
@@ -15,9 +13,7 @@ ID_FILE = "id"
 
 
 class ProcessLocks:
-    """Lock file of this process in a shared directory, from construction to `close`, and checks of the other processes'
-    files.
-    """
+    """Lock file of this process in a shared directory, until `close`, and checks of the files of other processes."""
 
     def __init__(self, directory: Path, name: str) -> None:
         """Create the directory, and a lock file in it. `name`: unique name of this process. Raise OSError."""

@@ -1,6 +1,4 @@
-"""Outages of the database: calls wait for its return for a short time, and one probe of the process finds that it is
-back.
-"""
+"""Outages of the database: calls wait for its return for a short time, and one probe of the process finds it."""
 
 import asyncio
 import time
@@ -40,16 +38,14 @@ def is_lost(error: DBAPIError) -> bool:
 
 
 class Reconnection:
-    """State of the connections of a process to its database: whether it is away, and the waits for its return.
-
-    The first failure starts one task that probes the database until it answers. So its return is found once for all
-    calls and background tasks, however many wait.
+    """State of a process's connections to its database: whether it is away, and the waits for its return. The first
+    failure starts one task that probes the database until it answers: its return is found once for all, however many
+    wait.
     """
 
     def __init__(self, probe: Callable[[], Awaitable[None]], monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Create the state of a database that is available.
-
-        `probe`: opens a new connection and raises SQLAlchemyError or OSError if that fails. `monotonic`: clock.
+        """Create the state of a database that is available. `probe`: opens a new connection; raises SQLAlchemyError or
+        OSError.
         """
         self._probe = probe
         self._monotonic = monotonic
@@ -68,15 +64,11 @@ class Reconnection:
 
     @property
     def may_lack_rows(self) -> bool:
-        """Whether rows of finished calls may be missing in the database, since it is away or was so until
-        `UNWRITTEN_SECONDS` ago.
-        """
+        """Whether rows of finished calls may be missing: the database is away, or was until `UNWRITTEN_SECONDS` ago."""
         return self.is_away or self._monotonic() - self._returned_at < UNWRITTEN_SECONDS
 
     def may_have_been_away(self, seconds: float) -> bool:
-        """Return whether the database may have been away within the last `seconds`: it was, or this process did not run
-        all the time.
-        """
+        """Return whether the database may have been away within `seconds`: it was, or this process did not run."""
         return self.is_away or self._monotonic() - max(self._began_at, self._returned_at) < seconds
 
     @property

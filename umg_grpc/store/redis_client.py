@@ -1,6 +1,4 @@
-"""Redis client with a time limit and a circuit breaker. Redis holds the state that replicas share; without Redis each
-replica works with its own.
-"""
+"""Redis client with time limit and circuit breaker, for state that replicas share; without it each has its own."""
 
 import asyncio
 import secrets
@@ -40,24 +38,20 @@ T = TypeVar("T")
 
 
 class RedisUnavailable(Exception):  # noqa: N818  # no error: the caller works without Redis
-    """Error for a command to Redis that failed, was not answered in time, or was not sent because a recent one
-    failed.
-    """
+    """Error for a command to Redis that failed, came late, or was not sent because a recent one failed."""
 
 
 class Redis:
-    """Redis client with a time limit for each command and a circuit breaker.
-
-    After a failure no command is sent for a second, and then one at a time until Redis answers. Without the circuit
-    breaker every call would wait for a Redis server that does not answer.
+    """Redis client with a time limit for each command and a circuit breaker: after a failure no command is sent for a
+    second, and then one at a time until Redis answers. Otherwise every call would wait for a Redis server that does not
+    answer.
     """
 
     def __init__(
         self, client: "Client", errors: tuple[type[Exception], ...], now: Callable[[], float], seconds: float
     ) -> None:
-        """Wrap a client of the redis library.
-        `errors`: exceptions that the library raises. `now`: returns seconds of a monotonic clock. `seconds`: time limit
-        of a command, its connection included.
+        """Wrap a client of the redis library. `errors`: exceptions that it raises. `seconds`: time limit of a command,
+        its connection included.
         """
         self._client = client
         self._errors = errors
@@ -78,11 +72,9 @@ class Redis:
     async def opened(
         cls, url: str, now: Callable[[], float] = time.monotonic, seconds: float = ANSWER_SECONDS
     ) -> "AsyncGenerator[Redis, None]":
-        """Open a client of the Redis server at `url` for the duration of the `async with` block, and connect at once.
-        `now`: returns seconds of a monotonic clock. `seconds`: time limit of a command.
-
-        Connecting at the first command could exceed the time limit, so that its call would be counted in this process
-        only.
+        """Open a client of the Redis server at `url` for the duration of the block. `seconds`: time limit of a command.
+        It connects at once: at the first command that could exceed the time limit, and its call would be counted in
+        this process only.
         """
         # Imported here, since the import takes 0.1 s and few operators use Redis.
         from redis.asyncio import ConnectionPool, RedisError
@@ -118,9 +110,7 @@ class Redis:
             await client.aclose()
 
     async def check(self) -> None:
-        """Check that Redis is available: send a command unless Redis has answered within the last seconds. Raise
-        RedisUnavailable.
-        """
+        """Check that Redis is available, by a command unless it has answered recently. Raise RedisUnavailable."""
         if self._away or self._now() - self._answered_at > IDLE_SECONDS:
             await self.run(lambda client: client.ping())
 
@@ -155,9 +145,7 @@ class Redis:
             self._slots.release()
 
     def compare_epoch(self, epoch: bytes) -> None:
-        """Compare the value of `EPOCH_KEY` on a new connection with the known one. Another one shows that Redis has
-        lost its data.
-        """
+        """Compare `EPOCH_KEY` on a new connection with the known value. Another one shows that Redis lost its data."""
         known, self._epoch = self._epoch, epoch
         if known in {b"", epoch}:
             return
@@ -219,9 +207,8 @@ async def _call(connection: "AbstractConnection", *words: str) -> bytes | None:
 
 
 class Writes:
-    """Queue of values to write to Redis, sent in the background until `aclose`.
-
-    No call waits for a write; writes are lost while Redis is unavailable.
+    """Queue of values to write to Redis, sent in the background until `aclose`. No call waits for a write; writes are
+    lost while Redis is unavailable.
     """
 
     def __init__(self, redis: Redis, work: str) -> None:
@@ -241,9 +228,7 @@ class Writes:
         return len(self._waiting)
 
     def set(self, key: str, value: bytes, seconds: float) -> None:
-        """Queue a write of the value under the key, which Redis deletes after `seconds`; it replaces a queued write of
-        the same key.
-        """
+        """Queue a write, which replaces a queued one of the same key. Redis deletes the value after `seconds`."""
         if self._closed:
             return
         self._remove(key)

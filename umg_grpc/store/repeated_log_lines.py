@@ -15,9 +15,8 @@ def _call_later(seconds: float, function: Callable[[], None]) -> None:
 
 
 class RepeatedLines:
-    """Logger that writes at most one line of an event in `LINE_SECONDS`, with the number of further events in them.
-
-    The first event is logged at once. A line after the last one has the number of the events without a line.
+    """Logger that writes at most one line of an event in `LINE_SECONDS`, with the number of further events. The first
+    event is logged at once. A last line has the number of the events without a line.
     """
 
     def __init__(self, name: str, call_later: CallLater = _call_later) -> None:

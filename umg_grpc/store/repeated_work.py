@@ -14,9 +14,7 @@ logger = LazyLogger(__name__)
 
 
 def reason_of(error: Exception) -> str:
-    """Return the message of an error for the log. That of a database error is without the statement and its parameters,
-    which may be private.
-    """
+    """Return an error's message for the log, without a database's statement and parameters, which may be private."""
     from sqlalchemy.exc import DBAPIError  # here: commands without a database import this module
 
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
@@ -24,11 +22,10 @@ def reason_of(error: Exception) -> str:
 
 
 class Background:
-    """Background task that calls a function at each `wake`, and every `every` seconds, until `aclose`.
-
-    If the function raises an exception, it is called again with back-off, which the return of a database that was away
-    ends: all background work then continues at the same time. Of a database outage only the first failure
-    and the recovery are logged, of other failures each one.
+    """Background task that calls a function at each `wake`, and every `every` seconds, until `aclose`. If the function
+    raises an exception, it is called again with back-off, which the return of a database that was away ends: all
+    background work then continues at the same time. Of a database outage only the first failure and the recovery are
+    logged, of other failures each one.
     """
 
     def __init__(
@@ -65,9 +62,8 @@ class Background:
         self._woken.set()
 
     async def aclose(self, seconds: float) -> None:
-        """Wait up to `seconds` until the current run of the function has ended, then cancel it; stop the task.
-
-        The wait is needed because a cancelled run would not close its database connection properly.
+        """Wait up to `seconds` until the current run has ended, then cancel it; stop the task. A cancelled run would
+        not close its database connection properly.
         """
         self._ending.set()
         self._woken.set()

@@ -1,6 +1,4 @@
-"""SQLite connections for SQLAlchemy. Each has its own thread, which executes a statement and reads all its rows in one
-step.
-"""
+"""SQLite connections for SQLAlchemy. Each has a thread, which executes a statement and reads its rows in one step."""
 
 import asyncio
 import sqlite3
@@ -15,13 +13,9 @@ import aiosqlite
 
 T = TypeVar("T")
 Description: TypeAlias = tuple[tuple[str, None, None, None, None, None, None], ...]
-"""Column descriptions of a result as Python's database API defines them: tuples of which only the first item, the name,
-is set.
-"""
+"""Column descriptions of a result in Python's database API: tuples of which only the first item, the name, is set."""
 Result: TypeAlias = tuple[Description | None, list[Any], int, int | None]
-"""Result of a statement: column descriptions (None without rows), rows, number of changed rows, id of the last inserted
-row (None for none).
-"""
+"""Result of a statement: column descriptions (None: no rows), rows, number of changed ones, id of the last inserted."""
 
 STATEMENTS = 32  # compiled statements cached by a connection; a large one takes 100 KB
 BUSY_SECONDS = 30  # longest time that SQLite waits for another process's write
@@ -33,16 +27,13 @@ SETTINGS = (
 
 
 class Cursor:
-    """Database cursor that executes a statement and reads all its rows in one step of the connection's thread.
-
-    The cursors of aiosqlite take a step each to open, execute, read and close, and a step takes longer than most
-    statements. This class has only the methods that SQLAlchemy calls for queries whose rows are read all at once.
+    """Database cursor that executes a statement and reads all its rows in one step of the connection's thread. The
+    cursors of aiosqlite take a step each to open, execute, read and close, and a step takes longer than most
+    statements. Only the methods exist that SQLAlchemy calls for queries whose rows are read all at once.
     """
 
     def __init__(self, run: Callable[[Callable[[sqlite3.Connection], Result]], Awaitable[Result]]) -> None:
-        """Create a cursor. `run`: calls the given function with the SQLite connection in its thread, and returns the
-        result.
-        """
+        """Create a cursor. `run`: calls a function with the SQLite connection in its thread; returns the result."""
         self._run = run
         self._rows: list[Any] = []
         self.description: Description | None = None
@@ -56,9 +47,7 @@ class Cursor:
         await self.close()
 
     async def execute(self, sql: str, parameters: Iterable[Any] | None = None) -> Self:
-        """Execute the statement `sql` with values for its placeholders, and read all its rows. Return the cursor
-        itself.
-        """
+        """Execute the statement with values for its placeholders, and read all its rows. Return the cursor itself."""
         return await self._step(sqlite3.Cursor.execute, sql, parameters or ())
 
     async def executemany(self, sql: str, parameters: Iterable[Iterable[Any]]) -> Self:
@@ -117,10 +106,8 @@ class Connector:
         return connection
 
     async def aclose(self) -> None:
-        """Wait until the threads of all closed connections have ended.
-
-        The thread of a cancelled caller ends after its statement, whose result it passes to the event loop; this must
-        happen before the loop ends.
+        """Wait until the threads of all closed connections have ended. That of a cancelled caller ends after its
+        statement, whose result it passes to the event loop; this must happen before the loop ends.
         """
         for thread in [*self._threads]:
             if thread.is_alive():

@@ -34,9 +34,7 @@ class UtcTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the time in UTC, as it is written. Raise ValueError for a time without a zone, which is ambiguous;
-        None stays None.
-        """
+        """Return the time in UTC, as it is written. Raise ValueError for a time without a zone, which is ambiguous."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -65,9 +63,7 @@ class Base(DeclarativeBase):
 
 
 class ApiKey(Base):
-    """Table of API keys: the hash of each key's secret, and the settings that administrators change
-    (`umg.v1.KeySettings`).
-    """
+    """Table of API keys: the hash of the secret, and the settings that administrators change (`umg.v1.KeySettings`)."""
 
     __tablename__ = "api_keys"
     __table_args__ = (
@@ -98,9 +94,7 @@ class ApiKey(Base):
     """
     show_route: Mapped[bool] = mapped_column(Boolean, server_default=false())
     operations: Mapped[list[str] | None] = mapped_column(JSON)
-    """Names of the operations that the key may call, as in `access/permissions.py`; empty or None allows every
-    operation.
-    """
+    """Names of the operations that the key may call (`access/permissions.py`); empty or None allows all."""
     administrator: Mapped[bool] = mapped_column(Boolean, server_default=false())
     owner: Mapped[str | None] = mapped_column(String(200))
     tags: Mapped[dict[str, str] | None] = mapped_column(JSON)
@@ -140,9 +134,7 @@ MAX_OBJECT_ID_CHARACTERS = 512
 
 
 class RetainedRow(Base):
-    """Base class of tables whose rows belong to one caller and expire; `expiring_rows.py` writes, reads and deletes
-    them.
-    """
+    """Base of tables whose rows belong to a caller and expire; `expiring_rows.py` writes, reads and deletes them."""
 
     __abstract__ = True
 
@@ -155,9 +147,7 @@ class RetainedRow(Base):
 
 
 class ResponseRow(RetainedRow):
-    """Table of stored responses by id, each with its conversation: all messages from the first request to this
-    response.
-    """
+    """Table of stored responses by id, with the conversation: all messages from the first request to this response."""
 
     __tablename__ = "responses"
     __table_args__ = (
@@ -173,9 +163,7 @@ class ResponseRow(RetainedRow):
     earlier_count: Mapped[int] = mapped_column(Integer)
     """Number of messages of the conversation before those of the request that led to the response."""
     input_count: Mapped[int] = mapped_column(Integer)
-    """Number of messages of the request that led to the response; they follow the earlier ones, and the output follows
-    them.
-    """
+    """Number of messages of the response's request; they follow the earlier ones, and the output follows them."""
     # Large columns last, so that a read of the columns above does not read past them.
     answer: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)
     """`umg.v1.StoredResponse`, zlib-compressed."""
@@ -184,9 +172,7 @@ class ResponseRow(RetainedRow):
 
 
 class ThreadRow(RetainedRow):
-    """Table of message threads by the id of their last response, each with its conversation up to and including this
-    response.
-    """
+    """Table of message threads by the id of the last response, with the conversation up to and including it."""
 
     __tablename__ = "threads"
     __table_args__ = (
@@ -364,9 +350,7 @@ class MediaTask(Base):
     lease_owner: Mapped[str] = mapped_column(String(64))
     """Process that submits or polls the task now; "" for none."""
     next_poll_micros: Mapped[int | None] = mapped_column(BigInteger)
-    """Time of the next poll or, while a process has leased the task, end of the lease; None if there are no
-    more polls.
-    """
+    """Time of the next poll or, while a process has leased the task, end of the lease; None for no more polls."""
     poll_failures: Mapped[int] = mapped_column(Integer)
     """Number of successive polls without a usable response."""
     stall: Mapped[str | None] = mapped_column(String(128))
@@ -375,9 +359,7 @@ class MediaTask(Base):
     """
     stall_since_micros: Mapped[int | None] = mapped_column(BigInteger)
     submitter: Mapped[str | None] = mapped_column(String(64))
-    """Process that submits the task, until it or another one with its data directory has reported the outcome; None
-    from then on.
-    """
+    """Process that submits the task; None once it, or another one with its data directory, has reported the outcome."""
     details: Mapped[str | None] = mapped_column(Text)
     """`CallDetails` of the submission in JSON, for the usage record; None for tasks of earlier versions."""
     deadline_micros: Mapped[int] = mapped_column(BigInteger)
@@ -409,8 +391,6 @@ class TaskCallback(Base):
     attempts: Mapped[int] = mapped_column(Integer)
     lease_owner: Mapped[str] = mapped_column(String(64))
     next_attempt_micros: Mapped[int | None] = mapped_column(BigInteger)
-    """Time of the next attempt or, while a process has leased the notification, end of the lease; None after the last
-    attempt.
-    """
+    """Time of the next attempt or, while a process has a lease, end of the lease; None after the last attempt."""
     create_micros: Mapped[int] = mapped_column(BigInteger)
     body: Mapped[bytes] = mapped_column(LargeBinary, sort_order=1)

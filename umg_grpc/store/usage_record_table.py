@@ -75,9 +75,7 @@ class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     message: str
     """Error message for the caller; "" unless the call failed."""
     first_output_micros: int | None
-    """Microseconds from the arrival of the call to the first message of its stream; None for a call without a
-    stream.
-    """
+    """Microseconds from the call's arrival to the first message of its stream; None for a call without a stream."""
     dropped: list[str]
     """Paths of the fields of the request that the provider was not sent."""
     prices: list[tuple[int, int]] = []
@@ -97,9 +95,8 @@ class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 
 
 class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """Usage record of one call, as `umg.v1.RequestRecord`. In the journal it is a JSON array of these fields.
-
-    The order of the fields is that of the array: a new field comes last and has a default.
+    """Usage record of one call, as `umg.v1.RequestRecord`. In the journal it is a JSON array of these fields in this
+    order: a new field comes last and has a default.
     """
 
     record_id: str
@@ -141,9 +138,7 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
     budget. Not stored in the database.
     """
     budget_holder: str = ""
-    """Name of the process with whose lease on the budget the call was admitted; "" for none. Not stored in the
-    database.
-    """
+    """Process with whose lease on the budget the call was admitted; "" for none. Not stored in the database."""
     details: CallDetails | None = None
     """None for records of earlier versions."""
     images: int = 0
@@ -216,9 +211,7 @@ class UsageRecords:
 
     @repeated
     async def find(self, request_id: str) -> list[UsageRecord]:
-        """Return the records with a request id, oldest first, but only the newest `MAX_FOUND`; empty if there
-        are none.
-        """
+        """Return the newest `MAX_FOUND` records with a request id, oldest first; empty if there are none."""
         async with self._store.read() as session:
             spans = await spans_of_records(session)
         found = list[UsageRecord]()
@@ -235,9 +228,7 @@ class UsageRecords:
 
     @repeated
     async def page(self, calls: CallFilter, after: Position | None, size: int) -> list[UsageRecord]:
-        """Return up to `size` selected records, newest first. `after`: last record of the previous page; None for the
-        first page.
-        """
+        """Return up to `size` selected records, newest first. `after`: last one of the previous page, or None."""
         async with self._store.snapshot() as session:
             found = list[UsageRecord]()
             for table in await tables_of_records(session):
@@ -255,10 +246,9 @@ class UsageRecords:
     async def sums(
         self, by: Sequence[str], calls: CallFilter, *, after: Group = (), limit: int | None = None
     ) -> list[UsageSum]:
-        """Return the totals of the selected calls by group, in the order of the groups' keys.
-
-        `by`: columns to group by, names of `DIMENSION_COLUMNS` and at most one time span of `BUCKETS`. `after`: last
-        group of the previous page; empty for the first page. `limit`: maximum number of groups; None for all.
+        """Return the totals of the selected calls by group, in the order of the groups' keys. `by`: names of
+        `DIMENSION_COLUMNS` and at most one time span of `BUCKETS`. `after`: last group of the previous page; empty for
+        the first page.
         """
         async with self._store.snapshot() as session:
             return await read_sums(session, by, calls, self._store.clock, after=after, limit=limit)
@@ -367,9 +357,7 @@ def _position_of(record: UsageRecord) -> Position:
 
 
 def storable(text: str) -> str:
-    """Return a text as it can be stored in a database column: cut to 300 characters, and with characters that UTF-8
-    cannot encode replaced.
-    """
+    """Return a text for a database column: cut to 300 characters, without characters that UTF-8 cannot encode."""
     return text[:MAX_TEXT_CHARACTERS].encode(errors="replace").decode()
 
 

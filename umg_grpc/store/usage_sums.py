@@ -1,6 +1,5 @@
-"""Sums of usage by time, key, model and other columns: read from the totals where these suffice, else from records.
-
-A time span is divided: its whole days, hours and minutes are read from totals, and the rest at its ends from records.
+"""Sums of usage by time, key, model and other columns. Of a time span, whole days, hours and minutes are read from
+totals, and the rest at its ends from records.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -35,16 +34,12 @@ DAYS_SEARCHED = 30
 """Partitions of days that one search of a request id reads."""
 
 Group: TypeAlias = tuple[int | str, ...]
-"""Key of a group of calls: the value of each column by which they are grouped, in order; for a time span its start in
-microseconds since 1970.
-"""
+"""Key of a group of calls: values of the columns in order; for a time span its start in microseconds since 1970."""
 
 
 @dataclass(frozen=True)
 class CallFilter:
-    """Selection of calls by time, by columns (key, model, channel and others) and by failure; all criteria must
-    match.
-    """
+    """Selection of calls by time, columns (key, model, channel and others) and failure; all criteria must match."""
 
     since: datetime
     """Earliest time of arrival of the selected calls, inclusive."""
@@ -91,10 +86,9 @@ class _Part:
 async def read_sums(
     session: AsyncSession, by: Sequence[str], calls: CallFilter, clock: Clock, *, after: Group, limit: int | None
 ) -> list[UsageSum]:
-    """Return the sums of the selected calls by group, in the order of the groups' keys, in one snapshot.
-
-    `by`: columns to group by, names of `DIMENSION_COLUMNS` and at most one time span of `BUCKETS`. `after`: last group
-    of the previous page; empty for the first page. `limit`: maximum number of groups; None for all.
+    """Return the sums of the selected calls by group, in the order of the groups' keys, in one snapshot. `by`: names of
+    `DIMENSION_COLUMNS` and at most one time span of `BUCKETS`. `after`: last group of the previous page; empty for the
+    first page.
     """
     dialect = (await session.connection()).dialect.name
     found: dict[Group, tuple[int, ...]] = {}
@@ -171,9 +165,7 @@ async def _oldest(session: AsyncSession, table: FromClause) -> datetime | None:
 async def _windows(
     session: AsyncSession, by: Sequence[str], calls: CallFilter, now: int, after: Group, limit: int | None
 ) -> Iterator[list[_Part]]:
-    """Return the parts of the time span of the selected calls, window by window. `now`: current time in microseconds
-    since 1970.
-    """
+    """Return the parts of the selected calls' time span, window by window. `now`: in microseconds since 1970."""
     since = micros_of(calls.since)
     until = FOREVER if calls.until is None else min(FOREVER, micros_of(calls.until))
     bucket = by[0] if by and by[0] in BUCKETS else None
@@ -214,9 +206,7 @@ def _usable_totals(columns: Collection[str], bucket: str) -> list[Totals]:
 
 
 def _divided(records: FromClause, tables: Sequence[Totals], since: int, until: int, now: int) -> Iterator[_Part]:
-    """Yield the parts of a time span, which are read from these tables of totals, and from the records where none of
-    them suffices.
-    """
+    """Yield the parts of a time span, to read from these totals, or from the records where none of them suffices."""
     if since >= until:
         return
     if not tables:
@@ -268,10 +258,8 @@ def _group_of(part: _Part, name: str, dialect: str) -> ColumnElement[Any]:
 
 
 def bucket_start(bucket: str, dialect: str) -> ColumnElement[int]:
-    """Return the SQL expression for the start of the time span to which a call belongs, in microseconds since 1970.
-    `bucket`: name of the time span, one of `BUCKETS`. `dialect`: `sqlite` or `postgresql`.
-
-    Its numbers are literals: PostgreSQL does not recognize an expression with parameters as the one in GROUP BY.
+    """Return the SQL expression for the start of a call's time span (`bucket`, one of `BUCKETS`), in microseconds since
+    1970. Its numbers are literals: PostgreSQL does not recognize an expression with parameters as the one in GROUP BY.
     """
     if bucket in BUCKET_MICROS:
         return literal_column(f"start_micros - start_micros % {BUCKET_MICROS[bucket]}", BigInteger)

@@ -38,9 +38,8 @@ class Swept:
 
 async def sweep_usage(store: Store, ttl: int, max_bytes: int | None, totals_ttl: int) -> Swept:
     """Delete the records of calls that arrived more than `ttl` seconds ago, the oldest records above a total size of
-    `max_bytes` (None for no limit), and the totals of calls more than `totals_ttl` seconds ago.
-
-    On PostgreSQL the records of a day are dropped together, at the end of the time of the last one.
+    `max_bytes`, and the totals of calls more than `totals_ttl` seconds ago. PostgreSQL drops the records of a day
+    together, at the end of the time of the last one.
     """
     start = UsageRow.start_micros
     async with store.read() as session:

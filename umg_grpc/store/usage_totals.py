@@ -33,9 +33,7 @@ def start_of(bucket: str, micros: int) -> int:
 
 
 def next_start(bucket: str, micros: int) -> int:
-    """Return the start of the first time span `bucket` that begins at a time or after it, in microseconds since
-    1970.
-    """
+    """Return the start of the first time span that begins at a time or after it, in microseconds since 1970."""
     start = start_of(bucket, micros)
     if start == micros:
         return start
@@ -43,9 +41,8 @@ def next_start(bucket: str, micros: int) -> int:
 
 
 async def add_totals(session: AsyncSession, calls: Iterable[tuple[CallGroup, Amounts]]) -> None:
-    """Add calls to all totals. The group of a call is its start with the values of the columns `OF_KEY_AND_AGENT`.
-
-    Rows are written in one order, so that two transactions cannot wait for each other.
+    """Add calls to all totals. A call's group is its start with the values of `OF_KEY_AND_AGENT`. Rows are written in
+    one order, so that two transactions cannot wait for each other.
     """
     connection = await session.connection()
     by_minute = _summed(calls, MINUTE, OF_KEY_AND_AGENT)

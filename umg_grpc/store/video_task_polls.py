@@ -1,8 +1,7 @@
-"""Polls of video tasks: the times at which tasks are due, and leases on due tasks.
-
-Any process may poll any task at its provider. The time of the next poll is also the lease: a process that leases a due
-task sets this time to the end of its lease, so that the task of a killed process becomes due again. These times are
-written and compared by the clock of the database, since the clocks of the processes may differ.
+"""Polls of video tasks: the times at which tasks are due, and leases on due tasks. Any process may poll any task at its
+provider. The time of the next poll is also the lease: a process that leases a due task sets this time to the end of its
+lease, so that the task of a killed process becomes due again. These times are written and compared by the clock of the
+database, since the clocks of the processes may differ.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,9 +15,7 @@ from umg_grpc.store.tables import MediaTask, TaskCallback
 from umg_grpc.store.video_task_table import FIRST_TERMINAL, QUEUED, RUNNING
 
 LONGEST_PAUSE_SECONDS = 7200
-"""Seconds that are longer than any pause between two polls. A later time of a poll was written while the clock of the
-database was wrong.
-"""
+"""Seconds longer than any pause between polls: a later time was written while the database's clock was wrong."""
 
 
 class Stall(NamedTuple):
@@ -29,9 +26,7 @@ class Stall(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """Task that this process has leased, so that it alone may poll it until `lease_end_micros`, with the columns for a
-    poll.
-    """
+    """Task that this process alone may poll until `lease_end_micros`, with the columns for a poll."""
 
     task_id: str
     state: int
@@ -68,9 +63,7 @@ class OpenTasks(NamedTuple):
 
 
 class Poll(NamedTuple):
-    """Result of a poll that leaves the task's state unchanged: when the next poll follows, and the columns to
-    update.
-    """
+    """Result of a poll that leaves the task's state unchanged: time of the next poll, and columns to update."""
 
     claim: Claim
     pause_micros: int | None
@@ -147,9 +140,8 @@ class VideoTaskPolls:
 
     @repeated
     async def reschedule(self, polls: Sequence[Poll], now_micros: int) -> None:
-        """End the leases of polled tasks whose state is unchanged, and schedule their next polls.
-
-        A task whose lease has passed to another process, or that was made due in the meantime, is left unchanged.
+        """End the leases of polled tasks whose state is unchanged, and schedule their next polls. A task that another
+        process has leased, or that was made due meanwhile, is left unchanged.
         """
         table = MediaTask
         own = (

@@ -17,9 +17,7 @@ class TaskResult(msgspec.Struct, omit_defaults=True, kw_only=True):
     url: str = ""
     """Address of the bytes at the provider for which no credentials are needed; "" for none."""
     needs_key: str = ""
-    """Address of the bytes at the provider, or path below the channel's base URL, for which the channel's key is
-    needed; "" for none.
-    """
+    """Address or path (below the base URL) of the bytes at the provider that needs the channel's key; "" for none."""
     blob_id: str = ""
     """Id of the bytes in the blob store; "" if only the provider has them."""
     mime_type: str = "video/mp4"

@@ -36,9 +36,7 @@ SWEEP_ROWS = 500
 
 
 class Hold(NamedTuple):
-    """Micro-credits to reserve for a video task, and the process's lease on the key's budget from which they
-    are taken.
-    """
+    """Micro-credits to reserve for a video task, and the process's lease on the key's budget that has them."""
 
     lease: LeaseId
     micro_credits: int
@@ -84,11 +82,8 @@ class VideoTasks:
         has_usage: bool = True,
         clock: Clock | None = None,
     ) -> None:
-        """Open the table for a process; `process` is its unique name.
-
-        `notification`: returns the notification of the caller about a change of state, or None if the caller wants
-        none.
-        `has_usage`: whether a usage record is written for each task. `clock`: None for that of the database.
+        """Open the table for a process (its unique name). `notification`: returns the caller's notification of a change
+        of state, or None if the caller wants none. `has_usage`: whether a usage record is written for each task.
         """
         self._clock = clock or store.clock
         self._store = store
@@ -102,12 +97,10 @@ class VideoTasks:
         return self._store.reconnection.may_lack_rows
 
     async def insert(self, task: MediaTask, reserved: Hold | None, lease_seconds: float) -> MediaTask | None:
-        """Insert a task that this process submits, with a lease of `lease_seconds`, and reserve its maximum cost
-        (`reserved`; None for a key without a budget). Return None, or the existing task with which it conflicts; then
-        nothing is inserted. The process has to report the outcome: `advance`, `withdraw` or `report_unknown`. Raise
+        """Insert a task that this process submits, with a lease of `lease_seconds`, and reserve its maximum cost.
+        Return None, or the existing task of the owner with the same idempotency key or external id; then nothing is
+        inserted. The process has to report the outcome: `advance`, `withdraw` or `report_unknown`. Raise
         UnconfirmedCommitError if the task may have been inserted.
-
-        Tasks of one owner conflict if they have the same idempotency key or external id.
         """
         try:
             return await self._insert(task, lease_seconds, reserved)
@@ -153,9 +146,7 @@ class VideoTasks:
 
     @repeated
     async def find_repeated(self, owner: str, body_hash: str, since_micros: int) -> MediaTask | None:
-        """Return the newest task of the key `owner` with this hash of its request, created at or after `since_micros`;
-        None if there is none.
-        """
+        """Return the newest task of the key with this request hash, created at or after `since_micros`, or None."""
         table = MediaTask
         same = (table.owner == owner, table.body_hash == body_hash, table.create_micros >= since_micros)
         async with self._store.read() as session:
@@ -177,9 +168,7 @@ class VideoTasks:
 
     @repeated
     async def page(self, selection: TaskFilter, after: MediaTask | None, size: int) -> tuple[Sequence[MediaTask], int]:
-        """Return up to `size` selected tasks, and the number of all selected tasks.
-        `after`: last task of the previous page; None for the first page.
-        """
+        """Return up to `size` selected tasks, and the number of all. `after`: last task of the previous page."""
         table, conditions = MediaTask, _conditions(selection)
         position = tuple_(table.create_micros, table.task_id)
         query = select(table).where(*conditions).limit(size)
@@ -235,9 +224,8 @@ class VideoTasks:
 
     @repeated
     async def report_unknown(self, task_id: str, details: str | None = None) -> None:
-        """Report for the submitter of a task that it does not know whether a provider accepted it. Any process may look
-        for it at the provider from now on, and fail it if the provider does not have it. `details`: new value of the
-        column; None for no change.
+        """Report for a task's submitter that it is unknown whether a provider accepted it. Any process may now look for
+        it at the provider, and fail it if the provider does not have it. `details`: new value of the column, or None.
         """
         table = MediaTask
         reported = update(table).where(table.task_id == task_id, table.state == SUBMITTING)
@@ -255,10 +243,9 @@ class VideoTasks:
 
     @repeated
     async def advance(self, /, task_id: str, state: int, **values: object) -> MediaTask | None:
-        """Move a task to a later state, and set the columns `values`. Return the task; None, without a change, if it
-        does not exist or its state is not before `state`.
-
-        A terminal state also ends the reservation of its cost: `micro_credits` is charged.
+        """Move a task to a later state, and set the columns `values`. Return it; None, without a change, if it does not
+        exist or its state is not before `state`. A terminal state also ends its reservation: `micro_credits` is
+        charged.
         """
         async with self._store.write() as session:
             task = await session.get(MediaTask, task_id, with_for_update=True)
@@ -287,9 +274,7 @@ class VideoTasks:
 
     @repeated
     async def find_uncopied(self, since_micros: int, until_micros: int, limit: int) -> Sequence[MediaTask]:
-        """Return up to `limit` tasks that succeeded between two times, newest first, whose results have URLs that
-        expire and are not in the blob store.
-        """
+        """Return up to `limit` tasks that succeeded between two times, newest first, with uncopied expiring URLs."""
         table = MediaTask
         ended = (
             *(table.state == SUCCEEDED, table.complete_micros >= since_micros, table.complete_micros <= until_micros),
@@ -301,9 +286,7 @@ class VideoTasks:
 
     @repeated
     async def delete(self, task_id: str) -> MediaTask | None:
-        """Delete a task in a terminal state, with its notifications. Return it; None if it does not exist or has not
-        ended.
-        """
+        """Delete an ended task with its notifications. Return it; None if it does not exist or has not ended."""
         async with self._store.write() as session:
             task = await session.get(MediaTask, task_id, with_for_update=True)
             if task is None or task.state < FIRST_TERMINAL:
@@ -314,9 +297,7 @@ class VideoTasks:
 
     @repeated
     async def sweep(self, max_tasks: int) -> None:
-        """Delete expired tasks and, if more than `max_tasks` have ended, the oldest of the ended tasks. Do nothing
-        while the clock is wrong.
-        """
+        """Delete expired tasks, and the oldest above `max_tasks` ended ones. Do nothing while the clock is wrong."""
         if not self._clock.is_trusted:
             return
         table = MediaTask

@@ -1,14 +1,13 @@
 """Journal of records in append-only files of this machine, from which they are delivered to the database.
 
-Each process appends to its own file, a segment, and holds the file's lock. A segment without a lock is complete: its
-process closed it or has ended. Any process may deliver its records and delete it, so that the records of a killed
-process are delivered by other processes or at the next start. If a process is killed between delivery and deletion, the
-records are delivered again: a receiver must ignore records that it already has.
+Each process appends to its own file, a segment, and holds its lock. A segment without a lock is complete: its process
+closed it or has ended. Any process may deliver its records and delete it, so that the records of a killed process are
+delivered by others or at the next start. If a process is killed between delivery and deletion, the records are
+delivered again: a receiver must ignore records that it has.
 
-The disk blocks of a segment are allocated when it is opened, so that records fit into an open segment of a full disk.
-The unwritten rest of a segment consists of zero bytes, which are no records.
-
-A record is safe as soon as `append` returns, unless the machine itself crashes: nothing waits for the disk.
+The disk blocks of a segment are allocated when it is opened, so that records fit into it on a full disk; its unwritten
+rest are zero bytes. A record is safe as soon as `append` returns, unless the machine itself crashes: nothing waits for
+the disk.
 """
 
 import asyncio
@@ -68,10 +67,9 @@ class Journal:
         segment_bytes: int = SEGMENT_BYTES,
         waiting_bytes: int = WAITING_BYTES,
     ) -> None:
-        """Create the directory, and open a segment. Raise OSError if that is not possible, but not for a full disk.
-
-        `owner`: unique name of the process, with which its file names begin. `segment_bytes`: size of a file.
-        `waiting_bytes`: maximum size of undelivered records.
+        """Create the directory, and open a segment. Raise OSError, but not for a full disk. `owner`: unique name of the
+        process, with which its file names begin. `segment_bytes`: size of a file. `waiting_bytes`: maximum size of
+        undelivered records.
         """
         self._owner = owner
         self._directory = directory
@@ -151,9 +149,8 @@ class Journal:
 
     async def drain(self, deliver: Deliver) -> None:
         """Pass the records of all files that no process writes any more to `deliver`, in batches, and delete each file
-        after its last record. This process's file is closed first.
-
-        Raise the errors of `deliver` and OSError; a later call delivers the records again.
+        after its last record. This process's file is closed first. Raise OSError and the errors of `deliver`; a later
+        call delivers the records again.
         """
         if self._closed:  # of an earlier call that failed: no further small segment before they are delivered
             await self._drain_segments(deliver)
@@ -162,9 +159,7 @@ class Journal:
         await self._drain_segments(deliver)
 
     def has_segments_of(self, owner: str) -> bool:
-        """Return whether there are files of the process `owner`: it is running, or not all its records are
-        delivered.
-        """
+        """Return whether a process has files: it is running, or not all its records are delivered."""
         return any(self._directory.glob(f"{owner}*{SUFFIX}"))
 
     def close(self) -> None:
@@ -172,9 +167,7 @@ class Journal:
         self._close_segment()
 
     def _open_segment(self, least: int = 0) -> None:
-        """Create a new file, lock it, and allocate its disk blocks: for a whole segment or, on a full disk, for a part
-        of it, but at least for `least` bytes.
-        """
+        """Create and lock a file, and allocate its blocks; fewer on a full disk, but at least `least` bytes."""
         if self.waiting_bytes >= self._waiting_bytes:
             raise _FullError(f"{self.waiting_bytes} bytes wait for the database, the most that are kept")
         while True:
@@ -256,9 +249,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _allocate(descriptor: int, sizes: Sequence[int]) -> int:
-    """Allocate disk blocks for a file, of the first size in bytes for which there is space. Nothing is allocated on a
-    file system that cannot do so.
-    """
+    """Allocate a file's blocks, of the first size in bytes that fits; none on a file system that cannot do so."""
     for size in sizes:
         try:
             os.posix_fallocate(descriptor, 0, size)
