@@ -13,9 +13,8 @@ class AdminClient(Protocol):
     """Interface of a client of `umg.v1.AdminService`, which commands use to manage keys and read usage."""
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
-        """Call the RPC of `umg.v1.AdminService` whose request type is that of `request`, and return its response.
-
-        `kind`: type of the response. Raise UmgError or CommandError if it fails.
+        """Call the RPC of `umg.v1.AdminService` with this request type. Return its response, of the type `kind`. Raise
+        UmgError or CommandError.
         """
         ...
 

@@ -15,9 +15,8 @@ from umg_grpc.cli.common_flags import AdminTarget
 
 @asynccontextmanager
 async def opened(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
-    """Yield an administration client for the target, the database of a config or a running gateway.
-
-    UmgError and CommandError in the block are printed to standard error, and exit with 1.
+    """Yield an administration client for a database or a running gateway. UmgError and CommandError in the block are
+    printed to standard error, and exit with 1.
     """
     # imported here: commands on a database need no HTTP, and those at a gateway no database
     try:
@@ -37,10 +36,7 @@ async def opened(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
 
 
 def admin_key(file: Path | None) -> str:
-    """Return the API key for calls of a gateway: from the file or, for None, the environment variable UMG_ADMIN_KEY.
-
-    Raise CommandError if there is none.
-    """
+    """Return the API key for a gateway: from the file, else from UMG_ADMIN_KEY. Raise CommandError without one."""
     try:
         key = os.environ.get(VARIABLE, "") if file is None else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

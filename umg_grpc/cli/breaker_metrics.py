@@ -23,11 +23,9 @@ Pair = tuple[str, str]
 
 
 def states(http: str, key: str | None = None, certificate: str | None = None) -> dict[Pair, str]:
-    """Return the circuit breaker states by channel and upstream model id, for example `healthy` or `paused 4 s`.
-
-    Only channels that the gateway has called have a state. Empty if no gateway answers at `http` (HOST:PORT), or if
-    `key` is not the key of its metrics. With `certificate`, a PEM file, the gateway is called by TLS, and must have
-    this certificate.
+    """Return the circuit breaker states by channel and upstream model id, for example `healthy` or `paused 4 s`, for
+    channels that the gateway has called. Empty if no gateway answers at `http` (HOST:PORT), or if `key` is not the key
+    of its metrics. With `certificate`, a PEM file, the gateway is called by TLS, and must have this certificate.
     """
     families = _families(http, key, certificate)
     open_seconds = _values(families.get(CHANNEL_PAUSE.name))
@@ -70,8 +68,7 @@ def _values(family: "Metric | None") -> dict[Pair, float]:
 
 def state_text(state: float | None, seconds: float) -> str:
     """Return the text for a circuit breaker state: `healthy`, `half-open`, `paused 4 s` for an open one, or `unknown`.
-
-    `state`: value in the metrics, None if it has none; `seconds`: rest of the time for which it is open.
+    `seconds`: rest of its open time.
     """
     name = STATE_NAMES.get(int(state), "unknown") if state is not None else "unknown"
     return f"{name} {ceil(seconds)} s" if state == CircuitState.OPEN else name

@@ -1,7 +1,6 @@
-"""Command `umg chat`: a conversation with a model in the terminal.
-
-Responses and the output of commands go to standard output. Notes (the model, reasoning, usage, errors) go to standard
-error, so that `echo hi | umg chat > answer` writes only the response.
+"""Command `umg chat`: a conversation with a model in the terminal. Responses and the output of commands go to standard
+output; notes (model, reasoning, usage, errors) to standard error, so that `echo hi | umg chat > answer` writes only the
+response.
 """
 
 import asyncio
@@ -50,11 +49,9 @@ async def chat(
     max_tokens: int | None = None,
     temperature: float | None = None,
 ) -> None:
-    """Run a conversation until the user ends it. Each line of input, typed or piped, is a question.
-
-    `model`: id, None for the first that generates text, without which UmgError is raised; `max_tokens`, `temperature`:
-    options of each request, None for the model's defaults. Must be called in the main thread, since only that thread
-    receives Ctrl-C.
+    """Run a conversation until the user ends it. Each line of input, typed or piped, is a question. `model`: id, None
+    for the first that generates text, without which UmgError is raised; `max_tokens`, `temperature`: None for the
+    model's defaults. Must be called in the main thread, since only that thread receives Ctrl-C.
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # accept piped files in another encoding
@@ -106,9 +103,8 @@ class Conversation:
         return pb.StreamGenerateRequest(request=request)
 
     def keep(self, question: str, response: str) -> None:
-        """Add a question and its response to the conversation, for the requests that follow.
-
-        A question with an empty response is left out, since some models reject two consecutive user messages.
+        """Add a question and its response to the conversation. One without a response is left out, since some models
+        reject two consecutive user messages.
         """
         if response:
             self.turns.append(pb.Message(role=pb.ROLE_USER, parts=[_text(question)]))
@@ -132,9 +128,7 @@ class ShownResponse:
     finish_reason: "pb.FinishReason.ValueType" = pb.FINISH_REASON_UNSPECIFIED
 
     def feed(self, message: pb.StreamGenerateResponse) -> Iterator[Piece]:
-        """Yield the text and reasoning in the next message of the stream. Images, audio and the provider's own tools
-        are left out.
-        """
+        """Yield the text and reasoning in the stream's next message, without images, audio and the provider's tools."""
         for event in message.events:
             match event.WhichOneof("kind"):
                 case "text_delta":
@@ -161,9 +155,7 @@ class ShownResponse:
                     assert_never(unhandled)
 
     def summary(self, seconds: float) -> str:
-        """Return one line with the number of tokens, tokens per second of the whole call, and an unusual finish
-        reason.
-        """
+        """Return a line with the tokens, the tokens per second of the whole call, and an unusual finish reason."""
         facts: list[str] = []
         if self.usage is not None:
             about = "about " if self.usage.estimated else ""

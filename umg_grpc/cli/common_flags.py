@@ -42,9 +42,7 @@ class AdminTarget:
 
 
 def time_of(text: str, flag: str) -> datetime:
-    """Parse an ISO 8601 time, in UTC if it has no time zone. Raise typer.BadParameter for the flag `flag` if it is
-    invalid.
-    """
+    """Parse an ISO 8601 time, in UTC by default. Raise typer.BadParameter for the flag if it is invalid."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -54,9 +52,7 @@ def time_of(text: str, flag: str) -> datetime:
 
 
 def time_or_age(text: str, flag: str) -> datetime:
-    """Parse an ISO 8601 time, or a span before now, for example `12h`. Raise typer.BadParameter for the flag `flag` if
-    it is invalid.
-    """
+    """Parse an ISO 8601 time, or a span before now (`12h`). Raise typer.BadParameter for the flag if it is invalid."""
     if match := re.fullmatch(r"([0-9]{1,5})([smhd])", text):
         return datetime.now(UTC) - timedelta(seconds=int(match[1]) * SECONDS[match[2]])
     return time_of(text, flag)

@@ -16,9 +16,7 @@ from umg_grpc.v1 import pb
 
 
 class LocalAdmin:
-    """Administration client that runs the service in the process of the command, with the permissions of an
-    administrator.
-    """
+    """Administration client that runs the service in the command's process, with an administrator's permissions."""
 
     def __init__(self, administration: Administration) -> None:
         self._administration = administration
@@ -47,9 +45,8 @@ class NoChannels:
 
 
 def check_change(request: Message) -> None:
-    """Raise UmgError if the settings in a request to create or change a key break a rule of the schema.
-
-    Other requests are not checked: they only name keys or calls, and the rules are slow to import.
+    """Raise UmgError if a request to create or change a key breaks the schema. Other requests are not checked: they
+    only name keys or calls, and the rules are slow to import.
     """
     if isinstance(request, pb.CreateKeyRequest | pb.UpdateKeyRequest | pb.RotateKeyRequest):
         from umg_grpc.service.pipeline.schema_validation import check

@@ -51,9 +51,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Machine:
-    """Gateway that is checked before it runs: the config, data directory and addresses that it would have on this
-    machine.
-    """
+    """Gateway that is checked before it runs: its config, data directory and addresses on this machine."""
 
     config: Config
     data: Path
@@ -67,9 +65,7 @@ class Machine:
 
 
 async def examine(machine: Machine, *, as_json: bool) -> int:
-    """Run all checks, and print a line, or with `as_json` a JSON object, for each. Return the exit code: 1 if a check
-    failed.
-    """
+    """Run all checks, and print each as a line or as JSON. Return the exit code: 1 if a check failed."""
     checks = [check async for check in _checks(machine)]
     if as_json:
         print(json.dumps([asdict(check) for check in checks], indent=2))
@@ -114,9 +110,7 @@ def event_loop() -> Check:
 
 
 def port(address: Address, machine: Machine, purpose: str) -> Check:
-    """Check that the address is free, or that the gateway itself listens on it. `purpose`: use of the port, for the
-    texts.
-    """
+    """Check that the address is free, or the gateway itself listens on it. `purpose`: of the port, for the texts."""
     name = f"{purpose} port"
     if address.port == 0:
         return Check(name, CheckState.OK, "any free one")
@@ -145,9 +139,7 @@ def _is_gateway(address: Address, *, tls: bool) -> bool:
 
 
 def data_folder(data: Path) -> Check:
-    """Check that files can be written to the data directory, or that a start can create it, and that its disk has
-    space.
-    """
+    """Check that the data directory is writable, or that a start can create it, and that its disk has space."""
     existing = data
     while not existing.exists() and existing != existing.parent:
         existing = existing.absolute().parent
@@ -220,9 +212,8 @@ def local_models(machine: Machine) -> Iterator[Check]:
 
 
 def open_files(connections: int, soft: int, hard: int) -> Check:
-    """Check that the limit of open files suffices for `connections` clients.
-
-    `soft`, `hard`: limits of the process; a start raises the soft one up to the hard one.
+    """Check that the limit of open files suffices for `connections` clients; a start raises the soft limit to the hard
+    one.
     """
     limit = MAX_FILES if hard == resource.RLIM_INFINITY else max(soft, hard)
     remedy = "raise it: `ulimit -Hn`, `LimitNOFILE=` of systemd, `--ulimit nofile=` of Docker"

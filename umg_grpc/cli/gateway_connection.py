@@ -86,8 +86,7 @@ class GrpcTarget:
 
 def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Path) -> GrpcTarget:
     """Return the address, key and TLS settings from a command's flags, with the bootstrap key in `data` if `key` is "".
-
-    `ca`: file of the certificate authority, None for the system's. Raise BadParameter for an unusable key or file.
+    Raise BadParameter for an unusable key or file.
     """
     key_file = data / BOOTSTRAP_FILE
     if not key and not key_file.is_file():

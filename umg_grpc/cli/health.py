@@ -13,10 +13,8 @@ OK = 200
 
 
 def check_health(address: Address, *, ready: bool, tls: bool) -> int:
-    """Print the state of the gateway at the address. Return the exit code: 0 if it is alive, or with `ready` if it
-    accepts calls, else 1.
-
-    With `tls` the certificate is not verified: it is for another name than this machine's, and nothing secret is sent.
+    """Print the state of the gateway. Return the exit code: 0 if it is alive, or with `ready` if it accepts calls, else
+    1. Its certificate is not verified: it is for another name than this machine's, and nothing secret is sent.
     """
     connection = connection_to(address, tls=tls)
     try:

@@ -41,9 +41,8 @@ class NoRedirects(HTTPRedirectHandler):
 
 
 class RemoteAdmin:
-    """Administration client of a running gateway over HTTP.
-
-    It uses the standard library, whose import takes a tenth of the time of aiohttp's.
+    """Administration client of a running gateway over HTTP. It uses the standard library, whose import takes a tenth of
+    the time of aiohttp's.
     """
 
     def __init__(self, opener: OpenerDirector, gateway: str, key: str) -> None:
@@ -54,10 +53,7 @@ class RemoteAdmin:
     @classmethod
     @asynccontextmanager
     async def opened(cls, gateway: str, key: str) -> "AsyncGenerator[RemoteAdmin, None]":
-        """Yield a client of the gateway at the URL `gateway`, which sends the API key `key`.
-
-        Raise CommandError for an invalid URL, or one with credentials in it.
-        """
+        """Yield a client of the gateway at a URL. Raise CommandError for an invalid URL, or one with credentials."""
         try:
             parts = urlsplit(gateway)
         except ValueError:  # brackets without an IPv6 address
@@ -146,9 +142,7 @@ class RemoteAdmin:
 
 
 def _explained(status: int, body: dict[str, object], gateway: str) -> str:
-    """Return the error message, with the remedy, for an error response of `gateway` (its URL) with this status and JSON
-    body.
-    """
+    """Return the error message, with the remedy, for an error response of the gateway at the URL."""
     message = str(body.get("message", ""))
     reason = message or f"status {status}"
     match status:

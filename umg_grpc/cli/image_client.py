@@ -1,6 +1,5 @@
-"""Command `umg image`: generates images, saves them, and shows them in terminals that support it.
-
-File paths are printed to standard output, all else to standard error, so that `umg image ... | xargs open` works.
+"""Command `umg image`: generates images, saves them, and shows them in terminals that support it. File paths go to
+standard output, all else to standard error, so that `umg image ... | xargs open` works.
 """
 
 import os
@@ -29,9 +28,7 @@ MAKES, EDITS = pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE
 
 @dataclass
 class ImageCommand:
-    """Values of the flags of `umg image`: the request, and how to save and show its images; and the files saved so
-    far.
-    """
+    """Flags of `umg image` (the request, and how its images are saved and shown), and the files saved so far."""
 
     request: pb.GenerateImageRequest
     output: Path | None
@@ -42,9 +39,7 @@ class ImageCommand:
 
 
 def input_image(text: str) -> pb.ImageInput:
-    """Return the input image that the text of a flag names: a URL, or the content of a file. Raise OSError for an
-    unreadable file.
-    """
+    """Return the input image of a flag's text: a URL, or a file's content. Raise OSError for an unreadable file."""
     if "://" in text:
         return pb.ImageInput(url=text)
     path = Path(text)
@@ -52,9 +47,7 @@ def input_image(text: str) -> pb.ImageInput:
 
 
 async def make(target: GrpcTarget, command: ImageCommand, console: Console) -> None:
-    """Generate the images, and save each as soon as it is finished. Raise UmgError, and OSError for a file that cannot
-    be written.
-    """
+    """Generate images, and save each when finished. Raise UmgError, and OSError for a file that cannot be written."""
     async with target.opened() as channel:
         try:
             request = command.request

@@ -36,9 +36,7 @@ def new_api(file: SourceArgument, *, output: OutputFlag = None) -> None:
 
 
 def _convert(file: Path, output: Path | None, convert: "Callable[[str], ImportedConfig]") -> None:
-    """Convert the config of another gateway in `file`, write it to `output` (None prints it), and list lost settings on
-    standard error.
-    """
+    """Convert another gateway's config, write it to `output` (None prints it), and list lost settings on stderr."""
     try:
         made = convert(file.read_text(encoding="utf-8"))
         if output is None:

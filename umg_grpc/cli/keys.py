@@ -36,9 +36,8 @@ async def create(target: AdminTarget, fields: Fields) -> None:
 
 
 async def update(target: AdminTarget, reference: str, fields: Fields, tags: Mapping[str, str]) -> None:
-    """Change settings of the key with the id, name or prefix `reference`. Print all its settings.
-
-    `tags`: tags to set, in addition to the existing ones; an empty value removes a tag.
+    """Change settings of the key with the id, name or prefix `reference`. Print them all. `tags`: tags to set besides
+    the existing ones; an empty value removes one.
     """
     async with opened(target) as admin:
         if tags:
@@ -95,9 +94,7 @@ async def show(target: AdminTarget, reference: str) -> None:
 
 
 async def rotate(target: AdminTarget, reference: str, overlap: timedelta) -> None:
-    """Replace the secret of a key. Print the key, and the new secret alone on the last line. `overlap`: further
-    validity of the old secret.
-    """
+    """Replace a key's secret. Print the key, and the new secret last. `overlap`: validity of the old secret."""
     duration = Duration()
     duration.FromTimedelta(overlap)
     async with opened(target) as admin:

@@ -15,19 +15,15 @@ SECONDS = 20.0
 
 
 def run(config: Config) -> int:
-    """Call each channel of a config once, and print a table of the results. Return the exit code: 0 if all succeeded,
-    else 1.
-
-    The log is off, since the table contains everything that would be logged.
+    """Call each channel once, and print a table of the results. Return the exit code: 0 if all succeeded. The log is
+    off, since the table contains everything that would be logged.
     """
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     return uvloop.run(check_live(config))
 
 
 async def check_live(config: Config) -> int:
-    """Call each channel of a config once, and print a table of the results. Return the exit code: 0 if all succeeded,
-    else 1.
-    """
+    """Call each channel once, and print a table of the results. Return the exit code: 0 if all succeeded, else 1."""
     results = await call_channels(config, SECONDS)
     print_table(("channel", "result", ""), map(_row, results))
     return int(not all(result.is_fine for result in results))

@@ -77,10 +77,8 @@ Row: TypeAlias = tuple[str, str, str, str]
 
 
 async def list_models(config: Config, states: States, data: Path) -> None:
-    """Print the models and aliases of a config, with the channels that serve each.
-
-    `states`: circuit breaker states in a running gateway; `data`: data directory of the gateway, which has the last
-    failures of its channels and the discovered models.
+    """Print the models and aliases of a config, with their channels. `states`: circuit breaker states in a running
+    gateway; `data`: has the last failures of its channels and the discovered models.
     """
     channels, files = Channels(stored_router(config, data)), ModelListFiles(data)
     report = ChannelReport(channels, list, lambda: _failures(data), lambda: list_states(config, files))
@@ -91,9 +89,7 @@ async def list_models(config: Config, states: States, data: Path) -> None:
 
 
 async def list_remote(target: AdminTarget) -> None:
-    """Print the models of a running gateway, with the channels that serve each, and the states in the process that
-    answers.
-    """
+    """Print a running gateway's models, with their channels, and the states in the process that answers."""
     async with opened(target) as admin:
         found = await admin.call(pb.ListChannelsRequest(), pb.ListChannelsResponse)
     seconds = {_pair(each): each.open_duration.ToTimedelta().total_seconds() for each in found.channels}
@@ -147,10 +143,8 @@ def _pair(each: pb.ChannelHealth | pb.ChannelModel) -> Pair:
 
 async def explain(config: Config, data: Path, model: str, face: str, key: str, states: States) -> None:
     """Print the channels in the order in which the next call of a model would try them, with the reasons, and the
-    restrictions of the model at each, with their sources.
-
-    `face`: wire format of the call, "" for any; `key`: id, name or prefix of the caller's key, "" for none; `states`:
-    circuit breaker states in a running gateway. If the gateway would reject the call, the error is printed to standard
+    restrictions of the model at each, with their sources. `face`: wire format of the call, "" for any; `key`: id, name
+    or prefix of the caller's key, "" for none. If the gateway would reject the call, the error is printed to standard
     error, and the exit code is 1.
     """
     try:
@@ -269,9 +263,7 @@ def _resolve(router: Router, name: str, caller: Caller | None) -> Resolved:
 def _rows(
     router: Router, model: str, operation: ModelOperation, preferences: RoutePreferences, states: States
 ) -> list[Row]:
-    """Return table rows (channel, provider's model id, state, reasons): the channels in the order of use, then the
-    unused ones.
-    """
+    """Return rows (channel, provider's model id, state, reasons), in the order of use, then unused channels."""
     explained = [(target, ", ".join(reasons)) for target, reasons in router.explain(model, operation, preferences)]
     used = {target.channel.name for target, _ in explained}
     for target in router.targets(model):

@@ -37,9 +37,7 @@ def _rows(kind: Kind) -> Iterator[str]:
 
 
 def details(name: str) -> str:
-    """Return a provider's preset as YAML: the channel of a config that the preset stands for. Raise KeyError for an
-    unknown name.
-    """
+    """Return a provider's preset as YAML, as a channel of a config. Raise KeyError for an unknown one."""
     preset = PROVIDERS[name]
     lines = [
         f"# {preset.title}: {preset.source}",

@@ -146,9 +146,8 @@ def _rate_text(rate: Rate) -> str:
 
 
 def update_prices(source: str, path: Path, *, dry_run: bool) -> None:
-    """Write the rows of a file or URL to the file of prices, atomically, and print the changes.
-
-    If they cannot be read, or have no known shape, print the reason and exit with 1; the file stays as it is.
+    """Write the rows of a file or URL to the file of prices, atomically, and print the changes. If they cannot be read,
+    or have no known shape, print the reason, exit with 1, and leave the file.
     """
     try:
         content = _content(source)

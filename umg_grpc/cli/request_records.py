@@ -44,9 +44,7 @@ COLUMNS = (
 
 
 async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: Format, *, failed: bool) -> None:
-    """Print the newest records of the selected calls, at most `limit`, in the format `printed`. `failed`: only failed
-    calls.
-    """
+    """Print the newest records of the selected calls, at most `limit`. `failed`: only failed calls."""
     async with opened(target) as admin:
         request = pb.ListRequestRecordsRequest(
             start_time=time_message(calls.since),

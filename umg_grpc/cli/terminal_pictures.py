@@ -16,10 +16,8 @@ PNG_START = b"\x89PNG"
 
 
 def encoder_of(environment: Mapping[str, str]) -> Encoder | None:
-    """Return the function that encodes images as escape sequences for the terminal that the environment variables
-    describe.
-
-    None if the terminal is not known to show images, also within a multiplexer (tmux, screen), which passes none on.
+    """Return the function that encodes images as escape sequences for the environment's terminal; None if it is not
+    known to show images, also within a multiplexer (tmux, screen), which passes none on.
     """
     term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
     if "TMUX" in environment or term.startswith("screen"):
@@ -32,9 +30,7 @@ def encoder_of(environment: Mapping[str, str]) -> Encoder | None:
 
 
 def kitty(picture: bytes, columns: int) -> str:
-    """Return the escape sequences of kitty's protocol for an image, which is `columns` wide. Other formats are
-    converted to PNG.
-    """
+    """Return kitty's escape sequences for an image `columns` wide. Other formats are converted to PNG."""
     return "".join(_kitty_commands(_as_png(picture), columns)) + "\n"
 
 

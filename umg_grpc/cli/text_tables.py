@@ -36,9 +36,8 @@ def print_line(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table to standard output. Cells are printed without markup, and with escapes of invisible characters.
-
-    On a terminal it has lines, and cells are cut at its width. In a pipe, and with very many rows, each row is a line.
+    """Print a table, without markup, and with escapes of invisible characters. On a terminal it has lines, and cells
+    are cut at its width. In a pipe, and with very many rows, each row is a line.
     """
     cells, console = [tuple(map(printable_lines, row)) for row in rows], Console()
     is_drawn = console.is_terminal and len(cells) <= MAX_DRAWN_ROWS

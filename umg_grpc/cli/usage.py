@@ -98,10 +98,8 @@ class UsageTotal:
 async def usage(
     target: AdminTarget, by: Sequence[str], calls: Calls, printed: Format, *, chart: bool | None = None
 ) -> None:
-    """Print the usage of the selected calls in the format `printed`.
-
-    `by`: dimensions by which calls are grouped, for example `day` and `key`; `chart`: whether a table has bars, None if
-    it is on a terminal.
+    """Print the usage of the selected calls. `by`: dimensions, for example `day` and `key`; `chart`: whether a table
+    has bars, None if it is on a terminal.
     """
     async with opened(target) as admin:
         request = pb.ListUsageRequest(
@@ -161,9 +159,7 @@ def counts_of(quantities: Iterable[pb.Quantity]) -> dict[str, int]:
 async def _entries(
     admin: AdminClient, request: pb.ListUsageRequest
 ) -> tuple[list[pb.UsageEntry], pb.ListUsageResponse]:
-    """Return the usage entries of all pages of the response to the request, and the first page, which states at which
-    times the stored usage begins.
-    """
+    """Return the usage entries of all pages, and the first page, which states when the stored usage begins."""
     first = page = await admin.call(request, pb.ListUsageResponse)
     found = [*page.entries]
     while page.next_page_token:

@@ -1,6 +1,5 @@
-"""Implementation of `umg video` and `umg tasks`: makes videos and manages video tasks at a gateway, over gRPC.
-
-Names of saved files are printed to standard output, the progress to standard error.
+"""Implementation of `umg video` and `umg tasks`: video tasks at a gateway, over gRPC. Names of saved files are printed
+to standard output, the progress to standard error.
 """
 
 import asyncio
@@ -52,9 +51,7 @@ class VideoOptions:
                 setattr(self.given, name, value)
 
     def request(self, model: pb.Model) -> pb.CreateVideoTaskRequest:
-        """Return the request for a model: to an HTTP API for videos that has the model, with a value for each required
-        parameter.
-        """
+        """Return the request for a model, for an HTTP API that has the model, with all required parameters."""
         entry, rules = _entry(model)
         request = pb.CreateVideoTaskRequest(model=model.id, entry=entry, parameters=self.given)
         wanted = request.parameters
@@ -84,9 +81,7 @@ def _entry(model: pb.Model) -> "tuple[pb.VideoEntry.ValueType, Rules | None]":
 
 
 def medium(place: str) -> pb.VideoMedia:
-    """Return an input image from `place`: a URL (`http`, `https`, `asset`) or the path of a file. Raise OSError for an
-    unreadable file.
-    """
+    """Return an input image: a URL (`http`, `https`, `asset`) or a file. Raise OSError for an unreadable file."""
     if place.startswith(("http://", "https://", "asset://")):
         return pb.VideoMedia(kind=pb.VIDEO_MEDIA_KIND_IMAGE, url=place)
     return pb.VideoMedia(kind=pb.VIDEO_MEDIA_KIND_IMAGE, data=Path(place).read_bytes())
@@ -102,9 +97,7 @@ class VideoClient:
         self.flags = target.flags
 
     async def model(self, name: str | None) -> pb.Model:
-        """Return the model with the id `name`; for None the first model that makes videos. Raise UmgError if there is
-        none.
-        """
+        """Return the model with an id; for None the first that makes videos. Raise UmgError if there is none."""
         if name is not None:
             found = await self.models.GetModel(pb.GetModelRequest(model=name), metadata=self.metadata)
             return found.model
@@ -213,10 +206,8 @@ async def _progress(client: VideoClient, task: pb.VideoTask, console: Console) -
 
 
 async def list_tasks(target: GrpcTarget, states: Sequence[str], model: str | None, *, every: bool, limit: int) -> None:
-    """Print the newest video tasks, at most `limit`, as a table.
-
-    `states`: names of the states to include, all if empty; `model`: only tasks of this model, None for all; `every`:
-    tasks of all keys, for an administrator.
+    """Print the newest video tasks as a table. `states`: names of the states, all if empty; `model`: only of this
+    model; `every`: tasks of all keys, for an administrator.
     """
     request = pb.ListVideoTasksRequest(
         page_size=limit,

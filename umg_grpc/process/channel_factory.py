@@ -77,10 +77,8 @@ class LocalSource(Protocol):
     """Source of the address at which the local text model's server currently runs."""
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> LocalEndpoint:
-        """Wait until the local text model can be called, and return the address of its server.
-
-        `after`: former result whose connection broke, so that another address is awaited; None for none. Raise
-        UmgError(UNAVAILABLE) after `seconds`.
+        """Wait until the local text model can be called. Return its server's address. `after`: former result whose
+        connection broke, so that another one is awaited. Raise UmgError(UNAVAILABLE) after `seconds`.
         """
         ...
 
@@ -101,12 +99,10 @@ class ChannelFactory:
         count_credentials: Callable[[str, str], None] | None = None,
         guard_factory: GuardFactory | None = None,
     ) -> None:
-        """Create a factory.
-
-        `client`: HTTP client of all channels; `engine`: local embedding and rerank models; `local`: local text model,
-        or None; `budget`: memory budget of large responses; `fetcher`: client that downloads URLs of callers;
-        `now`: returns Unix seconds, for the times of video tasks; `count_credentials`: counts a read of a cloud's
-        credentials, by channel and outcome; `guard_factory`: makes the guards of the config, None for none.
+        """Create a factory. `engine`: local embedding and rerank models; `local`: local text model; `budget`: memory
+        for large responses; `fetcher`: client for URLs of callers; `now`: returns Unix seconds, for the times of video
+        tasks; `count_credentials`: counts a read of a cloud's credentials, by channel and outcome; `guard_factory`:
+        makes the guards of the config, None for none.
         """
         self._client = client
         self._engine = engine
@@ -209,9 +205,7 @@ class ChannelFactory:
             channels.videos[channel.name] = HttpVideo(made[address], protocol, self._fetcher, route, now=self._now)
 
     def _endpoints(self, channel: Channel, tls: ssl.SSLContext | None, proxies: ProxyRules) -> list[ProviderEndpoint]:
-        """Return one endpoint (address and credentials) for each key of the channel, and one without a key if it has
-        none.
-        """
+        """Return an endpoint (address and credentials) for each key of the channel, or one without a key."""
         match channel.auth:
             case ServiceAccountAuth(file=file, scope=scope):
                 return [self._of_account(channel, file, scope, tls, proxies)]
@@ -265,9 +259,7 @@ def _deadlines(channel: Channel) -> Deadlines:
 
 
 def image_deadlines(channel: Channel) -> Deadlines:
-    """Return the time limits for a channel's image calls, which have a timeout of their own because they take
-    longest.
-    """
+    """Return the time limits for image calls, which have a timeout of their own because they take longest."""
     timeout = channel.timeout
     return Deadlines(timeout.connect, timeout.images, timeout.images, timeout.images)
 
@@ -286,9 +278,7 @@ def _local_endpoint(local: LocalSource) -> EndpointSource:
 
 
 def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | QueryAuth | NoAuth, key: str) -> ProviderEndpoint:
-    """Return the channel's address with the API key `key`, which each request contains in the place that `auth`
-    names.
-    """
+    """Return the channel's address with an API key, which each request contains in the place that `auth` names."""
     base_url, headers, query = channel.base_url, channel.headers, channel.query
     if not channel.has_explicit_auth:
         return ProviderEndpoint(base_url, headers, key, query=query)
@@ -312,9 +302,7 @@ def _signed(channel: Channel, key: str, signer: Signer) -> ProviderEndpoint:
 
 
 def _token_endpoint(channel: Channel, key: str) -> ProviderEndpoint:
-    """Return the channel's address with an API key, or with a signer that makes tokens from an access key
-    (`ID:SECRET`).
-    """
+    """Return the channel's address with an API key, or a signer that makes tokens of an access key (`ID:SECRET`)."""
     if ":" not in key:
         return _endpoint(channel, BearerAuth(), key)
     video = _first_in(VIDEO_PROTOCOLS, channel)

@@ -1,6 +1,5 @@
 """Checks and reads of the files and programs that channels of a config name: certificates, service accounts, commands.
-
-They need none of the modules that call providers, so that commands can use them quickly.
+Needs no modules that call providers, so that commands can use it quickly.
 """
 
 import os
@@ -66,9 +65,7 @@ def installed_clouds() -> tuple[str, ...]:
 
 
 def own_account_file(auth: CloudAuth) -> str | None:
-    """Return the file with a service account that the gateway uses itself, as Google's library is not installed; None
-    for all else.
-    """
+    """Return the service account's file that the gateway uses itself, without Google's library; else None."""
     if not isinstance(auth, GoogleAuth) or is_installed("google"):
         return None
     return auth.file if auth == GoogleAuth(file=auth.file, scopes=auth.scopes) else None
@@ -104,9 +101,7 @@ def check_authorities(environment: Mapping[str, str]) -> None:
 
 
 def tls_context(channel: Channel) -> ssl.SSLContext | None:
-    """Return the TLS context of the channel's `ca_file`; None for the system's certificates. Raise OSError if the file
-    cannot be used.
-    """
+    """Return the TLS context of the channel's `ca_file`; None without one. Raise OSError if it cannot be used."""
     if channel.ca_file is None:
         return None
     try:
@@ -116,9 +111,7 @@ def tls_context(channel: Channel) -> ssl.SSLContext | None:
 
 
 def service_account(channel: Channel, file: str) -> "ServiceAccount":
-    """Return the service account in the key file `file`, by which the channel gets tokens. Raise OSError if the file
-    cannot be used.
-    """
+    """Return the service account in a key file, by which the channel gets tokens. Raise OSError if it is unusable."""
     from umg_grpc.upstream.http.signing.service_account import read_service_account  # here: slow to import
 
     try:

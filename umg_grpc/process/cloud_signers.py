@@ -19,17 +19,13 @@ class CloudSigners:
     """Signers by channel. A reload of the config keeps the credentials of each channel whose `auth` is unchanged."""
 
     def __init__(self, count: Callable[[str, str], None] | None, now: Callable[[], float]) -> None:
-        """Create an empty collection. `count`: counts a read of credentials, by channel and outcome, or None; `now`:
-        returns Unix seconds.
-        """
+        """Create an empty collection. `count`: counts a read of credentials, by channel and outcome."""
         self._count = count
         self._now = now
         self._made = WeakValueDictionary[Hashable, RefreshedSigner]()
 
     def signer(self, channel: Channel, auth: CloudAuth) -> RefreshedSigner:
-        """Return the signer of a channel, with its credentials if they are known. Raise ImportError if the cloud's
-        library is not installed.
-        """
+        """Return a channel's signer, with its credentials if known. Raise ImportError without the cloud's library."""
         connections = LibraryConnections("" if channel.proxy == DIRECT else channel.proxy, channel.ca_file)
         key = (channel.name, channel.base_url, auth, connections)
         if (signer := self._made.get(key)) is None:

@@ -1,6 +1,4 @@
-"""Factory of the components that all calls share (stores, limits, usage log), built from the config and closed at the
-end of the process.
-"""
+"""Factory of the components that all calls share (stores, limits, usage log), closed at the end of the process."""
 
 import secrets
 from collections.abc import Sequence
@@ -51,9 +49,7 @@ DATABASE, REDIS = "database", "redis"
 
 
 class ProcessContext(NamedTuple):
-    """Objects of the process that the services share, for example metrics, Redis, limits, failures and usage
-    records.
-    """
+    """Objects of the process that services share, for example metrics, Redis, limits, failures and usage records."""
 
     metrics: Metrics
     load_shedder: LoadShedder
@@ -101,9 +97,7 @@ def closed(part: ClosingT, stack: AsyncExitStack) -> ClosingT:
 
 
 def started(part: BackgroundT, stack: AsyncExitStack) -> BackgroundT:
-    """Start the background work of a component, and register the component to be closed by the exit stack. Return the
-    component.
-    """
+    """Start a component's background work, and register it to be closed by the exit stack. Return the component."""
     part.start()
     return closed(part, stack)
 
@@ -177,9 +171,7 @@ def open_usage_log(
 def open_blob_store(
     config: Config, store: Store, data: Path, metrics: Metrics, stack: AsyncExitStack
 ) -> BlobStore | None:
-    """Open the store of result files, which the exit stack closes; None if the operator disabled it. Raise StoreError
-    for a bucket that cannot be used.
-    """
+    """Open the store of result files; None if the operator disabled it. Raise StoreError for an unusable bucket."""
     storage = config.blobs
     if not storage.enabled:
         return None

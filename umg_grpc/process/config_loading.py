@@ -1,6 +1,5 @@
-"""Config of a command: read from a given file or from the environment, or the built-in one.
-
-YAML and the schema of the file are imported only if a file is given.
+"""Config of a command: read from a given file or from the environment, or the built-in one. YAML and the schema of the
+file are imported only if a file is given.
 """
 
 import os
@@ -34,10 +33,9 @@ ConfigSource = Path | FromEnvironment | None
 
 
 def read(source: ConfigSource, environment: Mapping[str, str], data: Path) -> "Config":
-    """Return the config from a source: a file, the environment, or the built-in config (None), with the public prices
-    of the file in the data directory `data`, or of the file that it names.
-
-    Raises ConfigError, also for an environment without a provider's key, and OSError for a file that cannot be read.
+    """Return the config from a file, the environment, or the built-in one (None), with the public prices of the file in
+    the data directory, or of the file that it names. Raises ConfigError, also for an environment without a provider's
+    key, and OSError for a file that cannot be read.
     """
     return with_price_file(_read(source, environment), data)
 
@@ -81,19 +79,15 @@ def _read(source: ConfigSource, environment: Mapping[str, str]) -> "Config":
 
 
 def flags(source: ConfigSource) -> tuple[str, ...]:
-    """Return the flags of `umg serve` that select this source of the config, for the start of a worker; empty for the
-    built-in config.
-    """
+    """Return the flags of `umg serve` for this source of the config, to start a worker; empty for the built-in one."""
     if isinstance(source, FromEnvironment):
         return ("--from-env",)
     return ("--config", str(source)) if source is not None else ()
 
 
 def load(source: ConfigSource, data: Path) -> "Config":
-    """Return the config from a source: a file, the environment, or the built-in config (None), with the public prices
-    of the file in the data directory `data`.
-
-    If it is invalid, print its problems to standard error and exit with 2.
+    """Return the config from a file, the environment, or the built-in one (None), with the public prices in the data
+    directory. If it is invalid, print its problems to standard error and exit with 2.
     """
     return _usable(source, lambda: read(source, os.environ, data))
 
@@ -104,10 +98,8 @@ def load_without_prices(source: ConfigSource) -> "Config":
 
 
 def load_storage(file: Path | None) -> "Storage":
-    """Return the storage settings (where gateways store keys, usage and tasks) of a config file; None for the built-in
-    config.
-
-    If they are invalid, print the problems to standard error and exit with 2.
+    """Return the storage settings (for keys, usage and tasks) of a config file, or of the built-in config. If they are
+    invalid, print the problems to standard error and exit with 2.
     """
     if file is None:
         from umg_grpc.config.values import Storage

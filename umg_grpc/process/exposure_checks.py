@@ -20,9 +20,7 @@ SECRET_HEADER = re.compile(r"authorization|cookie|key|token|secret|password", re
 
 def check_exposure(options: Options, config: Config, environment: Mapping[str, str]) -> None:
     """Log warnings for settings that are unsafe with other machines: keys sent without TLS, and missing settings for
-    remote callers.
-
-    Raise UmgError(INVALID_FIELD) for a short bootstrap key if an address other than loopback is bound.
+    remote callers. Raise UmgError(INVALID_FIELD) for a short bootstrap key on an address other than loopback.
     """
     from umg_grpc.access.bootstrap_key import VARIABLE  # here: `umg check` needs no database
 
@@ -48,9 +46,7 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
 
 
 def unencrypted_host(channel: Channel) -> str | None:
-    """Return the host on another machine to which a channel sends a key or another secret without TLS; None if it does
-    not.
-    """
+    """Return the host on another machine to which a channel sends a secret without TLS; None if there is none."""
     urls = map(urlsplit, channel.addresses)
     hosts = (url.hostname for url in urls if url.scheme == "http" and url.hostname is not None)
     if (host := next((host for host in hosts if not Address(host, 0).is_loopback), None)) is None:

@@ -167,9 +167,7 @@ async def _serve_worker(options: Options, config: Config) -> None:
 
 
 async def _delay_drain(state: Gateway, signals: Signals, seconds: float) -> None:
-    """Announce the shutdown to load balancers, and wait `seconds`, or until another signal, so that they stop to send
-    calls.
-    """
+    """Announce the shutdown to load balancers, and wait `seconds` (or for a signal) so that they send no more calls."""
     await state.announce_drain()
     if seconds > 0:
         logger.info("shutdown announced; calls are still accepted", seconds=seconds)
@@ -177,13 +175,12 @@ async def _delay_drain(state: Gateway, signals: Signals, seconds: float) -> None
 
 
 def tune() -> None:
-    """Set the interpreter's garbage collector and thread switching for serving.
-
-    Objects of the start are exempt from garbage collection, and young objects are collected less often: a call leaves a
-    few cycles among hundreds of young objects, and with the default thresholds their collection takes a tenth of the
-    time of a call. The oldest generation is collected more often: it contains the remains of calls that were in flight
-    during a collection. Threads switch sooner: a database row passes between threads a dozen times, and under load
-    would wait each time for the default of 5 ms.
+    """Set the interpreter's garbage collector and thread switching for serving. Objects of the start are exempt from
+    garbage collection, and young objects are collected less often: a call leaves a few cycles among hundreds of young
+    objects, and with the default thresholds their collection takes a tenth of the time of a call. The oldest
+    generation, with the remains of calls that were in flight during a collection, is collected more often. Threads
+    switch sooner: a database row passes between threads a dozen times, and under load would wait each time for the
+    default of 5 ms.
     """
     gc.collect()
     gc.freeze()
@@ -192,9 +189,7 @@ def tune() -> None:
 
 
 async def _wait_loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
-    """Wait until the local model (None for none) is ready or `stop` is set, so that the printed example call can
-    succeed.
-    """
+    """Wait until the local model (if any) is ready or `stop` is set, so that the printed example call can succeed."""
     if local is None:
         return
     print("loading the local model ...", flush=True)
@@ -227,9 +222,7 @@ async def _wait_listed(service: Service | None, config: Config, stop: asyncio.Ev
 def _make_reload(
     options: Options, service: Service | None, local: LocalSource | None, certificates: Certificates | None
 ) -> Callable[[], Awaitable[Outcome]] | None:
-    """Return the function that reloads TLS certificate, channels and models from their files; None without a
-    service.
-    """
+    """Return the function that reloads TLS certificate, channels and models; None without a service."""
     if service is None:
         return None
     turn = asyncio.Lock()
@@ -306,9 +299,7 @@ async def _reload_alone(reload: Callable[[], Awaitable[Outcome]]) -> Sequence[Ou
 
 
 def _print_start(state: Gateway, config: Config, data: Path) -> None:
-    """Print the addresses, the models and an example call; also the bootstrap key, if it is new and the output is a
-    terminal.
-    """
+    """Print addresses, models and an example call; also the bootstrap key, if new and the output is a terminal."""
     grpc, bootstrap = state.grpc, state.bootstrap
     scheme = "http" if config.tls is None else "https"
     http = f"{scheme}://{state.http}" if state.http is not None else None

@@ -29,7 +29,5 @@ def raise_file_limit() -> int:
 
 
 def max_clients(files: int) -> int:
-    """Return how many clients may be connected under a limit of `files` open files, if each needs a connection to a
-    provider, too.
-    """
+    """Return the number of clients for `files` open files, if each needs a connection to a provider, too."""
     return (files - OTHERS) // 2

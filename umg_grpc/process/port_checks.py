@@ -1,6 +1,4 @@
-"""Port checks of `umg serve`: exclusive use of a port by one gateway, and errors that name the process which occupies
-it.
-"""
+"""Port checks of `umg serve`: exclusive use of a port by one gateway, and errors that name the process which has it."""
 
 import os
 import socket
@@ -20,11 +18,10 @@ OPTIONS = {HTTP: "--http HOST:PORT", GRPC: "--grpc HOST:PORT", METRICS: "metrics
 
 
 def claim(address: Address, purpose: str) -> AbstractContextManager[object]:
-    """Return a context manager that reserves the address, so that no other gateway on this machine can use it.
-
-    Raise OSError if another process uses it; `purpose`: use of the port, for the message. Workers bind with
-    SO_REUSEPORT, by which a second gateway could bind the same port while no worker listens. The reservation is the
-    name of an abstract Unix socket, which exists once on a machine, and ends with the process.
+    """Return a context manager that reserves the address, so that no other gateway on this machine can use it. Raise
+    OSError if another process uses it; `purpose`: use of the port, for the message. Workers bind with SO_REUSEPORT, by
+    which a second gateway could bind the same port while no worker listens. The reservation is the name of an abstract
+    Unix socket, which exists once on a machine, and ends with the process.
     """
     if sys.platform != "linux":
         return nullcontext()
@@ -49,10 +46,8 @@ def check_free(address: Address, purpose: str) -> None:
 
 
 def taken(address: Address, error: OSError, purpose: str) -> OSError:
-    """Return the error for an occupied address: it names the other process, if the system reveals it, and the flag for
-    another address.
-
-    `error`: failure to bind; `purpose`: use of the port, which decides the flag.
+    """Return the error for an occupied address, with the other process, if the system reveals it, and the flag for
+    another address. `purpose`: use of the port, which decides the flag.
     """
     reason = (error.strerror or str(error)).partition(" (while")[0]
     return OSError(
@@ -61,9 +56,7 @@ def taken(address: Address, error: OSError, purpose: str) -> OSError:
 
 
 def holder(address: Address) -> str:
-    """Return the text ` (process 123, umg)` for the other process that uses the address; "" if the process is
-    unknown.
-    """
+    """Return the text ` (process 123, umg)` for the other process that uses the address; "" if it is unknown."""
     for inodes in (_claim_inodes(address), _listening_inodes(address.port)):
         if inodes and (process := _process_with(inodes)):
             return f" ({process})"
@@ -93,9 +86,8 @@ def _rows(name: str) -> Iterator[list[str]]:
 
 
 def _process_with(inodes: set[str]) -> str:
-    """Return the id and name of the first other process that has a socket with one of these inode numbers open; "" if
-    none is visible. This process is left out, since it reserves an address before it checks whether another one listens
-    there.
+    """Return the id and name of the first process with a socket of one of these inodes; "" if none is visible. This
+    process is left out, since it reserves an address before it checks whether another one listens there.
     """
     wanted = {f"socket:[{inode}]" for inode in inodes}
     others = {int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()} - {os.getpid()}

@@ -10,9 +10,7 @@ OF_CALLERS = "URLs of callers, result files, callbacks"
 
 
 def proxy_lines(config: Config) -> list[str]:
-    """Return a line for each proxy: its URL without credentials, the setting or variable that names it, and the
-    channels that use it.
-    """
+    """Return a line for each proxy: URL without credentials, its setting or variable, and its channels."""
     channels: dict[Proxy, list[str]] = {}
     for channel in config.channels:
         found = (channel_proxy(channel, config.proxies, url) for url in channel.addresses)

@@ -9,9 +9,7 @@ REMEDY = "use one of an official image (python:3.14-slim), Debian or `uv python 
 
 
 def missing_optimizations() -> list[str]:
-    """Return the names of the optimizations (PGO, LTO) that this interpreter was built without; empty if its build is
-    unknown.
-    """
+    """Return the optimizations (PGO, LTO) that this interpreter was built without; empty if its build is unknown."""
     options = sysconfig.get_config_var("CONFIG_ARGS")
     if platform.python_implementation() != "CPython" or not isinstance(options, str) or not options:
         return []

@@ -1,7 +1,6 @@
-"""Command `umg reload`, and the sockets by which it makes running gateways read their configs again.
-
-A gateway listens on the Unix socket `DATA/reload-ID.sock`. It answers the line `reload` with one line of JSON, the
-outcome in each of its processes. `umg_grpc.process.service_factory.Service.reload` applies the new config.
+"""Command `umg reload`, and the sockets (`DATA/reload-ID.sock`) by which it makes running gateways read their configs
+again. A gateway answers the line `reload` with one line of JSON, the outcome in each of its processes.
+`umg_grpc.process.service_factory.Service.reload` applies the new config.
 """
 
 import asyncio
@@ -47,10 +46,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def reload_socket(data: Path, reload: Callable[[], Awaitable[Sequence[Outcome]]]) -> AsyncGenerator[None, None]:
-    """Serve `umg reload` on a Unix socket in the data directory for the duration of the block.
-
-    `reload`: reloads the config, and returns the outcome in each process. If the directory cannot be written, log that
-    `umg reload` does not work.
+    """Serve `umg reload` on a Unix socket in the data directory for the duration of the block. `reload`: returns the
+    outcome in each process. An unwritable directory is logged.
     """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

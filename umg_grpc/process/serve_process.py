@@ -86,10 +86,8 @@ async def gateway(
     options: Options, config: Config, environment: Mapping[str, str], local: LocalSource | None
 ) -> AsyncGenerator[Gateway, None]:
     """Yield a running gateway of this process. At the end of the block, reject new calls, and wait `config.drain`
-    seconds for the others.
-
-    `local`: None without a local text model. Raises OSError if an address cannot be bound, a file of the config cannot
-    be read, or too few files can be open; UmgError(INVALID_FIELD) for unusable TLS files.
+    seconds for the others. Raises OSError if an address cannot be bound, a file of the config cannot be read, or too
+    few files can be open; UmgError(INVALID_FIELD) for unusable TLS files.
     """
     files = raise_file_limit()
     limit = 2 * config.body_limit  # a gRPC request contains the body twice: raw and decoded
@@ -306,9 +304,8 @@ async def _bind(
 
 
 def served_part(config: Config, *, local: bool) -> Config:
-    """Return the config without local models that cannot run on this machine, which are logged.
-
-    `local`: whether the local text model can run. Raises UmgError(INVALID_FIELD) for an unknown local model.
+    """Return the config without local models that cannot run on this machine, which are logged. `local`: the text model
+    can run. Raises UmgError(INVALID_FIELD) for an unknown one.
     """
     check_local_models(config)
     channels = [_without_unavailable(channel, local=local) for channel in config.channels]
@@ -329,9 +326,8 @@ def _without_unavailable(channel: Channel, *, local: bool) -> Channel:
 
 @asynccontextmanager
 async def local_model(options: Options, config: Config) -> AsyncGenerator[LocalModel | None, None]:
-    """Yield the local text model of the config, which starts to load in the background.
-
-    None if the config has none, if it cannot run on this machine, or if this process serves only HTTP.
+    """Yield the config's local text model, which starts to load; None if there is none, if it cannot run on this
+    machine, or if this process serves only HTTP.
     """
     text_model = TEXT_MODELS[0]
     wanted = {model.upstream for channel in config.channels if "local" in channel.protocols for model in channel.models}

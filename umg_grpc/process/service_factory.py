@@ -185,33 +185,25 @@ class Service:
         return self._channels.router
 
     def key_fields(self, authorization: str) -> Mapping[str, str]:
-        """Return the log fields that name the API key in `authorization` metadata; empty for a key that is not in
-        memory.
-        """
+        """Return the log fields for the API key in `authorization` metadata; empty for a key that is not in memory."""
         scheme, _, secret = authorization.partition(" ")
         found = self.authenticator.reference(secret.strip()) if scheme.lower() == "bearer" else None
         return {} if found is None else {"key": found.key_id, "key_prefix": found.prefix}
 
     def check(self, config: Config) -> None:
-        """Raise UmgError(INVALID_FIELD) if a reload cannot apply the config, since it has limits that this process
-        would count alone.
-        """
+        """Raise UmgError(INVALID_FIELD) for a config with limits that this process would count alone."""
         if self._counts_alone:
             check_models(config.models)
 
     def prepare(self, config: Config) -> "PreparedConfig":
-        """Build the parts of a new config that take long, a millisecond for each model. Called in a thread, so that the
-        calls of the process go on.
-        """
+        """Build a config's parts that take long, a millisecond for each model: in a thread, so that calls go on."""
         extended = self._discovery.preview(config)
         return PreparedConfig(extended, self._channel_factory.router(extended), config_hash(config))
 
     def reload(self, config: Config, prepared: "PreparedConfig | None" = None) -> Changes:
         """Apply the channels, models and other reloadable settings of a new config to calls that start later.
-        `prepared`: the parts that `prepare` has built of it; None to build them now.
-
-        Return the changed settings, some of which need a restart. Raise OSError if a file that the config names cannot
-        be read.
+        `prepared`: result of `prepare`. Return the changed settings, some of which need a restart. Raise OSError if a
+        file that the config names cannot be read.
         """
         prepared = prepared or self.prepare(config)
         channels = self._channel_factory.channels(config, prepared.router)
@@ -227,10 +219,8 @@ class Service:
         return found
 
     async def start(self) -> None:
-        """Start the background tasks of the services, which run until `aclose`: video tasks, and the discovery of
-        models.
-
-        Wait a bounded time for the first model lists of the providers.
+        """Start the services' background tasks, until `aclose`: video tasks, and the discovery of models. Wait a
+        bounded time for the first model lists.
         """
         self.tasks.start()
         await self._discovery.start(self._take_models)
@@ -257,9 +247,8 @@ class Service:
         self.interceptor.cut_off()
 
     def problems(self) -> tuple[str, ...]:
-        """Return a text for operators for each dependency (database, Redis) that does not answer.
-
-        Calls with keys in memory are still served then.
+        """Return a text for operators for each dependency (database, Redis) that does not answer. Calls with keys in
+        memory are still served then.
         """
         return tuple(each.problem for each in self._dependencies if not each.is_up)
 
@@ -272,9 +261,7 @@ class Service:
         return tuple(reason for reason in found if reason)
 
     async def unready(self) -> str:
-        """Return the reason why no channel can be called yet, for example that the local model is starting; "" if a
-        channel can.
-        """
+        """Return why no channel can be called yet, for example while the local model starts; "" if one can."""
         channels = self._config.channels
         if not channels:
             return "the config has no channel that can be served here"
@@ -322,12 +309,9 @@ async def open_service(
     first_secret: str | None = None,
 ) -> AsyncGenerator[Service, None]:
     """Open the database and build the services of a config. Yield the services, which are closed at the end of the
-    block.
-
-    `data`: data directory; `local`: None without a local model; `metrics`, `load_shedder`, `telemetry`: objects of the
-    process, if any; `counts_alone`: whether other processes serve the same callers without a Redis, so that limits are
-    rejected; `first_secret`: secret of the bootstrap key, None if it is unknown here. Raise StoreError for an unusable
-    database, OSError for an unusable data directory or file.
+    block. `metrics`, `load_shedder`, `telemetry`: objects of the process, if any; `counts_alone`: other processes serve
+    the same callers without a Redis, so that limits are rejected; `first_secret`: of the bootstrap key, None if it is
+    unknown here. Raise StoreError for an unusable database, OSError for an unusable data directory or file.
     """
     async with AsyncExitStack() as stack:
         store = await open_store(config.database, data)

@@ -1,6 +1,4 @@
-"""Registration of the gauges whose values the services of a process hold: of its channels, and of its stores and their
-availability.
-"""
+"""Registration of the gauges with values of a process's services: channels, stores and their availability."""
 
 from functools import partial
 

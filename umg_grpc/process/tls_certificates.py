@@ -1,6 +1,4 @@
-"""TLS certificates of the HTTP and gRPC listeners: loaded from files, checked, and loaded again when the files
-change.
-"""
+"""TLS certificates of the HTTP and gRPC listeners: loaded from files, checked, loaded again when files change."""
 
 import asyncio
 import ssl
@@ -27,9 +25,7 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Files:
-    """Contents of the PEM files of a TLS config: certificate, key, and the certificate authority of clients, if
-    configured.
-    """
+    """Contents of a TLS config's PEM files: certificate, key, and the certificate authority of clients, if any."""
 
     certificate: bytes
     key: bytes
@@ -67,10 +63,7 @@ class Loaded:
 
 
 def load(tls: Tls) -> Loaded:
-    """Load and check the certificate that the config names.
-
-    Raise UmgError(INVALID_FIELD), which names the config key, the file and the problem.
-    """
+    """Load and check the config's certificate. Raise UmgError(INVALID_FIELD) with the key, the file and the problem."""
     files = Files.read(tls)
     certificate = _certificates("certificate", tls.certificate, files.certificate)[0]
     _check_key(tls, files.key, certificate)
@@ -128,9 +121,7 @@ class Certificates:
         )
 
     def reload(self) -> None:
-        """Load the files again if they have changed. Raise UmgError(INVALID_FIELD) for unusable files; the current
-        certificate then stays.
-        """
+        """Load changed files. Raise UmgError(INVALID_FIELD) for unusable ones; the current certificate then stays."""
         try:
             self._use(self._changed())
         except UmgError:

@@ -1,7 +1,6 @@
-"""Worker processes of `umg serve --workers N`: a parent holds the ports and the local model, which N workers share.
-
-The parent writes the address of the local model to the standard input of its workers, as one line of JSON at each
-change. The end of that input means that the parent has ended.
+"""Worker processes of `umg serve --workers N`: a parent holds the ports and the local model, which N workers share. It
+writes the address of the local model to their standard input, as one line of JSON at each change. The end of that input
+means that the parent has ended.
 """
 
 import asyncio
@@ -64,16 +63,11 @@ class RelayedModel:
         self._latest.publish(msgspec.json.decode(line, type=RelayedEndpoint))
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> RelayedEndpoint:
-        """Wait for an address other than `after` (None for any), and return it. Raise UmgError(UNAVAILABLE) after
-        `seconds`.
-        """
         return await self._latest.wait(seconds, after=after)
 
 
 async def follow_parent(model: RelayedModel | None) -> None:
-    """Read lines from the parent until it ends, and update the address of the local model (None for a worker without
-    one).
-    """
+    """Read the parent's lines until it ends, and update the local model's address (None: a worker without one)."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -94,9 +88,7 @@ async def start_worker(arguments: Sequence[str], environment: Mapping[str, str])
 
 
 class Workers:
-    """Supervisor of the worker processes, in their parent: restarts workers that end unexpectedly, and ends all at a
-    shutdown.
-    """
+    """Supervisor of the worker processes, in their parent: restarts workers that end, and ends all at a shutdown."""
 
     def __init__(self, options: Options, config: Config, local: LocalModel | None) -> None:
         self._options = options
@@ -117,9 +109,7 @@ class Workers:
         self.metrics: Address | None = None
 
     def bind(self) -> None:
-        """Reserve the ports for the workers; the parent does not listen on them. Raises OSError if an address cannot be
-        bound.
-        """
+        """Reserve the workers' ports, without listening. Raises OSError if an address cannot be bound."""
         options = self._options
         if HTTP in options.faces:
             self.http = self._hold(options.http, port_checks.HTTP)
@@ -147,9 +137,7 @@ class Workers:
             raise OSError(f"the workers do not serve within {START_SECONDS:g} s; the log above says why")
 
     def signal_reload(self) -> None:
-        """Make the workers reload the config, without waiting. A worker that is still starting reads the new config
-        anyway.
-        """
+        """Make the workers reload the config, without waiting. One that is starting reads the new config anyway."""
         for number in self._serving:
             self._signal(self._processes[number], signal.SIGHUP)
 
