@@ -1,7 +1,6 @@
-"""Config of the gateway: parses and checks its YAML file, with the line of each problem, into immutable values.
-
-Pure: `parse` takes the text and the environment variables. The names of this package are loaded at their first use: a
-command that only parses an address reads no YAML.
+"""Config of the gateway: parses and checks its YAML file, with the line of each problem, into immutable values. Pure:
+`parse` takes the text and the environment variables. The names of this package are loaded at their first use: a command
+that only parses an address reads no YAML.
 """
 
 from importlib import import_module

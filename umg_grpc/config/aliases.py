@@ -12,10 +12,9 @@ from umg_grpc.knowledge.families.text import family_of, split_suffix
 def aliases(
     document: YamlDocument, written: Mapping[str, str], models: Mapping[str, ModelInfo], served: ModelIndex | None
 ) -> dict[str, str]:
-    """Return the model id of each alias in the section `aliases`, and report invalid aliases to the document.
-
-    `written`: content of the section; `models`: properties by model id from the section `models`; `served`: index of
-    the channels' models, None if a channel is unreadable, so that ids cannot be checked.
+    """Return the model id of each alias in the section `aliases` (`written`), and report invalid aliases. `models`:
+    properties by id from the section `models`; `served`: index of the channels' models, None if a channel is
+    unreadable, so that ids cannot be checked.
     """
     ids = set() if served is None else {*served.exact(), *models}
     for name, model in written.items():

@@ -1,6 +1,5 @@
-"""Text of the built-in config, which is used without a config file.
-
-Prices of simulated models are examples, so that budgets can be tried: those of real models of their kind.
+"""Text of the built-in config, which is used without a config file. Prices of simulated models are examples for
+budgets: those of real models of their kind.
 """
 
 from umg_grpc.operations import UNARY

@@ -38,9 +38,7 @@ def preset_address(
 
 
 def _missing_path(preset: Provider, base_url: str) -> str:
-    """Return the URL of the API for a URL at a host of the preset that ends in front of the API's path; "" for any
-    other.
-    """
+    """Return the URL of the API for a URL at a preset's host that ends before the API's path; "" for any other."""
     try:
         written = urlsplit(base_url)
     except ValueError:  # reported as no URL
@@ -101,9 +99,8 @@ def check_parameters(
 
 
 def base_url_of(document: YamlDocument, path: Path, written: str | None, protocols: tuple[str, ...]) -> str:
-    """Return the base URL without trailing slashes; "" if the channel has none (None). Report an unusable URL.
-
-    A URL that already ends in the path of a call is reported, too, since the path would be appended again.
+    """Return the base URL without trailing slashes; "" for None. Report an unusable URL, and one that already ends in
+    the path of a call, since the path would be appended again.
     """
     if written is None:
         return ""

@@ -44,10 +44,8 @@ FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"
 
 
 def auth_of(written: Auth | None, api_key: str | list[str] | None) -> Auth:
-    """Return the configured `auth` of a channel; without one (None) a bearer token if it has a key, else no
-    authentication.
-
-    If no `auth` is configured, the wire format may later select another header for the key.
+    """Return the configured `auth` of a channel; without one a bearer token for a key, else no authentication. In that
+    case the wire format may later select another header for the key.
     """
     return written or (NoAuth() if api_key is None else BearerAuth())
 
@@ -65,9 +63,8 @@ def cloud_auth(preset: Provider, variable: Callable[[str], str | None]) -> Auth 
 
 
 def located(auth: Auth, directory: PurePath) -> Auth:
-    """Return the `auth` with file paths relative to the directory of the config file made absolute.
-
-    The name of a program without a slash is unchanged, since it is searched for as in a shell.
+    """Return the `auth` with file paths made absolute by the directory of the config file. A program without a slash is
+    unchanged, since it is searched for as in a shell.
     """
     if isinstance(auth, ServiceAccountAuth):
         return msgspec.structs.replace(auth, file=str(directory / auth.file))
@@ -83,9 +80,7 @@ def located(auth: Auth, directory: PurePath) -> Auth:
 
 
 def signature_scope(auth: AccessKeyAuth | AwsAuth, base_url: str) -> tuple[str, str] | None:
-    """Return the region and the service that request signatures of a channel contain; None if neither its `auth` nor
-    its host states them.
-    """
+    """Return the region and the service that signatures contain; None if neither `auth` nor the host states them."""
     is_aws = isinstance(auth, AwsAuth) or auth.scheme == "aws"
     region, service = ("", "") if is_aws else VOLCENGINE_SCOPE
     if is_aws and (match := AWS_HOST.fullmatch(urlsplit(base_url).hostname or "")) is not None:
@@ -131,9 +126,8 @@ def _check_azure(document: YamlDocument, path: Path, auth: AzureAuth, base_url: 
 
 
 def api_keys(document: YamlDocument, path: Path, api_key: str | list[str] | None, auth: Auth) -> tuple[str, ...]:
-    """Return the API keys of the channel at `path`, for which the config has one key, a list of keys, or none (None).
-
-    Report missing, superfluous and malformed keys to the document.
+    """Return the API keys of the channel at `path`: one, a list, or none (None). Report missing, superfluous and
+    malformed ones.
     """
     keys = (api_key,) if isinstance(api_key, str) else tuple(api_key or ())
     wants_key = not isinstance(auth, KEYLESS_AUTH)
@@ -157,9 +151,8 @@ def api_keys(document: YamlDocument, path: Path, api_key: str | list[str] | None
 def check_headers(
     document: YamlDocument, path: Path, headers: Mapping[str, str], auth: Auth, format_headers: Collection[str]
 ) -> None:
-    """Report configured headers that cannot be sent, or that would contain the key.
-
-    `format_headers`: headers in which the channel's formats send the key if it has no `auth`.
+    """Report headers that cannot be sent, or that would contain the key. `format_headers`: headers for the key if the
+    channel has no `auth`.
     """
     match auth:
         case HeaderAuth(header=header) | CommandAuth(header=str(header)):

@@ -9,9 +9,7 @@ from umg_grpc.config.yaml_document import YamlDocument
 
 
 def environment_rules(document: YamlDocument, channels: Sequence[Channel]) -> ProxyRules:
-    """Return the proxies that the environment names. Report a variable without the URL of a proxy, if a channel would
-    use it.
-    """
+    """Return the environment's proxies. Report a variable without a proxy's URL, if a channel would use it."""
     try:
         return environment_proxies(document.environment)
     except ProxyError as error:

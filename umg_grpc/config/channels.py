@@ -121,9 +121,8 @@ class _ChannelEntry(ConfigEntry, frozen=True):
 
 
 def channels(document: YamlDocument, values: Value, directory: PurePath) -> Iterator[Channel]:
-    """Yield the valid channels in `values`, the content of the section `channels`. Report problems to the document.
-
-    `directory`: directory of the config file, from which relative paths are resolved.
+    """Yield the valid channels in the section `channels`, and report problems. `directory`: that of the config file,
+    for relative paths.
     """
     names: set[str] = set()
     for position, value in enumerate(values if isinstance(values, list) else []):

@@ -23,12 +23,9 @@ def fallbacks(
     models: Mapping[str, ModelInfo],
     served: ModelIndex | None,
 ) -> dict[str, Fallbacks]:
-    """Return the fallbacks of each model id or pattern in the section `fallbacks`, and report invalid ones to the
-    document.
-
-    `written`: content of the section; `names`: model id of each alias; `models`: properties by model id from the
-    section `models`; `served`: index of the channels' models, None if a channel is unreadable, so that ids cannot be
-    checked.
+    """Return the fallbacks of each model id or pattern in the section `fallbacks` (`written`), and report invalid ones.
+    `names`: model id of each alias; `models`: properties by model id from the section `models`; `served`: index of the
+    channels' models, None if a channel is unreadable, so that ids cannot be checked.
     """
     made = dict[str, Fallbacks]()
     for model, value in written.items():
@@ -50,9 +47,7 @@ def fallbacks(
 
 
 def fallbacks_of(written: Mapping[str, Fallbacks], model: str) -> Fallbacks | None:
-    """Return the fallbacks of a model: those of its id, else of the longest pattern that it matches. None if it has no
-    others than itself.
-    """
+    """Return the fallbacks of a model, by id or else the longest pattern that it matches; None if it has no others."""
     found = written.get(model)
     if found is None:
         patterns = [each for each in written if "*" in each and wildcard_match(each, model) is not None]

@@ -137,9 +137,7 @@ def built_in() -> Config:
 
 def parse(text: str, filename: str, environment: Mapping[str, str]) -> Config:
     """Parse the text of a config file. `${NAME}` in a value is replaced by an environment variable, `$${` by `${`.
-
-    Relative paths are relative to the directory of the file. Raises ConfigError with all problems, except problems that
-    become visible only after others are solved.
+    Relative paths are relative to the file. Raises ConfigError with all problems, except problems that others hide.
     """
     document = YamlDocument(text, filename, environment)
     config = _config(document, PurePath(filename).parent)
@@ -149,10 +147,8 @@ def parse(text: str, filename: str, environment: Mapping[str, str]) -> Config:
 
 
 def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> Storage:
-    """Return only the storage settings of a config file, for commands on the database. Raise ConfigError as `parse`
-    does.
-
-    Problems in channels, models and aliases are ignored.
+    """Return only the storage settings of a config file, for commands on the database; problems elsewhere are ignored.
+    Raise ConfigError as `parse` does.
     """
     document = YamlDocument(text, filename, environment)
     file = read_entry(document, (), document.value, _File)
@@ -166,9 +162,7 @@ def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> S
 
 
 def _config(document: YamlDocument, directory: PurePath) -> Config | None:
-    """Return the config, or None if it is invalid. All parts are read even after a problem, so that all problems are
-    reported.
-    """
+    """Return the config, or None if it is invalid. All parts are read after a problem, to report all problems."""
     # imported here: their names of protocols come from the wire formats, which are slow to import
     from umg_grpc.config.aliases import aliases
     from umg_grpc.config.channel_proxies import environment_rules

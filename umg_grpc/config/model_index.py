@@ -9,9 +9,7 @@ from umg_grpc.config.values import Channel, ChannelModel
 
 
 class ModelMatch(NamedTuple):
-    """Result of a look-up: the channels that serve a model id, and the id or pattern in the config that matched the
-    id.
-    """
+    """Result of a look-up: the channels that serve a model id, and the id or pattern in the config that matched."""
 
     written: str
     """Id or pattern of the model in the config of the channels."""
@@ -45,10 +43,8 @@ class ModelIndex:
         return bool(self._patterns)
 
     def find(self, model: str) -> ModelMatch | None:
-        """Return the channels that serve a model id; None if no channel does, and for a pattern.
-
-        Channels that list the exact id exclude channels with patterns; of several matching patterns only the one with
-        the longest literal text counts.
+        """Return the channels that serve a model id; None if no channel does, and for a pattern. Channels that list the
+        exact id exclude those with patterns; of several patterns only the one with the longest literal text counts.
         """
         if "*" in model:
             return None

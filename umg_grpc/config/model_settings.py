@@ -102,9 +102,8 @@ class _SettingsEntry(ConfigEntry, frozen=True):
 
 
 def models(document: YamlDocument, values: Value, served: ModelIndex | None) -> Iterator[tuple[str, ModelInfo]]:
-    """Yield each model id in the section `models` with its properties. Report problems to the document.
-
-    `values`: content of the section; `served`: index of the channels' models, None if a channel is unreadable.
+    """Yield each model id in the section `models` with its properties. Report problems. `served`: index of the
+    channels' models, None if a channel is unreadable.
     """
     for model, value in values.items() if isinstance(values, dict) else ():
         path: Path = ("models", model)
@@ -198,9 +197,7 @@ def _one_of(document: YamlDocument, path: Path, word: str | None, words: tuple[s
 
 
 def vector_lengths(channel: Channel, config: Config) -> dict[str, int]:
-    """Return the default length of vectors by the provider's model id, for the embedding models whose length the config
-    states.
-    """
+    """Return the default vector length by the provider's model id, for models whose length the config states."""
     infos = {model.upstream: config.models.get(model.id) for model in channel.models}
     return {
         model: length

@@ -50,9 +50,7 @@ def price_region(document: YamlDocument, path: Path, written: str | None) -> str
 
 
 def prices(document: YamlDocument, path: Path, written: Mapping[str, object]) -> Iterator[pb.Price]:
-    """Yield the prices in `written`, a mapping from units to prices, in the order of the file. Report each invalid
-    price.
-    """
+    """Yield the prices of a mapping from units to prices, in the order of the file. Report each invalid price."""
     priced = set[int]()
     for name, price in written.items():
         at = (*path, name)
@@ -71,9 +69,7 @@ def prices(document: YamlDocument, path: Path, written: Mapping[str, object]) ->
 
 
 def _amount(document: YamlDocument, at: Path, name: str, price: object) -> int | None:
-    """Convert a price in the config to the micro-credits for a million units; None, with a report, for a malformed
-    price.
-    """
+    """Convert a price in the config to the micro-credits for a million units; None, reported, if malformed."""
     if name.endswith(_SUFFIX):
         if (amount := _whole(price)) is None:
             document.problem(at, "expected a whole number, the micro-credits that a million of them cost")
@@ -86,9 +82,7 @@ def _amount(document: YamlDocument, at: Path, name: str, price: object) -> int |
 
 
 def _prices_of_variants(document: YamlDocument, path: Path, unit: Unit, price: object) -> Iterator[pb.Price]:
-    """Yield the prices of images or videos, whose config is one price, or a mapping from sizes to prices or to mappings
-    from qualities.
-    """
+    """Yield the prices of images or videos: one price, or prices by size, or by size and quality."""
     priced = set[Item]()
     for size, of_size, at in _by_word(path, price):
         for quality, credits_, place in _by_word(at, of_size):
@@ -111,9 +105,7 @@ def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
 
 
 def micro_credits_of(credits_: object) -> int | None:
-    """Convert a decimal number of credits, as text, to micro-credits, exactly; None if it is no number or has more than
-    6 decimals.
-    """
+    """Convert a decimal number of credits to micro-credits, exactly; None for no number or more than 6 decimals."""
     match = CREDITS.fullmatch(credits_) if isinstance(credits_, str) else None
     return int(match[1] + (match[2] or "").ljust(MICRO_DIGITS, "0")) if match else None
 

@@ -1,6 +1,5 @@
-"""Comparison of two configs: the changed settings that a reload applies, and the ones that need a restart.
-
-It changes nothing: `umg_grpc.process.service_factory.Service.reload` applies the changes.
+"""Comparison of two configs: the changed settings that a reload applies, and the ones that need a restart. The changes
+are applied by `umg_grpc.process.service_factory.Service.reload`.
 """
 
 from dataclasses import dataclass, fields, is_dataclass
@@ -31,10 +30,8 @@ class Changes:
 
 
 def changes(started: Config, current: Config, new: Config) -> Changes:
-    """Return the settings that differ in a new config, for the report of a reload.
-
-    `started`: config at the start of the process, with which settings that need a restart are compared; `current`:
-    config in effect; `new`: config to apply.
+    """Return the settings that differ in a new config, for the report of a reload. `started`: config at the start of
+    the process, with which settings that need a restart are compared; `current`: config in effect.
     """
     reloaded = RELOADED | RELOADED_OF_CHANNELS
     return Changes(

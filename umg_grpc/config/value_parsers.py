@@ -67,10 +67,8 @@ def duration(document: YamlDocument, path: Path, text: str) -> int:
 
 
 def family(document: YamlDocument, path: Path, text: str | None) -> str | None:
-    """Return the name of a model family unchanged; None if it is absent (None).
-
-    Report invalid characters, and a known family in another letter case, for example `famo`. Unknown families are
-    valid.
+    """Return the name of a model family unchanged, also an unknown one. Report invalid characters, and a known family
+    in another letter case, for example `famo`.
     """
     families = (*FAMILIES, *IMAGE_FAMILIES, *VIDEO_FAMILIES)
     spelling = next((known for known in families if text is not None and text.lower() == known.lower()), text)
@@ -82,10 +80,7 @@ def family(document: YamlDocument, path: Path, text: str | None) -> str | None:
 
 
 def time(document: YamlDocument, path: Path, text: str | None) -> datetime | None:
-    """Parse a date, an ISO 8601 time (in UTC without an offset) or Unix seconds. Return the time in UTC.
-
-    None if it is absent (None) or invalid; the latter is reported.
-    """
+    """Parse a date, an ISO 8601 time (in UTC without an offset) or Unix seconds, to UTC. Report an invalid one."""
     if text is None:
         return None
     try:
@@ -122,9 +117,7 @@ def address(document: YamlDocument, path: Path, text: str) -> Address | None:
 
 
 def token(document: YamlDocument, path: Path, text: str) -> str:
-    """Return a secret that clients send as `authorization: Bearer SECRET`. Report characters that a header cannot
-    contain.
-    """
+    """Return a secret for `authorization: Bearer SECRET`. Report characters that a header cannot contain."""
     if PRINTABLE.fullmatch(text) is None:
         document.problem(path, "expected ASCII characters without spaces, since it is sent in a header")
     return text

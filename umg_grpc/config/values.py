@@ -1,6 +1,4 @@
-"""Config values: the complete, checked and immutable settings of the gateway. Secrets are excluded from every
-`repr`.
-"""
+"""Config values: complete, checked and immutable settings of the gateway. Secrets are excluded from every `repr`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

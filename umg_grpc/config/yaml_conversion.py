@@ -1,6 +1,4 @@
-"""Conversion of a YAML mapping to a typed section of the config, with error messages in the terms of the config
-file.
-"""
+"""Conversion of a YAML mapping to a typed section of the config, with errors in the terms of the config file."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -51,9 +49,8 @@ Entry = TypeVar("Entry", bound=ConfigEntry)
 
 
 def read_entry(document: YamlDocument, path: Path, value: Value, kind: type[Entry]) -> Entry | None:
-    """Convert the mapping `value` at `path` to the type `kind`, a section of the config.
-
-    None if it has problems, which are reported to the document. A key without a value counts as absent.
+    """Convert the mapping at `path` to the type `kind`, a section of the config; None if it has problems, which are
+    reported. A key without a value counts as absent.
     """
     if not isinstance(value, dict):
         document.problem(path, "expected a mapping of keys to values")

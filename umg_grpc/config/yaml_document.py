@@ -1,7 +1,6 @@
-"""YAML document with the line of each value, so that a problem can be reported at its place in the file.
-
-Scalars stay text until the conversion of the field: `api_key: 0123` is a key and `weight: "2"` a number. So a variable
-(`weight: ${WEIGHT}`) can be used for any value.
+"""YAML document with the line of each value, so that a problem can be reported at its place in the file. Scalars stay
+text until the conversion of the field: `api_key: 0123` is a key and `weight: "2"` a number. So a variable (`weight:
+${WEIGHT}`) can be used for any value.
 """
 
 import re
@@ -51,9 +50,8 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """Error for an invalid config. Its text has one line for each of the first problems, in the order of the file.
-
-    It never contains the value of an environment variable.
+    """Error for an invalid config, with a line for each of the first problems, in the order of the file. It never
+    contains the value of an environment variable.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
@@ -68,9 +66,7 @@ class YamlDocument:
     """Parsed YAML file: its values, their lines, and the problems reported so far."""
 
     def __init__(self, text: str, filename: str, environment: Mapping[str, str]) -> None:
-        """Parse the text of the file `filename`. Raises ConfigError if it is not YAML; other problems are only
-        recorded.
-        """
+        """Parse the text of a file. Raises ConfigError if it is not YAML; other problems are only recorded."""
         self._filename = filename
         self.environment = environment
         self._lines: dict[Path, int] = {}
@@ -91,9 +87,8 @@ class YamlDocument:
         self.value: Value = self._read(root, (), ()) if root is not None else None
 
     def problem(self, path: Path, expected: str) -> None:
-        """Record a problem of the value at `path`, or of its absence. `expected` describes a valid value.
-
-        Further problems of the same value are ignored, since they mostly follow from the first.
+        """Record a problem of the value at `path`, or its absence. `expected`: description of a valid value. Further
+        problems of a value are ignored, since they mostly follow from the first.
         """
         problem = Problem(self._filename, self._line(path), _format_path(path), expected, path)
         if problem.path not in self._reported or not problem.path:

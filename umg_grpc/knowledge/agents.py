@@ -1,7 +1,5 @@
-"""Agents: the programs that make calls, by the headers in which they name themselves.
-
-The names are those of the rows of `data/agents.json`, never a text of a caller, so that records, totals and metrics
-have few of them. Pure: no I/O and no clock.
+"""Agents: the programs that make calls, by the headers in which they name themselves. The names are those of the rows
+of `data/agents.json`, never a text of a caller, so that records, totals and metrics have few of them. Pure.
 """
 
 from collections.abc import Mapping
@@ -46,10 +44,8 @@ _OTHER_HEADERS = tuple(dict.fromkeys(row.header for row in AGENTS if row.header 
 
 
 def agent_of(headers: Mapping[str, str]) -> str:
-    """Return the agent that sent a request: by the header `AGENT`, else by its user agent, else by further headers;
-    `UNKNOWN` if no row matches.
-
-    `headers`: by names in lower case.
+    """Return the agent that sent a request: by the header `AGENT`, else by its user agent, else by further headers
+    (names in lower case); `UNKNOWN` if no row matches.
     """
     if (named := headers.get(AGENT)) in NAMES:
         return named

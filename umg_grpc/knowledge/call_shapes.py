@@ -1,7 +1,5 @@
 """Calls of clouds that have the model, or whether to stream, in their path and not in the body. The rows are in
-`data/call_shapes.json`; the end of a channel's base URL selects one.
-
-Pure: no I/O and no clock.
+`data/call_shapes.json`; the end of a channel's base URL selects one. Pure: no I/O and no clock.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,7 @@
-"""Catalogue of documented models: their operations, limits and capabilities by model id, independent of the provider.
-
-It has the models of the specifications of texts, images and videos, and the models that run on this machine. Settings
-of the operator have precedence. The specifications do not state the longest prompts of the simulated text models; the
-values here allow the 2 MB that coding agents send.
+"""Catalogue of documented models: their operations, limits and capabilities by model id, independent of the provider:
+models of the specifications of texts, images and videos, and models that run on this machine. Settings of the operator
+have precedence. The specifications do not state the longest prompts of the simulated text models; the values here allow
+the 2 MB that coding agents send.
 """
 
 from collections.abc import Mapping
@@ -80,9 +79,7 @@ def _rerank(model: str, *, context: int) -> pb.Model:
 
 
 def _image(model: str, *operations: "pb.ModelOperation.ValueType") -> pb.Model:
-    """Return the description of an image model with these operations, without a longest prompt, which the specification
-    does not state.
-    """
+    """Return the description of an image model, without a longest prompt, which the specification does not state."""
     inputs = ["image"] if pb.MODEL_OPERATION_EDIT_IMAGE in operations else []
     return pb.Model(
         id=model,
@@ -168,8 +165,7 @@ CATALOGUE: Mapping[str, pb.Model] = {
 
 
 def describe(*ids: str) -> pb.Model | None:
-    """Return the description of the first of these model ids that the catalogue has; None if it has none of them.
-
-    The returned message is shared: the caller must not change it.
+    """Return the description of the first of these model ids that the catalogue has, or None. The returned message is
+    shared: the caller must not change it.
     """
     return next((CATALOGUE[model] for model in ids if model in CATALOGUE), None)

@@ -1,6 +1,5 @@
 """Lines that agents put in front of the system prompt for their own vendor alone, for example for its accounting. They
 differ between calls with the same prompt otherwise, so that no prompt cache of another vendor would find its beginning.
-
 The rows are in `data/client_lines.json`. Pure: no I/O and no clock.
 """
 

@@ -1,6 +1,5 @@
-"""Members that clients put into the items of a conversation for the vendor of their format alone.
-
-The rows are in `data/client_members.json`. A provider is sent them if it takes the headers of clients of the same owner
+"""Members that clients put into the items of a conversation for the vendor of their format alone. The rows are in
+`data/client_members.json`. A provider is sent them if it takes the headers of clients of the same owner
 (`client_headers` of the quirks). Pure: no I/O and no clock.
 """
 

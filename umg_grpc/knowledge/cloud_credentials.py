@@ -1,7 +1,5 @@
 """Facts about credentials of clouds: scopes of tokens by host, errors that reject an expired credential, and variables
-that show credentials. The rows are in `data`: `token_scopes`, `credential_rejections` and `cloud_variables`.
-
-Pure: no I/O and no clock.
+that show credentials. The rows are in `data`: `token_scopes`, `credential_rejections` and `cloud_variables`. Pure.
 """
 
 from collections.abc import Callable
@@ -54,15 +52,11 @@ def token_scope(host: str) -> str | None:
 
 
 def rejects_credential(status: int, codes: str) -> bool:
-    """Return whether an error means that the credential is expired or unknown, so that a new one may be accepted.
-    `codes`: text with the provider's error codes.
-    """
+    """Return whether an error means that the credential is expired or unknown. `codes`: text with the error codes."""
     return any(row.status == status and row.code in codes for row in REJECTION_ROWS)
 
 
 def shown_by(cloud: str, variable: Callable[[str], str | None]) -> str | None:
-    """Return the first names of variables, with colons between them, that show credentials of a cloud; None if none do.
-    `variable`: returns the value of an environment variable.
-    """
+    """Return the first names of variables, joined by colons, that show a cloud's credentials; None if none do."""
     rows = (row.variables for row in VARIABLE_ROWS if row.cloud == cloud)
     return next((names for names in rows if all(variable(name) for name in names.split(":"))), None)

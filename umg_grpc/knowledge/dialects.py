@@ -1,6 +1,5 @@
-"""Quirks of real providers' models: restrictions beyond the wire format. The rows are in `data/dialects.json`.
-
-`known` looks up the quirks of one model: the rows first, then the facts about the model (`models`).
+"""Quirks of real providers' models: restrictions beyond the wire format. The rows are in `data/dialects.json`. `known`
+looks up those of one model: the rows first, then the facts about the model (`models`).
 """
 
 import re
@@ -19,9 +18,8 @@ from umg_grpc.knowledge.vendors import vendor_of
 
 
 class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table of quirks: a fact about models of providers, and the conditions under which it applies.
-
-    All conditions must match; an unset condition always matches.
+    """Row of the table of quirks: a fact about models of providers, and the conditions under which it applies. All must
+    match; an unset one always matches.
     """
 
     quirks: Quirks
@@ -86,11 +84,9 @@ PROVIDER_QUIRKS = tuple(read_rows("dialects", DialectRow))
 
 
 def known(model: str, family: str, base_url: str, protocol: str, *, certain: bool = False) -> Quirks:
-    """Return the quirks of a provider's model, when requests are encoded as the wire format `protocol`.
-
-    `family`: family of the model, "" if unknown; `base_url`: address of the channel, whose host identifies the
-    provider; `certain`: whether only refusals that are certain count. Of several rows that set the same quirk, the
-    first decides, and rows precede facts about the model.
+    """Return the quirks of a provider's model, when requests are encoded as the wire format `protocol`. `base_url`:
+    address of the channel, whose host identifies the provider; `certain`: only refusals that are certain count. Of
+    several rows that set the same quirk, the first decides, and rows precede facts about the model.
     """
     found = _merged(_numbers_of(model, family, base_url, protocol), certain)
     facts = find(model, vendor_of(base_url)).facts

@@ -1,7 +1,6 @@
-"""Finish reasons: the words by which vendors state why a response ended, with their meanings. The rows are in
-`data/finish_reasons.json`.
-
-Relays pass on the words of the vendor behind them, in any case, so that one table serves all formats.
+"""Finish reasons: the words by which vendors state why a response ended, with their meanings, as rows in
+`data/finish_reasons.json`. Relays pass on the words of the vendor behind them, in any case, so that one table serves
+all formats.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""Descriptions of models for the lists of models, made of the facts that are known by their ids.
-
-Pure: no I/O and no clock.
-"""
+"""Descriptions of models for lists of models, made of the facts that are known by their ids. Pure: no I/O, no clock."""
 
 from collections.abc import Sequence
 

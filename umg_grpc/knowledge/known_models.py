@@ -1,7 +1,5 @@
-"""Facts about models by their ids: hand-kept rows above generated ones, and the common facts of the newest models of
-a series for an id that is newer than all.
-
-Pure: no I/O and no clock.
+"""Facts about models by their ids: hand-kept rows above generated ones, and the common facts of the newest models of a
+series for an id that is newer than all. Pure: no I/O and no clock.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,9 +1,7 @@
 """Losses: consequences of leaving a field of a request out for a provider that refuses it, and the canonical field of
-each member of a provider's body.
-
-One table for all that fits requests to providers: fields that are dropped for a format or a model, bodies that are
-adapted on the same format, and requests that are mended after a refusal. The rows are in `data/losses.json`, which are
-decisions and have a reason in place of a source, and in `data/members.json`.
+each member of a provider's body. One table for all that fits requests to providers: fields that are dropped for a
+format or a model, bodies that are adapted on the same format, and requests that are mended after a refusal. The rows
+are in `data/losses.json`, which are decisions and have a reason in place of a source, and in `data/members.json`.
 """
 
 from collections.abc import Mapping
@@ -54,9 +52,7 @@ MEMBERS = _members()
 
 
 def loss_of(field: str) -> Loss:
-    """Return the loss of a canonical field: that of its own row, else of the row of the field that contains it;
-    `refuse` for an unknown field.
-    """
+    """Return the loss of a canonical field by its own row or that of the field around it; `refuse` if unknown."""
     while field not in LOSSES:
         field, dot, _ = field.rpartition(".")
         if not dot:
@@ -65,9 +61,7 @@ def loss_of(field: str) -> Loss:
 
 
 def field_of_member(protocol: str, member: str) -> str:
-    """Return the canonical field of a member of a provider's body, by the longest known part of its dotted path; "" if
-    no part is known.
-    """
+    """Return the canonical field of a member of a provider's body, by the longest known part of its path, or ""."""
     known = MEMBERS.get(protocol, {})
     while member and member not in known:
         member = member.rpartition(".")[0]

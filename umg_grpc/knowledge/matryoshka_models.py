@@ -1,7 +1,5 @@
 """Embedding models whose vectors may be cut to a shorter length (Matryoshka representation learning): the first numbers
-of a vector are a vector of the model, too. The rows are in `data/matryoshka_models.json`.
-
-Pure: no I/O and no clock.
+of a vector are a vector of the model, too. The rows are in `data/matryoshka_models.json`. Pure.
 """
 
 import re
@@ -30,9 +28,7 @@ ROWS = tuple(read_rows("matryoshka_models", MatryoshkaModel))
 
 @lru_cache(maxsize=1024)
 def shortest_vector(model: str) -> int | None:
-    """Return the shortest length to which vectors of a model may be cut; None for a model that is not known to have
-    vectors of this kind.
-    """
+    """Return the shortest length to which vectors of a model may be cut; None for a model without known cuts."""
     for row in ROWS:
         if re.search(rf"(?:^|[/:-])(?:{row.models})(?![a-z0-9])", model.lower()):
             return row.shortest

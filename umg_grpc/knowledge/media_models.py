@@ -1,7 +1,6 @@
-"""Rules of vendors for their image and video models: parameters that a model lacks, and values that it accepts.
-
-A row of `data/media_models.json` applies to models of one protocol; of the rows that match an id the first applies. The
-last row of a vendor has its newest behaviour, which newer models inherit. Pure: no I/O and no clock.
+"""Rules of vendors for their image and video models: parameters that a model lacks, and values that it accepts. A row
+of `data/media_models.json` applies to models of one protocol; of the rows that match an id the first applies. The last
+row of a vendor has its newest behaviour, which newer models inherit. Pure: no I/O and no clock.
 """
 
 import re

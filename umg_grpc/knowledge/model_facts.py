@@ -1,7 +1,4 @@
-"""Facts about one model, and the common facts of several models.
-
-Pure: no I/O and no clock.
-"""
+"""Facts about one model, and the common facts of several models. Pure: no I/O and no clock."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -40,8 +37,7 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     budget_range: tuple[int, int] | None = None
     """Least and most reasoning tokens of a budget other than 0."""
     adaptive: bool | None = None
-    """Whether the model chooses its amount of reasoning itself (`thinking: {type: adaptive}` of the messages format).
-    """
+    """Whether the model chooses its amount of reasoning (`thinking: {type: adaptive}` of the messages format)."""
     max_effort_when_off: str | None = None
     """Highest effort beside which thinking may be disabled."""
     nearest_efforts: Mapping[str, str] | None = None
@@ -94,9 +90,7 @@ def known_facts(facts: Facts) -> dict[str, object]:
 
 def in_common(models: Sequence[ModelFacts]) -> ModelFacts:
     """Return facts that hold for all of several models: efforts that all accept, the lowest limit, the strictest rule.
-
-    A model about which a fact is unknown is ignored for that fact. A fact is certain if it is certain, and the same,
-    for each model.
+    A model with an unknown fact is ignored for it. A fact is certain if it is certain, and the same, for each model.
     """
     common = ModelFacts(
         efforts=_combined((each.efforts for each in models), _shared_efforts),

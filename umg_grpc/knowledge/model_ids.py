@@ -1,7 +1,4 @@
-"""Ids of models: their spellings by providers, and the series that they belong to.
-
-Pure: no I/O and no clock.
-"""
+"""Ids of models: their spellings by providers, and the series that they belong to. Pure: no I/O and no clock."""
 
 import re
 from collections.abc import Iterator

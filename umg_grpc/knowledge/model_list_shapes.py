@@ -1,7 +1,5 @@
 """Shapes of providers' model lists: the members of an entry that state the kind, limits, prices and capabilities of its
-model.
-
-Pure: no I/O and no clock.
+model. Pure: no I/O and no clock.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""Operations of models by their ids, wherever they are served.
-
-Pure: no I/O and no clock.
-"""
+"""Operations of models by their ids, wherever they are served. Pure: no I/O and no clock."""
 
 import re
 from functools import cache, cached_property, lru_cache

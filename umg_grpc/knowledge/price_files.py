@@ -1,7 +1,4 @@
-"""Files of the operator with public prices: their rows, and the rows of an update from public data.
-
-Pure: the day of an update is a parameter.
-"""
+"""Files of the operator with public prices: their rows, and the rows of an update from public data. Pure: no clock."""
 
 import hashlib
 import json
@@ -30,10 +27,8 @@ def read_price_file(content: bytes) -> PriceFile:
 
 
 def updated_rows(content: bytes, source: str, as_of: str) -> list[FilePrice]:
-    """Return the rows of public data that differ from the shipped ones, or all of a file of our own shape.
-
-    `source`, `as_of`: address and day of the data. Raise ValueError, which states the reason, for data in no known
-    shape, or without any usable price.
+    """Return the rows of public data that differ from the shipped ones, or all of a file of our own shape. `source`,
+    `as_of`: address and day of the data. Raise ValueError for an unknown shape, or without any usable price.
     """
     data = msgspec.json.decode(content)
     match data:

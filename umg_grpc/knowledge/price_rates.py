@@ -1,7 +1,4 @@
-"""Prices of a call where a model has several: for long prompts, classes of service, regions, hours and dates.
-
-Pure: the time of a call is a parameter.
-"""
+"""Prices of a call where a model has several: for long prompts, classes of service, regions, hours and dates. Pure."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -55,10 +52,8 @@ def _applied_rates(rates: Rates, terms: Terms) -> tuple[Rate, ...]:
 
 
 def highest_prices(prices: Prices, terms: Terms) -> Prices:
-    """Return the highest price of each unit that a call may have, before its response is known.
-
-    `terms`: the call has at most this many input tokens, and requests this class of service. The region of a call, and
-    the hour at which it ends, are unknown.
+    """Return the highest price of each unit that a call may have, before its response is known. `terms`: maximum input
+    tokens, and class of service. The region of a call, and the hour at which it ends, are unknown.
     """
     rates = prices.rates
     if rates is None:

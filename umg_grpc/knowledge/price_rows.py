@@ -21,10 +21,7 @@ DAY_MINUTES = 24 * 60
 
 
 class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Prices of kinds of units, in credits for a million tokens unless the field states another unit.
-
-    "" is for kinds without an own price.
-    """
+    """Prices of kinds of units, in credits for a million tokens or in the field's unit; "" without an own price."""
 
     input: str = ""
     output: str = ""
@@ -121,9 +118,7 @@ class ShippedPrice(UnitPrices, frozen=True, kw_only=True):
 
 
 def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
-    """Return the rates of a row. `region`: region of the channel, whose rates always apply; without any, those of all
-    regions.
-    """
+    """Return the rates of a row. `region`: of the channel, whose rates always apply; without it, of all regions."""
     if region and all(rate.region != region for rate in row.rates):
         region = REGIONAL
     rates = (rate.rate() for rate in row.rates)

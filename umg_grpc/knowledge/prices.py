@@ -17,9 +17,7 @@ Unit: TypeAlias = pb.BillableUnit.ValueType
 
 
 class Variant(NamedTuple):
-    """Unit (image, video or second of video) with a size and a quality, which has a price of its own; made by
-    `variant_of`.
-    """
+    """Unit (image, video or second of video) with a size, a quality and its own price; made by `variant_of`."""
 
     unit: Unit
     size: str
@@ -152,10 +150,9 @@ class Prices:
         return -(-total // PRICED_UNITS)
 
     def price_of(self, item: Item) -> int:
-        """Return the micro-credits for a million of a unit or variant; 0 if it is free.
-
-        For a variant without a price of its own it is the price of its size, else of its quality, else of its unit. A
-        mode with sound (`pro+audio`) without a price has that of the mode, else that of sound.
+        """Return the micro-credits for a million of a unit or variant; 0 if it is free. A variant without a price has
+        that of its size, else of its quality, else of its unit. A mode with sound (`pro+audio`) without a price has
+        that of the mode, else that of sound.
         """
         prices = self.micro_credits
         if isinstance(item, Variant) and item not in prices:
@@ -183,9 +180,7 @@ def _fallbacks(item: Variant) -> Iterator[Item]:
 
 
 def _tiers_of(size: str) -> Iterator[str]:
-    """Yield the resolutions that have about as many pixels as a size (`1280x720`), the nearest first; none for another
-    text.
-    """
+    """Yield resolutions with about as many pixels as a size (`1280x720`), the nearest first; none for another text."""
     width, _, height = size.partition("x")
     if not (width.isdecimal() and height.isdecimal()) or len(size) > 11 or not (pixels := int(width) * int(height)):
         return
@@ -199,9 +194,8 @@ FREE = Prices()
 
 
 def variant_of(unit: Unit, size: str = "", quality: str = "") -> Item:
-    """Return the unit with a size and a quality ("" for an unknown one), or the unit itself if both are unknown.
-
-    Spellings are normalized: `1024*1024` becomes `1024x1024`.
+    """Return the unit with a size and a quality ("" if unknown), or the unit itself if both are. Spellings are
+    normalized: `1024*1024` becomes `1024x1024`.
     """
     if not size and not quality:
         return unit
@@ -241,9 +235,8 @@ def completed(stated: Mapping[Item, int]) -> Mapping[Item, int]:
 
 
 def quantities_of(usage: pb.Usage) -> Quantities:
-    """Return the billed quantities of one call from its usage: one request, its tokens by kind, and its other units.
-
-    If a provider reports more tokens of one kind than tokens in total, the total is billed.
+    """Return the billed quantities of one call: one request, its tokens by kind, and its other units. If a provider
+    reports more tokens of one kind than tokens in total, the total is billed.
     """
     found: dict[Item, int] = {REQUEST: 1}
     left = usage.input_tokens
@@ -275,10 +268,8 @@ def quantities_of(usage: pb.Usage) -> Quantities:
 
 
 def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") -> Quantities:
-    """Return the billed quantities of one image call: one request, its images of this size and quality ("" if unknown),
-    and its tokens if they are reported.
-
-    Both are counted, since a model has a price either for images or for tokens.
+    """Return the billed quantities of one image call: one request, its images ("" for an unknown size or quality), and
+    its tokens if they are reported. Both are counted, since a model has a price either for images or for tokens.
     """
     found: dict[Item, int] = {REQUEST: 1}
     if usage.image_count > 0:
@@ -292,10 +283,8 @@ def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") ->
 
 
 def video_quantities(videos: int, seconds: int, resolution: str = "", quality: str = "") -> Quantities:
-    """Return the billed quantities of one video task: one request, its videos of this resolution and quality ("" if
-    unknown), and their total length in seconds.
-
-    Both are counted, since a model has a price either for videos or for seconds.
+    """Return the billed quantities of one video task: one request, its videos ("" for an unknown resolution or
+    quality), and their length. Both are counted, since a model has a price either for videos or for seconds.
     """
     found: dict[Item, int] = {REQUEST: 1}
     for unit, count in ((VIDEO, videos), (VIDEO_SECOND, seconds)):

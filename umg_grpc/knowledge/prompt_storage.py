@@ -1,7 +1,5 @@
 """Storage of beginnings of prompts at vendors of the native format (`cachedContents`): minimum sizes and prices of
-models. The rows are in `data/prompt_storage.json`.
-
-Pure: no I/O and no clock.
+models. The rows are in `data/prompt_storage.json`. Pure: no I/O and no clock.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""Sources of the quirks of one model: the rows of `dialects` and the facts of `models` that set them, for operators.
-
-Pure: no I/O and no clock.
-"""
+"""Sources of a model's quirks for operators: the rows of `dialects` and the facts of `models` that set them. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

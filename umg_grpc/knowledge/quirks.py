@@ -1,10 +1,6 @@
-"""Quirks of a provider's model: its restrictions and needs beyond the wire format.
-
-`dialects` has those of real providers. The operator's `quirks` of a channel have precedence
-(`routing.channel_target`). Codecs apply the result when they encode a request for the provider; this module changes no
-request.
-
-Pure: no I/O and no clock.
+"""Quirks of a provider's model: its restrictions and needs beyond the wire format; those of real providers are in
+`dialects`. The operator's `quirks` of a channel have precedence (`routing.channel_target`). Codecs apply the result
+when they encode a request for the provider; this module changes no request. Pure: no I/O and no clock.
 """
 
 from collections.abc import Mapping
@@ -27,9 +23,7 @@ Sampling = Literal["all", "one", "without_reasoning", "never"]
 `never`: neither, nor top_k.
 """
 Thinking = Literal["never", "off", "on", "always"]
-"""`never`: the model does not reason; `off`, `on`: it can be switched, and that is the default; `always`: it cannot be
-switched off.
-"""
+"""`never`: the model does not reason; `off`, `on`: default of a switch; `always`: it cannot be switched off."""
 ReasoningForm = Literal["effort", "thinking", "enable_thinking", "reasoning"]
 """Member of a chat body that controls reasoning: `reasoning_effort` alone; `thinking: {type}`, beside an effort for a
 model with efforts; `enable_thinking`; or the object `reasoning` of routers.
@@ -41,8 +35,7 @@ while the model reasons; a named function, but not `required`; `required`, but n
 SystemPlace = Literal["anywhere", "first"]
 """Places of instructions in a conversation: `first`: one message before all others."""
 SchemaDialect = Literal["openai", "claude", "gemini", "moonshot", "json_object", "none"]
-"""JSON schemas of the response that are accepted: the rules of a vendor; `json_object`: JSON without a schema; `none`.
-"""
+"""Accepted JSON schemas of responses: a vendor's rules; `json_object`: JSON without a schema; `none`."""
 ChatTools = Literal["always", "without_effort", "effort_none", "never"]
 """Whether functions are accepted in chat: always; without an effort; only with effort `none`; or never."""
 
@@ -53,9 +46,8 @@ Breakpoints = Literal["prompt_cache_breakpoint", "cache_control"]
 
 @dataclass(frozen=True, kw_only=True)
 class Quirks:
-    """Restrictions and needs of one provider's model in one wire format, by which codecs adapt requests.
-
-    None means unknown: the request is not changed for it.
+    """Restrictions and needs of one provider's model in one wire format, by which codecs adapt requests; None is
+    unknown, and changes nothing.
     """
 
     # --- members of the provider's body
@@ -188,8 +180,7 @@ class Quirks:
     max_output_tokens: int | None = None
     """Maximum of output tokens; a higher limit of the caller is lowered to it."""
     default_output_tokens: int | None = None
-    """Default output limit, for formats that require one, where the caller set none and `max_output_tokens` is unset.
-    """
+    """Default output limit, for formats that require one, if the caller set none and `max_output_tokens` is unset."""
     threads: bool | None = None
     """Whether the provider stores message threads; if false, it receives the whole conversation."""
     cache_marks: bool | None = None
@@ -278,10 +269,8 @@ class ChannelQuirks:
     """
 
     def of(self, protocol: str, source_format: str) -> Quirks:
-        """Return the quirks for a request that is encoded as the wire format `protocol`.
-
-        For a request that came in the same format (`source_format`) they are the operator's own and the certain ones,
-        since its body is sent as it came otherwise.
+        """Return the quirks for a request that is encoded as `protocol`. For one that came in this format
+        (`source_format`) they are the operator's own and the certain ones, since its body is otherwise sent as it came.
         """
         if protocol == source_format:
             return self._same_format.get(protocol, self.written)
@@ -297,25 +286,19 @@ class ChannelQuirks:
         return ChannelQuirks(MappingProxyType(by_protocol), self.written.limited(tokens), self.certain)
 
     def restricted(self, protocol: str, refused: Quirks) -> "ChannelQuirks":
-        """Return a copy with the restrictions that a refusal in the format `protocol` has shown, for requests of this
-        and of other formats.
-        """
+        """Return a copy with restrictions that a refusal in the format `protocol` has shown, also for other formats."""
         by_protocol, certain = dict(self.by_protocol), dict(self.certain)
         by_protocol[protocol] = by_protocol.get(protocol, NO_QUIRKS).restricted(refused)
         certain[protocol] = certain.get(protocol, NO_QUIRKS).restricted(refused)
         return ChannelQuirks(MappingProxyType(by_protocol), self.written, MappingProxyType(certain))
 
     def accepts_reasoning(self, protocol: str) -> bool:
-        """Return whether the provider may get the stored reasoning of earlier responses, which the caller left out of
-        the conversation, in the format `protocol`.
-        """
+        """Return whether a provider may get the stored reasoning that the caller left out, in the format `protocol`."""
         return protocol != "chat" or self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is not False
 
     @cached_property
     def expecting_reasoning(self) -> frozenset[str]:
-        """Wire formats in which the provider is known to require the reasoning of earlier responses, or its state, in
-        the conversation.
-        """
+        """Wire formats in which the provider requires the reasoning of earlier responses, or its state."""
         return frozenset(
             name
             for name, quirks in self.by_protocol.items()

@@ -1,9 +1,6 @@
 """Members of chat messages in which providers return the state of their reasoning, and expect it in the next request.
-
 The chat format has no member for this state, so that each provider has one of its own. The rows are in
-`data/reasoning_carriers.json`.
-
-Pure: no I/O and no clock.
+`data/reasoning_carriers.json`. Pure: no I/O and no clock.
 """
 
 from typing import Literal

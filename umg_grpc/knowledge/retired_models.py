@@ -1,6 +1,5 @@
-"""Models and whole products that their vendors have shut down. The rows are in `data/retired_models.json`.
-
-A row binds the vendor's own API: relays may go on with a model under the same id. Pure: no I/O and no clock.
+"""Models and whole products that their vendors have shut down. The rows of `data/retired_models.json` bind the vendor's
+own API: relays may go on with a model under the same id. Pure: no I/O and no clock.
 """
 
 import re

@@ -1,7 +1,5 @@
-"""Retirements of models at vendors, past and announced.
-
-Models that are gone have rows in `retired_models`; announced dates are facts of `known_models` or of price lists. Pure:
-no I/O and no clock.
+"""Retirements of models at vendors: past ones have rows in `retired_models`; announced dates are facts of
+`known_models` or of price lists. Pure: no I/O and no clock.
 """
 
 import re

@@ -1,7 +1,6 @@
 """Sessions of agents: headers and members of a body in which clients name the session of a request. The requests of a
-session share the beginning of their prompt.
-
-The headers are rows of `data/session_headers.json`, in the order in which they decide. Pure: no I/O and no clock.
+session share the beginning of their prompt. The headers are rows of `data/session_headers.json`, in the order in which
+they decide. Pure: no I/O and no clock.
 """
 
 import re
@@ -51,10 +50,8 @@ class _User(Struct):
 
 
 def session_of(headers: Mapping[str, str], *, prompt_cache_key: str = "", user: str = "") -> Session | None:
-    """Return the session of a request, None if it names none: by the first header of the table, else by the key of the
-    prompt cache, else by the end user's id in which agents put it.
-
-    `headers`: by names in lower case. `prompt_cache_key`, `user`: members of the body, "" if absent.
+    """Return the session of a request, None if it names none: by the first header of the table (names in lower case),
+    else by the key of the prompt cache, else by the end user's id in which agents put it.
     """
     named = _first(headers, SESSION_HEADERS) or _usable(prompt_cache_key) or _usable(_session_in(user))
     return Session(named, _first(headers, AGENT_HEADERS)) if named else None

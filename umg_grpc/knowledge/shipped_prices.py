@@ -1,7 +1,6 @@
-"""Public prices of well-known models, by the provider's model ids. The config's `price` overrides them.
-
-One credit is one US dollar here. The prices of a row are those of the standard tier, of short prompts, and of the
-dearest hours; its rates have the others. Hand-kept rows have precedence over generated ones.
+"""Public prices of well-known models, by the provider's model ids. The config's `price` overrides them. One credit is
+one US dollar here. The prices of a row are those of the standard tier, of short prompts, and of the dearest hours; its
+rates have the others. Hand-kept rows have precedence over generated ones.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,11 +51,9 @@ def price_regions() -> Sequence[str]:
 
 @lru_cache(FOUND_PRICES)
 def shipped_prices(model: str, vendor: str = "", file: PriceFile = NO_FILE) -> Sequence[pb.Price]:
-    """Return the public prices of a provider's model; empty for an unknown model.
-
-    The id may be in any spelling of `spellings`. `vendor`: result of `vendor_of` for the channel; "" if it is unknown,
-    so that it may be a server of the operator, which serves models with open weights for nothing. `file`: file of the
-    operator.
+    """Return the public prices of a provider's model; empty for an unknown model. The id may be in any spelling of
+    `spellings`. `vendor`: result of `vendor_of` for the channel; "" if it is unknown, so that it may be a server of the
+    operator, which serves models with open weights for nothing. `file`: file of the operator.
     """
     row = price_row(model, vendor, file)
     return tuple(messages_of(row)) if row is not None else ()
@@ -64,9 +61,8 @@ def shipped_prices(model: str, vendor: str = "", file: PriceFile = NO_FILE) -> S
 
 @lru_cache(FOUND_PRICES)
 def shipped_price_list(model: str, vendor: str = "", region: str = "", file: PriceFile = NO_FILE) -> Prices:
-    """Return the public prices of a provider's model with its rates; `FREE` for an unknown model.
-
-    `region`: result of `region_of` for the channel, whose rates always apply.
+    """Return the public prices of a provider's model with its rates, or `FREE`. `region`: result of `region_of` for the
+    channel, whose rates always apply.
     """
     row = price_row(model, vendor, file)
     return price_list(messages_of(row), rates_of(row, region)) if row is not None else FREE

@@ -1,7 +1,6 @@
-"""Words by which makers of videos and images name the state of a task, and relays that pass these words on.
-
-A relay answers in the shape of one maker's API and may leave the words of another maker in it, in any case. The rows
-are in `data/task_words.json`.
+"""Words by which makers of videos and images name the state of a task, and relays that pass these words on. A relay
+answers in the shape of one maker's API and may leave the words of another maker in it, in any case. The rows are in
+`data/task_words.json`.
 """
 
 from collections.abc import Mapping

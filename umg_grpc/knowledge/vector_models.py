@@ -1,7 +1,5 @@
 """Models of clouds that make vectors or rankings, each with a body of its own in one protocol. The rows are in
-`data/vector_models.json`.
-
-Pure: no I/O and no clock.
+`data/vector_models.json`. Pure: no I/O and no clock.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""Models that are known of the vendors of presets, for model lists where no list of the provider is known.
-
-Pure: no I/O and no clock.
-"""
+"""Models known of the vendors of presets, for model lists where no list of the provider is known. Pure: no I/O."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache

@@ -1,7 +1,4 @@
-"""Vendors of models, by the addresses of their APIs.
-
-A vendor has the name of its preset. Pure: no I/O and no clock.
-"""
+"""Vendors of models, with the names of their presets, by the addresses of their APIs. Pure: no I/O and no clock."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -51,9 +48,8 @@ class Region(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @lru_cache(256)
 def vendor_of(base_url: str) -> str:
-    """Return the vendor whose API has the address `base_url`; "" if it is unknown.
-
-    Of vendors that share a host, it is the one with the longest path in front of that of the address, else the first.
+    """Return the vendor whose API has the address `base_url`, or "". Of vendors that share a host, it is the one with
+    the longest path in front of that of the address, else the first.
     """
     url = urlsplit(base_url)
     fixed, patterns = _addresses()
@@ -66,9 +62,7 @@ def vendor_of(base_url: str) -> str:
 
 @lru_cache(256)
 def region_of(base_url: str, model: str) -> str:
-    """Return the region to which a channel limits the processing of calls of a provider's model, as prices name it; ""
-    for none.
-    """
+    """Return the region to which a channel limits a provider's model, as prices name it; "" for none."""
     host = urlsplit(base_url).hostname or ""
     for row in _regions():
         if match := re.match(f"(?:{row.host}) {row.model}", f"{host} {model}"):

@@ -1,5 +1,4 @@
 """Places of input media, size and sound in the bodies of video models, where models of one protocol differ by their id.
-
 Of the rows of `data/video_places.json` that match an id the first applies; the last row of a series, for its newest
 models, is also that of ids which no row names. Pure: no I/O and no clock.
 """

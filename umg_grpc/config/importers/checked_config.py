@@ -43,10 +43,8 @@ class Variables(Mapping[str, str]):
 
 
 def checked(made: ImportedConfig) -> ImportedConfig:
-    """Remove the values of a converted config that the config file does not take, list them with the settings that were
-    not converted, and return the config.
-
-    Raise ValueError with this list if no channel is left, and for disabled channels alone.
+    """Remove the values of a converted config that the config file does not take, list them with the other unconverted
+    settings, and return it. Raise ValueError with this list if no channel is left, or only disabled ones.
     """
     while True:
         if not made.channels:
@@ -112,9 +110,7 @@ def _remove(made: ImportedConfig, place: Path) -> None:
 
 
 def _place(keys: Path) -> Path:
-    """Return the path of the value to remove for a problem at the path `keys`: that of the model, of the detail, or of
-    the channel.
-    """
+    """Return the path to remove for a problem at the path `keys`: that of the model, the detail, or the channel."""
     match keys:
         case ("channels", int(position), "models", int(index), *_):
             return ("channels", position, "models", index)

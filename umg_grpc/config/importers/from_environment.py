@@ -1,6 +1,4 @@
-"""Config from environment variables: a channel for each provider whose API key is set, as the text of a config file.
-Pure.
-"""
+"""Config from environment variables, as text: a channel for each provider whose API key is set. Pure."""
 
 import json
 import re
@@ -52,10 +50,8 @@ def found_providers(environment: Mapping[str, str], clouds: Collection[str] = ()
 
 
 def unused_providers(config: Config, environment: Mapping[str, str]) -> list[FoundProvider]:
-    """Return the providers in the environment, if no channel of the config calls a provider on the network; otherwise
-    none.
-
-    They are shown to an operator whose config uses none of them.
+    """Return the providers in the environment, if the config calls no provider on the network: they are shown to an
+    operator whose config uses none of them.
     """
     if any(channel.base_url for channel in config.channels):
         return []
@@ -63,10 +59,9 @@ def unused_providers(config: Config, environment: Mapping[str, str]) -> list[Fou
 
 
 def config_text(environment: Mapping[str, str], clouds: Collection[str] = ()) -> str:
-    """Return the text of a config with a channel for each provider in the environment, and comments on all others.
-
-    It refers to the keys by the names of their variables, and does not contain them. Without any provider it serves the
-    local models. `clouds`: as for `found_providers`.
+    """Return the text of a config with a channel for each provider in the environment, and comments on all others. It
+    refers to the keys by their variables. Without any provider it serves the local models. `clouds`: as for
+    `found_providers`.
     """
     found = {provider.name: provider for provider in found_providers(environment, clouds)}
     lines = [HEAD, *(_channel(provider) for provider in found.values())]
@@ -78,9 +73,7 @@ def config_text(environment: Mapping[str, str], clouds: Collection[str] = ()) ->
 
 
 def _variable(name: str, preset: Provider, environment: Mapping[str, str], clouds: Collection[str]) -> str | None:
-    """Return the name of the set environment variable that shows the provider `name` to be used; None if none is
-    set.
-    """
+    """Return the name of the set environment variable that shows the provider `name` to be used, or None."""
     if not preset.found_by_key:
         return None
     key = preset.key_in(environment.get)
@@ -128,8 +121,7 @@ ACCOUNT_VARIABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyTyp
         **dict.fromkeys(("bedrock", "bedrock-anthropic", "bedrock-converse", "bedrock-vectors"), _AWS),
     }
 )
-"""Provider -> part of its base URL -> variables that the vendor's own clients read, of which the first set one has it.
-"""
+"""Provider -> part of its base URL -> variables of the vendor's own clients, of which the first set one has it."""
 ADDRESS_VARIABLES: Mapping[str, str] = MappingProxyType({"ollama": "OLLAMA_HOST"})
 """Provider without a key -> variable whose presence shows that it is used."""
 

@@ -1,6 +1,4 @@
-"""Conversion of a LiteLLM proxy config into a config of this gateway (https://docs.litellm.ai/docs/proxy/configs).
-Pure.
-"""
+"""Conversion of a LiteLLM proxy config into one of this gateway (https://docs.litellm.ai/docs/proxy/configs). Pure."""
 
 from collections.abc import Mapping
 
@@ -20,9 +18,7 @@ FRACTION_SCALE = 100
 
 
 def from_litellm(text: str) -> ImportedConfig:
-    """Convert the text of a LiteLLM config. Raise ValueError if it is no YAML, or has no `model_list` of which a model
-    can be converted.
-    """
+    """Convert a LiteLLM config. Raise ValueError if it is no YAML, or no model of its `model_list` can be converted."""
     config = SourceMapping(_decoded(text))
     if not isinstance(config.peek("model_list"), list):
         raise ValueError("expected a config of LiteLLM, with a list under `model_list`")

@@ -25,9 +25,7 @@ class ImportedChannel:
     """Models with `id` and, if it differs, `upstream`, and `family` if it is stated."""
     comments: list[str] = field(default_factory=list)
     disabled: str = ""
-    """Reason why the other gateway does not use the channel, which is then written as a comment; "" for a channel in
-    use.
-    """
+    """Reason why the other gateway does not use the channel, then written as a comment; "" for a channel in use."""
 
     def add(self, public: str, upstream: str, family: str = "") -> bool:
         """Add a model by its public and upstream id, with its family ("" for none stated). Return False if the channel
@@ -50,9 +48,7 @@ class ImportedChannel:
 
 @dataclass
 class ImportedConfig:
-    """Converted config of another gateway while it is built, with a list of the settings that could not be
-    converted.
-    """
+    """Converted config of another gateway while it is built, and a list of the settings that were not converted."""
 
     source: str
     """Name of the other gateway."""
@@ -70,9 +66,7 @@ class ImportedConfig:
         return channel
 
     def lose(self, setting: str, remedy: str = "") -> None:
-        """Record, once, a setting that cannot be converted, with `remedy`, the manual replacement ("" for none), for
-        the report.
-        """
+        """Record, once, a setting that cannot be converted, with `remedy`, the manual replacement, for the report."""
         note = f"{setting}: {remedy}" if remedy else setting
         if note not in self.lost:
             self.lost.append(note)
@@ -151,9 +145,7 @@ def _quoted(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return text of another gateway's config with `${` escaped, so that this gateway reads no environment variable in
-    it.
-    """
+    """Return another gateway's text with `${` escaped, so that this gateway reads no environment variable in it."""
     return text.replace("${", "$${")
 
 

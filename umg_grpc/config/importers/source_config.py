@@ -33,9 +33,7 @@ class SourceMapping:
         return self._values.get(key)
 
     def text(self, key: str) -> str:
-        """Take a text, with `os.environ/NAME` changed to `${NAME}`; "" for no value, and for a list or mapping, which
-        stays unconverted.
-        """
+        """Take a text, `os.environ/NAME` as `${NAME}`; "" for no value, and for a list or mapping, left unconverted."""
         value = self._values.get(key)
         if isinstance(value, list | dict):
             return ""
@@ -59,9 +57,7 @@ class SourceMapping:
         return merged
 
     def child(self, key: str) -> "SourceMapping":
-        """Take a mapping, whose keys are recorded on their own; an empty one for any other value, which stays
-        unconverted.
-        """
+        """Take a mapping, which records its own keys; an empty one for any other value, which stays unconverted."""
         value = self._values.get(key)
         if isinstance(value, dict):
             self._taken.add(key)

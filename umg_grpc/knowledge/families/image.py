@@ -1,8 +1,7 @@
-"""Rules of the image model families: accepted fields, sizes, ranges and numbers of images of each model.
-
-They are rows of a table after the specification of images, which `family_row` looks up. `image_request_checks` checks
-requests by them, and encoders of requests to providers take default values from them. No wire format depends on a
-family. Pure: no I/O and no clock.
+"""Rules of the image model families: accepted fields, sizes, ranges and numbers of images of each model, as rows of a
+table after the specification of images, which `family_row` looks up. `image_request_checks` checks requests by them,
+and encoders of requests to providers take default values from them. No wire format depends on a family. Pure: no I/O
+and no clock.
 """
 
 import math
@@ -47,10 +46,8 @@ SIZE_WITH_ASTERISK = re.compile(r"([1-9][0-9]{0,4})\*([1-9][0-9]{0,4})", re.ASCI
 
 
 def nearest_ratio(size: str, ratios: Collection[str] = RATIO_PIXELS) -> str:
-    """Return the aspect ratio, one of `ratios`, that `size` names or that is nearest to its pixels (`1024x1024`).
-
-    Distances are between logarithms, so that a size and its transpose are treated alike. Raise UmgError(INVALID_FIELD)
-    for any other text.
+    """Return the aspect ratio, one of `ratios`, that `size` names or that is nearest to its pixels (`1024x1024`), by
+    logarithms, so that a size and its transpose are treated alike. Raise UmgError(INVALID_FIELD) for other texts.
     """
     if size in ratios:
         return size
@@ -67,9 +64,7 @@ def nearest_ratio_of(width: int, height: int, ratios: Collection[str] = RATIO_PI
 
 def ratio_of(request: pb.GenerateImageRequest) -> str | None:
     """Return the aspect ratio (`16:9`) that a request selects: `aspect_ratio`, or else the nearest to `size`; None
-    without either.
-
-    Raise UmgError(INVALID_FIELD) for an invalid size.
+    without either. Raise UmgError(INVALID_FIELD) for an invalid size.
     """
     if request.HasField("aspect_ratio"):
         return request.aspect_ratio
@@ -77,18 +72,13 @@ def ratio_of(request: pb.GenerateImageRequest) -> str | None:
 
 
 def tier_of(request: pb.GenerateImageRequest) -> str:
-    """Return the resolution class of the images (1K to 4K) that a request selects by `image_size` or else `quality`.
-
-    The default is 1K.
-    """
+    """Return the resolution class of the images (1K to 4K) by `image_size` or else `quality`; 1K by default."""
     return request.image_size or QUALITY_TIERS.get(request.quality, "1K")
 
 
 def requested_pixels(request: pb.GenerateImageRequest, row: "ImageRules | None") -> tuple[int, int] | None:
-    """Return the width and height of the images that a checked request selects; None if the provider decides them.
-
-    `row`: rules of the model. The provider decides if the model has no rules (None), or if the request has no size and
-    the size follows the input images.
+    """Return the width and height of the images that a checked request selects. None if the provider decides them: the
+    model has no rules (`row` is None), or the request has no size and the size follows the input images.
     """
     if row is not None and row.sizes is RATIO_PIXELS:
         ratio = ratio_of(request) or (None if has_images(request) else "1:1")
@@ -109,9 +99,7 @@ def _quotient(ratio: str) -> float:
 
 @dataclass(frozen=True)
 class ImageRules:
-    """Row of the table: rules for the requests of one image model, or of all models of a family without a row of their
-    own.
-    """
+    """Row of the table: rules for requests of one image model, or of a family's models without a row of their own."""
 
     family: str
     fields: frozenset[str]
@@ -268,9 +256,8 @@ FAMILY_FIELDS = frozenset[str]().union(*(row.fields for row in GENERAL.values())
 
 def family_row(model: str, family: str = "") -> ImageRules | None:
     """Return the rules of an image model: by its id, else of the given `family`, else of the family in the id
-    (`imgC-`). A model without a neutral id has the open rules of `VENDOR`.
-
-    None for any other model, whose requests are not checked.
+    (`imgC-`). A model without a neutral id has the open rules of `VENDOR`. None for any other model, which is not
+    checked.
     """
     if model in MODELS and family in ("", MODELS[model].family):
         return MODELS[model]
@@ -289,9 +276,7 @@ class PlacedImage(NamedTuple):
 
 
 def placed_images(request: pb.GenerateImageRequest, *, with_mask: bool = False) -> Iterator[PlacedImage]:
-    """Yield all input images of a request with their paths: in the conversation, then `inputs`, then the mask if
-    `with_mask`.
-    """
+    """Yield all input images with their paths: in the conversation, in `inputs`, and the mask if `with_mask`."""
     for index, turn in enumerate(request.turns):
         for number, part in enumerate(turn.parts):
             if part.HasField("image"):
@@ -336,7 +321,5 @@ def one_of(values: Collection[str]) -> str:
 
 
 def invalid_value(at: str, problem: str) -> UmgError:
-    """Return the error INVALID_FIELD for the value of the field with the canonical path `at`; `problem` completes the
-    message.
-    """
+    """Return the error INVALID_FIELD for the value at the canonical path `at`; `problem` completes the message."""
     return UmgError(pb.ERROR_REASON_INVALID_FIELD, f"`{at}`: {problem}", field=at)

@@ -3,9 +3,7 @@
 The specification of texts defines the families by the prefixes of model ids (`famG-`); their fields and reasoning
 controls differ from model to model. Codecs do not depend on families: they record which family-specific fields a body
 has (`RequestNotes.family`). `apply` checks these fields once, before the first attempt, and returns whether it changed
-options, so that a provider of the caller's own format gets the changes, too.
-
-Pure: no I/O and no clock.
+options, so that a provider of the caller's own format gets the changes, too. Pure.
 """
 
 import re
@@ -28,9 +26,7 @@ class FamilyModel:
     """Properties of a text model on which the rules of its family depend."""
 
     family: str = ""
-    """Name of the family; "" for a model without special rules, as all models of families that the document does not
-    name.
-    """
+    """Name of the family; "" for a model without special rules, as those of families that no document names."""
     levels: bool = False
     """famG: whether reasoning is set by a level (famG-3) instead of a budget of tokens (famG-2.5)."""
     largest_budget: int = 32768
@@ -39,9 +35,7 @@ class FamilyModel:
 
 @dataclass(frozen=True)
 class Suffix:
-    """Reasoning option at the end of a model id, for example `-thinking` (specification of texts, "generationConfig",
-    chat rule 5).
-    """
+    """Reasoning option at a model id's end (`-thinking`; specification of texts, "generationConfig", chat rule 5)."""
 
     form: Literal["thinking", "budget", "nothinking", "low", "high"]
     budget: int = 0
@@ -53,9 +47,7 @@ _LEVEL_TIER = re.compile(r"-3(?![0-9])")
 
 
 def split_suffix(model: str) -> tuple[str, Suffix] | None:
-    """Split a model id into the id without its reasoning suffix, and the suffix; None for an id without one of the five
-    suffixes.
-    """
+    """Split a model id into the id without its reasoning suffix, and the suffix; None for an id without one."""
     if (found := _SUFFIX.fullmatch(model)) is None:
         return None
     base, thinking, nothinking, level, budget = found.groups()
@@ -69,18 +61,15 @@ def split_suffix(model: str) -> tuple[str, Suffix] | None:
 
 
 def family_of(*ids: str) -> str:
-    """Return the family whose prefix (`famG-`) the first of these ids with a documented prefix has; "" if none has
-    one.
-    """
+    """Return the family of the first of these ids with a documented prefix (`famG-`); "" if none has one."""
     return next((family for model in ids for family in FAMILIES if model.startswith(f"{family}-")), "")
 
 
 def family_model(family: str, *ids: str) -> FamilyModel:
-    """Return the properties of the model with these ids, the public id first, for the rules of its family.
-
-    famG-2.5 models have reasoning budgets, famG-3 models reasoning levels (readings, 8); `2.5` or `-3` in the first id
-    that has either decides, and budgets are the default. The documents do not state the largest budgets; the values are
-    those of the vendor's own models, 24576 for `flash` and 32768 for others.
+    """Return the properties of the model with these ids, the public id first, for the rules of its family. famG-2.5
+    models have reasoning budgets, famG-3 models reasoning levels (readings, 8); `2.5` or `-3` in the first id that has
+    either decides, and budgets are the default. The documents do not state the largest budgets; the values are those of
+    the vendor's own models, 24576 for `flash` and 32768 for others.
     """
     if family != "famG":
         return FamilyModel(family)
@@ -146,9 +135,7 @@ ANY_FIELDS = ChatFields(thinking="", parameters=INSIDE_PARAMETERS - {"temperatur
 
 
 def chat_words(model: str) -> ChatFields:
-    """Return the fields by which chat requests to a provider's model set options that have several fields, by the id's
-    family.
-    """
+    """Return the fields of chat requests for options that have several fields, by the family of the model's id."""
     family = family_of(model)
     if family_model(family, model).levels:
         return LEVEL_WORDS
@@ -161,13 +148,11 @@ def chat_words(model: str) -> ChatFields:
 def apply(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, *, stream: bool
 ) -> tuple[pb.GenerateRequest, bool]:
-    """Apply the family's rules to a request. Return the request, and whether an option that the caller set was changed.
-
-    The returned request is the given one, or a copy with another `reasoning`. After a change, a provider of the
-    caller's own format needs a new body; a level or budget that is derived from an effort is no change, since the
-    provider reads the effort. `fields`: paths of the family-specific fields in the caller's body; `suffix`: reasoning
-    suffix of the model id; `stream`: whether the response is streamed. Raise UmgError(UNSUPPORTED_FIELD, INVALID_FIELD)
-    for a rejected field.
+    """Apply the family's rules to a request. Return it, or a copy with another `reasoning`, and whether an option that
+    the caller set was changed: a provider of the caller's own format then needs a new body. A level or budget that is
+    derived from an effort is no change, since the provider reads the effort. `fields`: paths of the family-specific
+    fields in the caller's body; `suffix`: reasoning suffix of the model id; `stream`: whether the response is streamed.
+    Raise UmgError(UNSUPPORTED_FIELD, INVALID_FIELD) for a rejected field.
     """
     if fields and model.family in FAMILIES:
         _reject_fields(fields, model.family)
@@ -192,9 +177,7 @@ def apply(
 
 
 def _options_of(request: pb.GenerateRequest) -> pb.GenerateRequest:
-    """Return a copy of the request with only the fields that the rules read or change, since long conversations are
-    slow to copy.
-    """
+    """Return a copy of the request with the fields of the rules alone, since long conversations are slow to copy."""
     options = pb.GenerateRequest()
     if request.HasField("reasoning"):
         options.reasoning.CopyFrom(request.reasoning)
@@ -225,9 +208,7 @@ def _prefixes(path: str) -> Iterator[str]:
 
 
 def _reject_thinking(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
-    """Raise UmgError for the field `thinking` in a family that has another switch for reasoning and would ignore this
-    one.
-    """
+    """Raise UmgError for `thinking` in a family with another switch for reasoning, which would ignore this one."""
     reasoning = request.reasoning
     if "thinking" not in fields or request.face_hints.enable_thinking:
         return
@@ -280,9 +261,7 @@ def _fam_g(
 
 
 def _reject_other_tier(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
-    """Raise UmgError for a reasoning budget on a famG model with levels, and for a level on one with budgets
-    ("generationConfig").
-    """
+    """Raise UmgError for a reasoning budget on a famG model with levels, and the reverse ("generationConfig")."""
     if model.levels and request.reasoning.HasField("budget_tokens"):
         path = _caller_path(fields, "thinking_budget", "thinkingBudget") or "reasoning.budget_tokens"
         raise _unsupported(path, "this model supports no budget; set its thinking level to LOW or HIGH")

@@ -1,7 +1,6 @@
-"""Rules of the video models: a table of the parameters that each model accepts in each HTTP API for videos.
-
-Sources: the specification of videos, "Models by entry" and the tables of the entries, which are the APIs; readings, 1
-and 17 to 22. `video_request_checks` applies the rules. Pure: no I/O and no clock.
+"""Rules of the video models: a table of the parameters that each model accepts in each HTTP API for videos. Sources:
+the specification of videos, "Models by entry" and the tables of the entries, which are the APIs; readings, 1 and 17 to
+22. `video_request_checks` applies the rules. Pure: no I/O and no clock.
 """
 
 import re
@@ -217,7 +216,5 @@ _FAMILY = re.compile(rf"({'|'.join(FAMILIES)})[-_0-9]")
 
 
 def video_family(*ids: str) -> str:
-    """Return the family whose prefix (`vidB-`, `vidC2.5-`) the first of these ids with a documented prefix has, a
-    neutral id; "" if none has one.
-    """
+    """Return the family of the first of these ids with a documented, neutral prefix (`vidB-`, `vidC2.5-`), or ""."""
     return next((found[1] for model in ids if (found := _FAMILY.match(model))), "")

@@ -49,9 +49,7 @@ OTHER_PRODUCTS = re.compile(r"regional\.|.*(?:\.ft-|:free|:extended|:batch)")
 
 
 def price_rows(listed: Sequence[Mapping[str, Any]], as_of: str) -> dict[tuple[str, str], Row]:
-    """Return the prices on a day by vendor and model, with rates for long prompts, the hours of lower prices, and later
-    days.
-    """
+    """Return the prices on a day by vendor and model, with rates for long prompts, cheap hours, and later days."""
     rows: dict[tuple[str, str], Row] = {}
     aliases: dict[tuple[str, str], Row] = {}
     for provider in listed:

@@ -15,12 +15,11 @@ Rows = Mapping[tuple[str, str], Row]
 
 
 def merged(prices: Rows, cost_map: Rows) -> list[Row]:
-    """Return the rows of both packages, sorted by vendor and model, with the package of a row that only one has.
-
-    Where both agree on the prices of input and output, each completes the other: genai-prices has the prices of later
-    days, and the cost map has classes of service, regions and weekdays. Where they differ, genai-prices decides. A
-    model that other vendors sell at the price of its maker has a row of the maker alone, and so has a dated one with
-    the prices of the undated one.
+    """Return the rows of both packages, sorted by vendor and model, with the package of a row that only one has. Where
+    both agree on the prices of input and output, each completes the other: genai-prices has the prices of later days,
+    and the cost map has classes of service, regions and weekdays. Where they differ, genai-prices decides. A model that
+    other vendors sell at the price of its maker has a row of the maker alone, and so has a dated one with the prices of
+    the undated one.
     """
     rows = dict[tuple[str, str], Row]()
     for found in sorted({*prices, *cost_map}):

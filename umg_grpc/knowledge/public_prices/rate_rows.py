@@ -21,10 +21,9 @@ class Term(NamedTuple):
 
 
 def rate_rows(stated: Mapping[Term, Credits]) -> Iterator[Row]:
-    """Yield the rates of a model: those of long prompts, those of classes of service, and those of both.
-
-    `stated`: prices by condition, of which `Term()` has the prices without conditions. A class of service whose prices
-    have one factor is a factor, which then applies to long prompts, too.
+    """Yield the rates of a model: those of long prompts, those of classes of service, and those of both. `stated`:
+    prices by condition; `Term()` has those without. A class of service whose prices have one factor is a factor, which
+    then applies to long prompts, too.
     """
     base = stated[Term()]
     before = dict[Term, Credits]()

@@ -45,10 +45,8 @@ def _token_prices(row: Row) -> tuple[Decimal, Decimal]:
 
 def region_rates(base: Row, rows: Mapping[str, Row], usual: Decimal) -> Iterator[Row]:
     """Yield the rates of the regions of a model whose prices are not the ones of its row times the factor `usual`,
-    which applies to regions without own rates. `rows`: row by region.
-
-    A region has a factor if all prices have the same one, and else its prices. A price that its row lacks, of a unit or
-    under a condition, has the highest factor of the others.
+    which applies to regions without own rates. `rows`: row by region. A region has a factor if all prices have the same
+    one, and else its prices. A price that its row lacks has the highest factor of the others.
     """
     for region, row in sorted(rows.items()):
         changed = [unit for unit in MEDIA if unit in row and row[unit] != base.get(unit)]

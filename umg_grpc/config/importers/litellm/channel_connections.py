@@ -39,10 +39,8 @@ class DeploymentConnection:
 
 
 def connections(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
-    """Return the connections of a deployment with the parameters `params` to its provider, unless that is a cloud, or
-    the reason (a text) why there are none.
-
-    `public`: its public id. A pattern of models needs a channel for each address of the provider.
+    """Return the connections of a deployment to its provider, unless that is a cloud, or the reason (a text) why there
+    are none. `public`: its public id. A pattern of models needs a channel for each address of the provider.
     """
     base, query = _without_query(base_of(params))
     found = _connection(model, base, params)
@@ -110,9 +108,7 @@ def base_of(params: SourceMapping) -> str:
 
 
 def preset_for(row: SourceProvider, operation: str, model: str = "") -> Provider | None:
-    """Return the first preset of a provider that serves an operation ("" for any) with a model ("" for any); None if
-    none does.
-    """
+    """Return a provider's first preset that serves an operation with a model ("" for any); None if none does."""
     wanted = protocols_of(operation)
     presets = (each for each in row.known_presets if not operation or wanted.intersection(each.protocols))
     return next((each for each in presets if _fits(each, operation, model)), None)

@@ -20,10 +20,8 @@ class Label(NamedTuple):
 
 
 def name_channels(made: ImportedConfig, labels: Mapping[str, Label]) -> None:
-    """Name each channel after its provider and, where several channels have the same one, after the first properties
-    that distinguish them: the role, the variable of the key, a model.
-
-    `labels`: label of each channel by its present name.
+    """Name each channel after its provider and, if several channels have it, after the first properties that
+    distinguish them: the role, the variable of the key, a model. `labels`: by the present names.
     """
     channels, made.channels[:] = list(made.channels), []
     names: dict[str, str] = {}

@@ -59,9 +59,8 @@ ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
 def cloud_connections(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
-    """Return the connections of a deployment to a cloud, or the reason (a text) why there are none.
-
-    `public`: its public id. A pattern of models may need a channel for each maker of models.
+    """Return the connections of a deployment to a cloud, or the reason (a text) why there are none. A pattern of models
+    may need a channel for each maker of models.
     """
     return CLOUDS[model.provider.cloud](model, public, params)
 

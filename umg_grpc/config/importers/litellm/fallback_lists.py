@@ -16,9 +16,8 @@ Lists = dict[str, list[str]]
 
 
 def add_fallbacks(made: ImportedConfig, sections: Mapping[str, SourceMapping]) -> None:
-    """Add the fallbacks of LiteLLM's sections, of which an earlier one precedes, as `fallbacks` by cause.
-
-    The special lists replace the general ones for their kind of error as soon as one model has some, as in LiteLLM.
+    """Add the fallbacks of LiteLLM's sections, of which an earlier one precedes, as `fallbacks` by cause. Special lists
+    replace the general ones for their kind of error once one model has some, as in LiteLLM.
     """
     general = _lists(made, sections, GENERAL) or {}
     for names in (_names(place, DEFAULT) for place in sections.values()):

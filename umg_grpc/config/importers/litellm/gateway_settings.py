@@ -19,10 +19,7 @@ def call_timeout(settings: SourceMapping, router: SourceMapping) -> tuple[float 
 
 
 def add_settings(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: UnconvertedSettings) -> None:
-    """Add the settings with a counterpart to the converted config, and list all others.
-
-    `sections`: LiteLLM's sections `SECTIONS` by name.
-    """
+    """Add the settings with a counterpart to the config, and list all others. `sections`: LiteLLM's, by name."""
     settings, router = sections["litellm_settings"], sections["router_settings"]
     _add_retries(made, router, settings)
     _add_breaker(made, router, settings)

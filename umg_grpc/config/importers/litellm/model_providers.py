@@ -1,6 +1,4 @@
-"""Providers of the models that a LiteLLM config names: by their prefix, the address, LiteLLM's own tables, or the
-patterns of our presets.
-"""
+"""Providers of the models in a LiteLLM config: by prefix, address, LiteLLM's own tables, or patterns of our presets."""
 
 import re
 from collections.abc import Mapping
@@ -67,10 +65,9 @@ class SourceModel:
 
 
 def source_model(written: str, provider: str, base: str, mode: str, base_model: str = "") -> SourceModel | str:
-    """Return the model that a deployment names, or the reason (a text) why it cannot be converted.
-
-    `written`: its id with the prefix; `provider`: value of `custom_llm_provider`; `base`: configured address; `mode`:
-    that of LiteLLM; `base_model`: id of the model behind a name that the account chose; each "" for none.
+    """Return the model that a deployment names, or the reason (a text) why it cannot be converted. `written`: its id
+    with the prefix; `provider`: value of `custom_llm_provider`; `base`: configured address; `mode`: that of LiteLLM;
+    `base_model`: id behind a name that the account chose.
     """
     row, model = _provider(written, provider, base)
     if VARIABLE.fullmatch(written):

@@ -16,10 +16,7 @@ class UnconvertedSettings:
         self._models: dict[tuple[str, str, str], list[str]] = {}
 
     def add(self, place: str, keys: Iterable[str], model: str = "", reason: str = "") -> None:
-        """Add settings of a section, and the model that states them ("" for none).
-
-        `reason`: place whose reason applies; "" for that of the section.
-        """
+        """Add settings of a section, and the model that states them. `reason`: place whose reason applies, or ""."""
         for key in keys:
             models = self._models.setdefault((place, key, reason_of("litellm", reason or place, key)), [])
             if model and model not in models:

@@ -1,6 +1,4 @@
-"""Facts about new-api, as rows with their sources: its types of channels, and the models that it treats in its own
-way.
-"""
+"""Facts about new-api, as rows with sources: its types of channels, and the models that it treats in its own way."""
 
 import re
 from collections.abc import Mapping
@@ -18,9 +16,7 @@ Kind = Literal["", "azure", "cloudflare", "custom", "pair", "baidu_v2", "aws", "
 
 
 class ChannelType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Type of channels of new-api: presets at its own address, protocols at others, or the reason why it has no
-    counterpart.
-    """
+    """Type of channels of new-api: presets at its address, protocols at others, or the reason for no counterpart."""
 
     type: int
     name: str

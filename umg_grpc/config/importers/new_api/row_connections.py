@@ -79,9 +79,7 @@ def source_of(row: SourceRow, known: ChannelType) -> Source:
 
 
 def connection(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
-    """Return the connection of a channel for a model, by its id at the provider, or the reason (a text) why there is
-    none.
-    """
+    """Return a channel's connection for a model (the provider's id), or the reason (a text) why there is none."""
     match source.type.kind:
         case "aws":
             return _bedrock(source, model, operations)

@@ -62,9 +62,7 @@ class SourceRow:
         return not self.columns.has("status") or self.columns.peek_number("status") == ENABLED
 
     def text(self, column: str) -> str:
-        """Take a text without white space around it; "" for no value, and for a list or mapping, which stays
-        unconverted.
-        """
+        """Take a text without white space around it; "" for no value, and for a list or mapping, left unconverted."""
         value = self.columns.peek(column)
         if isinstance(value, list | dict):
             return ""
@@ -85,9 +83,7 @@ class SourceRow:
 
 
 def source_rows(text: str, unconverted: UnconvertedProperties) -> list[SourceRow]:
-    """Return the channels in a JSON list, or in the response of the API that contains it. Raise ValueError for any
-    other text.
-    """
+    """Return the channels in a JSON list, or in the API's response with it. Raise ValueError for any other text."""
     try:
         decoded = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -113,9 +109,7 @@ INVALID = object()
 
 
 def json_of(value: object) -> object:
-    """Return the decoded value of a JSON text, `INVALID` for a text that is none; any other value is returned
-    unchanged.
-    """
+    """Return the decoded value of a JSON text, `INVALID` for a text that is none; other values unchanged."""
     if not isinstance(value, str):
         return value
     try:
