@@ -32,10 +32,8 @@ LONGEST_TOKEN = 128  # characters of a token, in the vocabulary of `count`
 
 
 class SandboxEmbedding:
-    """Embedding by simulated models.
-
-    Similar texts have similar vectors at any requested length; vectors of two models are unrelated. Task types have
-    no effect. The marks `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text select a fault.
+    """Embedding by simulated models. Similar texts have similar vectors at any length; those of two models are
+    unrelated. Task types have no effect. The marks `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text select a fault.
     """
 
     def __init__(
@@ -47,12 +45,9 @@ class SandboxEmbedding:
         first_byte_seconds: float = 60,
         total_seconds: float = 600,
     ) -> None:
-        """Create the embedding of a channel. `lengths`: model -> vector length that the operator has set as the
-        default.
-
-        `count`: returns the number of tokens of a text, called in the engine's thread; None counts as the models'
-        vendors do. `first_byte_seconds`, `total_seconds`: time limits of a call; the mark `[[slow]]` exceeds the
-        first.
+        """Create the embedding of a channel. `lengths`: model -> default vector length of the operator. `count`:
+        returns the number of tokens of a text, called in the engine's thread; None counts as the models' vendors do.
+        The mark `[[slow]]` exceeds `first_byte_seconds`.
         """
         self.engine = engine
         self._lengths = lengths

@@ -49,11 +49,9 @@ _PIXELS = re.compile(r"([1-9][0-9]{0,4})[x*]([1-9][0-9]{0,4})", re.ASCII)
 
 
 class SandboxImages:
-    """Image generation by simulated models. Equal requests give equal images.
-
-    Input images given as URLs are not downloaded: a placeholder is drawn. Marks in the prompt select a fault:
-    `[[fail]]` (500), `[[fail:429]]`, `[[slow]]`, and `[[fail:mid]]`, with which a stream breaks off and the second
-    half of several images fails.
+    """Image generation by simulated models. Equal requests give equal images. Input images at URLs are not downloaded:
+    a placeholder is drawn. Marks in the prompt select a fault: `[[fail]]` (500), `[[fail:429]]`, `[[slow]]`, and
+    `[[fail:mid]]`, with which a stream breaks off and the second half of several images fails.
     """
 
     def __init__(self, budget: ResponseBudget, *, first_byte_seconds: float = 60, total_seconds: float = 300) -> None:
@@ -127,9 +125,7 @@ class SandboxImageCall:
 
     @asynccontextmanager
     async def _deadline(self, seconds: float) -> AsyncGenerator[None, None]:
-        """Return a context manager that raises the timeout error at the caller's deadline, in `seconds`, or at the
-        channel's.
-        """
+        """Return a context manager that raises the timeout error at the caller's or the channel's deadline."""
         total = self.upstream.deadlines.total
         try:
             async with asyncio.timeout(max(0.0, min(seconds, total))):
@@ -207,9 +203,7 @@ def _inputs(request: pb.GenerateImageRequest) -> tuple[InputImage, ...]:
 
 
 def _count(request: pb.GenerateImageRequest) -> int:
-    """Return the number of images to draw; for a group of images the first number in the prompt, or the maximum if it
-    contains none.
-    """
+    """Return the number of images to draw; for a group of images the first number in the prompt, or the maximum."""
     most = max_images(request)
     if not is_grouped(request):
         return most
@@ -223,9 +217,7 @@ def _count(request: pb.GenerateImageRequest) -> int:
 def _pixels(
     request: pb.GenerateImageRequest, rules: ImageRules | None, inputs: Sequence[InputImage]
 ) -> tuple[int, int]:
-    """Return (width, height) of the images: the requested size, otherwise that of the last input image, otherwise a
-    square. `rules`: rules of the model's family, None for an unknown family.
-    """
+    """Return (width, height) of the images: as requested, else of the last input image, else square."""
     if (requested := requested_pixels(request, rules)) is not None:
         return requested
     if (written := _PIXELS.fullmatch(request.size)) is not None:
@@ -241,9 +233,7 @@ def _pixels(
 
 
 def _of_ratio(width: int, height: int) -> tuple[int, int]:
-    """Return (width, height) in pixels with the ratio of `width` to `height`: the same numbers if they are a usual
-    size, otherwise about a megapixel.
-    """
+    """Return (width, height) in pixels with this ratio: the same numbers if usual, otherwise about a megapixel."""
     if min(width, height) >= EDGE // 8 and max(width, height) <= MAX_EDGE:
         return width, height
     scale = EDGE / math.sqrt(width * height)

@@ -1,6 +1,5 @@
-"""Drawing of simulated images: discs or the input images, and a card with the prompt and a label.
-
-The same parameters give the same image. The label states that it is simulated.
+"""Drawing of simulated images: discs or the input images, and a card with the prompt and a label that states the
+simulation. The same parameters give the same image.
 """
 
 import zlib
@@ -56,8 +55,7 @@ class Drawing:
 
 def draw(drawing: Drawing, draft: int | None = None) -> bytes:
     """Draw an image, and return its file. `draft`: number from 0 of a draft with less detail, None for the finished
-    image. Takes up to a second of CPU. Raise UmgError(INVALID_FIELD) with the field of an input image that cannot
-    be decoded.
+    image. Takes up to a second of CPU. Raise UmgError(INVALID_FIELD) for an input image that cannot be decoded.
     """
     image = _picture(drawing)
     if draft is not None:

@@ -16,9 +16,7 @@ BYTES_PER_TOKEN = 4
 def usage_of(
     request: pb.GenerateImageRequest, rules: ImageRules | None, drawing: Drawing, images: int
 ) -> pb.ImageUsage:
-    """Return the usage of a call. `rules`: rules of the model's family, None for an unknown family; `drawing`:
-    parameters of the images; `images`: number of images that were made.
-    """
+    """Return the usage of a call of `images` images. `rules`: of the model's family, None if it is unknown."""
     usage = pb.ImageUsage(image_count=images)
     if rules is None or rules.family not in ("famG", "imgC"):
         return usage

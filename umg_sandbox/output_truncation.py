@@ -11,9 +11,7 @@ _PIECE = re.compile(rf"\s*\S{{1,{LONGEST_PIECE}}}|\s+")
 
 
 def truncate(text: str, tokens: int, count: Count) -> str:
-    """Return the longest beginning of a text with at most `tokens` tokens. `count`: returns the number of tokens of a
-    text.
-    """
+    """Return the longest beginning of a text with at most `tokens` tokens. `count`: returns a text's tokens."""
     if tokens <= 0:
         return ""
     if count(text) <= tokens:

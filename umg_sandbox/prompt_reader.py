@@ -1,6 +1,4 @@
-"""Reader of requests for simulated text models: finds the question, the system prompt, tool results and media, and
-counts tokens.
-"""
+"""Reader of requests for simulated text models: question, system prompt, tool results, media, and number of tokens."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -59,8 +57,7 @@ class Prompt:
     last_turn: str = ""
     """All texts of the user since the last response of the model."""
     recent_text: str = ""
-    """Texts of the user since the last response or tool call of the model; "" if it is followed only by tool results.
-    """
+    """Texts of the user since the model's last response or tool call; "" if only tool results follow it."""
     opening: str = ""
     """Question in the first message of the user."""
     turns: int = 0
@@ -85,9 +82,7 @@ class Prompt:
 
 
 def read_prompt(request: pb.GenerateRequest, notes: RequestNotes, count: Count, report: Report) -> Prompt:
-    """Return the content of a request. `notes`: facts about the caller's body; `count`: returns the number of tokens
-    of a text; `report`: receives fields that have no effect.
-
+    """Return the content of a request. `count`: returns a text's tokens; `report`: receives fields that have no effect.
     Raise UmgError: UNTRANSLATABLE or UNSUPPORTED_FIELD for content that cannot be ignored, INVALID_FIELD for an image
     that cannot be decoded, MISSING_FIELD for a message without a role.
     """
@@ -121,9 +116,7 @@ class _Reader:
         self._names = dict[str, str]()  # names of tools by call ids
 
     def tool(self, tool: pb.Tool, at: str) -> None:
-        """Add a declared tool to the prompt. `at`: canonical path of the tool. Raise UmgError for a tool of the
-        provider's own that the sandbox does not simulate.
-        """
+        """Add a declared tool to the prompt. `at`: its path. Raise UmgError for an unsimulated tool of the provider."""
         match tool.WhichOneof("kind"):
             case "opaque" if omits(tool.opaque, self._report):
                 return
@@ -264,9 +257,7 @@ class _Reader:
                 assert_never(unhandled)
 
     def _media(self, media: pb.MediaPart, at: str) -> str:
-        """Add the description of a medium to the prompt, and return the text of a text document; "" for any other
-        medium. `at`: canonical path of the medium.
-        """
+        """Add a medium's description to the prompt. Return the text of a text document, else "". `at`: its path."""
         if media.WhichOneof("source") != "blocks":
             description = inspect_media(media, f"{at}.media")
             self.prompt.media_descriptions.append(description)
@@ -283,9 +274,7 @@ class _Reader:
 
 
 def _without_context(text: str) -> str:
-    """Return a text without the blocks in `CONTEXT_TAGS` that coding agents add; a block without an end is not
-    removed.
-    """
+    """Return a text without coding agents' blocks (`CONTEXT_TAGS`); a block without an end is not removed."""
     for tag in CONTEXT_TAGS:
         opening, closing = f"<{tag}>", f"</{tag}>"
         pieces, rest = list[str](), 0

@@ -33,9 +33,7 @@ def digest(*parts: str) -> bytes:
 
 
 class Words:
-    """Source of words, numbers and choices for one simulated response, which depend only on the prompt. Each call of
-    `phrase` returns the next word.
-    """
+    """Source of words, numbers and choices for a simulated response, which depend on the prompt alone."""
 
     def __init__(self, text: str, salt: str = "", without: Iterable[str] = ()) -> None:
         """Extract the words of `text`. `salt`: varies the words and choices for the same text; `without`: words to
@@ -54,9 +52,7 @@ class Words:
         return self._salient[:maximum]
 
     def pick(self, place: str, among: int) -> int:
-        """Return a number from 0 to `among` - 1 that depends only on the prompt and on `place`, the path of the value
-        that is generated.
-        """
+        """Return a number below `among`, which depends only on the prompt and the path of the generated value."""
         return int.from_bytes(digest(self._seed, place)[:8], "big") % among
 
     def phrase(self, minimum: int = 0, maximum: int | None = None) -> str:
@@ -72,9 +68,7 @@ class Words:
         return cut + "x" * (max(minimum, 0) - len(cut))
 
     def mentioned(self, values: Iterable[str]) -> str | None:
-        """Return the first of the values that the prompt contains as whole words, ignoring case; None if it contains
-        none.
-        """
+        """Return the first of the values that the prompt has as whole words, ignoring case; None without one."""
         return next((value for value in values if value and self._has(value.lower())), None)
 
     def _has(self, words: str) -> bool:

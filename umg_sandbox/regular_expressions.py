@@ -1,6 +1,5 @@
-"""Regular expressions (ECMA 262) in callers' JSON schemas: matching, and matching texts, by RE2, whose time is linear.
-
-RE2 has neither look-arounds nor back references; a pattern with these is treated as matching nothing.
+"""Regular expressions (ECMA 262) in callers' JSON schemas: matching, and matching texts, by RE2 in linear time. It has
+neither look-arounds nor back references; a pattern with these matches nothing.
 """
 
 import re
@@ -55,9 +54,7 @@ def compiled(pattern: str) -> Expression | None:
 
 
 def matches(pattern: str, text: str, budget: WorkBudget) -> bool:
-    """Return whether the pattern is supported and matches any part of the text. Raise Exhausted if the budget has no
-    steps left.
-    """
+    """Return whether a supported pattern matches a part of the text. Raise Exhausted if the budget is empty."""
     budget.spend(1 + len(pattern) // 10)
     expression = compiled(pattern)
     if expression is None:

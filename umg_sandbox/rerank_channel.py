@@ -17,9 +17,7 @@ class SandboxRerank:
     """
 
     def __init__(self, engine: WordLlamaEngine, *, first_byte_seconds: float = 60, total_seconds: float = 600) -> None:
-        """Create the reranking of a channel. `first_byte_seconds`, `total_seconds`: time limits of a call, of which
-        the mark `[[slow]]` exceeds the first.
-        """
+        """Create the reranking of a channel. The mark `[[slow]]` exceeds `first_byte_seconds`."""
         self.deadlines = SimulatedDeadlines(first_byte_seconds, total_seconds)
         self._local = LocalRerank(engine, total_seconds=total_seconds)
 

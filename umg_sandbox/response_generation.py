@@ -1,6 +1,4 @@
-"""Generation of simulated text responses: reasoning, refusals, tool calls, text, JSON and images, determined by the
-prompt.
-"""
+"""Generation of simulated text responses: reasoning, refusals, tool calls, text, JSON and images, by the prompt."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -40,9 +38,7 @@ FILLERS = (
 
 @dataclass
 class Draft:
-    """Generated response whose images are not drawn yet. `drawings`: (part that gets the image, parameters for
-    drawing it).
-    """
+    """Generated response whose images are not drawn yet. `drawings`: (part for the image, drawing parameters)."""
 
     response: pb.GenerateResponse
     drawings: list[tuple[pb.MediaPart, Drawing]] = field(default_factory=list)
@@ -156,9 +152,7 @@ class _Candidate:
             self._parts[-1].refusal.logprobs.extend(self._logprobs(text, []))
 
     def _add_calls(self, called: list[tuple[int, pb.Tool]]) -> None:
-        """Add tool calls to the candidate. A call above the token limit is left out, since truncated arguments are no
-        valid JSON.
-        """
+        """Add tool calls to the candidate, except above the token limit: truncated arguments are no valid JSON."""
         for position, tool in called:
             salt = f"{self.index}.{position}"
             part = call_part(self.request, self.prompt, position, tool, self._call_words, salt, self.budget)

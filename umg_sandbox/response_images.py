@@ -20,9 +20,8 @@ _SIZE = re.compile(r"(\d(?:\.\d)?)K", re.IGNORECASE)
 
 
 def plan(request: pb.GenerateRequest, model: str, words: str, index: int) -> Drawing:
-    """Return the parameters for drawing the image of a candidate, with the requested aspect ratio and size (1K is the
-    area of 1024 x 1024 pixels). `words`: prompt; `index`: position of the candidate. Raise UmgError(INVALID_FIELD)
-    for an invalid ratio, size or type.
+    """Return the parameters for drawing a candidate's image, with the requested aspect ratio and size (1K is the area
+    of 1024 x 1024 pixels). `index`: of the candidate. Raise UmgError(INVALID_FIELD) for an invalid ratio, size or type.
     """
     options = request.image_output
     ratio = options.aspect_ratio or "1:1"
@@ -50,9 +49,7 @@ def plan(request: pb.GenerateRequest, model: str, words: str, index: int) -> Dra
 
 
 def _inputs(messages: Sequence[pb.Message]) -> tuple[InputImage, ...]:
-    """Return the images of the last message that contains any, since a request in a conversation changes the latest
-    image.
-    """
+    """Return the images of the last message with any: a request in a conversation changes the latest image."""
     for index in range(len(messages) - 1, -1, -1):
         found = [
             InputImage(f"messages[{index}].parts[{position}].media", data=part.media.data, url=part.media.uri)

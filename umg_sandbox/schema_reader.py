@@ -1,8 +1,6 @@
-"""Reader of callers' JSON schemas: checks the form of keywords, resolves references, converts older drafts to
-2020-12.
-
-Keywords that are not listed here are ignored, as the standard requires for unknown keywords; so are `$id`, `$anchor`,
-`$dynamicRef` and `unevaluated*`. `format` is only a hint for the generator.
+"""Reader of callers' JSON schemas: checks keywords, resolves references, converts older drafts to 2020-12. Keywords
+that are not listed here are ignored, as the standard requires for unknown ones; so are `$id`, `$anchor`, `$dynamicRef`
+and `unevaluated*`. `format` is only a hint for the generator.
 """
 
 import re
@@ -28,9 +26,7 @@ Pattern = Annotated[str, Meta(max_length=MAX_PATTERN)]
 
 
 class Schema(dict[str, object]):
-    """JSON schema as a mapping of its keywords, as jsonschema requires; the value of `$ref` is the schema to which it
-    refers.
-    """
+    """JSON schema as a mapping of keywords, as jsonschema requires; `$ref` has the schema to which it refers."""
 
     @cached_property
     def keywords(self) -> "Keywords":
@@ -94,9 +90,7 @@ class Keywords(msgspec.Struct, rename="camel", kw_only=True):
         return self.type if isinstance(self.type, list) else [self.type] if self.type else []
 
     def of_property(self, name: str, budget: WorkBudget) -> Schema:
-        """Return the schema that applies to the value of the property `name`. Raise Exhausted if the budget has no
-        steps left.
-        """
+        """Return the schema for the value of a property. Raise Exhausted if the budget has no steps left."""
         found = [inner for pattern, inner in self.pattern_properties.items() if matches(pattern, name, budget)]
         found += [self.properties[name]] if name in self.properties else []
         return Schema(allOf=found) if found else self.additional_properties

@@ -1,7 +1,6 @@
-"""Generation of JSON values that are valid for a caller's schema, from the words of the prompt.
-
-The generator follows the keywords that SDKs derive from types: `type`, `enum`, `const`, `properties`, `required`,
-`anyOf`, `oneOf`, `allOf`, `$ref`, the bounds, `pattern` and `format`. For other keywords it tries a few values.
+"""Generation of JSON values that are valid for a caller's schema, from the words of the prompt. It follows the keywords
+that SDKs derive from types: `type`, `enum`, `const`, `properties`, `required`, `anyOf`, `oneOf`, `allOf`, `$ref`, the
+bounds, `pattern` and `format`. For other keywords it tries a few values.
 """
 
 import json
@@ -46,12 +45,10 @@ def instance(
     only_mentioned: bool = False,
     budget: WorkBudget | None = None,
 ) -> object:
-    """Return a JSON value that is valid for a schema. `words`: source of its texts; `field`: path of the schema in
-    the request; `only_mentioned`: whether to leave out optional properties that the prompt does not name;
-    `budget`: remaining work for the values of the request, None for one of its own.
-
-    Raise UmgError(INVALID_FIELD): for a malformed keyword with its path, and if no valid value is found within the
-    budget; the message then names the keyword that no value satisfies.
+    """Return a JSON value that is valid for a schema. `words`: source of its texts; `field`: path of the schema in the
+    request; `only_mentioned`: leave out optional properties that the prompt does not name; `budget`: remaining work for
+    the request, None for an own one. Raise UmgError(INVALID_FIELD): for a malformed keyword with its path, and if no
+    valid value is found within the budget, with the keyword that no value satisfies.
     """
     budget = budget or WorkBudget()
     try:
@@ -105,9 +102,8 @@ class _Generator:
 
     def make(self, schema: Schema, at: str, depth: int, others: Collection[str] = ()) -> object:
         """Return a value for a schema: the first candidate that it accepts and whose JSON is not in `others`, or the
-        first of all if there is none. `at`: path of the value; `depth`: its depth of nesting.
-
-        Objects and arrays without choices are checked only as parts of the whole value.
+        first of all. `at`, `depth`: path and nesting of the value. Objects and arrays without choices are checked only
+        as parts of the whole value.
         """
         self._budget.spend(1)
         self._nodes += 1
@@ -282,9 +278,7 @@ class _Generator:
 
 
 def _kind_of(known: Keywords) -> Kind | None:
-    """Return the JSON type of the value to generate, by its name or by keywords that apply to one type; None for any
-    type.
-    """
+    """Return the JSON type of the value, by name or by keywords that apply to one type; None for any type."""
     if known.types:
         return known.types[0]
     if known.properties or known.required or known.pattern_properties or known.min_properties:

@@ -34,9 +34,8 @@ class SimulatedDeadlines:
 
 
 async def raise_early(mark: str, seconds: float, deadlines: SimulatedDeadlines) -> None:
-    """Raise the UmgError of a fault mark if the fault occurs before the first byte of the response; do nothing for
-    other marks and "". `SLOW` first waits until the caller's deadline, in `seconds`, or the channel's, whichever
-    is earlier.
+    """Raise the UmgError of a fault mark before the first byte of the response; do nothing for other marks. `SLOW`
+    first waits until the caller's deadline, in `seconds`, or the channel's, whichever is earlier.
     """
     if mark == FAIL:
         raise failed()

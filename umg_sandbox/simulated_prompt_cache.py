@@ -28,9 +28,7 @@ class CacheUse:
 
 
 class PromptCache:
-    """Simulated cache of prompt prefixes, separate for each owner of prompts. Reading an entry restarts its
-    lifetime.
-    """
+    """Simulated cache of prompt prefixes, separate for each owner. Reading an entry restarts its lifetime."""
 
     def __init__(self, clock: Callable[[], float], max_entries: int) -> None:
         """Create an empty cache. `clock`: returns the seconds since a fixed time; `max_entries`: number of prefixes
@@ -41,12 +39,10 @@ class PromptCache:
         self._entries: OrderedDict[bytes, tuple[float, float]] = OrderedDict()  # key -> end, lifetime
 
     def use(self, scope: str, request: pb.GenerateRequest, model: str, blocks: Sequence[Block]) -> CacheUse:
-        """Return the number of tokens of a prompt that are read from the cache and written to it. `scope`: owner of
-        the prompt; `blocks`: content of the prompt, in order.
-
-        A cached prefix ends at each cache mark of the request, for a mark of the whole request at its end. Without
-        marks nothing is cached, unless there is a `prompt_cache_key`: then the whole prompt is, for prompts with the
-        same key.
+        """Return the tokens of a prompt that are read from the cache and written to it. `scope`: owner of the prompt;
+        `blocks`: its content, in order. A cached prefix ends at each cache mark of the request, for a mark of the whole
+        request at its end. Without marks nothing is cached, unless there is a `prompt_cache_key`: then the whole prompt
+        is, for prompts with the same key.
         """
         marks = self._marks(request, blocks)
         if not marks:

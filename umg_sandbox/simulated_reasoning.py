@@ -41,12 +41,9 @@ class ReasoningPlan:
 
 
 def reasoning_plan(request: pb.GenerateRequest, prompt: Prompt) -> ReasoningPlan | None:
-    """Return the amount and form of reasoning; None for no reasoning, which is simulated only if a field of
-    `reasoning` requests it.
-
-    The specification does not define an absent `include_thoughts`. In the native format, and in chat with fields of
-    the native format, the response has reasoning only if it is true; in the other formats always, in responses as
-    summaries on request.
+    """Return the amount and form of reasoning; None unless a field of `reasoning` requests it. The specification does
+    not define an absent `include_thoughts`: in the native format, and in chat with fields of the native format, the
+    response has reasoning only if it is true; in the other formats always, in responses as summaries on request.
     """
     options = request.reasoning
     if not _is_requested(options, bool(prompt.results)):
@@ -75,9 +72,7 @@ def _is_requested(options: pb.ReasoningOptions, after_tools: bool) -> bool:
 
 
 def reasoning_text(plan: ReasoningPlan, prompt: Prompt, words: Words, max_tokens: int, count: Count) -> str:
-    """Return the simulated reasoning with at most `max_tokens` tokens and within the plan's budget. `words`: source
-    of its words; `count`: returns the number of tokens of a text.
-    """
+    """Return simulated reasoning with at most `max_tokens` tokens and within the plan's budget."""
     subject = first_words(prompt.question or prompt.system) or "nothing"
     topics = ", ".join(words.topics(4))
     sentences = [
@@ -121,11 +116,10 @@ def signed(text: str, source_format: str) -> pb.ReasoningState:
 
 
 def check_states(request: pb.GenerateRequest, report: Report) -> None:
-    """Check the opaque data of reasoning that the caller sent back. Raise UmgError(INVALID_FIELD) for data of the
-    sandbox that was changed; data of an unknown format is recorded as dropped in `report`.
-
-    A tool result without the reasoning before its call is accepted, although real providers of the messages format
-    reject it: their codec repairs the conversation, and the sandbox has none.
+    """Check the opaque data of reasoning that the caller sent back. Raise UmgError(INVALID_FIELD) for changed data of
+    the sandbox; data of an unknown format is recorded as dropped. A tool result without the reasoning before its call
+    is accepted, although real providers of the messages format reject it: their codec repairs the conversation, and the
+    sandbox has none.
     """
     for index, message in enumerate(request.messages):
         for position, part in enumerate(message.parts):
@@ -145,9 +139,7 @@ def _seal(seed: bytes) -> bytes:
 
 
 def _seed_of(state: pb.ReasoningState) -> bytes | None:
-    """Return the seed in opaque data of reasoning that the sandbox made; b"" for a placeholder of SDKs, None for data
-    of another provider.
-    """
+    """Return the seed in the sandbox's reasoning data; b"" for an SDK's placeholder, None for other providers' data."""
     plain = state.data.translate(str.maketrans("-_", "+/")).rstrip("=")
     try:
         decoded = binascii.a2b_base64(plain + "=" * (-len(plain) % 4), strict_mode=True)

@@ -1,6 +1,4 @@
-"""Simulated speech: a tone for each word, in a file of the selected format whose comment is the text. The same request
-gives the same file.
-"""
+"""Simulated speech: a tone for each word, in a file whose comment is the text; equal for equal requests."""
 
 import hashlib
 

@@ -22,11 +22,10 @@ OWN_TOOLS = ("web_search", "file_search")
 
 
 def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int, pb.Tool]]:
-    """Return (position in the request, tool) for each tool that the response calls.
-
-    These are the forced tool; otherwise the tools that the last text of the user names, in this order; otherwise the
-    first tool if a call is required. After a tool result, tools are called only if a call is required. Raise
-    UmgError: INVALID_FIELD if the forced tool does not exist, UNSUPPORTED_FIELD for a tool choice of another format.
+    """Return (position in the request, tool) for each tool that the response calls: the forced tool; otherwise the
+    tools that the last text of the user names, in this order; otherwise the first tool if a call is required. After a
+    tool result, tools are called only if a call is required. Raise UmgError: INVALID_FIELD if the forced tool does not
+    exist, UNSUPPORTED_FIELD for a tool choice of another format.
     """
     choice = request.tool_choice
     if choice.HasField("opaque") and not choice.opaque.type.startswith(OWN_TOOLS):
@@ -60,9 +59,7 @@ def has_schema(request: pb.GenerateRequest) -> bool:
 
 
 def searches(request: pb.GenerateRequest) -> bool:
-    """Return whether to simulate a web search: a tool or the field `search` requests it, and `tool_choice` allows
-    it.
-    """
+    """Return whether to simulate a web search: a tool or `search` requests it, and `tool_choice` allows it."""
     if request.HasField("search"):
         return request.search.mode != pb.SEARCH_MODE_OFF
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_NONE:
@@ -84,11 +81,9 @@ def call_part(
     salt: str,
     budget: WorkBudget,
 ) -> pb.Part:
-    """Return the message part with the call of a tool. `position`: position of the tool in the request; `salt`:
-    varies the arguments; `budget`: remaining work for the values of the request.
-
-    `words`: words of the question only, since the caller may execute the arguments (`command`, `script`). The id of
-    the call differs from those of earlier calls.
+    """Return the message part with the call of a tool, with an id that differs from earlier ones. `position`: of the
+    tool in the request; `salt`: varies the arguments; `words`: words of the question only, since the caller may execute
+    the arguments (`command`, `script`).
     """
     name = _name(tool)
     call = pb.ToolCall(name=name_of(tool).name, namespace=tool.namespace.name)

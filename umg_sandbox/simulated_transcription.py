@@ -1,6 +1,4 @@
-"""Simulated transcription: the text of simulated speech, which is the comment of its file; of other audio, a sentence
-that states its duration.
-"""
+"""Simulated transcription: the comment of a file of simulated speech; for other audio, a sentence with its duration."""
 
 import re
 

@@ -26,9 +26,7 @@ class ResultPage:
     """Sentence of the response about the page."""
 
     encrypted: bool
-    """Whether the search result has encrypted content, which callers of the messages format send back with the
-    conversation.
-    """
+    """Whether the result has encrypted content, which callers of the messages format send back."""
 
     def citation(self, start: int, end: int) -> pb.Citation:
         """Return a citation of the page for the response's text from `start` to `end`, in code points."""
@@ -37,9 +35,7 @@ class ResultPage:
 
 
 def find_pages(request: pb.GenerateRequest, words: Words) -> list[ResultPage]:
-    """Return the result pages, on domains that the caller allows; an empty list if the caller wants no sources.
-    `words`: source of their texts.
-    """
+    """Return result pages on domains that the caller allows; empty if it wants no sources. `words`: for their texts."""
     if request.search.HasField("return_citations") and not request.search.return_citations:
         return []
     tool = next((tool.web_search for tool in request.tools if tool.HasField("web_search")), pb.WebSearchTool())

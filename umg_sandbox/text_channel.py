@@ -44,12 +44,9 @@ class SandboxText:
         cached_prompts: int = 10_000,
     ) -> None:
         """Create the text generation of a channel. `owner`: returns the owner of the current call, whose prompts are
-        cached separately; `count`: returns the number of tokens of a text, called in several threads, None for the
-        gateway's own count.
-
-        `tokens_per_second`: speed of streams, 0 for no delays; `first_byte_seconds`, `total_seconds`: time limits of
-        a call, of which the mark `[[slow]]` exceeds the first; `clock`: returns the seconds since a fixed time;
-        `cached_prompts`: maximum entries of the simulated prompt cache.
+        cached separately; `count`: returns a text's tokens, called in several threads, None for the gateway's own
+        count. `tokens_per_second`: speed of streams, 0 for no delays; the mark `[[slow]]` exceeds `first_byte_seconds`;
+        `clock`: monotonic seconds; `cached_prompts`: maximum entries of the simulated prompt cache.
         """
         self.counted = False  # whether tokens were counted before: the first count loads a vocabulary
         self.count = count or TokenCounter().count_text
@@ -156,9 +153,7 @@ class SandboxCall:
 
 
 def _refuse_sound(request: pb.GenerateRequest, report: Report) -> None:
-    """Raise UmgError if audio is the only requested output; otherwise record requested audio output as dropped in
-    `report`.
-    """
+    """Raise UmgError if audio is the only requested output; otherwise record requested audio as dropped."""
     if set(request.output_modalities) == {"audio"}:
         text = "output_modalities: the sandbox makes no sound; ask for text too"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, text, field="output_modalities")

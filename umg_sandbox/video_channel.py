@@ -1,6 +1,5 @@
-"""Simulated video models: channel operation for video tasks.
-
-Tasks are not stored: their state follows from their parameters and the time, so that they survive a restart.
+"""Simulated video models: channel operation for video tasks. They are not stored: their state follows from parameters
+and time, so that they survive a restart.
 """
 
 import time
@@ -26,9 +25,7 @@ FAULT_SHARE = 0.6
 """Fraction of a task's duration after which a task with a simulated fault fails or stops to progress."""
 POLL_SECONDS = 1.0
 WAIT_SECONDS = 1.0
-"""Maximum seconds that a poll waits for the file of a finished task; if it is not ready then, the task is reported as
-running.
-"""
+"""Maximum seconds that a poll waits for a finished task's file; without it the task is reported as running."""
 MAX_ENCODINGS = 8
 """Maximum number of files that are encoded or wait to be polled; tasks beyond it are reported as running."""
 MAX_BATCH = 16
@@ -51,9 +48,7 @@ FAILURES: Mapping[str, pb.VideoTaskError] = {
     simulated_faults.REFUSE: _BLOCKED,
     simulated_faults.BLOCK: _BLOCKED,
 }
-"""Fault mark in the prompt -> error of the task. `[[fail:429]]` rejects the submission, and with `[[slow]]` the task
-never ends.
-"""
+"""Fault mark in the prompt -> error of the task. `[[fail:429]]` rejects it, and with `[[slow]]` it never ends."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +71,7 @@ class SandboxVideo:
     """Video tasks of simulated models. One video is encoded at a time, in a thread."""
 
     def __init__(self, *, total_seconds: float, now: Callable[[], float] = time.time) -> None:
-        """Create the video tasks of a channel. `total_seconds`: time from the submission after which an unfinished
-        task has failed; `now`: returns the Unix time.
-        """
+        """Create the video tasks of a channel. `total_seconds`: time after which an unfinished task has failed."""
         self.max_batch = MAX_BATCH
         self.first_poll_seconds = self.poll_seconds = POLL_SECONDS
         self.deadline_seconds = total_seconds

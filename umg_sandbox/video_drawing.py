@@ -1,7 +1,5 @@
 """Drawing of the frames of simulated videos: discs or the input images, one of them moving, and a card with the prompt
-and the time.
-
-Equal parameters give equal frames, which are labelled as simulated.
+and the time. Equal parameters give equal frames, labelled as simulated.
 """
 
 from random import Random
@@ -71,9 +69,7 @@ def _input(medium: Medium) -> InputImage:
 
 
 def tone(plan: VideoPlan, rate: int) -> NDArray[np.float32]:
-    """Return the samples of the video's sound: a quiet chord that begins again every second. `rate`: samples per
-    second.
-    """
+    """Return the samples of the video's sound: a quiet chord, again every second. `rate`: samples per second."""
     times = np.arange(int(plan.seconds * rate), dtype=np.float32) / rate
     base = Random(digest(plan.scene, str(plan.seed))).uniform(180, 360)  # noqa: S311  a sound
     chord = sum(np.sin(times * np.float32(2 * np.pi * base * step)) for step in (1, 1.25, 1.5))

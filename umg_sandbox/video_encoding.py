@@ -1,6 +1,4 @@
-"""Encoding of simulated videos as MP4 files (H.264, AAC), and of pictures from their frames. Takes up to seconds of
-CPU.
-"""
+"""Encoding of simulated videos as MP4 files (H.264, AAC), and of pictures from their frames. Takes seconds of CPU."""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -63,9 +61,7 @@ def _encode_sound(file: av.container.OutputContainer, audio: av.AudioStream, pla
 
 
 def encode_variant(plan: VideoPlan, variant: "pb.VideoVariant.ValueType", index: int = 0) -> bytes:
-    """Return the file of a result (video, thumbnail, spritesheet or last frame): MP4, WebP, JPEG or PNG. `index`:
-    position of the video in the task.
-    """
+    """Return a result's file: MP4, or WebP, JPEG or PNG of a picture. `index`: of the video in the task."""
     return ENCODERS[variant](plan, index)
 
 

@@ -1,6 +1,4 @@
-"""Parameters of a simulated video task, from which its states and files follow; small enough to be stored with the
-task.
-"""
+"""Parameters of a simulated video task, for its states and files; small enough to be stored with the task."""
 
 import re
 from collections.abc import Sequence
@@ -95,9 +93,8 @@ class VideoPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def plan_of(submission: Submission, time: float) -> VideoPlan:
-    """Return the parameters for a submission. `time`: Unix time of it. Decoding an image may take a tenth of a
-    second. Raise UmgError(INVALID_FIELD) for an image that cannot be decoded, and for a size, rate or length that
-    cannot be encoded.
+    """Return the parameters for a submission at a Unix time. Decoding an image may take a tenth of a second. Raise
+    UmgError(INVALID_FIELD) for an undecodable image, and for a size, rate or length that cannot be encoded.
     """
     wanted, model = submission.request.parameters, submission.model
     source = decode_plan(submission.source.facts) if submission.source is not None else None
@@ -185,9 +182,7 @@ def _even(length: float) -> int:
 
 
 def _first_image_size(media: Sequence[pb.VideoMedia]) -> tuple[int, int] | None:
-    """Return (width, height) of the first frame or of the only image; None for a URL, for several reference images
-    and without images.
-    """
+    """Return (width, height) of the first frame or the only image; None for a URL, and for several or no images."""
     images = [(place, each) for place, each in enumerate(media) if each.kind == pb.VIDEO_MEDIA_KIND_IMAGE]
     for place, each in images:
         is_first = each.role == pb.VIDEO_MEDIA_ROLE_FIRST_FRAME or (len(images) == 1 and not each.role)
@@ -198,9 +193,7 @@ def _first_image_size(media: Sequence[pb.VideoMedia]) -> tuple[int, int] | None:
 
 
 def _media(media: Sequence[pb.VideoMedia], width: int, height: int) -> tuple[Medium, ...]:
-    """Return the input media with reduced images. An image without a role is the first frame if it is the only one,
-    otherwise a reference.
-    """
+    """Return the input media, reduced. An image without a role is the first frame if it is alone, else a reference."""
     images = sum(each.kind == pb.VIDEO_MEDIA_KIND_IMAGE for each in media)
     found = list[Medium]()
     for place, each in enumerate(media):

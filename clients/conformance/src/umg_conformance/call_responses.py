@@ -40,9 +40,7 @@ class CallResponse:
 
     @property
     def message(self) -> str:
-        """Error message in the body, for reports; the first 200 characters of the text if the body has no error
-        message.
-        """
+        """Error message in the body, for reports; without one the first 200 characters of the text."""
         found = self.body
         for name in ("error", "message"):
             if isinstance(found, dict) and name in found:
@@ -51,10 +49,8 @@ class CallResponse:
 
 
 def event_name(name: str, data: object) -> str:
-    """Return the name by which `order` expectations refer to an event of a stream.
-
-    It is `name` (the SSE field `event`) or, if that is "", the member `type` of `data`, else `[DONE]` for that text,
-    else `data`.
+    """Return the name by which `order` expectations refer to an event of a stream: `name` (the SSE field `event`) or,
+    if that is "", the member `type` of `data`, else `[DONE]` for that text, else `data`.
     """
     if name:
         return name
@@ -65,9 +61,7 @@ def event_name(name: str, data: object) -> str:
 
 def server_sent_events(text: str) -> list[dict[str, object]]:
     """Return the events of a server-sent event stream as objects with `data` (JSON or text), `name` and, if sent,
-    `event`.
-
-    Comments are left out. An incomplete last event, without its blank line, is included.
+    `event`; also an incomplete last one, without its blank line. Comments are left out.
     """
     events: list[dict[str, object]] = []
     name, data = "", list[str]()

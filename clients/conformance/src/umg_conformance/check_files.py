@@ -21,10 +21,9 @@ Name = Annotated[str, Meta(pattern=r"^[a-z0-9_.-]+$")]
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Expectation of a response: one subject, which selects values in the response, and the predicates for each value.
-
-    The subject is `path`, `header` (short for `path: headers.NAME`), `order`, `each_line` or `no_line`; all other
-    fields are predicates.
+    """Expectation of a response: one subject, which selects values, and the predicates for each value. The subject is
+    `path`, `header` (short for `path: headers.NAME`), `order`, `each_line` or `no_line`; all other fields are
+    predicates.
     """
 
     path: str | UnsetType = UNSET
@@ -100,10 +99,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Repetition of a call every `every` seconds until the value at `path` is one of `until`; only the last response is
-    checked.
-
-    The call fails after `seconds`.
+    """Repetition of a call every `every` seconds until the value at `path` is one of `until`; it fails after `seconds`.
+    Only the last response is checked.
     """
 
     path: str
@@ -127,9 +124,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class CheckFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Content of a check file: the calls for one wire format (face) with their checks, in the order in which they are
-    made.
-    """
+    """Content of a check file: the calls for one wire format with their checks, in the order in which they are made."""
 
     face: Name
     title: str
@@ -254,9 +249,7 @@ def _dotted(position: Sequence[str | int]) -> str:
 
 
 def _line(node: yaml.Node | None, position: Position) -> int:
-    """Return the line of the value at `position` (the keys and indexes that lead to it), or of the nearest parent in
-    the file.
-    """
+    """Return the line of the value at `position` (keys and indexes that lead to it), or of the nearest parent."""
     line = node.start_mark.line if node is not None else 0
     for step in position:
         child: yaml.Node | None = None

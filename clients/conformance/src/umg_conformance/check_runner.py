@@ -39,9 +39,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """Result of one check: its identity (wire format, id, severity, reason, source), outcome, and the problem if it did
-    not pass.
-    """
+    """Result of one check: identity (format, id, severity, reason, source), outcome, and the problem if it failed."""
 
     face: str
     id: str
@@ -70,9 +68,8 @@ class Runner:
     """Variables of options."""
 
     async def run(self, file: CheckFile) -> AsyncIterator[Result]:
-        """Make the calls of a check file, and yield the result of each check.
-
-        If the first call shows that the server does not have the wire format, all further checks are skipped.
+        """Make a check file's calls, and yield the result of each check. If the first call shows that the server lacks
+        the wire format, all further checks are skipped.
         """
         variables: dict[str, object] = {**file.values, **self.values}
         for name, kind in file.models.items():
@@ -135,9 +132,7 @@ class Runner:
 
 
 def _wait(response: CallResponse, call: Call) -> float | None:
-    """Return the seconds after which to repeat a call that the server rejected as busy, from `retry-after` or
-    `RetryInfo`.
-    """
+    """Return the seconds after which to repeat a call rejected as busy, from `retry-after` or `RetryInfo`."""
     if response.status not in BUSY or response.status in _expected(call):
         return None
     delay = response.headers.get("retry-after", "")

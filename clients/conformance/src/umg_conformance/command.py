@@ -1,6 +1,4 @@
-"""Implementation of `umg conformance`: selects checks by the options of the command, runs them, and returns the
-results.
-"""
+"""Implementation of `umg conformance`: selects checks by the command's options, runs them, and returns the results."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -43,9 +41,7 @@ class Target:
 
 
 def selected(target: Target) -> list[CheckFile]:
-    """Return the check files of the selected wire formats. Raise UsageError for an unknown one, CheckFileError for an
-    invalid file.
-    """
+    """Return the check files of the selected formats. Raise UsageError, or CheckFileError for an invalid file."""
     files = read_folder(target.folder)
     for name, call in ((file.face, call) for file in files for call in file.calls if call.request.grpc):
         try:
@@ -60,10 +56,8 @@ def selected(target: Target) -> list[CheckFile]:
 
 
 async def check(target: Target) -> list[Result]:
-    """Run all selected checks, and return their results.
-
-    Raise UsageError, CheckFileError, UnreachableError (no response) or KeyRefusedError (invalid key) if nothing can be
-    checked.
+    """Run all selected checks, and return their results. Raise UsageError, CheckFileError, UnreachableError (no
+    response) or KeyRefusedError (invalid key) if nothing can be checked.
     """
     files = selected(target)
     async with AsyncExitStack() as stack:

@@ -1,7 +1,6 @@
-"""Expected order of the events of a stream, written as a list of event names with quantifiers.
-
-`["message_start", "ping*", "content_block_delta+", "message_stop"]`: `*` is any number, `+` at least one, `?` at most
-one. `a/b` is one of several names, `...` any events, and a nested list a group, whose last item may be its quantifier.
+"""Expected order of the events of a stream, written as a list of event names with quantifiers. `["message_start",
+"ping*", "content_block_delta+", "message_stop"]`: `*` is any number, `+` at least one, `?` at most one. `a/b` is one of
+several names, `...` any events, and a nested list a group, whose last item may be its quantifier.
 """
 
 import re
@@ -11,9 +10,7 @@ QUANTIFIERS = ("*", "+", "?")
 
 
 def parse(order: Sequence[object]) -> re.Pattern[str]:
-    """Convert an order to a regular expression over event names, each followed by a line feed. Raise ValueError for
-    invalid syntax.
-    """
+    """Convert an order to a regular expression over event names, each with a line feed. Raise ValueError if invalid."""
     return re.compile("".join(map(_pattern, order)))
 
 

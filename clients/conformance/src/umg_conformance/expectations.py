@@ -23,9 +23,7 @@ SHOWN = 120
 
 
 def problem(expectation: Expectation, response: CallResponse) -> Problem:
-    """Compare a response with an expectation. Return a description of the first difference; None if the response meets
-    it.
-    """
+    """Compare a response with an expectation. Return a description of the first difference; None if there is none."""
     if expectation.order is not UNSET:
         return _order(expectation.order, response)
     if expectation.each_line is not UNSET:
@@ -146,9 +144,7 @@ def _not_matches(value: object, pattern: str) -> Problem:
 
 
 def _number(value: object) -> float | None:
-    """Return the value as a float, also if it is a number in text, as in headers and protobuf's JSON; None for other
-    values.
-    """
+    """Return the value as a float, also from text, as in headers and protobuf's JSON; None for other values."""
     if isinstance(value, str):
         try:
             return float(value)

@@ -36,9 +36,8 @@ class GrpcCaller:
         self._seconds = seconds
 
     async def call(self, request: Request) -> CallResponse:
-        """Make the gRPC call of a request. Return its response, also if the call failed with a status.
-
-        Raise UnreachableError if no server listens, and CheckFileError for an unknown method or field.
+        """Make the gRPC call of a request. Return its response, also one with an error. Raise UnreachableError if no
+        server listens, and CheckFileError for an unknown method or field.
         """
         found, message = encoded(request)
         metadata = [(name.lower(), value) for name, value in request.headers.items()]
@@ -99,9 +98,7 @@ def _headers(pairs: Metadata) -> dict[str, str]:
 
 
 def _failure(error: grpc.aio.AioRpcError) -> dict[str, object]:
-    """Return the error of a call as a JSON body: `error.message`, and each detail by its type, for example
-    `error.ErrorInfo`.
-    """
+    """Return a call's error as a JSON body: `error.message`, and each detail by its type, as `error.ErrorInfo`."""
     body: dict[str, object] = {"message": error.details() or ""}
     for name, value in _pairs(error.trailing_metadata()):
         if name != DETAILS or not isinstance(value, bytes):

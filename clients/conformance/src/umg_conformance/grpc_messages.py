@@ -1,6 +1,5 @@
-"""Methods and messages of gRPC requests in check files, by the schema `umg.v1`.
-
-It does not import gRPC, since a list of the checks makes no calls.
+"""Methods and messages of gRPC requests in check files, by the schema `umg.v1`, without gRPC, since a list of the
+checks makes no calls.
 """
 
 from google.protobuf import json_format, message_factory
@@ -21,9 +20,7 @@ def method(name: str) -> MethodDescriptor:
 
 
 def encoded(request: Request) -> tuple[MethodDescriptor, Message]:
-    """Return the RPC that a request of a check file names, and its message from JSON. Raise CheckFileError if the
-    schema lacks it.
-    """
+    """Return the RPC of a check file's request, and its message from JSON. Raise CheckFileError if unknown."""
     found = method(request.grpc)
     message = message_factory.GetMessageClass(found.input_type)()
     try:

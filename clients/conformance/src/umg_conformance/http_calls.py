@@ -33,9 +33,7 @@ class HttpCaller:
         self._seconds = seconds
 
     async def call(self, request: Request) -> CallResponse:
-        """Send a request over HTTP. Return its response with any status. Raise UnreachableError if there is no
-        response.
-        """
+        """Send a request over HTTP. Return its response with any status. Raise UnreachableError if there is none."""
         headers, query = {**_credentials(request, self._key), **request.headers}, dict(request.query)
         if request.auth == "query":
             query["key"] = self._key

@@ -1,6 +1,4 @@
-"""Choice of the models for the checks: one of each kind (text, reasoning and others), from options or the model
-list.
-"""
+"""Choice of models for the checks: one of each kind (text, reasoning and others), by options or the model list."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,9 +14,7 @@ KINDS_FILE = Path(__file__).with_name("kinds.yaml")
 
 
 class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Regular expressions by which a model of one kind is chosen from the model list: preferred ids, and ids to
-    avoid.
-    """
+    """Regular expressions that choose a kind's model from the model list: preferred ids, and ids to avoid."""
 
     prefer: list[str]
     avoid: list[str] = []
@@ -34,9 +30,7 @@ def kinds() -> dict[str, Kind]:
 
 
 def parse_options(options: Sequence[str]) -> dict[str, str]:
-    """Parse the values of `--model`: `ID` or `KIND=ID`. Return the model of each kind; an `ID` alone is for text and
-    reasoning.
-    """
+    """Parse values of `--model`: `ID` (for text and reasoning) or `KIND=ID`. Return the model of each kind."""
     chosen: dict[str, str] = {}
     for option in options:
         kind, separator, model = option.partition("=")
@@ -49,9 +43,8 @@ def parse_options(options: Sequence[str]) -> dict[str, str]:
 
 
 def choose(listed: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
-    """Return the model of each kind by the kind's name; kinds without a model are absent.
-
-    `listed`: ids of the server's model list; `chosen`: models from options, which have precedence.
+    """Return the models by kind; kinds without a model are absent. `listed`: the server's model list; `chosen`: models
+    from options, which have precedence.
     """
     found: dict[str, str] = {}
     for name, kind in kinds().items():
@@ -64,9 +57,7 @@ def choose(listed: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
 
 
 async def list_models(caller: HttpCaller) -> list[str]:
-    """Return the ids of the server's model list; empty if it has none. Raise KeyRefusedError if it rejects the API
-    key.
-    """
+    """Return the ids of the server's model list; empty without one. Raise KeyRefusedError for a rejected key."""
     response = await caller.call(Request(method="GET", path="/v1/models"))
     if response.status in {401, 403}:
         raise KeyRefusedError(f"the key is refused: {response.status}, {response.message}")

@@ -19,9 +19,7 @@ _SEGMENT = re.compile(r"\.?([^.\[\]|\s]+)|\[(-?\d+)\]|\[(\*)\]|\[(\?)\]|\[\?([^\
 
 
 class AbsentError(Exception):
-    """Error for a path that selects no value in the response. Its text names the first part of the path that is
-    absent.
-    """
+    """Error for a path that selects no value in the response. Its text names the first absent part of the path."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +58,9 @@ def parse(text: str) -> Path:
 
 
 def find(document: object, path: Path) -> list[object]:
-    """Return the values that the first alternative of the path with a value other than null selects in the document.
-
-    The list has one value, or one for each item that `[*]` or `[?]` selects; it is empty if `[?]` selects none. Raise
-    AbsentError if no alternative exists.
+    """Return the values that the first alternative of the path with a value other than null selects in the document:
+    one, or one for each item that `[*]` or `[?]` selects, possibly none for `[?]`. Raise AbsentError if no alternative
+    exists.
     """
     nulls: list[object] | None = None
     problem = AbsentError("nothing")
