@@ -103,7 +103,7 @@ class Dispatcher:
                 self._log(exchange, route, status)
 
     async def _key_failure(self, failure: Exception, exchange: HttpExchange, route: Route | None) -> Exception | None:
-        """Return the error of the caller's API key, which is reported before an invalid query or header; None if it is
+        """Return the error of the caller's API key, which is reported before an invalid query or header. None if it is
         valid, was checked before, or is not needed.
         """
         is_form = isinstance(failure, UmgError) and failure.reason in FORM_REASONS

@@ -27,9 +27,9 @@ VERSIONS = frozenset({"v1", "v1beta", "v2"})
 
 
 def canonical_path(path: str) -> str:
-    """Return the path that a client means whose base URL has none, another or a second version, base segments of
-    another server, or another slash; "" for the same path. It begins with a version, so that no path of administration
-    or of the process has a second spelling.
+    """Return the path that a client with another base URL means; "" for the same path. That URL has no version, another
+    or a second one, base segments of another server, or an additional slash. The path begins with a version, so that no
+    path of administration or of the process has a second spelling.
     """
     segments, version = [segment for segment in path.split("/") if segment], "v1"
     names = {row.name for row in BASE_SEGMENTS}

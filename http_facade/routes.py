@@ -347,8 +347,8 @@ UNSERVED_ACTIONS = ("asyncBatchEmbedContent",)
 
 
 def unknown_action(method: str, path: str) -> str:
-    """Return the error message for a path `/models/{model}:{action}` with an unknown action or without a model; "" for
-    any other path, and for actions that `unserved` reports.
+    """Return the error message for a path `/models/{model}:{action}` with an unknown action or without a model. It is
+    "" for any other path, and for actions that `unserved` reports.
     """
     models, _, named = path.partition("/models/")
     model, colon, action = named.rpartition(":")

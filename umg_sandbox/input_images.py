@@ -27,8 +27,8 @@ class InputImage:
 
 
 def draw_input(source: InputImage, width: int, height: int) -> Image.Image:
-    """Return an input image scaled and cropped to a size in pixels, in mode RGB, on white; for a URL a placeholder
-    that shows the URL. Raise UmgError(INVALID_FIELD) for bytes that are no image.
+    """Return an input image scaled and cropped to a size in pixels, in mode RGB, on white. For a URL it is a
+    placeholder that shows the URL. Raise UmgError(INVALID_FIELD) for bytes that are no image.
     """
     if source.url:
         image = Image.new("RGB", (width, height), "#404858")
@@ -42,9 +42,9 @@ def draw_input(source: InputImage, width: int, height: int) -> Image.Image:
 
 
 def draw_mask(mask: InputImage, edited: InputImage, width: int, height: int) -> Image.Image:
-    """Return the region to redraw, scaled and cropped like the edited image: mode L, 255 where the mask is
-    transparent; for a mask at a URL the left half. Raise UmgError(INVALID_FIELD) for bytes that are no image, for a
-    mask without transparency, and for another size than that of the edited image.
+    """Return the region to redraw, scaled and cropped like the edited image; for a mask at a URL the left half. It has
+    mode L, and 255 where the mask is transparent. Raise UmgError(INVALID_FIELD) for bytes that are no image, for a mask
+    without transparency, and for another size than that of the edited image.
     """
     if mask.url:
         region = Image.new("L", (width, height))

@@ -126,8 +126,8 @@ class _Generator:
         return first
 
     def _alternatives(self, schemas: Sequence[Schema], chosen: frozenset[int]) -> Iterator[tuple[Keywords, bool]]:
-        """Yield each way to choose branches of `anyOf` and `oneOf` and one of several types, null last: (keywords of
-        all schemas that apply, whether anything was chosen).
+        """Yield each way to choose branches of `anyOf` and `oneOf` and one of several types, null last. It has the
+        keywords of all schemas that apply, and whether anything was chosen.
         """
         applied, waiting = dict[int, Schema](), [*schemas]
         while waiting:

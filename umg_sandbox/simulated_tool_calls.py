@@ -22,10 +22,10 @@ OWN_TOOLS = ("web_search", "file_search")
 
 
 def called_tools(request: pb.GenerateRequest, prompt: Prompt) -> list[tuple[int, pb.Tool]]:
-    """Return (position in the request, tool) for each tool that the response calls: the forced tool; otherwise the
-    tools that the last text of the user names, in this order; otherwise the first tool if a call is required. After a
-    tool result, tools are called only if a call is required. Raise UmgError: INVALID_FIELD if the forced tool does not
-    exist, UNSUPPORTED_FIELD for a tool choice of another format.
+    """Return (position in the request, tool) for each tool that the response calls. It is the forced tool; otherwise
+    the tools that the last text of the user names, in this order; otherwise the first tool if a call is required. After
+    a tool result, tools are called only if a call is required. Raise UmgError: INVALID_FIELD if the forced tool does
+    not exist, UNSUPPORTED_FIELD for a tool choice of another format.
     """
     choice = request.tool_choice
     if choice.HasField("opaque") and not choice.opaque.type.startswith(OWN_TOOLS):

@@ -22,7 +22,7 @@ def clean(text: str) -> str:
 
 
 def draw_text(pen: ImageDraw.ImageDraw, box: Box, text: str, largest: int, ink: str) -> None:
-    """Draw a text at the largest font size, up to `largest` pixels, at which it fits into the box; a text that fits at
+    """Draw a text at the largest font size, up to `largest` pixels, at which it fits into the box. A text that fits at
     no size is cut, and a box that is too small for one character stays empty.
     """
     width, height, text, size = box[2] - box[0], box[3] - box[1], clean(text), max(largest, SMALLEST)

@@ -57,7 +57,6 @@ class ConnectStream:
     encoding_header: str = ENCODING_HEADER
 
     def timeout_seconds(self, given: str) -> float:
-        """Convert the header `connect-timeout-ms` to seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
         return timeout_seconds(given)
 
     def end(self, status: Status, trailers: Pairs) -> bytes:

@@ -33,13 +33,11 @@ class GrpcWeb:
     encoding_header: str = ENCODING_HEADER
 
     def timeout_seconds(self, given: str) -> float:
-        """Convert the header `grpc-timeout` (`5S`) to seconds. Raise UmgError(INVALID_FIELD) for an invalid value."""
         if not re.fullmatch(r"[0-9]{1,8}[HMSmun]", given):
             raise invalid(TIMEOUT_HEADER, f"send at most eight digits and a unit, as in 500m, not {echo(given)}")
         return int(given[:-1]) * _UNIT_SECONDS[given[-1]]
 
     def end(self, status: Status, trailers: Pairs) -> bytes:
-        """Return the last envelope of a response, whose trailers contain the status of the call."""
         lines = [("grpc-status", str(status.code)), *trailers]
         if status.code:
             details = base64.b64encode(status.SerializeToString()).decode().rstrip("=")

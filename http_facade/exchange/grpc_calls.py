@@ -61,8 +61,8 @@ OpenInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment]
 
 
 def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:
-    """Return `method` with calls that pass Python objects beside the request to a service in this process, which saves
-    work: `notes`, the decoder's findings about the body, and `known_key`, the validated API key from
+    """Return `method` with calls that pass Python objects beside the request to a service in this process, to save
+    work. They are `notes`, the decoder's findings about the body, and `known_key`, the validated API key from
     `Settings.find_key`. A service in another process gets neither: it decodes the body and checks the key again. It is
     for callers that need the grpc call object; `call_unary` and `open_stream` pass the objects by themselves.
     """

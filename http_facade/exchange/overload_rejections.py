@@ -38,7 +38,7 @@ class ModelCall(NamedTuple):
 
 
 def parse_model_call(data: bytes) -> ModelCall | None:
-    """Return the properties of the model call in `data`; None if that is not exactly one complete request to a model,
+    """Return the properties of the model call in `data`. None if that is not exactly one complete request to a model,
     or has unusual headers, which only the HTTP parser reads correctly.
     """
     line, end = _LINE.match(data), data.find(b"\r\n\r\n")
@@ -83,16 +83,16 @@ def _written_value(data: bytes, start: int, head: bytes, name: bytes) -> str:
 
 
 class Refusals:
-    """Encoder of the responses to calls that are rejected under overload: one in each format once a second; rejected
-    calls get copies of it with their own request ids.
+    """Encoder of the responses to calls that are rejected under overload. It encodes one in each format once a second;
+    calls get copies with their own request ids.
     """
 
     def __init__(self) -> None:
         self._written: dict[tuple[str | None, str], tuple[int, bytes, bytes]] = {}  # (second, response, id in it)
 
     def write(self, error: UmgError, call: ModelCall) -> bytes:
-        """Return the HTTP response that rejects a model call without a request id of the caller: a copy of one that is
-        encoded once a second. It keeps the connection open.
+        """Return the HTTP response that rejects a model call without a request id of the caller. It is a copy of one
+        that is encoded once a second, and keeps the connection open.
         """
         second = int(time.time())
         known = self._written.get((error.cause, call.error_format))

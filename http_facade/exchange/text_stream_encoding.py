@@ -36,8 +36,8 @@ class EncodedStream(msgspec.Struct, eq=False):
             raise self._too_large()
 
     async def close(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send the last events of a complete response by `send`, which waits while the client is slow: each part of
-        large ones is encoded after the previous one was sent.
+        """Send the last events of a complete response by `send`, which waits while the client is slow. Each part of
+        large events is encoded after the previous one was sent.
         """
         if self.encoder.retained_bytes <= FREE_BYTES:
             if frames := self.encoder.close():

@@ -56,7 +56,7 @@ class Frames:
 
 
 class ConnectHandler:
-    """Handler of one gRPC service's route, for the Connect protocol and gRPC-Web: the path names the method
+    """Handler of one gRPC service's route, for the Connect protocol and gRPC-Web. The path names the method
     (`/umg.v1.ModelService/ListModels`), the content type the protocol and the encoding.
     """
 

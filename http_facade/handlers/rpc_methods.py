@@ -22,7 +22,7 @@ MAX_ERROR_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class RpcMethod:
-    """RPC of a service, with the types of its messages and the callable over a channel, which returns message objects
+    """RPC of a service, with the types of its messages and the callable over a channel. That returns message objects
     from a service in this process, and encoded messages from one over a socket.
     """
 

@@ -223,7 +223,7 @@ class ServerConnection(asyncio.Protocol):
             self._transport.abort()
 
     def cut_off(self) -> None:
-        """End the request in flight with a shutdown error: as the last event of a stream that has begun, otherwise as
+        """End the request in flight with a shutdown error. It is the last event of a stream that has begun, otherwise
         the response, after which the connection is closed.
         """
         if (exchange := self.exchange) is None:
@@ -237,7 +237,7 @@ class ServerConnection(asyncio.Protocol):
 
     def reject_version(self, exchange: HttpExchange) -> int:
         """Answer a request of an unsupported major version of HTTP with an error, close the connection, and return the
-        status: 505 (RFC 9110, 15.6.6), but 400 for HTTP/0.9, which no valid request line states. The response is
+        status. It is 505 (RFC 9110, 15.6.6), but 400 for HTTP/0.9, which no valid request line states. The response is
         written as HTTP/1.1; aiohttp would write it in the version of the request.
         """
         major, minor = exchange.request.version

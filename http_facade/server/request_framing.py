@@ -31,8 +31,8 @@ def split_request(data: bytes) -> tuple[bytes, bytes] | None:
 
 
 class RequestFraming:
-    """Tracker of request boundaries in the bytes of one connection, exact for valid requests only: the HTTP parser
-    rejects an invalid one and closes the connection. After a request that may switch the protocol, none are found.
+    """Tracker of request boundaries in the bytes of one connection. It is exact for valid requests only: the HTTP
+    parser rejects an invalid one. After a request that may switch the protocol, no boundaries are found.
     """
 
     __slots__ = ("_in_chunks", "_in_trailers", "_part", "_unread", "is_between_requests", "is_in_headers")

@@ -103,8 +103,8 @@ def new_secret() -> str:
 
 
 def shown_prefix(secret: str) -> str:
-    """Return the first characters of a secret, by which people recognise the key: at most a quarter of the secret,
-    since an operator may have chosen a short one.
+    """Return the first characters of a secret, by which people recognise the key. They are at most a quarter of the
+    secret, since an operator may have chosen a short one.
     """
     return secret[: min(SHOWN_CHARACTERS, len(secret) // SHOWN_SHARE)]
 
@@ -182,8 +182,8 @@ class ApiKeys:
 
     @repeated
     async def page(self, after: str, size: int, *, include_ended: bool = False) -> tuple[list[Key], str]:
-        """Return up to `size` keys, newest first, after the one with the id `after` ("" for the first page), and the id
-        after which the next page begins ("" for none). Raise UmgError(INVALID_FIELD) if there is no key `after`.
+        """Return up to `size` keys, newest first, and the id after which the next page begins ("" for none). They
+        follow the key with the id `after` ("" for the first page). Raise UmgError(INVALID_FIELD) if there is none.
         """
         async with self._store.read() as session:
             query = select(*COLUMNS).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
@@ -276,8 +276,8 @@ class ApiKeys:
 
     @repeated
     async def live_page(self, after: str, size: int) -> tuple[dict[str, Key], str]:
-        """Return up to `size` valid keys, ordered by id, after the id `after`, by the hashes of their secrets; and the
-        id after which the next page begins ("" for none). Raises SQLAlchemyError.
+        """Return up to `size` valid keys, by the hashes of their secrets, and the id after which the next page begins
+        ("" for none). They are ordered by id, from the one after `after` on. Raises SQLAlchemyError.
         """
         query = select(ApiKey).where(self._is_live(), ApiKey.key_id > after).order_by(ApiKey.key_id).limit(size)
         async with self._store.read() as session:
@@ -289,8 +289,8 @@ class ApiKeys:
 
 
 def by_secret_hash(row: ApiKey | None) -> dict[str, Key]:
-    """Return the key in a database row by the hash of its secret; during a rotation also by the hash of its former
-    secret, with the prefix of that and the end of the overlap as expiry. Empty for no row.
+    """Return the key in a database row by the hash of its secret; empty for no row. During a rotation it is also found
+    by the hash of its former secret, whose prefix it has, with the end of the overlap as expiry.
     """
     if row is None:
         return {}

@@ -127,8 +127,8 @@ class Authenticator:
         return known if known is not None and self.valid_caller(known) is not None else None
 
     def valid_caller(self, known: object) -> Caller | None:
-        """Return the caller of a key that `find` returned; None for any other object, and for a key that has become
-        invalid or must be looked up in the database again.
+        """Return the caller of a key that `find` returned; None for any other object. None also for a key that has
+        become invalid or must be looked up in the database again.
         """
         if not isinstance(known, KnownKey):
             return None

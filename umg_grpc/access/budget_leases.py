@@ -1,5 +1,5 @@
-"""Lease of a process on a key's budget, and its size: the costs of the process at its own rate while the lease is
-valid, and the reservations of its calls in flight.
+"""Lease of a process on a key's budget, and its size. It covers the costs of the process at its own rate while the
+lease is valid, and the reservations of its calls in flight.
 """
 
 import asyncio
@@ -126,8 +126,8 @@ class Lease:
         return max(self._peak, self._former_peak)
 
     def aim(self, least: int, most: int, *, alone: bool = False) -> int:
-        """Return the unreserved micro-credits that the lease should have before a call that costs `least` to `most`:
-        `most`, or less, but at least `least`, if the rest of the budget is small. `alone`: the lease cannot be
+        """Return the unreserved micro-credits that the lease should have before a call that costs `least` to `most`.
+        They are `most`, or less, but at least `least`, if the rest of the budget is small. `alone`: the lease cannot be
         extended.
         """
         part = self.left // ALONE_DIVISOR if alone else (self.left + self.rest) // CALL_DIVISOR
@@ -184,8 +184,8 @@ class Lease:
         return Demand(max(0, least - self.left), max(0, most - self.left), max(0, ahead - self.left))
 
     def target(self, now: float) -> int:
-        """Return the amount without reservations that the process keeps: that for the time in which the lease
-        is valid, but at most its share of the rest.
+        """Return the amount without reservations that the process keeps. It is for the time in which the lease is
+        valid, but at most its share of the rest.
         """
         return min(self._ahead(now, VALID_SECONDS), self._share())
 

@@ -46,8 +46,8 @@ class Hash(NamedTuple):
 
 
 class Restoring:
-    """Writer of amounts that Redis does not know to the counts of the limits, in the background until `aclose`: those
-    that this process admitted without Redis, and after a loss of the data all of the last minute.
+    """Writer of amounts that Redis does not know to the counts of the limits, in the background until `aclose`. They
+    were admitted by this process without Redis, or in the last minute before Redis lost its data.
     """
 
     def __init__(self, redis: Redis, form: Hash, now: Callable[[], float], work: str) -> None:

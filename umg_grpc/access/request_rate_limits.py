@@ -104,8 +104,8 @@ class RequestLimits:
 
 
 class _Windows(MemoryStorage):
-    """Sliding windows of request times in memory: a storage of the `limits` library with a given clock, in place of its
-    own class, which starts a clean-up task at each request.
+    """Sliding windows of request times in memory: a storage of the `limits` library with a given clock. It replaces the
+    library's own class, which starts a clean-up task at each request.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:

@@ -175,7 +175,7 @@ class SharedConcurrencyLimits:
             self._check(key_id)
 
     async def synchronize(self) -> None:
-        """Send the number of permits in use to Redis for each key whose permits are due: this renews the leases of
+        """Send the number of permits in use to Redis for each key whose permits are due. This renews the leases of
         permits in use, and returns unused ones.
         """
         keys, self._unchecked = self._unchecked, set()

@@ -201,8 +201,8 @@ class _KeySlices:
             self.slice = None
 
     def next_size(self, now: float) -> int:
-        """Return the size of the next slice: twice the last one if that was used up early, 0 if calls have become rare,
-        otherwise the number of requests taken from the last one.
+        """Return the size of the next slice; 0 if calls have become rare. It is twice the last one if that was used up
+        early, otherwise the number of requests taken from it.
         """
         if now < self.leased_at + LEASE_SECONDS:
             return max(1, 2 * self.size)

@@ -176,8 +176,8 @@ class UrlRefusedError(UmgError):
 
 
 def refused(field: str | None, why: str) -> UrlRefusedError:
-    """Return the error for a URL that the gateway does not call because of `why`: INVALID_FIELD for the caller's field;
-    UPSTREAM_FAILED for a URL in a provider's response (`field` is None).
+    """Return the error for a URL that the gateway does not call because of `why`. It is INVALID_FIELD for the caller's
+    field; UPSTREAM_FAILED for a URL in a provider's response (`field` is None).
     """
     if field is None:
         error = UrlRefusedError(

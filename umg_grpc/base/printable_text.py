@@ -4,8 +4,8 @@ import json
 
 
 def printable(text: str) -> str:
-    r"""Return the text with escapes as in JSON (`\u202e`) instead of control characters, line ends, and characters that
-    are not seen or change the order of others.
+    r"""Return the text with escapes as in JSON (`\u202e`) instead of control characters and line ends. Characters that
+    are not seen or change the order of others are escaped, too.
     """
     return text if text.isprintable() else "".join(map(_escaped, text))
 

@@ -13,7 +13,7 @@ def matcher(patterns: Iterable[str]) -> re.Pattern[str]:
 
 
 def wildcard_match(pattern: str, text: str) -> str | None:
-    """Return the part of a text that matches the `*` of a pattern with at most one, possibly ""; None if the pattern
+    """Return the part of a text that matches the `*` of a pattern with at most one, possibly "". None if the pattern
     does not match the whole text.
     """
     prefix, star, suffix = pattern.partition("*")

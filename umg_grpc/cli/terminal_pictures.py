@@ -16,7 +16,7 @@ PNG_START = b"\x89PNG"
 
 
 def encoder_of(environment: Mapping[str, str]) -> Encoder | None:
-    """Return the function that encodes images as escape sequences for the environment's terminal; None if it is not
+    """Return the function that encodes images as escape sequences for the environment's terminal. None if it is not
     known to show images, also within a multiplexer (tmux, screen), which passes none on.
     """
     term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")

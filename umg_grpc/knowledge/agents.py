@@ -44,8 +44,8 @@ _OTHER_HEADERS = tuple(dict.fromkeys(row.header for row in AGENTS if row.header 
 
 
 def agent_of(headers: Mapping[str, str]) -> str:
-    """Return the agent that sent a request: by the header `AGENT`, else by its user agent, else by further headers
-    (names in lower case); `UNKNOWN` if no row matches.
+    """Return the agent that sent a request; `UNKNOWN` if no row matches. It is found by the header `AGENT`, else by its
+    user agent, else by further headers (names in lower case).
     """
     if (named := headers.get(AGENT)) in NAMES:
         return named

@@ -1,5 +1,5 @@
-"""Facts about the models of Amazon Bedrock that its Converse API does not hide: options outside of its own members, and
-the parts of a prompt that a model takes. The rows are in `data/bedrock_models.json`.
+"""Facts about the models of Amazon Bedrock that its Converse API does not hide. They are options outside of its own
+members, and accepted parts of prompts. The rows are in `data/bedrock_models.json`.
 """
 
 import re

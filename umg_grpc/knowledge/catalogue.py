@@ -1,7 +1,7 @@
-"""Catalogue of documented models: their operations, limits and capabilities by model id, independent of the provider:
-models of the specifications of texts, images and videos, and models that run on this machine. Settings of the operator
-have precedence. The specifications do not state the longest prompts of the simulated text models; the values here allow
-the 2 MB that coding agents send.
+"""Catalogue of documented models: their operations, limits and capabilities by model id, independent of the provider.
+It has the models of the specifications of texts, images and videos, and the models that run on this machine. Settings
+of the operator have precedence. The specifications do not state the longest prompts of the simulated text models; the
+values here allow the 2 MB that coding agents send.
 """
 
 from collections.abc import Mapping

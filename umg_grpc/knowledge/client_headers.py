@@ -1,6 +1,6 @@
-"""Headers by which clients and the vendor of their format keep a session together, beside the body: of requests, and of
-the vendor's responses, which its clients send back or read. The rows are in `data/client_headers.json`. Only a vendor
-that a row names as the owner is sent its headers. Pure: no I/O and no clock.
+"""Headers by which clients and the vendor of their format keep a session together, beside the body. They are of
+requests, and of the vendor's responses, which its clients send back or read. The rows are in
+`data/client_headers.json`. Only a vendor that a row names as the owner is sent its headers. Pure: no I/O and no clock.
 """
 
 from collections.abc import Mapping

@@ -48,8 +48,8 @@ class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return not (self.models or self.family or self.hosts or self.vendors)
 
     def holds_at(self, host: str, protocol: str, vendor: str = "", path: str = "") -> bool:
-        """Return whether the conditions about the provider match: its host, the wire format, the vendor of the host (""
-        if unknown), and the path of the base URL.
+        """Return whether the conditions about the provider match: its host, the wire format, the vendor, and the path.
+        The vendor is that of the host ("" if unknown), the path that of the base URL.
         """
         if not path.startswith(self.path) or (self.protocols and protocol not in self.protocols):
             return False

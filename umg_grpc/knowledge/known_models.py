@@ -1,5 +1,5 @@
-"""Facts about models by their ids: hand-kept rows above generated ones, and the common facts of the newest models of a
-series for an id that is newer than all. Pure: no I/O and no clock.
+"""Facts about models by their ids: hand-kept rows above generated ones. An id that is newer than all has the common
+facts of the newest models of its series. Pure: no I/O and no clock.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -139,8 +139,8 @@ def _generated(ids: Sequence[str], vendor: str) -> Iterable[GeneratedRow]:
 
 
 def _alike(series: Series, model: str) -> tuple[str, ...]:
-    """Return the models whose common facts an undescribed model of the series has: those of the newest generation if it
-    is newer than all, else those of its own or the nearest older version.
+    """Return the models whose common facts an undescribed model of the series has. They are of the newest generation if
+    it is newer than all, else of its own or the nearest older version.
     """
     version = series.version(model)
     known = {each: other for each, other in known_models(series.name).items() if each != model}

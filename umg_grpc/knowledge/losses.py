@@ -1,5 +1,5 @@
-"""Losses: consequences of leaving a field of a request out for a provider that refuses it, and the canonical field of
-each member of a provider's body. One table for all that fits requests to providers: fields that are dropped for a
+"""Losses: consequences of leaving a field of a request out for a provider that refuses it. Members of providers' bodies
+have their canonical fields here. One table for all that fits requests to providers: fields that are dropped for a
 format or a model, bodies that are adapted on the same format, and requests that are mended after a refusal. The rows
 are in `data/losses.json`, which are decisions and have a reason in place of a source, and in `data/members.json`.
 """

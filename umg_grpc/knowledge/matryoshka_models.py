@@ -1,4 +1,4 @@
-"""Embedding models whose vectors may be cut to a shorter length (Matryoshka representation learning): the first numbers
+"""Embedding models whose vectors may be cut to a shorter length (Matryoshka representation learning). The first numbers
 of a vector are a vector of the model, too. The rows are in `data/matryoshka_models.json`. Pure.
 """
 

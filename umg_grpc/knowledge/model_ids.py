@@ -15,7 +15,7 @@ LITERAL_START = re.compile(r"(?:[a-z0-9-](?![?*{]))*")
 
 
 class IdPattern:
-    """Regular expression of whole ids, compiled only for an id that begins as the pattern does: a config needs few of
+    """Regular expression of whole ids, compiled only for an id that begins as the pattern does. A config needs few of
     the hundreds of patterns, and to compile all of them would lengthen the start.
     """
 
@@ -100,8 +100,8 @@ class Series(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
 
 @lru_cache(1024)
 def spellings(model: str) -> tuple[str, ...]:
-    """Return the ids under which rows may have a model, the most special first: in lower case, without the prefixes and
-    suffixes of providers, with and without its date.
+    """Return the ids under which rows may have a model, the most special first. They are in lower case, without the
+    prefixes and suffixes of providers, with and without its date.
     """
     found = [model.lower()]
     for rule in _rules():

@@ -22,8 +22,8 @@ class ListedCapabilities(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ListShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Members of an entry in the model list of a provider, by their paths, for example `token_limits.context_window`; a
-    part after a list is a word of it. Other providers may have the same members: the first shape with a fact counts.
+    """Members of an entry in a provider's model list, by their paths, for example `token_limits.context_window`. A part
+    after a list is a word of it. Other providers may have the same members: the first shape with a fact counts.
     """
 
     provider: str

@@ -116,8 +116,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return None
 
     def base_urls_beside(self, base_url: str) -> dict[str, str]:
-        """Return `base_urls` for an account whose base URL is `base_url`; empty if that is not a URL of the provider,
-        since another server in front of it may serve `base_url` alone.
+        """Return `base_urls` for an account whose base URL is `base_url`. They are empty if that is not a URL of the
+        provider, since another server in front of it may serve `base_url` alone.
         """
         pattern, known = "", set[str]()
         for text, name in _PARTS.findall(self.base_url):

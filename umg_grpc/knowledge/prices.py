@@ -268,8 +268,8 @@ def quantities_of(usage: pb.Usage) -> Quantities:
 
 
 def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") -> Quantities:
-    """Return the billed quantities of one image call: one request, its images ("" for an unknown size or quality), and
-    its tokens if they are reported. Both are counted, since a model has a price either for images or for tokens.
+    """Return the billed quantities of one image call. They are one request, its images ("" for an unknown size or
+    quality), and its tokens if reported. Both are counted, since a model has a price either for images or for tokens.
     """
     found: dict[Item, int] = {REQUEST: 1}
     if usage.image_count > 0:

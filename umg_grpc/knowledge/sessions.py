@@ -50,8 +50,8 @@ class _User(Struct):
 
 
 def session_of(headers: Mapping[str, str], *, prompt_cache_key: str = "", user: str = "") -> Session | None:
-    """Return the session of a request, None if it names none: by the first header of the table (names in lower case),
-    else by the key of the prompt cache, else by the end user's id in which agents put it.
+    """Return the session of a request, None if it names none. It is in the first header of the table (names in lower
+    case), else the key of the prompt cache, else in the end user's id, where agents put it.
     """
     named = _first(headers, SESSION_HEADERS) or _usable(prompt_cache_key) or _usable(_session_in(user))
     return Session(named, _first(headers, AGENT_HEADERS)) if named else None

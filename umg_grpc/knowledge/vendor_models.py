@@ -35,8 +35,8 @@ class _OtherProvider(Struct, frozen=True):
 
 @cache
 def vendor_models(preset: str) -> tuple[str, ...]:
-    """Return the provider's ids of the models that are known of a preset and that its patterns match, sorted; without
-    retired ones, and those of operations that are not served. Empty for an unknown preset. A pattern for every id
+    """Return the provider's ids of the models that are known of a preset and that its patterns match, sorted. Retired
+    ones, and those of operations that are not served, are left out. Empty for an unknown preset. A pattern for every id
     counts as none, since it stands for models of others, or for names of the operator's deployments.
     """
     row = PROVIDERS.get(preset)

@@ -29,8 +29,8 @@ def right_base_url(base_url: str, call: str) -> str | None:
 
 
 def call_path(protocol: str, url: str) -> str | None:
-    """Return the call path at the end of a configured URL, for example `/chat/completions`, since a `base_url` must
-    not contain it; None if the URL has none, or only one path segment, which may belong to a proxy.
+    """Return the call path at the end of a configured URL (`/chat/completions`), which a `base_url` must not contain.
+    None if the URL has none, or only one path segment, which may belong to a proxy.
     """
     found = protocol_named(protocol)
     match = found.call_path.search(url) if found is not None and found.call_path is not None else None

@@ -33,9 +33,9 @@ ConfigSource = Path | FromEnvironment | None
 
 
 def read(source: ConfigSource, environment: Mapping[str, str], data: Path) -> "Config":
-    """Return the config from a file, the environment, or the built-in one (None), with the public prices of the file in
-    the data directory, or of the file that it names. Raises ConfigError, also for an environment without a provider's
-    key, and OSError for a file that cannot be read.
+    """Return the config from a file, the environment, or the built-in one (None). It has the public prices of the file
+    in the data directory, or of the file that it names. Raises ConfigError, also for an environment without a
+    provider's key, and OSError for a file that cannot be read.
     """
     return with_price_file(_read(source, environment), data)
 

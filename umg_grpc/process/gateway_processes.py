@@ -204,8 +204,8 @@ async def _wait_loaded(local: LocalModel | None, stop: asyncio.Event) -> None:
 
 
 async def _wait_listed(service: Service | None, config: Config, stop: asyncio.Event) -> None:
-    """Wait until the first model lists are read, so that they can be printed, for the time limit of the config, or
-    until `stop` is set. Calls are served meanwhile.
+    """Wait until the first model lists are read, so that they can be printed. The wait ends at the time limit of the
+    config, or if `stop` is set. Calls are served meanwhile.
     """
     if service is None:
         return
@@ -266,8 +266,8 @@ def _make_reload(
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Suspend the garbage collection while a config is built in a thread, and exempt the objects of the config from it
-    as those of the start: a collection that visits all of them holds the process for a tenth of a second.
+    """Suspend the garbage collection while a config is built in a thread. Exempt the objects of the config from it, as
+    those of the start: a collection that visits all of them holds the process for a tenth of a second.
     """
     gc.disable()
     try:

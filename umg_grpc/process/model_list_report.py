@@ -9,8 +9,8 @@ from umg_grpc.v1 import pb
 
 
 def failed_lists(lists: Iterable[pb.ProviderModelList]) -> list[str]:
-    """Return a line for each model list that could not be read: channel, kind and age of the failure, the remedy, and
-    the models that are listed instead.
+    """Return a line for each model list that could not be read. It states channel, kind and age of the failure, the
+    remedy, and the models listed instead.
     """
     return [printable(_line(each)) for each in lists if each.problem]
 

@@ -9,8 +9,8 @@ from umg_grpc.knowledge.vendors import vendor_of
 
 
 def retired_models(config: Config, today: date) -> list[str]:
-    """Return a sentence for each model of a channel that exists no more at the vendor's address which it calls, or
-    whose end is announced for one of the next `WARNING_DAYS`.
+    """Return a sentence for each model of a channel that exists no more at the vendor's address which it calls. Models
+    whose end is announced within `WARNING_DAYS` have one, too.
     """
     last = today + timedelta(days=WARNING_DAYS)
     return [

@@ -326,7 +326,7 @@ def _without_unavailable(channel: Channel, *, local: bool) -> Channel:
 
 @asynccontextmanager
 async def local_model(options: Options, config: Config) -> AsyncGenerator[LocalModel | None, None]:
-    """Yield the config's local text model, which starts to load; None if there is none, if it cannot run on this
+    """Yield the config's local text model, which starts to load. None if there is none, if it cannot run on this
     machine, or if this process serves only HTTP.
     """
     text_model = TEXT_MODELS[0]

@@ -253,7 +253,7 @@ class Service:
         return tuple(each.problem for each in self._dependencies if not each.is_up)
 
     def unfit(self) -> tuple[str, ...]:
-        """Return a text for operators for each reason why other replicas should get the calls of this process: its
+        """Return a text for operators for each reason why other replicas should get the calls of this process. Its
         clock differs from that of the database, or its journal cannot take usage records.
         """
         journal = self._usage.problem if self._usage is not None else ""

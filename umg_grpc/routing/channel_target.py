@@ -78,8 +78,8 @@ def _known_family(*ids: str) -> str:
 
 
 def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) -> ChannelQuirks:
-    """Return the quirks of a channel for a model, by protocol, merged from: the config of the channel, the config of
-    the model, the limits of the model catalogue, the known quirks of providers.
+    """Return the quirks of a channel for a model, by protocol. They are merged from: the config of the channel, the
+    config of the model, the limits of the catalogue, the known quirks of providers.
     """
     written, described = channel.quirks, _described_quirks(config, model.id)
     texts = [protocol for protocol in channel.protocols if protocol in GENERATION.protocols]
@@ -133,8 +133,8 @@ def _limit(model: str) -> Quirks:
 
 
 def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[ModelOperation]:
-    """Return the operations that the channel supports for the model, never one that its protocols do not have: as the
-    config lists them for the model, else as the preset, the knowledge of models or the provider's list states them.
+    """Return the operations that the channel supports for the model, never one that its protocols do not have. They are
+    those of the config for the model, else of the preset, the knowledge of models or the provider's list.
     """
     able = frozenset(operation for operation in PROTOCOLS if has_operation(channel, operation))
     info = config.models.get(model.id)
@@ -155,9 +155,9 @@ def has_operation(channel: Channel, operation: ModelOperation) -> bool:
 
 
 def known_operations_of(channel: Channel, model: ChannelModel) -> Collection[ModelOperation] | None:
-    """Return the operations of a model of a channel by its preset, by the knowledge of models or by the provider's
-    list, in this order; None if none of them states any. The provider's id has precedence, since the public one may be
-    an alias.
+    """Return the operations of a model of a channel; None if they are not known. They are those of its preset, of the
+    knowledge of models or of the provider's list, in this order. The provider's id has precedence, since the public one
+    may be an alias.
     """
     preset = PROVIDERS.get(channel.provider)
     if preset is not None and (stated := preset.operations_of(model.upstream)) is not None:

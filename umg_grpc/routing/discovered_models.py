@@ -16,10 +16,10 @@ Lists = Mapping[str, Sequence[pb.Model] | None]
 
 
 def with_discovered(config: Config, lists: Lists) -> Config:
-    """Return the config extended by the models of the lists that match a pattern of their channel, and by their
-    properties where the config does not set them. A channel with the models of its preset has the known ones of its
-    provider as long as no list is known. A channel with `discovery: only` then loses its patterns: it serves
-    no model that is neither in its list nor in the config by an exact id.
+    """Return the config extended by the models of the lists that match a pattern of their channel. Their properties
+    apply where the config does not set them. A channel with the models of its preset has the known ones of its provider
+    as long as no list is known. A channel with `discovery: only` then loses its patterns: it serves no model that is
+    neither in its list nor in the config by an exact id.
     """
     if all(channel.discovery == "off" for channel in config.channels):
         return config

@@ -100,7 +100,7 @@ def under_name(model: PublicModel, name: str) -> pb.Model:
 
 
 def _build_description(config: Config, model: str, family: str, targets: Sequence[Target]) -> pb.Model:
-    """Build the description of a model for the list of models: from the catalogue, overridden by the config; its
+    """Build the description of a model for the list of models from the catalogue, overridden by the config. Its
     operations and formats are those of its channels, `targets`.
     """
     info, described = config.models.get(model), pb.Model(lifecycle=pb.MODEL_LIFECYCLE_ACTIVE)

@@ -74,9 +74,9 @@ class Router:
         self._models = tuple(model for model in models if model.described.operations)
 
     def resolve(self, model: str) -> Resolved:
-        """Return the model for the id in a request: an exact id of the config, else an alias, else a famG id or alias
-        followed by a suffix, else an id that matches a pattern of a channel. An id that is none of them may have the
-        default tag in addition, or lack it. Raise UmgError(MODEL_NOT_FOUND) for any other id, also for one with an
+        """Return the model for the id in a request. It is an exact id of the config, else an alias, else a famG id or
+        alias followed by a suffix, else an id that matches a pattern of a channel. An id that is none of them may have
+        the default tag in addition, or lack it. Raise UmgError(MODEL_NOT_FOUND) for any other id, also for one with an
         unknown suffix.
         """
         if (found := self._named(model)) is None and (other := _with_other_tag(model)):
@@ -150,8 +150,8 @@ class Router:
         return sorted(self._require(model).targets, key=lambda target: target.channel.priority)
 
     def shares(self, model: str, protocol: str) -> bool:
-        """Return whether a channel that serves the model in the format `protocol` has `shared_objects` in the config:
-        every caller may then refer to objects in the provider's account (files, responses) by their ids. False for an
+        """Return whether a channel that serves the model in the format `protocol` has `shared_objects` in the config.
+        Every caller may then refer to objects in the provider's account (files, responses) by their ids. False for an
         unknown model.
         """
         served = self._served(model)
@@ -228,8 +228,8 @@ class Router:
     def _reachable(
         self, model: str, operation: ModelOperation, preferences: RoutePreferences
     ) -> tuple[_Model, list[Target]]:
-        """Return the routing data of a model, and its channels that support the operation and that the key may use, in
-        the order of the config. Raise UmgError as `channels` does.
+        """Return the routing data of a model, and its channels that the key may use for the operation. They are in the
+        order of the config. Raise UmgError as `channels` does.
         """
         served = self._exact.get(model) or self._require(model)
         able = served.able.get(operation)

@@ -11,8 +11,8 @@ from umg_grpc.routing.router import Router
 
 
 def uncalled_fallbacks(written: Mapping[str, Fallbacks], router: Router) -> Iterator[str]:
-    """Yield a sentence for each model that the section `fallbacks` names for another one with which it has no operation
-    in common, so that it is never called. Patterns are not checked, since their models differ. `router`: of the config.
+    """Yield a sentence for each fallback in the section `fallbacks` that is never called. It has no operation in common
+    with the model that it replaces. Patterns are not checked, since their models differ.
     """
     for model, causes in written.items():
         if "*" in model:

@@ -21,8 +21,8 @@ MIN_SIMILARITY = 0.8
 
 
 def model_not_found(model: str) -> UmgError:
-    """Return the error for an id that does not exist or that the caller may not use: one text for both, with the end of
-    the model if its vendor has shut it down, or with the reason why no channel has it.
+    """Return the error for an id that does not exist or that the caller may not use: one text for both. It has the end
+    of the model if its vendor has shut it down, or the reason why no channel has it.
     """
     named = model if len(model) <= MAX_ID_LENGTH else f"{model[:MAX_ID_LENGTH]}..."
     message = f"The model `{named}` does not exist or you do not have access to it."

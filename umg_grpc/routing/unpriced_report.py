@@ -13,8 +13,8 @@ REMEDY = "set `price` of the models, or `unpriced` to `free` or a default price"
 
 
 def unpriced_models(router: Router) -> Sequence[str]:
-    """Return the ids of the models in the list of models that have an operation without a price at any channel, in the
-    order of the list. Other ids that a pattern of the config serves are not known.
+    """Return the ids of the listed models that have an operation without a price at any channel. They are in the order
+    of the list. Other ids that a pattern of the config serves are not known.
     """
     return tuple(model.id for model in router.models() if is_unpriced(router, model.id))
 

@@ -11,7 +11,7 @@ from umg_grpc.routing.channel_target import has_operation, is_own, known_operati
 
 
 def unserved_models(config: Config) -> Iterator[str]:
-    """Yield a sentence for each model with an id of its own in the config that its channel cannot serve: no protocol of
+    """Yield a sentence for each model with an id of its own in the config that its channel cannot serve. No protocol of
     the channel has an operation that is known of the model. A model whose operations the config states is not checked.
     """
     for number, channel in enumerate(config.channels):

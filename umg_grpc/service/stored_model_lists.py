@@ -1,5 +1,5 @@
-"""Model lists of providers as files have them, for processes that read no lists themselves: the router with the models
-that a gateway has discovered, and the reasons of lists that it could not read.
+"""Model lists of providers as files have them, for processes that read no lists themselves. They give the router with
+the discovered models, and the reasons of lists that could not be read.
 """
 
 import time

@@ -1,5 +1,5 @@
-"""Models without a price in this process: their metric, and the lines of the log that name them and the keys to which
-they are refused.
+"""Models without a price in this process: their metric and log lines. The lines name them, and the keys to which they
+are refused.
 """
 
 import asyncio

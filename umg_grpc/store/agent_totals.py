@@ -1,5 +1,5 @@
-"""Totals of usage by agent, with the calls of unknown agents, which the tables of agents leave out: they are the
-difference to the totals of all calls. So totals of versions that knew no agents need no change, and calls of unknown
+"""Totals of usage by agent, with the calls of unknown agents, which the tables of agents leave out. These are the
+difference to the totals of all calls: totals of versions that knew no agents need no change, and calls of unknown
 agents are written once.
 """
 

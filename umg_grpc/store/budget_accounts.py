@@ -1,5 +1,5 @@
-"""Budget accounts of API keys in the database: the spent amount of each key in a budget period, and leases: parts of
-the rest that one process may spend without a query.
+"""Budget accounts of API keys in the database: the spent amount of each key in a budget period, and leases. A lease is
+a part of the rest that one process may spend without a query.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -306,8 +306,8 @@ _BOOKED = func.sum(case((_IS_BOOKED, BudgetLease.held_micro_credits), else_=0))
 
 
 def _sums(lease: LeaseId) -> "Select[Any, Any, Any, Any, Any, Any]":
-    """Return the query of the sums of a key's leases: all, those booked as spent, the lease itself, those of video
-    tasks; the number of other processes, and 1 if the lease exists.
+    """Return the query of the sums of a key's leases. They are: all, those booked as spent, the lease itself, those of
+    video tasks; the number of other processes, and 1 if the lease exists.
     """
     table, held = BudgetLease, BudgetLease.held_micro_credits
     is_own, is_task = table.holder == lease.holder, table.directory == NO_DIRECTORY

@@ -36,7 +36,7 @@ logger = LazyLogger(__name__)
 
 
 class Store:
-    """Database of the gateway, SQLite or PostgreSQL, open from `open_store` to `aclose`; source of sessions, which wait
+    """Database of the gateway, SQLite or PostgreSQL, open from `open_store` to `aclose`; source of sessions. They wait
     up to two seconds for a PostgreSQL server that accepts no connection, as during its restart.
     """
 
@@ -175,8 +175,8 @@ Of = TypeVar("Of", bound=Repository)
 def repeated(
     method: Callable[Concatenate[Of, Parameters], Awaitable[Result]],
 ) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
-    """Decorate a repository's method, which opens one session, to repeat it once if its connection is lost before a
-    commit: the database then has none of its changes. For reads, and for changes that must not be made twice, for
+    """Decorate a repository's method, which opens one session, to repeat it once after a connection lost before a
+    commit. The database then has none of its changes. For reads, and for changes that must not be made twice, for
     example an amount that is added.
     """
     return _repeated(method, (DBAPIError,))
@@ -185,8 +185,8 @@ def repeated(
 def repeated_idempotent(
     method: Callable[Concatenate[Of, Parameters], Awaitable[Result]],
 ) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
-    """Decorate a method of a repository as `repeated` does, also for a connection that is lost during the commit, after
-    which the database may have the changes: for changes that have the same result if they are made twice.
+    """Decorate a method of a repository as `repeated` does, also for a connection that is lost during the commit. The
+    database may then have the changes: they must have the same result if they are made twice.
     """
     return _repeated(method, (DBAPIError, UnconfirmedCommitError))
 
@@ -241,8 +241,8 @@ async def open_store(database: str, data_dir: Path, *, create: bool = True) -> S
 
 
 async def postgresql_state(database: str) -> tuple[str, float]:
-    """Return the newest migration of a PostgreSQL database ("" without the gateway's tables), and the seconds by which
-    this machine's clock is ahead of the database's. Raise StoreError if it cannot be reached.
+    """Return a PostgreSQL database's newest migration and clock difference. The migration is "" without the gateway's
+    tables; the seconds are those by which this machine is ahead. Raise StoreError if it cannot be reached.
     """
     clock = DatabaseClock()
     engine = _postgresql_engine(_postgresql_url(database))

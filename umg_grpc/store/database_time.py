@@ -1,7 +1,6 @@
-"""Time of the database, by which all processes that share it compare stored times: as an expression of SQL, and in the
-process as the time of the last measurement plus the time since, by the monotonic clock.
-
-A process whose wall clock is wrong, or jumps, writes and compares the same times as all others.
+"""Time of the database, by which all processes that share it compare stored times. It is an expression of SQL, and in
+the process the time of the last measurement plus the time since, by the monotonic clock. A process whose wall clock is
+wrong, or jumps, writes and compares the same times as all others.
 """
 
 import time
@@ -185,7 +184,6 @@ class MachineClock:
         self._offset = offset
 
     def now(self) -> float:
-        """Return the current time in seconds since 1970."""
         return int(self._wall() * 1000) / 1000
 
     def sql_micros(self, seconds: float = 0.0) -> ColumnElement[int]:
@@ -206,7 +204,6 @@ class GivenClock:
         self._utc = utc
 
     def now(self) -> float:
-        """Return the current time in seconds since 1970."""
         return self._utc().timestamp()
 
     def sql_micros(self, seconds: float = 0.0) -> ColumnElement[int]:

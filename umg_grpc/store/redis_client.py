@@ -42,7 +42,7 @@ class RedisUnavailable(Exception):  # noqa: N818  # no error: the caller works w
 
 
 class Redis:
-    """Redis client with a time limit for each command and a circuit breaker: after a failure no command is sent for a
+    """Redis client with a time limit for each command and a circuit breaker. After a failure no command is sent for a
     second, and then one at a time until Redis answers. Otherwise every call would wait for a Redis server that does not
     answer.
     """

@@ -193,8 +193,8 @@ class ThreadRow(RetainedRow):
 
 
 class ReasoningRow(RetainedRow):
-    """Table of data that clients do not send back, by digests: the reasoning before a tool call, or the channel that
-    made a reasoning state (opaque data of a provider that belongs to reasoning) or a provider's object.
+    """Table of data that clients do not send back, by digests: the reasoning before a tool call, or a channel's name.
+    The channel made a reasoning state (opaque data that belongs to reasoning) or a provider's object.
     """
 
     __tablename__ = "reasoning"
@@ -252,8 +252,8 @@ class BudgetAccount(Base):
 
 
 class BudgetLease(Base):
-    """Table of leases on budgets: the micro-credits that a process or a video task may spend without a query, or has
-    spent while the usage records are not in the database yet.
+    """Table of leases on budgets: the micro-credits that a process or a video task may spend without a query. They may
+    be spent already while the usage records are not in the database.
     """
 
     __tablename__ = "budget_leases"

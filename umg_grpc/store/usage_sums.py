@@ -194,8 +194,8 @@ async def _windows(
 
 
 def _usable_totals(columns: Collection[str], bucket: str) -> list[Totals]:
-    """Return the tables of totals from which sums by columns and by a time span can be computed, of each time span the
-    smallest one, those of long spans first.
+    """Return the tables of totals for sums by columns and by a time span. Of each time span it is the smallest one;
+    those of long spans are first.
     """
     lengths = BUCKETS[: BUCKETS.index(bucket) + 1]
     found: dict[str, Totals] = {}

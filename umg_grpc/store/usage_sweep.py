@@ -37,9 +37,9 @@ class Swept:
 
 
 async def sweep_usage(store: Store, ttl: int, max_bytes: int | None, totals_ttl: int) -> Swept:
-    """Delete the records of calls that arrived more than `ttl` seconds ago, the oldest records above a total size of
-    `max_bytes`, and the totals of calls more than `totals_ttl` seconds ago. PostgreSQL drops the records of a day
-    together, at the end of the time of the last one.
+    """Delete the records of calls that arrived more than `ttl` seconds ago, and the totals of calls more than
+    `totals_ttl` seconds ago. Delete the oldest records above a total size of `max_bytes`, too. PostgreSQL drops the
+    records of a day together, at the end of the time of the last one.
     """
     start = UsageRow.start_micros
     async with store.read() as session:

@@ -95,8 +95,8 @@ class VideoTaskPolls:
         self._process = process
 
     def may_lack_report(self, claim: Claim, age_seconds: float) -> bool:
-        """Return whether the submitter of a task may hold its outcome without the database: it has reported none, and
-        the database may have been away since the begin of the task, which is its age before.
+        """Return whether the submitter of a task may hold its outcome without the database. It has reported none, and
+        the database may have been away since the task began, `age_seconds` ago.
         """
         return claim.submitter is not None and self._store.reconnection.may_have_been_away(age_seconds)
 

@@ -11,7 +11,7 @@ MAX_LOOKUPS = 16
 
 
 class Lookups:
-    """DNS resolver with at most `MAX_LOOKUPS` threads of its own: a name whose DNS servers do not answer occupies one
+    """DNS resolver with at most `MAX_LOOKUPS` threads of its own. A name whose DNS servers do not answer occupies one
     for many seconds, and delays neither other work in threads nor the end of the process.
     """
 

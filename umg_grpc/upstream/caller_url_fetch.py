@@ -359,8 +359,8 @@ class Fetcher:
 
 
 def failed(field: str | None, why: str) -> UmgError:
-    """Return the error for a URL whose server failed because of `why`: INVALID_FIELD with the caller's `field`, or
-    UPSTREAM_FAILED if `field` is None (a URL in a provider's response).
+    """Return the error for a URL whose server failed because of `why`. It is INVALID_FIELD with the caller's `field`,
+    or UPSTREAM_FAILED for a URL in a provider's response (`field` is None).
     """
     if field is None:
         message = f"the provider's result could not be fetched: {why}"

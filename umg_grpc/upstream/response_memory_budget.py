@@ -93,8 +93,8 @@ class ResponseBudget:
         self._holders[memory] = None
 
     def _grant_waiting(self) -> None:
-        """Reserve memory for the waiting responses: first for the call that has held memory longest, then for the
-        others in the order of arrival while there is room.
+        """Reserve memory for the waiting responses while there is room. The call that has held memory longest is the
+        first; the others follow in the order of arrival.
         """
         oldest = next(iter(self._holders), None)
         for waiting in [each for each in self._waiting if each.memory is oldest]:

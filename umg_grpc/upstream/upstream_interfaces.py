@@ -195,7 +195,7 @@ class VideoUpstream(Protocol):
         ...
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
-        """Return the provider's task of a submission whose outcome is unknown; None if there is none, or if the
+        """Return the provider's task of a submission whose outcome is unknown. None if there is none, or if the
         provider cannot look up tasks by the gateway's id. Raise UmgError if the provider does not answer.
         """
         ...

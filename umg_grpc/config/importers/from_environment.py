@@ -50,7 +50,7 @@ def found_providers(environment: Mapping[str, str], clouds: Collection[str] = ()
 
 
 def unused_providers(config: Config, environment: Mapping[str, str]) -> list[FoundProvider]:
-    """Return the providers in the environment, if the config calls no provider on the network: they are shown to an
+    """Return the providers in the environment, if the config calls no provider on the network. They are shown to an
     operator whose config uses none of them.
     """
     if any(channel.base_url for channel in config.channels):

@@ -84,8 +84,8 @@ def text_of(value: object) -> str:
 
 
 def check_values(root: object) -> None:
-    """Raise ValueError for values that no config file can contain: too many or too deep ones, ones that contain
-    themselves, and text that is no Unicode.
+    """Raise ValueError for values that no config file can contain. They are too many or too deep, contain themselves,
+    or have text that is no Unicode.
     """
     values, count = [(root, 0)], 0
     while values:

@@ -1,7 +1,7 @@
-"""Rules of the image model families: accepted fields, sizes, ranges and numbers of images of each model, as rows of a
-table after the specification of images, which `family_row` looks up. `image_request_checks` checks requests by them,
-and encoders of requests to providers take default values from them. No wire format depends on a family. Pure: no I/O
-and no clock.
+"""Rules of the image model families: accepted fields, sizes, ranges and numbers of images of each model. They are rows
+of a table after the specification of images, which `family_row` looks up. `image_request_checks` checks requests by
+them, and encoders of requests to providers take default values from them. No wire format depends on a family. Pure: no
+I/O and no clock.
 """
 
 import math
@@ -46,8 +46,8 @@ SIZE_WITH_ASTERISK = re.compile(r"([1-9][0-9]{0,4})\*([1-9][0-9]{0,4})", re.ASCI
 
 
 def nearest_ratio(size: str, ratios: Collection[str] = RATIO_PIXELS) -> str:
-    """Return the aspect ratio, one of `ratios`, that `size` names or that is nearest to its pixels (`1024x1024`), by
-    logarithms, so that a size and its transpose are treated alike. Raise UmgError(INVALID_FIELD) for other texts.
+    """Return the aspect ratio, one of `ratios`, that `size` names or that is nearest to its pixels (`1024x1024`).
+    Distances are logarithmic, to treat a size and its transpose alike. Raise UmgError(INVALID_FIELD) for other texts.
     """
     if size in ratios:
         return size

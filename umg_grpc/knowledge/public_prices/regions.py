@@ -44,9 +44,9 @@ def _token_prices(row: Row) -> tuple[Decimal, Decimal]:
 
 
 def region_rates(base: Row, rows: Mapping[str, Row], usual: Decimal) -> Iterator[Row]:
-    """Yield the rates of the regions of a model whose prices are not the ones of its row times the factor `usual`,
-    which applies to regions without own rates. `rows`: row by region. A region has a factor if all prices have the same
-    one, and else its prices. A price that its row lacks has the highest factor of the others.
+    """Yield the rates of regions whose prices are not those of the model's row times the factor `usual`. That applies
+    to regions without own rates. `rows`: row by region. A region has a factor if all prices have the same one, and else
+    its prices. A price that its row lacks has the highest factor of the others.
     """
     for region, row in sorted(rows.items()):
         changed = [unit for unit in MEDIA if unit in row and row[unit] != base.get(unit)]
@@ -67,8 +67,8 @@ def region_rates(base: Row, rows: Mapping[str, Row], usual: Decimal) -> Iterator
 
 
 def _sizes(base: Mapping[str, str], prices: Mapping[str, str]) -> dict[str, str]:
-    """Return the prices by size of a region, with those of the sizes that only the row of all regions has, times the
-    highest factor of the others.
+    """Return the prices by size of a region. Sizes that only the row of all regions has are included, times the highest
+    factor of the others.
     """
     common = base.keys() & prices.keys()
     factor = max((Decimal(prices[size]) / Decimal(base[size]) for size in common), default=Decimal(1))
@@ -79,8 +79,8 @@ def _sizes(base: Mapping[str, str], prices: Mapping[str, str]) -> dict[str, str]
 
 
 def absolute(base: Row) -> Iterator[Row]:
-    """Yield the rates of the regions of a row with prices in place of factors, so that they can be applied to other
-    prices than those of the row. Regions without own rates have the prices of the row.
+    """Yield the rates of the regions of a row with prices in place of factors. They can be applied to other prices than
+    those of the row. Regions without own rates have the prices of the row.
     """
     regions = [rate for rate in base.get("rates", ()) if "region" in rate]
     if all(rate["region"] != REGIONAL for rate in regions):

@@ -40,7 +40,7 @@ class CacheLookup:
     async def entry(
         self, call: Call, model: PublicModel, request: Request, notes: RequestNotes, *, guards: str = ""
     ) -> "CacheEntry | None":
-        """Return the cache entry for the response to a request, which may be empty; None if neither the operator nor
+        """Return the cache entry for the response to a request, which may be empty. None if neither the operator nor
         the caller turned caching on for the call. `guards`: digest of the guards of the call, whose decisions a cached
         response contains; "" without any. Raise UmgError(INVALID_FIELD) for a malformed header `x-umg-cache`.
         """
@@ -109,8 +109,8 @@ class CacheEntry:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the response may be cached under the key: the provider got every field of the request (another call
-        may go to a channel that supports more of them), the config was not reloaded since, and no guard has failed.
+        """Whether the response may be cached under the key. The provider must have got every field of the request
+        (another call's channel may support more), without a reload of the config or a failed guard since.
         """
         guards = self.call.facts.guards
         is_checked = guards is None or not guards.has_failed

@@ -1,4 +1,4 @@
-"""Affinity of calls by prompt caches: the requests of a conversation have one digest, in every process, by which they
+"""Affinity of calls by prompt caches. The requests of a conversation have one digest, in every process, by which they
 are sent to the same account of a provider, in whose prompt cache their beginning is.
 """
 
@@ -35,8 +35,8 @@ def find_affinity(owner: str, request: pb.GenerateRequest, headers: Mapping[str,
 
 
 def conversation_digest(owner: str, request: pb.GenerateRequest, session: Session | None) -> bytes:
-    """Return a digest that all requests of a conversation have: of its session, else of the names of its tools and of
-    its beginning, which are the instructions and the messages before the first one of the assistant.
+    """Return a digest that all requests of a conversation have. It is that of its session, else of the names of its
+    tools and its beginning: the instructions and the messages before the assistant's first one.
     """
     digest = blake2b(owner.encode(), digest_size=16)
     if session is not None:

@@ -1,5 +1,5 @@
-"""Keys of providers' prompt caches (`prompt_cache_key`) for callers whose format has none: equal in all requests of a
-session and in every process, and different for each key of the gateway.
+"""Keys of providers' prompt caches (`prompt_cache_key`) for callers whose format has none. They are equal in all
+requests of a session and in every process, and different for each key of the gateway.
 """
 
 from collections.abc import Mapping

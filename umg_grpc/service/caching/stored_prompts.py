@@ -116,8 +116,8 @@ class StoredPrompts:
         await asyncio.gather(*self._tasks)
 
     def divided(self, storage: PromptStorage, target: Target, call: Call) -> DividedPrompt | None:
-        """Return the prompt of a call as the beginnings that may be stored; None for one without marks, and for a model
-        whose vendor stores none. It takes milliseconds for a large body.
+        """Return the prompt of a call as the beginnings that may be stored. None for a prompt without marks, and for a
+        model whose vendor stores none. It takes milliseconds for a large body.
         """
         if storage_of(target.model) is None:
             return None

@@ -151,8 +151,8 @@ def _in_tools(request: pb.GenerateRequest, protocols: Collection[str]) -> Iterat
 
 
 def _in_part(part: pb.Part, protocols: Collection[str], *, from_model: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield (path of the field below the part, object id) for each reference in a part of a message that a channel with
-    these protocols is sent. `from_model`: whether the part is in an assistant message.
+    """Yield the place and id of each reference in a part that a channel with these protocols is sent. A place is the
+    path of the field below the part. `from_model`: whether the part is in an assistant message.
     """
     match part.WhichOneof("kind"):
         case "media":
@@ -194,8 +194,8 @@ def _in_media(media: pb.MediaPart, protocols: Collection[str], *, from_model: bo
 
 
 def _in_opaque(opaque: pb.OpaquePart, protocols: Collection[str], *, from_model: bool = False) -> Iterator[str]:
-    """Yield the object ids in an opaque part, raw JSON of one format; none if the channel does not have this format,
-    since the part is then not sent.
+    """Yield the object ids in an opaque part, raw JSON of one format. There are none for a channel without this format,
+    which is not sent the part.
     """
     if opaque.format in protocols and (codec := TEXT_UPSTREAMS.get(opaque.format)) is not None:
         yield from (name for _, name in codec.objects.in_json(opaque.json, from_model=from_model))

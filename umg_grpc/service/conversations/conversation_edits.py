@@ -282,8 +282,8 @@ _BLOCK = msgspec.json.Decoder(_CompactionBlock)
 
 
 def _compacted(request: pb.GenerateRequest) -> pb.GenerateRequest:
-    """Return the request with the newest summary of its conversation, as a text of the user, in place of the messages
-    before it; the request itself if it has none. A summary without text, which its vendor failed to make, is left out.
+    """Return the request with its newest summary, as a user's text, in place of the messages before it. Without a
+    summary it is the request itself. A summary without text, which its vendor failed to make, is left out.
     """
     places = [
         (index, position)

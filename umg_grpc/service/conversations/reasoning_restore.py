@@ -14,8 +14,8 @@ ENTRY_BYTES = 512  # memory of an entry beside its reasoning
 
 @dataclass(frozen=True, slots=True)
 class ReasoningEntry:
-    """Entry of the reasoning store: the reasoning before a tool call, or only the channel that made a reasoning state
-    or an object in a provider's account.
+    """Entry of the reasoning store: the reasoning before a tool call. For a reasoning state or a provider's object it
+    is only the channel that made it.
     """
 
     channel: str

@@ -20,8 +20,8 @@ encode.
 
 
 def needs(request: pb.GenerateRequest) -> bool:
-    """Return whether a look-up in the reasoning store may find data for the request: it has tool calls, whose reasoning
-    may be missing, or reasoning states whose channel is not known.
+    """Return whether a look-up in the reasoning store may find data for the request. It may for tool calls, whose
+    reasoning may be missing, and for reasoning states of unknown channels.
     """
     for message in request.messages:
         if message.role == pb.ROLE_ASSISTANT:
@@ -54,9 +54,9 @@ def makers(request: pb.GenerateRequest) -> dict[str, str]:
 
 
 def without_states_of_others(request: pb.GenerateRequest, channel: str, known: Mapping[str, str]) -> pb.GenerateRequest:
-    """Return the request without the reasoning states that other channels made, since the account of `channel` cannot
-    read them; the request itself if there are none.
-    `known`: data of a reasoning state -> channel that made it, for states whose channel the request does not contain.
+    """Return the request without the reasoning states of other channels, which the account of `channel` cannot read.
+    The result is the request itself if there are none. `known`: data of a reasoning state -> channel that made it, for
+    states whose channel the request does not contain.
     """
     foreign = [
         (index, position)
@@ -75,9 +75,9 @@ def without_states_of_others(request: pb.GenerateRequest, channel: str, known: M
 
 
 def digest_of(kind: str, text: str) -> str:
-    """Return the key of an entry of the reasoning store: the BLAKE2b digest of a kind and a text, in hexadecimal:
-    `call` and the id of a tool call, `object` and the id of a provider's object, `state` and the data of a reasoning
-    state, whose base64 alphabet and padding, which some clients change, make no difference.
+    """Return the key of an entry of the reasoning store: the BLAKE2b digest of a kind and a text, in hexadecimal. They
+    are `call` and the id of a tool call, `object` and the id of a provider's object, or `state` and the data of a
+    reasoning state. The base64 alphabet and padding of the data, which some clients change, make no difference.
     """
     if kind == "state":
         text = text.translate(STANDARD_ALPHABET).rstrip("=")

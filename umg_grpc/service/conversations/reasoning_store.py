@@ -147,8 +147,8 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
 
     def own(self, owner: str, channel: str, candidate: pb.Candidate, response_id: str = "") -> None:
         """Store that `channel` made the reasoning states in a response, and the objects that the provider stores for
-        it: the response itself (`response_id`, "" for none), its parts and its container. The caller gets the
-        provider's own response, and sends these ids back.
+        it. These are the response itself (`response_id`), its parts and its container. The caller gets the provider's
+        own response, and sends these ids back.
         """
         for object_id in (response_id, container_id(candidate)):
             if object_id:

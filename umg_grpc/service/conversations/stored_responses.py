@@ -59,8 +59,8 @@ NOT_FOUND_CODES = frozenset({"previous_response_not_found"})
 
 @dataclass
 class Continued:
-    """Request that continues a stored response, in two forms: with the id of the response, for the provider that stores
-    it, and with all messages of the conversation, for any other provider.
+    """Request that continues a stored response, in two forms. One has the id of the response, for the provider that
+    stores it; the other has all messages of the conversation, for all others.
     """
 
     caller: DecodedRequest[pb.GenerateRequest]
@@ -76,8 +76,8 @@ class Continued:
     _forgotten: bool = False  # whether the provider no longer has the response
 
     def request_for(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
-        """Return the request as it is sent to a channel: with the id of the previous response if the channel made it
-        and has the caller's format, otherwise with all messages of the conversation.
+        """Return the request as it is sent to a channel. It has the id of the previous response if the channel made it
+        and has the caller's format, otherwise all messages of the conversation.
         """
         same = self.caller.canonical.source.format in target.channel.protocols
         known = self.origin.upstream_response_id and self.origin.channel == target.channel.name and not self._forgotten

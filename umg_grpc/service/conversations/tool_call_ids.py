@@ -12,7 +12,7 @@ from umg_grpc.wire.core.tool_call_ids import CallIdPlaces, conversation_ids, unu
 
 
 class NewCallIds:
-    """Generator of the ids of the tool calls of one response: all of them differ, also from those of the conversation
+    """Generator of the ids of the tool calls of one response. All of them differ, also from those of the conversation
     before it, since many clients pair calls and results by the id alone.
     """
 

@@ -1,4 +1,4 @@
-"""Windows of one text of a stream: the guards check it one after the other, each in windows of its own, and the last
+"""Windows of one text of a stream. The guards check it one after the other, each in windows of its own; the last
 characters of a window are held back until they were checked with the next one.
 """
 

@@ -100,7 +100,7 @@ OUTPUT_LIMIT = "max_output_tokens"
 def finish_report(
     call: Call, report: Report, wire_path: Callable[[str], str] | None, uncarried: Collection[str] = ()
 ) -> None:
-    """Complete the report of a request that was encoded for a channel: add the limit that the budget sets for the
+    """Complete the report of a request that was encoded for a channel. Add the limit that the budget sets for the
     response, and name dropped fields by their paths in the caller's body. Raise UmgError(UNTRANSLATABLE) in strict mode
     if a field was dropped. `wire_path`: translates a canonical path to one in the body; None without a body.
     `uncarried`: names in the report that are paths in the body already. Called once for each encoded request.

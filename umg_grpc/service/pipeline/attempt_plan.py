@@ -80,8 +80,8 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         return best
 
     async def next_hedge(self, hedged: AttemptT) -> AttemptT | None:
-        """Return an attempt at an untried channel that can run beside `hedged`: the channel is healthy and has a free
-        slot, and its request loses no more fields. None without one.
+        """Return an attempt at an untried channel that can run beside `hedged`; None without one. The channel is
+        healthy and has a free slot, and its request loses no more fields.
         """
         skipped, found = list[AttemptT](), None
         while found is None and (self.targets or self._deferred) and (attempt := await self.next()) is not None:

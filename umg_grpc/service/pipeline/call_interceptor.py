@@ -30,8 +30,8 @@ MAX_KEYLESS_BYTES = 2 << 20
 
 
 class CallInterceptor(Interceptor):
-    """Interceptor of every method of `umg.v1`: opens the call, admits it, authenticates its caller, decodes its
-    request, and ends it with the headers of the response or the status of an error, and with its line in the log.
+    """Interceptor of every method of `umg.v1`. It opens the call, admits it, authenticates its caller, decodes its
+    request, and ends it with the headers of the response or the status of an error, and with its log line.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ AUTO = "auto"
 
 
 class ImageVariant(NamedTuple):
-    """Size and quality of images, on which their price depends; None if only the provider's response states them, "" if
+    """Size and quality of images, on which their price depends. None if only the provider's response states them, "" if
     the price does not depend on them.
     """
 
@@ -70,8 +70,8 @@ def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices:
 
 
 def with_estimated_tokens(quantities: Quantities, images: int, prices: Prices) -> Quantities:
-    """Return the quantities of a response of `images` images, with the usual tokens of them if only tokens have a price
-    and the provider reported none: otherwise the call would cost nothing.
+    """Return the quantities of a response, with the images' usual tokens if only tokens have a price and none were
+    reported. Otherwise the call would cost nothing.
     """
     if IMAGE_OUTPUT in quantities or IMAGE in prices.micro_credits or IMAGE_OUTPUT not in prices.micro_credits:
         return quantities

@@ -17,9 +17,9 @@ from umg_grpc.wire import headers_of_limits
 async def acquire_limits(
     call: Call, limits: KeyLimits, model: PublicModel, estimate: TokenEstimate, source_format: str = ""
 ) -> None:
-    """Count a call against the limits of its key, then against those of its model, until it ends, and set the headers
-    that report the key's limits. `estimate`: tokens that the call counts for. `source_format`: format of the caller's
-    body, which determines the names of the headers; "" for none. Raise UmgError(RATE_LIMITED).
+    """Count a call against the limits of its key and its model until it ends. Set the headers that report the key's
+    limits. `estimate`: tokens that the call counts for. `source_format`: format of the caller's body, which determines
+    the names of the headers; "" for none. Raise UmgError(RATE_LIMITED).
     """
     counted = call.charges.admissions  # by the key, if another model was called before
     own = [limits.open(call.caller)] if call.caller.has_limits and not counted else []
@@ -53,8 +53,8 @@ async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: i
 
 
 def release_model(call: Call, usage: UsageLog | None) -> None:
-    """Release the resources that a call holds for a model that has failed: its place under the model's limits, its
-    provisional usage record, and its reservation but for the cost of charged answers.
+    """Release the resources that a call holds for a model that has failed. They are its place under the model's limits,
+    its provisional usage record, and its reservation but for the cost of charged answers.
     """
     charges, tokens = call.charges, 0
     for answer, _ in charges.earlier_answers:

@@ -111,7 +111,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         return None
 
     async def response_to(self, admitted: AdmittedT, *, use_cache: bool = True) -> ResponseT:
-        """Return the response to an admitted call: the cached one, else that of the first channel that succeeds,
+        """Return the response to an admitted call: the cached one, or that of the first channel that succeeds. It is
         completed for the caller, with its usage recorded. If all channels fail, the fallbacks of the model are called.
         `use_cache`: False in the call that makes the response for the cache. Raise UmgError.
         """

@@ -1,5 +1,5 @@
-"""Pipeline of the operations whose responses may be streamed: attempts up to the first output, completion of each
-message, and the place of the cache around the stream.
+"""Pipeline of the operations whose responses may be streamed. It has the attempts up to the first output, the
+completion of each message, and the cache around the stream.
 """
 
 from abc import abstractmethod

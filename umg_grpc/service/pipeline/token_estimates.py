@@ -19,9 +19,9 @@ DEFAULT_OUTPUT_TOKENS = 1000
 
 
 def estimate_tokens(request: CanonicalRequest, model: pb.Model, limit: int | None = None) -> TokenEstimate:
-    """Return the estimated input tokens and the maximum output tokens of a request: its output limit, but no more than
-    the model's maximum, so that a high limit does not use up a whole rate limit, nor than `limit`, which the gateway
-    sets.
+    """Return the estimated input tokens and the maximum output tokens of a request. The latter is its output limit, but
+    no more than the model's maximum, so that a high limit does not use up a whole rate limit, nor than `limit`, which
+    the gateway sets.
     """
     if not isinstance(request, pb.GenerateRequest):
         if not isinstance(request, pb.GenerateImageRequest):

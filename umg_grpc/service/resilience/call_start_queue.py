@@ -57,8 +57,8 @@ class RecentMaximum:
 
 
 class _Waiting(NamedTuple):
-    """Call that waits for its start: the future that is set at its start, its arrival in processor time and in wall
-    time, and the number of calls that waited before it.
+    """Call that waits for its start: the future that is set at its start, and its arrival. The arrival is in processor
+    time, in wall time, and as the number of waiting calls before it.
     """
 
     turn: "asyncio.Future[None]"

@@ -90,7 +90,7 @@ class Resilience:
     def attempt_ended(
         self, _call: Call, attempt: Attempt[EncodedRequest], outcome: str, error: UmgError | None
     ) -> None:
-        """Release the slot of the attempt, record its outcome at its circuit breaker, and store a failure as the
+        """Release the slot of the attempt, and record its outcome at its circuit breaker. A failure is stored as the
         channel's last one, which `umg models` prints.
         """
         if attempt.limiter is not None:

@@ -43,8 +43,8 @@ ANSWERED = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARGE, Failur
 
 
 def has_no_quota(error: UmgError) -> bool:
-    """Return whether the account of a provider has no credit or quota left, also that of a day or a month, which is a
-    rate limit by its reason and not by its consequence.
+    """Return whether the account of a provider has no credit or quota left. A quota of a day or a month is a rate limit
+    by its reason, but not by its consequence.
     """
     if error.facts is not None and error.facts.kind is FailureKind.UNPAID:
         return True

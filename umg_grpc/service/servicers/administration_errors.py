@@ -11,8 +11,8 @@ from umg_grpc.v1 import pb
 
 @asynccontextmanager
 async def converted_errors() -> AsyncGenerator[None, None]:
-    """Convert the errors of the block: failures of the database to UmgError(UNAVAILABLE), and the field name in the
-    error for an invalid field to its path in the request.
+    """Convert the errors of the block. Failures of the database become UmgError(UNAVAILABLE); the name of an invalid
+    field becomes its path in the request.
     """
     try:
         yield

@@ -1,5 +1,5 @@
-"""List of the channels of the config with their health: the circuit breakers of this process, and the last failures and
-model lists of all processes.
+"""List of the config's channels with their health: the circuit breakers of this process. The last failures and model
+lists are those of all processes.
 """
 
 import asyncio

@@ -23,8 +23,8 @@ class ModelServicer(rpc.ModelServiceServicer):
         self._unknown = unknown
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Context) -> pb.ListModelsResponse:
-        """Return one page of the models that the calling key may use, sorted by id, without models of a provider's list
-        that it has refused as unknown.
+        """Return one page of the models that the calling key may use, sorted by id. Models of a provider's list that it
+        has refused as unknown are left out.
         """
         check(request)
         boundary, caller = decode_token(request.page_token), current().caller

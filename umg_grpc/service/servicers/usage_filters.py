@@ -21,7 +21,7 @@ PositionT = TypeVar("PositionT", bound="Position")
 
 
 class Position(msgspec.Struct, array_like=True):
-    """Position in a list at which the next page begins, encoded in the page token, with the time span of the list in
+    """Position in a list at which the next page begins, encoded in the page token. It has the time span of the list in
     microseconds since 1970, so that all pages have the same span.
     """
 

@@ -49,8 +49,8 @@ class ContentCapture:
     def attributes(
         self, request: pb.GenerateRequest, response: pb.GenerateResponse | ResponseAggregator | None
     ) -> Attributes:
-        """Return the messages of a request and of its response as attributes of a span, JSON texts by name; empty after
-        an error, which is logged. `response`: it or the aggregator of its stream; None without one.
+        """Return the messages of a request and of its response as attributes of a span. They are JSON texts by name,
+        and empty after an error, which is logged. `response`: the response, or the aggregator of its stream.
         """
         try:
             found = {"gen_ai.input.messages": [self._message(each) for each in request.messages[-MAX_MESSAGES:]]}

@@ -94,7 +94,6 @@ class OtelCallSpan:
         self._parameters = span_attributes.request_attributes(request, stream=stream)
 
     def begin_attempt(self, target: Target) -> "OtelAttemptSpan":
-        """Begin the span of an attempt. The trace context sent to the provider has this span as parent."""
         operation = CALLED[self._method].value
         attempt = OtelAttemptSpan(self._telemetry, operation, target, self._parameters, self._context)
         if self._telemetry.content is not None and isinstance(self._request, pb.GenerateRequest):

@@ -25,8 +25,8 @@ JITTER = 0.1
 
 
 class TaskContext:
-    """Database rows of the video tasks, their conversion to messages and notifications, and the events by which this
-    process signals changes of tasks to the callers that watch them.
+    """Database rows of the video tasks, and their conversion to messages and notifications. Events signal changes of
+    tasks by this process to the callers that watch them.
     """
 
     def __init__(

@@ -30,8 +30,8 @@ TOKENS_PER_SECOND = 1920 * 1080 * 30 // 1024
 
 
 def stored_prices(prices: Prices, seconds: float) -> bytes:
-    """Return the prices of a channel's model as they are stored with a task, whose cost is computed from them at its
-    end; b"" without prices. `seconds`: Unix time of the submission, whose rates apply.
+    """Return the prices of a channel's model as they are stored with a task; b"" without prices. The cost is computed
+    from them at its end. `seconds`: Unix time of the submission, whose rates apply.
     """
     stored, (submitted, _) = pb.Model(), prices_at(prices, Terms(seconds=seconds))
     for item, micro_credits in submitted.micro_credits.items():
@@ -72,8 +72,8 @@ def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUs
 def complete_usage(
     usage: pb.VideoUsage | None, parameters: pb.VideoParameters, videos: int, model: str = ""
 ) -> pb.VideoUsage:
-    """Return the usage that the provider reported (None: no usage), completed by the number of its videos and the
-    requested length, without one by the default length of the provider's `model`.
+    """Return the usage that the provider reported (or none), completed by the number of its videos and their length.
+    The length is the requested one, else the default one of the provider's `model`.
     """
     found = pb.VideoUsage()
     if usage is not None:

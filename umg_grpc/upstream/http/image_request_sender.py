@@ -165,7 +165,7 @@ class ImageExchanges:
         key_id: str = "",
         is_expected: Callable[[UmgError], bool] | None = None,
     ) -> AsyncGenerator[tuple[ProviderExchange, str], None]:
-        """Return a context manager that sends a request and returns (successful response, fingerprint of the key); its
+        """Return a context manager that sends a request and returns (successful response, fingerprint of the key). Its
         block reads the body, and the outcome is recorded for the key. `key_id`, `is_expected`: as in `fetch`. A POST
         uses a new connection: a pooled one may be closed while the request is sent, and a repeated request could make,
         and cost, the images twice.

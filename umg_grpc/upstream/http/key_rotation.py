@@ -60,8 +60,8 @@ class KeyRotation:
         return min(free, key=distances.__getitem__)
 
     def record_success(self, key: int) -> None:
-        """Record that a call with a key succeeded, and end the suspension of the key; not while other keys are usable,
-        since the call was then begun before the suspension.
+        """Record that a call with a key succeeded, and end the suspension of the key. It stays while other keys are
+        usable, since the call was then begun before the suspension.
         """
         if self.none_suspended or (self._until[key] > self._now() and self.suspended < len(self._until)):
             return

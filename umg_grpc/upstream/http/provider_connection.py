@@ -1,5 +1,5 @@
-"""Connection of a channel to its provider over HTTP: address, key, headers and time limits of each request of all
-operations, and the outcome of each call, by which keys are rotated. Codecs encode and decode the bodies.
+"""Connection of a channel to its provider over HTTP: address, key, headers and time limits of each request. All
+operations share it; the outcomes of their calls rotate its keys. Codecs encode and decode the bodies.
 """
 
 import asyncio

@@ -106,8 +106,8 @@ class RotatingEndpoints:
         return self.endpoints[self.keys.next()]
 
     def nearest(self, affinity: bytes) -> ProviderEndpoint:
-        """Return the endpoint with the key that an affinity key prefers among the usable ones, the same
-        in every process; if all are suspended, the one whose suspension ends first.
+        """Return the endpoint whose key an affinity key prefers among the usable ones, in every process. If all are
+        suspended, it is the one whose suspension ends first.
         """
         return self.endpoints[self.keys.nearest([distance(each.key_id, affinity) for each in self.endpoints])]
 

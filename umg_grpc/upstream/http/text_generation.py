@@ -253,8 +253,8 @@ def _is_stopped(decoder: StreamDecoder) -> bool:
 
 
 def _begins(exchange: ProviderExchange, chunk: bytes, message: pb.StreamGenerateResponse | None) -> bool:
-    """Return whether a read contains the first event of a stream, and set its next time limit: `idle` after an event,
-    `first_byte` once more after a keep-alive. `message`: decoded from `chunk`, None if that completes no event.
+    """Return whether a read contains the first event of a stream, and set its next time limit. It is `idle` after an
+    event, `first_byte` once more after a keep-alive. `message`: decoded from `chunk`, None without an event.
     """
     if message is not None and (message.events or _has_frames(message)):
         exchange.deadline.has_begun = True

@@ -52,7 +52,6 @@ class _Part:
     headers: Mapping[str, str]
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes as they arrive. Raise UmgError if the connection breaks."""
         async with aclosing(self.source.chunks()) as chunks:
             async for chunk in chunks:
                 yield chunk

@@ -139,8 +139,8 @@ class ProviderExchange(msgspec.Struct, eq=False):
         return data
 
     async def finish(self) -> None:
-        """Read the end of the body behind the last event of a stream, so that the connection can be reused; close it
-        if the provider does not end the body at once.
+        """Read the end of the body behind the last event of a stream, so that the connection can be reused. Close it if
+        the provider does not end the body at once.
         """
         with suppress(UmgError, TimeoutError):
             async with asyncio.timeout(END_SECONDS):

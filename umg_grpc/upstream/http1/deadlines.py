@@ -47,9 +47,9 @@ class Deadlines:
         )
 
     def late(self, name: str, *, sent: bool = True) -> UmgError:
-        """Return the error for the exceeded limit `name` (`connect`, `first_byte`, `idle`, `total`): UPSTREAM_TIMEOUT,
-        or DEADLINE_EXCEEDED if the caller's deadline was the cause, which is no failure of the provider. `sent`: the
-        provider may have received a part.
+        """Return the error for the exceeded limit `name` (`connect`, `first_byte`, `idle`, `total`). It is
+        UPSTREAM_TIMEOUT, or DEADLINE_EXCEEDED if the caller's deadline was the cause, which is no failure of the
+        provider. `sent`: the provider may have received a part.
         """
         seconds: float = getattr(self, name)
         if seconds >= self.caller:

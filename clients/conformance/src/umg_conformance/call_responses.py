@@ -49,8 +49,8 @@ class CallResponse:
 
 
 def event_name(name: str, data: object) -> str:
-    """Return the name by which `order` expectations refer to an event of a stream: `name` (the SSE field `event`) or,
-    if that is "", the member `type` of `data`, else `[DONE]` for that text, else `data`.
+    """Return the name by which `order` expectations refer to an event of a stream. It is `name` (the SSE field `event`)
+    or, if that is "", the member `type` of `data`, else `[DONE]` for that text, else `data`.
     """
     if name:
         return name
@@ -60,8 +60,8 @@ def event_name(name: str, data: object) -> str:
 
 
 def server_sent_events(text: str) -> list[dict[str, object]]:
-    """Return the events of a server-sent event stream as objects with `data` (JSON or text), `name` and, if sent,
-    `event`; also an incomplete last one, without its blank line. Comments are left out.
+    """Return the events of a server-sent event stream as objects with `data`, `name` and, if sent, `event`. `data` is
+    JSON or text. A last event without its blank line is included, and comments are not.
     """
     events: list[dict[str, object]] = []
     name, data = "", list[str]()
@@ -99,8 +99,8 @@ def enveloped(message: bytes) -> bytes:
 
 
 def envelopes(body: bytes) -> list[dict[str, object]]:
-    """Split the body of a Connect stream into its messages, as objects with `event`, `name` (both `message`, or `end`
-    for the last) and `data`, the decoded JSON.
+    """Split the body of a Connect stream into its messages, as objects. They have `event`, `name` (both `message`, or
+    `end` for the last) and `data`, the decoded JSON.
     """
     events: list[dict[str, object]] = []
     while len(body) >= ENVELOPE_HEAD:

@@ -58,9 +58,9 @@ def parse(text: str) -> Path:
 
 
 def find(document: object, path: Path) -> list[object]:
-    """Return the values that the first alternative of the path with a value other than null selects in the document:
-    one, or one for each item that `[*]` or `[?]` selects, possibly none for `[?]`. Raise AbsentError if no alternative
-    exists.
+    """Return the values that the first alternative of the path with a value other than null selects in the document.
+    There is one value, or one for each item that `[*]` or `[?]` selects, possibly none for `[?]`. Raise AbsentError if
+    no alternative exists.
     """
     nulls: list[object] | None = None
     problem = AbsentError("nothing")

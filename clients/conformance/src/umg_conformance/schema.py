@@ -1,4 +1,4 @@
-"""Schema of gRPC calls: `umg.v1` as this distribution was built with it, health checks, and details of errors, in a
+"""Schema of gRPC calls: `umg.v1` as this distribution was built with it, health checks, and details of errors. It has a
 pool of its own: a process may also have the generated modules of another version of `umg.v1`.
 """
 

@@ -81,8 +81,8 @@ def _renamed(public: str, model: str, pattern: str) -> str:
 
 
 def _connection(model: SourceModel, base: str, params: SourceMapping) -> DeploymentConnection | str:
-    """Return the connection of a deployment at its configured address, "" for none, to the preset or compatible server
-    for its operation, or the reason (a text) why there is none.
+    """Return the connection of a deployment at its configured address ("" for none). It is to the preset or compatible
+    server for its operation; or a reason (a text) why there is none.
     """
     row = model.provider
     preset = _preset_at(base, row, model.operation) if base else None
@@ -229,8 +229,8 @@ def filled_in(address: str, parts: Mapping[str, str]) -> str:
 
 
 def _preset_at(base: str, row: SourceProvider, operation: str) -> Provider | None:
-    """Return the preset that has exactly the configured address and serves the operation, if the provider is its own
-    vendor or any compatible one; None if there is none.
+    """Return the preset that has exactly the configured address and serves the operation; None if there is none. The
+    provider must be its own vendor or any compatible one.
     """
     for preset in PROVIDERS.values():
         if without_call(base, preset.protocols[0]) == preset.base_url and preset.needs_key:

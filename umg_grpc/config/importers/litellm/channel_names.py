@@ -20,8 +20,8 @@ class Label(NamedTuple):
 
 
 def name_channels(made: ImportedConfig, labels: Mapping[str, Label]) -> None:
-    """Name each channel after its provider and, if several channels have it, after the first properties that
-    distinguish them: the role, the variable of the key, a model. `labels`: by the present names.
+    """Name each channel after its provider and, if several have it, after the properties that first distinguish them.
+    They are the role, the variable of the key, a model. `labels`: by the present names.
     """
     channels, made.channels[:] = list(made.channels), []
     names: dict[str, str] = {}

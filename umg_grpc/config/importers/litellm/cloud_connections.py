@@ -230,7 +230,7 @@ def _unserved_at_bedrock(model: SourceModel) -> str:
 
 
 def _aws_auth(params: SourceMapping) -> dict[str, object] | None:
-    """Take the profile, role and identity by which AWS's library gets credentials, and return their `auth`; None if
+    """Take the profile, role and identity by which AWS's library gets credentials, and return their `auth`. None if
     there are none, or the identity is of a kind that is not read here.
     """
     auth: dict[str, object] = {}

@@ -215,8 +215,8 @@ def _vertex(source: Source, model: str, operations: Iterable[ModelOperation]) ->
 def _serves(
     protocols: Iterable[str], presets: Iterable[Provider], model: str, operations: Iterable[ModelOperation]
 ) -> list[str]:
-    """Return the protocols in which an operation of a model can be called; vendors' own formats of images and videos
-    only if one of the presets with the format has a pattern for the model.
+    """Return the protocols in which an operation of a model can be called. Vendors' own formats of images and videos
+    count only if a preset with the format has a pattern for the model.
     """
     return [
         name

@@ -1,5 +1,5 @@
-"""Compaction of a conversation: the model itself writes the summary, which the gateway seals for the caller's key, and
-opens where the caller sends it back.
+"""Compaction of a conversation, for which the model itself writes the summary. The gateway seals it for the caller's
+key, and opens it when it is sent back.
 """
 
 from collections.abc import Iterable
@@ -66,9 +66,9 @@ class Summary(msgspec.Struct, eq=False):
         return request
 
     def recovers_from(self, channel: str, error: UmgError, *, is_own: bool) -> bool:
-        """Return whether the channel may accept another form of the request, which `request` returns then: by the
-        gateway's own request after the provider refused to compact, without the oldest turns after an overflow, with
-        tools forbidden after a call. `is_own`: whether the failed request was the gateway's own.
+        """Return whether the channel may accept another form of the request, which `request` then returns. It is the
+        gateway's own request after the provider refused to compact, one without the oldest turns after an overflow, or
+        one with tools forbidden after a call. `is_own`: whether the failed request was the gateway's own.
         """
         if not is_own:
             if error.refusal is not None and channel not in self._unable:

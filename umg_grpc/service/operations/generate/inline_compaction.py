@@ -1,4 +1,4 @@
-"""Compaction inside of a call that requests a response: above a number of tokens the model first writes a summary, and
+"""Compaction inside of a call that requests a response. Above a number of tokens the model first writes a summary, and
 then answers with the summary in place of the conversation.
 """
 

@@ -1,5 +1,5 @@
-"""Healing of refusals: a request that a provider refused for one of its members is sent once more without it, or with
-it adapted; one in a protocol at whose path the provider serves nothing, in another protocol of the channel.
+"""Healing of refusals. A request that a provider refused for one of its members is sent once more without it, or with
+it adapted; one in a protocol that the provider does not serve, in another protocol of the channel.
 """
 
 from umg_grpc.base.errors import UmgError

@@ -188,7 +188,7 @@ def _scale(usage: pb.Usage, aggregator: ResponseAggregator) -> pb.Usage:
 
 
 async def _aggregate(aggregator: ResponseAggregator) -> pb.GenerateResponse:
-    """Return the response that was collected from its stream; an empty one if its frames cannot be decoded, which is no
+    """Return the response that was collected from its stream. It is empty if its frames cannot be decoded, which is no
     error of the call, since the caller has received them.
     """
     try:

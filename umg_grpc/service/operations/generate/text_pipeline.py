@@ -70,8 +70,8 @@ class GenerationPipeline(
         self._stored_prompts = stored_prompts
 
     async def read(self, call: Call, message: Message, request: pb.GenerateRequest) -> GenerationCall:
-        """Return the call with its request decoded and validated, its model resolved, and the response that it
-        continues, to count its tokens: no limit and no price matters. `message`: contains `request`. Raise UmgError.
+        """Return the call with its request decoded, its model resolved, and the response that it continues, to count
+        its tokens. No limit and no price matters. `message`: contains `request`. Raise UmgError.
         """
         notes = call.arrival.notes or NO_NOTES
         counted = GenerationCall(call=call, message=message, request=request, notes=notes, counted=True)
@@ -328,7 +328,7 @@ class GenerationPipeline(
     async def _open_thread(
         self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
     ) -> Thread | None:
-        """Return the thread of the request, which no other call may continue until `close`; None for a thread that is
+        """Return the thread of the request, which no other call may continue until `close`. None for a thread that is
         not stored but may exist at the provider, if the operator shares its account among all keys.
         """
         request = decoded.canonical
@@ -353,8 +353,8 @@ class GenerationPipeline(
         return thread
 
     async def _continue(self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], model: str) -> Continued | None:
-        """Return the request with the stored response that it continues; None for a response that is not stored but may
-        exist at the provider, if the operator shares its account among all keys. Raise UmgError(OBJECT_NOT_FOUND).
+        """Return the request with the stored response that it continues. None for one that is not stored but may exist
+        at the provider, if the operator shares its account among all keys. Raise UmgError(OBJECT_NOT_FOUND).
         """
         try:
             continued = await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
@@ -375,8 +375,8 @@ class GenerationPipeline(
 
 
 def _show_stored_turns(admitted: GenerationCall, response: pb.GenerateResponse) -> None:
-    """Write the body of the response to a call of its own that compacts a stored conversation, with the turns of the
-    user in it, which the caller's request does not have.
+    """Write the body of the response to a call that compacts a stored conversation. It shows the turns of the user,
+    which the caller's request does not have.
     """
     continued, face = admitted.continued, admitted.face
     if face is None or not isinstance(continued, Continued) or not admitted.request.compaction.standalone:

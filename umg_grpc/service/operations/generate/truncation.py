@@ -1,5 +1,5 @@
-"""Truncation of a conversation that is longer than the model's context: for `truncation: auto` of responses, at
-providers that do not truncate it themselves, and for requests of summaries.
+"""Truncation of a conversation that is longer than the model's context. It serves `truncation: auto` of responses, at
+providers that do not truncate, and requests of summaries.
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ class Truncation(msgspec.Struct, eq=False):
         return True
 
     def truncated(self, request: pb.GenerateRequest) -> pb.GenerateRequest:
-        """Return a request with the conversation without its oldest turns; the request itself if all are sent, or if
-        the provider has a part of the conversation.
+        """Return a request without the oldest turns of its conversation. It is the request itself if all are sent, or
+        if the provider has a part of them.
         """
         if not self.begin or len(request.messages) != len(self.conversation.messages):
             return request
@@ -49,8 +49,8 @@ class Truncation(msgspec.Struct, eq=False):
 
 
 def cut_after(messages: Sequence[pb.Message], share: float) -> int:
-    """Return the number of the oldest messages that are left out, so that `share` of the bytes of all messages goes, or
-    as much as is possible: the last message always stays, and no call is separated from its result.
+    """Return the number of the oldest messages to leave out, so that `share` of the bytes of all messages goes. It is
+    smaller if necessary: the last message always stays, and no call is separated from its result.
     """
     sizes = [message.ByteSize() for message in messages]
     wanted, removed, cut, unanswered = share * sum(sizes), 0, 0, set[str]()

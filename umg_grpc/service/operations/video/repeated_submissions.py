@@ -21,8 +21,8 @@ class RepeatedSubmissions:
         self._tasks = tasks
 
     async def find(self, new: NewTask) -> None:
-        """Find the existing task if the submission repeats it: by its idempotency key or external id, or as an
-        automatic retry of an SDK that sends no key. Raise UmgError(ALREADY_EXISTS) for a key or external id that was
+        """Find the existing task that the submission repeats. It has the same idempotency key or external id, or the
+        submission is an SDK's automatic retry without a key. Raise UmgError(ALREADY_EXISTS) for a key or id that was
         used with another request.
         """
         request, owner, rows = new.request, new.access.caller.key_id, self._tasks.rows

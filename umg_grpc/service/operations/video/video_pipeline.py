@@ -84,8 +84,8 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         """Check the message of the caller, and set the request of the task. Raise UmgError."""
 
     def _find_channels(self, new: NewTaskT) -> None:
-        """Find the channels that serve the model and support the operation, best first; for a key with a budget only
-        those with a price; with a source, only the channel that made it. Raise UmgError if there are none.
+        """Find the channels that serve the model and support the operation, best first. A key with a budget gets only
+        those with a price; a task with a source only that of its source. Raise UmgError if there are none.
         """
         caller, model, channels = new.access.caller, new.model, self._context.channels
         preferences = RoutePreferences(pins=caller.channels, is_healthy=self._context.shared.is_healthy)

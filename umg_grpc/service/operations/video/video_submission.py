@@ -203,8 +203,8 @@ class Submissions:
         return found
 
     async def _leave_unconfirmed(self, new: NewTask, error: UmgError) -> MediaTask:
-        """End the lease of a task of which it is unknown whether the provider accepted it, so that the poller looks for
-        it at the provider. Return its row.
+        """End the lease of a task of which it is unknown whether the provider accepted it. The poller then looks for it
+        at the provider. Return its row.
         """
         row = new.row
         logger.warning(

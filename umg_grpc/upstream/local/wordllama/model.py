@@ -45,8 +45,8 @@ class WordLlamaModel:
         return [read.ids for read in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def embed(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return a row for each list of token ids: the sum of the tokens' vectors, whose direction is that of their
-        mean; zeros for an empty list. Processes about 10 million tokens a second.
+        """Return a row for each list of token ids: the sum of the tokens' vectors; zeros for an empty list. Its
+        direction is that of their mean. Processes about 10 million tokens a second.
         """
         sums = np.zeros((len(tokens), DIMENSIONS), np.float32)
         for place, ids in enumerate(tokens):
