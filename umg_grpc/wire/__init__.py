@@ -1,7 +1,6 @@
-"""Wire formats: codecs between the JSON of callers and providers and the messages of `umg.v1`, without I/O.
-
-The tables of text formats (see `format_tables`) are loaded when one of their names here is first used, so that a
-command that lists keys imports no format.
+"""Wire formats: codecs between the JSON of callers and providers and the messages of `umg.v1`, without I/O. The tables
+of text formats (see `format_tables`) are loaded at the first use of their names, so that a command that lists keys
+imports none.
 """
 
 from importlib import import_module

@@ -1,8 +1,5 @@
-"""JSON of the administration API: its responses are the messages of `umg.v1.AdminService` as in `protobuf_json.py`; the
-bodies of its requests are defined here.
-
-In a request null is the same as an absent field, except in a change of settings: there an absent field keeps its value,
-and null removes it.
+"""JSON of the administration API: messages of `umg.v1.AdminService` as in `protobuf_json.py`; request bodies are here.
+Null is the same as an absent field, except in a change of settings: there absent keeps a value, null removes it.
 """
 
 from collections.abc import Mapping
@@ -77,9 +74,7 @@ def decode_create(body: bytes) -> pb.CreateKeyRequest:
 
 
 def decode_update(body: bytes) -> pb.UpdateKeyRequest:
-    """Decode the JSON body of a request that changes a key: the fields present in the body are the ones to change,
-    with null to remove a value. Raise UmgError naming the field.
-    """
+    """Decode a change of a key: fields in the body change, null removes a value. Raise UmgError naming the field."""
     given = _given(parse(SettingsBody, body).settings)
     if not given:
         raise invalid("settings", "name at least one field to change")
@@ -87,9 +82,7 @@ def decode_update(body: bytes) -> pb.UpdateKeyRequest:
 
 
 def decode_rotate(body: bytes) -> pb.RotateKeyRequest:
-    """Decode the JSON body of a request that replaces the secret of a key; b"" is a body without fields. Raise
-    UmgError naming the field.
-    """
+    """Decode a replacement of a key's secret; b"" is a body without fields. Raise UmgError naming the field."""
     seconds = parse(RotateBody, body or b"{}").overlap_seconds
     overlap = None
     if seconds is not None:

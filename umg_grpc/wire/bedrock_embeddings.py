@@ -1,6 +1,4 @@
-"""Protocol of embeddings by InvokeModel of Amazon Bedrock: requests to the models of Amazon and Cohere, which have
-bodies of their own, and their responses. Callers have no format of it.
-"""
+"""Embeddings by InvokeModel of Amazon Bedrock, for providers only: models of Amazon and Cohere have own bodies."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -59,9 +57,7 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
 
 
 def _task(request: pb.EmbedRequest, row: VectorModel, report: Report) -> str:
-    """Return the purpose of the vectors as the model names it; "" if the caller states none, or one without a name
-    there, which `report` gets.
-    """
+    """Return the vectors' purpose in the model's words; "" for none, or for one that it lacks, which is reported."""
     stated = {item.task_type or request.task_type for item in request.inputs}
     found = row.tasks.get(next(iter(stated)), "") if len(stated) == 1 else ""
     if found:
@@ -131,9 +127,7 @@ _TYPED = msgspec.json.Decoder(Typed)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Decode a response of any model. `pass_`: without effect, as no caller has the format. Raise
-    UmgError(UPSTREAM_FAILED) as the other formats do.
-    """
+    """Decode any model's response. `pass_` has no effect. Raise UmgError(UPSTREAM_FAILED) as others do."""
     try:
         parsed = decode(_RESPONSE, body)
         vectors = _vectors(parsed)

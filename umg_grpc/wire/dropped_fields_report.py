@@ -1,6 +1,4 @@
-"""Report of the fields of a request that the provider's format cannot express, for the header `x-umg-dropped` and
-strict mode.
-"""
+"""Report of fields that the provider's format cannot express, for the header `x-umg-dropped` and strict mode."""
 
 import re
 from collections.abc import Callable
@@ -34,9 +32,8 @@ OF_TURNS = frozenset(
 
 
 class Report(msgspec.Struct, eq=False):
-    """Collector of the fields of one request that are not sent to the provider, or are sent with another value.
-
-    Fields have canonical names (`max_output_tokens`) until `rename` replaces them by the names in the caller's body.
+    """Collector of one request's fields that are not sent to the provider, or are sent with another value. They have
+    canonical names (`max_output_tokens`) until `rename` replaces them by the caller's.
     """
 
     dropped: dict[str, str | None] = {}
@@ -44,9 +41,7 @@ class Report(msgspec.Struct, eq=False):
     times: dict[str, int] = {}
     """Field name -> number of times it was dropped, for example once in each message."""
     protocol: str = ""
-    """Protocol in which the request is sent in place of the usual one of the channel, with the reason; "" for the usual
-    one.
-    """
+    """Protocol of the request in place of the channel's usual one, with the reason; "" for the usual one."""
     limits: int = 0
     """Number of entries in `dropped` that are limits of the gateway itself, and no loss in translation."""
     of_turns: int | None = None
@@ -56,14 +51,10 @@ class Report(msgspec.Struct, eq=False):
     response_headers: dict[str, str] = {}
     """Those of `awaited_headers` that the response has."""
     performed: set[str] = set()
-    """Names in `dropped` of fields whose effect the gateway itself has, or that the provider has no use for, so that
-    strict mode accepts them.
-    """
+    """Names in `dropped` without a loss for strict mode: the gateway has the effect, or the provider no use for it."""
 
     def drop(self, name: str, instead: str | None = None) -> None:
-        """Record that the field `name` is not sent to the provider (`instead` is None), or is sent with the value
-        `instead`.
-        """
+        """Record that a field is not sent to the provider, or is sent with the value `instead`."""
         self.dropped[name] = instead
         self.times[name] = self.times.get(name, 0) + 1
 
@@ -77,9 +68,7 @@ class Report(msgspec.Struct, eq=False):
                 self.times[stated["name"]] = int(stated["count"] or 1)
 
     def record_final(self, name: str, instead: str) -> None:
-        """Record the value with which a field is sent in the end. Unlike `drop`, it adds no further change to the
-        count of a field that was recorded before.
-        """
+        """Record a field's value in the end. Unlike `drop`, this does not count a recorded field once more."""
         self.dropped[name] = instead
         self.times.setdefault(name, 1)
 
@@ -89,9 +78,7 @@ class Report(msgspec.Struct, eq=False):
         self.times.pop(name, None)
 
     def limit(self, name: str, value: str) -> None:
-        """Record that the gateway lowers the field `name` to `value` for every provider; does nothing if the field
-        was recorded before, for a lower limit of this provider.
-        """
+        """Record that the gateway lowers a field for every provider, unless it was lowered before for this provider."""
         if name not in self.dropped:
             self.drop(name, value)
             self.limits += 1
@@ -102,17 +89,13 @@ class Report(msgspec.Struct, eq=False):
         self.performed.add(name)
 
     def omit(self, name: str) -> None:
-        """Record that the member `name` is not sent to the provider because only another vendor reads it, so that
-        nothing of the request is lost.
-        """
+        """Record that a member is not sent because only another vendor reads it, so that nothing is lost."""
         self.drop(name)
         self.performed.add(name)
 
     @property
     def lost(self) -> int:
-        """Number of fields that the provider's format or model cannot take as the caller wrote them, without the
-        gateway's own limits.
-        """
+        """Number of fields that the provider's format or model cannot take, without the gateway's own limits."""
         return len(self.dropped) - self.limits - len(self.performed)
 
     @property
@@ -124,9 +107,7 @@ class Report(msgspec.Struct, eq=False):
         return max(0, self.lost - of_turns)
 
     def rename(self, name_of: Callable[[str], str]) -> None:
-        """Replace each field name in the report by `name_of(name)`, for example to convert canonical names to those
-        of the caller's format.
-        """
+        """Replace each field name by `name_of(name)`, for example canonical names by those of the caller's format."""
         dropped, times = self.dropped, self.times
         if self.of_turns is None:
             self.of_turns = len(OF_TURNS.intersection(dropped))
@@ -138,9 +119,7 @@ class Report(msgspec.Struct, eq=False):
         self.performed = {name_of(name) for name in self.performed}
 
     def entries(self) -> dict[str, int]:
-        """Return (`seed` or `temperature=1`) -> number of fields. Fields that differ only by list indexes are one
-        entry.
-        """
+        """Return field (`seed`, `temperature=1`) -> number of fields, which may differ by list indexes."""
         entries = dict[str, int]()
         for name, instead in self.dropped.items():
             label = header_name(name)
@@ -149,10 +128,8 @@ class Report(msgspec.Struct, eq=False):
         return entries
 
     def header(self) -> str:
-        """Return the value of the header `x-umg-dropped`, for example `seed, temperature=1, strict x9`; "" if nothing
-        was dropped.
-
-        `strict x9` are nine fields. The value has at most 1 KiB; `+2` at its end counts the entries that do not fit.
+        """Return the header `x-umg-dropped`, for example `seed, temperature=1, strict x9` (nine fields); "" if nothing
+        was dropped. It has at most 1 KiB; `+2` at its end counts the entries that do not fit.
         """
         if not self.dropped:
             return ""
@@ -167,11 +144,8 @@ class Report(msgspec.Struct, eq=False):
         return ", ".join([*shown, f"+{omitted}"] if omitted else shown)
 
     def refuse(self, wire_path: Callable[[str], str] | None = None) -> None:
-        """Raise UmgError(UNTRANSLATABLE), as the header `x-umg-strict` requires, if anything was recorded that the
-        gateway does not do itself. Its field is the first one recorded.
-
-        `wire_path`: converts canonical paths to paths in the caller's body; None if the error should have canonical
-        ones.
+        """Raise UmgError(UNTRANSLATABLE) about the first recorded field that the gateway does not handle itself
+        (`x-umg-strict`). `wire_path`: converts canonical paths to paths in the caller's body; None keeps them.
         """
         if (name := next((name for name in self.dropped if name not in self.performed), None)) is not None:
             dropped = self.header()
@@ -184,17 +158,14 @@ class Report(msgspec.Struct, eq=False):
 
 
 def header_name(path: str) -> str:
-    """Return the name of a field for a header: its path without list indexes, at most `MAX_NAME_CHARACTERS` long.
-    Characters other than ASCII letters, digits and `_.$:-` become `_`, since unknown fields of callers have any
-    name.
+    """Return a field's name for a header: its path without list indexes, at most `MAX_NAME_CHARACTERS` long. Characters
+    other than ASCII letters, digits and `_.$:-` become `_`, since callers choose names.
     """
     return _INVALID_CHARACTER.sub("_", _INDEX.sub("", path))[:MAX_NAME_CHARACTERS]
 
 
 def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
-    """Return the error UNSUPPORTED_FIELD for an opaque part (raw JSON of one wire format) that the provider's format
-    does not have. `at`: canonical path of the part.
-    """
+    """Return UNSUPPORTED_FIELD for an opaque part (raw JSON of one wire format) that the provider's format lacks."""
     kind = echo(opaque.type) or "of no type"
     problem = f"`{kind}` of the {opaque.format} format cannot be translated for this model's provider"
     message = f"`{at}`: {problem}; leave it out or choose another model"
@@ -205,9 +176,7 @@ NOTHING_LEFT = "no part of them can be translated; send results together with th
 
 
 def omits(opaque: pb.OpaquePart, report: Report) -> bool:
-    """Return whether an opaque part (raw JSON of one wire format) may be left out for a provider of another format.
-    An optional part is recorded in `report` by its type.
-    """
+    """Return whether an opaque part (raw JSON of another format) may be left out; report an optional one."""
     if opaque.handling == pb.OPAQUE_HANDLING_OPTIONAL:
         report.drop(opaque.type)
     return opaque.handling != pb.OPAQUE_HANDLING_UNSPECIFIED
@@ -221,9 +190,7 @@ def untranslatable(at: str, problem: str) -> UmgError:
 
 
 def unknown_part(at: str) -> UmgError:
-    """Return the error UNSUPPORTED_FIELD for a part of a kind that this version of the gateway does not have. `at`:
-    canonical path of the part.
-    """
+    """Return the error UNSUPPORTED_FIELD for a part of a kind that this version of the gateway does not have."""
     message = f"{at}: this kind of part is not known here; leave it out"
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
 

@@ -1,6 +1,4 @@
-"""Tables of the text formats: of callers, of providers, and of both. Each other operation has the table of its formats
-in its room.
-"""
+"""Tables of the text formats: of callers, of providers, and of both. Other operations have theirs in their rooms."""
 
 from pkgutil import resolve_name
 
@@ -25,14 +23,10 @@ TEXT_FACES: dict[str, TextFace] = {**FORMATS, **{face.name: face for face in map
 
 
 def headers_of_limits(name: str) -> RateLimitHeaders:
-    """Return the function that encodes a caller's rate limits as response headers of the format `name`;
-    `x-ratelimit-*` headers for all formats without their own.
-    """
+    """Return the encoder of rate limits as a format's headers; of `x-ratelimit-*` for formats without their own."""
     return TEXT_FACES[name].rate_limit_headers if name in TEXT_FACES else rate_limit_headers
 
 
 def stores_by_default(name: str) -> bool:
-    """Return whether the text format `name` stores responses unless the request forbids it; False for an unknown
-    format.
-    """
+    """Return whether a text format stores responses unless the request forbids it; False for an unknown one."""
     return name in TEXT_FACES and TEXT_FACES[name].stores_by_default

@@ -25,9 +25,7 @@ class ImageStreamEncoder(Protocol):
     """Encoder of one stream of canonical image events as server-sent events for a caller. One instance per stream."""
 
     def feed(self, message: pb.StreamGenerateImageResponse) -> bytes:
-        """Return the server-sent events for one message, for one write; b"" if the message has no output in this
-        format.
-        """
+        """Return the events for one message and one write; b"" if the message has no output in this format."""
         ...
 
     def close(self) -> bytes:
@@ -60,16 +58,13 @@ class ImageFormat:
     encode_pieces: Callable[
         [pb.GenerateImageResponse, pb.GenerateImageRequest, ClientShape, EncodedFiles], Iterator[bytes | memoryview]
     ]
-    """Variant of `encode_response` that yields the body in pieces; each is encoded in about a millisecond when it is
-    requested. A response without files is one piece. Fourth argument: images that stay in the base64 that the
-    provider sent.
+    """Variant of `encode_response` that yields the body in pieces, each encoded in about a millisecond when requested;
+    one piece without files. Fourth argument: images that stay in the base64 that the provider sent.
     """
     heartbeat: bytes
     """Bytes between events that every client of the format ignores."""
     decode_form: Callable[[Iterable[FormPart]], DecodedForm] | None = None
-    """Decoder of a body of type `multipart/form-data`; None for a path without forms. Raises UmgError naming the
-    field.
-    """
+    """Decoder of a `multipart/form-data` body; None for a path without forms. Raises UmgError naming the field."""
     shape: ClientShape | None = None
     """Shape of all responses; None if it depends on the caller."""
     key_header: str = "authorization"

@@ -37,9 +37,7 @@ class ListedOperations:
 
 
 def add_facts(model: pb.Model, entry: Fields, listed: ListedOperations) -> bool:
-    """Set the facts about a model that the members of its list entry state. Return whether the provider still has the
-    model.
-    """
+    """Set the facts that a model's list entry states. Return whether the provider still has the model."""
     model.operations.extend(_operations(entry, model.id, listed))
     _set_limits(model, entry)
     model.prices.extend(_prices(entry))

@@ -64,11 +64,8 @@ def output_limit(request: pb.GenerateRequest, quirks: Quirks, report: Report) ->
 def copied_fields(
     request: pb.GenerateRequest, names: Mapping[str, str], tiers: Collection[str], quirks: Quirks, report: Report
 ) -> JsonObject:
-    """Return the members of a provider's body that have the same values in the canonical request, adjusted to the
-    quirks.
-
-    `names`: canonical field -> member of the body. `tiers`: service tiers of the provider's format; others are
-    dropped.
+    """Return the members of a provider's body with the canonical values, adjusted to the quirks. `names`: canonical
+    field -> member of the body. `tiers`: the format's service tiers; others are dropped.
     """
     fields: JsonObject = {names[field.name]: value for field, value in request.ListFields() if field.name in names}
     if "user" in fields:
@@ -95,9 +92,7 @@ def supports_reasoning(request: pb.GenerateRequest, quirks: Quirks, report: Repo
 
 
 def rejected_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> Collection[str]:
-    """Return the names among temperature, top_p and top_k that the request has and the model does not accept, and
-    record them as dropped.
-    """
+    """Return the names of set sampling numbers (temperature, top_p, top_k) that the model rejects; report them."""
     rejected = _rejected_sampling(request, quirks)
     for name in rejected:
         if name not in report.dropped and (name == "top_k" or getattr(request, name) != 1):  # 1 is the usual default
@@ -127,12 +122,9 @@ def with_state(request: pb.GenerateRequest, quirks: Quirks) -> Quirks:
 def fit_request(
     request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request as it is encoded for the model, with a tool choice that the model accepts. Raise
-    UmgError(UNTRANSLATABLE) for more candidates than the model generates, for media that it does not accept, and for a
-    search that its provider cannot make.
-
-    `notes`: facts about the decoded body; in the result, with the names of the changed fields. `report`: collects the
-    changes.
+    """Return the request as it is encoded for the model, with a tool choice that it accepts. Raise
+    UmgError(UNTRANSLATABLE) for too many candidates, media that it does not accept, and a search that its provider
+    cannot make. `notes`: in the result, with the names of the changed fields.
     """
     maximum = quirks.max_candidates
     if maximum is not None and request.candidate_count > maximum:
@@ -155,10 +147,9 @@ def cannot_search(quirks: Quirks) -> bool:
 
 
 def check_search(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(UNTRANSLATABLE) for a web search that a request needs, towards a provider that cannot make it.
-
-    Beside functions a search that the tool choice does not force is one of several ways to a response, which agents
-    always declare: there it is left out and reported.
+    """Raise UmgError(UNTRANSLATABLE) for a web search that a request needs and the provider cannot make. Beside
+    functions, a search that is not forced is left out and reported: agents always declare it, as one of several ways to
+    a response.
     """
     if not requests_search(request) or (has_functions(request) and not chooses_search(request)):
         return
@@ -169,9 +160,7 @@ def check_search(request: pb.GenerateRequest) -> None:
 
 
 def check_inputs(request: pb.GenerateRequest, accepted: Collection[str]) -> None:
-    """Raise UmgError(UNTRANSLATABLE) with the canonical path of the first medium that the model does not accept.
-    Documents of text are sent as text.
-    """
+    """Raise UmgError(UNTRANSLATABLE) at the first medium that is not accepted; documents of text are sent as text."""
     for index, message in enumerate(request.messages):
         for position, part in enumerate(message.parts):
             at = f"messages[{index}].parts[{position}]"
@@ -230,9 +219,7 @@ def _fit_tool_choice(
 
 
 def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the model accepts the request's web search, if there are functions together with them. If it
-    does not, record the search as dropped.
-    """
+    """Return whether the model accepts the web search beside any functions; record an unsupported one as dropped."""
     if not _rejects_search(request, quirks):
         return True
     report.drop("web_search")
@@ -240,10 +227,8 @@ def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report)
 
 
 def changed_fields(request: pb.GenerateRequest, quirks: Quirks) -> list[str]:
-    """Return the names of the canonical fields whose values must change for the model; an empty list if it accepts
-    all.
-
-    A body in the provider's own format is rewritten only in these fields.
+    """Return the canonical fields whose values must change for the model, also in a body of the provider's own format;
+    [] if it accepts all.
     """
     return [] if quirks is NO_QUIRKS else list(_list_changed(request, quirks))
 

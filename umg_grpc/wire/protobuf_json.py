@@ -60,9 +60,7 @@ def member_name(field: FieldDescriptor) -> str:
 
 @cache
 def enum_names(kind: EnumDescriptor) -> Mapping[int, str]:
-    """Return number -> name in JSON (lower case, without the enum's prefix) of the values of an enum. The zero value
-    is absent unless `ZERO_NAMES` has a name for it.
-    """
+    """Return number -> name in JSON (lower case, without prefix) of an enum, with zero only if `ZERO_NAMES` has it."""
     prefix = kind.values[0].name.removesuffix("UNSPECIFIED")
     names = {value.number: value.name.removeprefix(prefix).lower() for value in kind.values[1:]}
     return {0: ZERO_NAMES[kind.full_name], **names} if kind.full_name in ZERO_NAMES else names

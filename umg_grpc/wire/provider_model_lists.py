@@ -1,6 +1,4 @@
-"""Decoding of the lists of their models that providers return, in one shape for each family of protocols. Unexpected
-members are ignored.
-"""
+"""Decoding of providers' model lists, in one shape for each family of protocols. Unexpected members are ignored."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -42,9 +40,7 @@ class ProviderModelList:
 
 
 def decode_openai(body: bytes, listed: ListedOperations) -> ModelListPage:
-    """Decode a model list of OpenAI's shape: an object with `data`, or the bare array that some providers send. Raise
-    ValueError for any other body.
-    """
+    """Decode OpenAI's model list: `data`, or the bare array of some providers. Raise ValueError for others."""
     decoded = msgspec.json.decode(body)
     rows = decoded.get("data") if isinstance(decoded, dict) else decoded
     models = []
@@ -58,9 +54,7 @@ def decode_openai(body: bytes, listed: ListedOperations) -> ModelListPage:
 
 
 def decode_anthropic(body: bytes, listed: ListedOperations) -> ModelListPage:
-    """Decode a page of a model list of the messages format's vendor. Raise ValueError for a body that is no model
-    list.
-    """
+    """Decode a page of Anthropic's model list. Raise ValueError for a body that is no model list."""
     decoded = msgspec.json.decode(body, type=dict[str, object])
     models = []
     for row, name in _rows(decoded.get("data"), "id"):
@@ -75,9 +69,7 @@ def decode_anthropic(body: bytes, listed: ListedOperations) -> ModelListPage:
 
 
 def decode_gemini(body: bytes, listed: ListedOperations) -> ModelListPage:
-    """Decode a page of a model list of the native format's vendor, and remove `models/` from the ids. Raise
-    ValueError for a body that is no model list.
-    """
+    """Decode a page of Gemini's model list, without `models/` in ids. Raise ValueError for a body that is none."""
     decoded = msgspec.json.decode(body, type=dict[str, object])
     models = []
     for row, name in _rows(decoded.get("models"), "name"):

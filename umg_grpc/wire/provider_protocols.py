@@ -86,16 +86,12 @@ TEXT_PROTOCOLS = {
 
 
 def has_cache_marks(protocol: str) -> bool:
-    """Return whether requests of this protocol mark the parts that a provider should cache (`cache_control`); False
-    for protocols that are no text formats.
-    """
+    """Return whether requests mark the parts to cache (`cache_control`); False for protocols of no text format."""
     return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].has_cache_marks
 
 
 def stores_prompts(protocol: str) -> bool:
-    """Return whether providers of this protocol may store beginnings of prompts; False for protocols that are no text
-    formats.
-    """
+    """Return whether providers may store beginnings of prompts; False for protocols of no text format."""
     return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].stores_prompts
 
 

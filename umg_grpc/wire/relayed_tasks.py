@@ -1,8 +1,6 @@
-"""Tasks of videos and images in the responses of relays, which pass on words, members and whole responses of the maker
-behind them.
-
-Each protocol reads the members of its own maker first. Facts that these do not state are looked up here, by the tables
-of words (`knowledge/task_words.py`) and of members (`knowledge/task_members.py`).
+"""Video and image tasks in responses of relays, which pass on words, members and whole responses of the maker behind.
+Protocols read their own makers' members first. Other facts are looked up here, by the tables of words
+(`knowledge/task_words.py`) and of members (`knowledge/task_members.py`).
 """
 
 import re
@@ -52,9 +50,8 @@ _ANY = msgspec.json.Decoder()
 
 
 def read_relayed(body: bytes, protocol: str, task_id: str = "") -> RelayedTask:
-    """Return the task in a response of any shape. `task_id`: selects one task of a list; "" for the first.
-
-    Raise UmgError(UPSTREAM_FAILED) for a body that is not JSON.
+    """Return the task in a response of any shape. `task_id`: selects one task of a list; "" for the first. Raise
+    UmgError(UPSTREAM_FAILED) for a body that is not JSON.
     """
     try:
         value: object = decode(_ANY, bytes(body))

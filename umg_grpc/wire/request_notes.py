@@ -18,33 +18,22 @@ class RequestNotes(msgspec.Struct, eq=False):
     """
 
     uncarried: list[str] = []
-    """Paths in the body of known fields without a canonical form; for a provider of another format they are reported
-    as dropped.
-    """
+    """Body paths of known fields without a canonical form, reported as dropped for a provider of another format."""
     indispensable: list[str] = []
-    """Paths in the body of known fields without a canonical form that change the meaning of the request
-    (`mcp_servers`), and of unknown top-level fields of a text request. For a provider of another format the call
-    fails with UNTRANSLATABLE.
+    """Body paths of known fields without a canonical form that change the meaning (`mcp_servers`), and of unknown
+    top-level fields of a text request. With a provider of another format the call fails with UNTRANSLATABLE.
     """
     family: list[str] = []
-    """Paths in the body of fields that only the models of one family accept, or that a family accepts in another
-    place only. The rules of the model's family check them.
-    """
+    """Body paths of fields that only one family's models accept, or in another place; the family's rules check them."""
     model_family: str = ""
-    """Family of the model by the config or by its id, for encoders whose defaults depend on it; "" without one. Set by
-    the service.
-    """
+    """Family of the model by config or id, for encoders' defaults; "" without one. Set by the service."""
     opaque_paths: dict[str, str] = {}
-    """Canonical path (`messages[1].parts[0]`) of a part of unknown kind -> its path in the body, where the two do not
-    correspond. For error messages only.
-    """
+    """Canonical path (`messages[1].parts[0]`) -> different body path of a part of unknown kind, for error messages."""
 
     compactions: list[int] = []
     """Indexes of the messages with a summary that the gateway has to open."""
     context_edits: tuple[ContextEdit, ...] | None = None
-    """Edits of the conversation that the caller requests, which the gateway makes for a provider without them; None if
-    the body has none.
-    """
+    """Edits of the conversation that the caller requests, which the gateway makes for a provider without them."""
     cache_key: str = ""
     """Key of the prompt cache that the gateway made for a caller whose format has none; "" without one."""
     conversation: str = ""
@@ -60,9 +49,7 @@ class RequestNotes(msgspec.Struct, eq=False):
     is_streamed: bool = False
     """Whether a stream is requested from the provider, for an operation with one request. Set by the service."""
     files: EncodedFiles | None = None
-    """Store for image files of the response that may stay in the provider's base64; None if the response must have
-    bytes.
-    """
+    """Store for a response's images that may stay in the provider's base64; None if the response must have bytes."""
 
     def with_cache_key(self, key: str) -> "RequestNotes":
         """Return a copy of the notes with a key of the prompt cache."""
@@ -81,9 +68,7 @@ class RequestNotes(msgspec.Struct, eq=False):
         return msgspec.structs.replace(self, edited=tuple(dict.fromkeys([*self.edited, *fields])))
 
     def report_uncarried(self, report: Report) -> None:
-        """Record the fields in `uncarried` as dropped in `report`, for an embedding or rerank provider of another
-        format.
-        """
+        """Report the fields in `uncarried` as dropped, for an embedding or rerank provider of another format."""
         for path in self.uncarried:
             report.drop(path)
 

@@ -1,6 +1,4 @@
-"""Checks and conversions that the codecs of both embedding formats share, `embeddings` (OpenAI's) and
-`native_embeddings` (Gemini's).
-"""
+"""Checks and conversions shared by the embedding formats `embeddings` (OpenAI's) and `native_embeddings` (Gemini's)."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -83,9 +81,7 @@ def read_vectors(
 
 
 def raise_error(error: Raw) -> None:
-    """Raise the UmgError for the member `error` of a response with HTTP status 200; do nothing if it states no
-    error.
-    """
+    """Raise the UmgError for the member `error` of a response with HTTP status 200, if it states one."""
     if is_error(error):
         raise from_provider(200, as_error(msgspec.json.decode(error)), too_long=TOO_LONG)
 
@@ -116,12 +112,9 @@ def is_valid_count(tokens: Count) -> bool:
 def fill_vectors(
     response: pb.EmbedResponse, vectors: Sequence[bytes], request: pb.EmbedRequest, model: str | None = None
 ) -> None:
-    """Set the vectors of a response in place. `vectors`: for each input little-endian float32 bytes. `model`: the
-    provider's id of the model, if it states one. Vectors that are longer than requested are cut where the model is
-    known to allow it.
-
-    Raise UmgError(UPSTREAM_FAILED) for a wrong number of vectors, for an empty or broken vector, and for a vector
-    whose length (count of numbers) is not the requested one.
+    """Set the vectors of a response (little-endian float32). Vectors longer than requested are cut where the provider's
+    `model`, if stated, is known to allow it. Raise UmgError(UPSTREAM_FAILED) for a wrong number of vectors, for an
+    empty or broken one, and for one whose count of numbers is not the requested one.
     """
     check_count(len(vectors), request)
     if not are_whole(vectors):
@@ -143,9 +136,7 @@ def _can_cut(vector: bytes, requested: int, shortest: int) -> bool:
 
 
 def have_requested_length(lengths: Sequence[int], request: pb.EmbedRequest) -> bool:
-    """Return whether vectors with these lengths (counts of numbers), one for each input, are as long as the request
-    requires. 0 is the length of a value that is no vector.
-    """
+    """Return whether vectors are as long (counts of numbers) as the request requires; 0 stands for no vector."""
     return all(lengths) and wrong_length(lengths, request) is None
 
 
@@ -163,9 +154,7 @@ def wrong_length(lengths: Sequence[int], request: pb.EmbedRequest) -> UmgError |
 
 
 def own_length(response: pb.EmbedResponse, request: pb.EmbedRequest) -> int:
-    """Return the length of the vectors that the model itself chose, because the request requires none; 0 if the
-    request requires one for every input.
-    """
+    """Return the vectors' length as the model chose it; 0 if the request requires one for every input."""
     positions = (
         position for position, item in enumerate(request.inputs) if not (item.dimensions or request.dimensions)
     )
@@ -174,9 +163,7 @@ def own_length(response: pb.EmbedResponse, request: pb.EmbedRequest) -> int:
 
 
 def other_length(length: int, requested: int, other: int) -> UmgError:
-    """Return the error UPSTREAM_FAILED for a vector of the length `length`. `requested`: required length, 0 for none;
-    `other`: length of the other vectors.
-    """
+    """Return UPSTREAM_FAILED for a vector's wrong `length`. `requested`: 0 for none; `other`: of the other vectors."""
     if requested:
         problem = f"not of the {requested} that were requested; leave the length out or choose another model"
         message = f"the provider made vectors of {length} numbers, {problem}"
@@ -188,8 +175,6 @@ def other_length(length: int, requested: int, other: int) -> UmgError:
 
 
 def check_count(vectors: int, request: pb.EmbedRequest) -> None:
-    """Raise UmgError(UPSTREAM_FAILED) unless `vectors`, the number of vectors in a response, is the number of inputs
-    of the request.
-    """
+    """Raise UmgError(UPSTREAM_FAILED) unless a response has as many vectors as the request inputs."""
     if vectors != (expected := len(request.inputs)):
         raise unreadable(f": it has {vectors} vectors for {expected} inputs")

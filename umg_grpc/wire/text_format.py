@@ -1,9 +1,7 @@
-"""Interface of a text format to the rest of the gateway: the functions that decode and encode the bodies of its callers
-and of its providers.
+"""Interface of a text format: functions that decode and encode the bodies of its callers and providers.
 
-A format is one module (or package) with these functions, which do no I/O. A format of providers, or of providers and
-callers, is one row in `wire.provider_protocols.TEXT_PROTOCOLS`; one of callers alone is one in
-`wire.format_tables.FACES_ALONE`.
+A format is one module (or package) with these functions, without I/O. A format of providers, or of both, is a row in
+`wire.provider_protocols.TEXT_PROTOCOLS`; one of callers alone is one in `wire.format_tables.FACES_ALONE`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,18 +24,14 @@ from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
 BIG_BYTES = 512 * 2**10
-"""Size in bytes from which a body takes milliseconds to decode or encode, so that callers do it in a thread instead of
-the event loop.
-"""
+"""Bytes from which decoding or encoding takes milliseconds, and is done in a thread instead of the event loop."""
 
 Elapsed = Callable[[], int]
 """Function that returns the nanoseconds since the call began."""
 
 
 class FaceRequest(NamedTuple):
-    """Canonical text request decoded from a caller's body, with the notes of the decoder about fields without a
-    canonical form.
-    """
+    """Canonical request decoded from a caller's body, with the decoder's notes on fields without a canonical form."""
 
     canonical: pb.GenerateRequest  # with its source document
     stream: bool  # whether the body requests a stream
@@ -72,10 +66,8 @@ class BodyDecoder(Protocol[Decoded_co]):
     """Function that decodes a caller's JSON body to a canonical request."""
 
     def __call__(self, body: bytes, headers: Mapping[str, str], model: str = "", /) -> Decoded_co:
-        """Decode a JSON body. Raise UmgError naming the field as the caller wrote it.
-
-        `headers`: request headers by lower-case name, only those in the format's `source_headers`. `model`: model id
-        in the path, ignored by formats whose bodies contain it.
+        """Decode a JSON body. Raise UmgError naming the field as the caller wrote it. `headers`: by lower-case name,
+        only the format's `source_headers`. `model`: id in the path, ignored if bodies contain it.
         """
         ...
 
@@ -92,11 +84,9 @@ class ProviderRequestEncoder(Protocol):
         notes: RequestNotes = NO_NOTES,
         /,
     ) -> UpstreamRequest:
-        """Encode the request for the provider's `model`. A request whose source document has the encoder's own format
-        keeps the JSON of this document.
-
-        `quirks`: values that the model rejects; `notes`: facts about the caller's body. Raise UmgError for a field
-        that the format cannot express and that must not be dropped.
+        """Encode the request for the provider's `model`, by the JSON of a source document of the same format. `quirks`:
+        values that the model rejects; `notes`: facts about the caller's body. Raise UmgError for a field that cannot be
+        expressed and must not be dropped.
         """
         ...
 
@@ -106,27 +96,19 @@ class StreamEncoder(Protocol):
 
     @property
     def retained_bytes(self) -> int:
-        """Approximate bytes of text that the encoder holds, because the last events of the format repeat the whole
-        response.
-        """
+        """Approximate bytes of text that the encoder holds, because the format's last events repeat the response."""
         ...
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
-        """Return the bytes for one canonical message, for one write; b"" if the message has no output in this
-        format.
-        """
+        """Return the bytes for one canonical message, for one write; b"" if it has no output in this format."""
         ...
 
     def close(self) -> bytes:
-        """Return the bytes that end a complete stream: the ends of open blocks, and the end marker. b"" if the end was
-        sent already.
-        """
+        """Return the end of a complete stream: ends of open blocks, and the end marker; b"" if sent already."""
         ...
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the bytes of `close` in pieces, of which each is encoded when it is requested; iterate it in a thread
-        if the response is large.
-        """
+        """Yield the bytes of `close`, each piece encoded when it is requested; iterate large ones in a thread."""
         ...
 
     def error(self, error: UmgError) -> bytes:
@@ -149,9 +131,7 @@ class StreamDecoder(Protocol):
         ...
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return a message with the remaining events at the end of the stream, None if there are none. Raise
-        UmgError(UPSTREAM_CUT) if the response is incomplete.
-        """
+        """Return the remaining events at the end, if any. Raise UmgError(UPSTREAM_CUT) for an incomplete response."""
         ...
 
 
@@ -161,14 +141,10 @@ class TextFace:
 
     name: str
     source_headers: tuple[str, ...]
-    """Request headers, in lower case, that change the meaning of a body and are forwarded with it. No others are
-    forwarded.
-    """
+    """Lower-case request headers that change a body's meaning and are forwarded with it; no others are."""
     decode_request: BodyDecoder[FaceRequest]
     encode_response: Callable[[pb.GenerateResponse, pb.GenerateRequest], bytes]
-    """(response, its request) -> JSON body: the body that the response keeps, if it has this format, otherwise an
-    encoding.
-    """
+    """(response, its request) -> JSON body: the kept body if it has this format, otherwise an encoding."""
     can_express: Callable[[pb.Part], bool]
     """Whether a response can express the part, possibly in another form."""
     stream_encoder: Callable[[pb.GenerateRequest], StreamEncoder]
@@ -203,16 +179,13 @@ class TextFace:
     has_threads: bool = False
     """Whether a request may continue a message thread."""
     unknown_fields: Callable[[bytes], Sequence[str]] | None = None
-    """Paths of the unknown fields below the top level of a decoded body; None for a format whose decoder records them.
-    """
+    """Paths of unknown fields below the top level of a body; None for a format whose decoder records them."""
     api_version: str = ""
     """Version of the vendor's API that its clients compare; "" for a format without a path for it."""
     loses_call_ids: bool = False
     """Whether clients send tool calls back without their ids, so that the decoder derives ids from their content."""
     timed: "Callable[[Elapsed], TextFace] | None" = None
-    """Function that returns this format with encoders that state the durations of one call; None for a format whose
-    responses state none.
-    """
+    """Elapsed -> this format with encoders that state one call's durations; None if responses state none."""
     encode_empty: Callable[[pb.GenerateRequest, str], bytes] | None = None
     """(request without messages, current time in RFC 3339) -> JSON body of its response, for which no provider is
     called; None for a format whose requests all have messages.
@@ -220,9 +193,7 @@ class TextFace:
     array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None
     """Encoder of a stream as one JSON array, for callers that do not request events (native without `alt=sse`)."""
     decode_count: BodyDecoder[DecodedRequest[pb.GenerateRequest]] | None = None
-    """Decoder of the body of a token counting call to the request whose tokens are counted; None for a format without
-    this call.
-    """
+    """Decoder of a token counting call to the request whose tokens are counted; None without this call."""
     decode_compaction: BodyDecoder[DecodedRequest[pb.GenerateRequest]] | None = None
     """Decoder of the body of a call that compacts a conversation; None for a format without this call."""
     encode_count: Callable[[int, int | None], bytes] | None = None
@@ -237,9 +208,7 @@ class TextProviderFormat:
 
     name: str
     encode_request: ProviderRequestEncoder
-    """(request, the provider's model id, whether to stream, values that the model rejects, facts about the caller's
-    body) -> HTTP request.
-    """
+    """(request, provider's model id, whether to stream, rejected values, facts about the body) -> HTTP request."""
     decode_response: Callable[[bytes, pb.GenerateRequest, bool], pb.GenerateResponse]
     """(body, request, pass) -> response. If pass is true, which only a `TextFormat` has to accept, the response keeps
     the body as `source`, under the caller's model id, and only the fields that the service needs are decoded. Raises
@@ -248,23 +217,17 @@ class TextProviderFormat:
     translating_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
     """Decoder for callers of another format: it returns the whole stream as events."""
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
-    """(HTTP status, headers by lower-case name, body) of a failed call -> error with its `failure`, the consequence for
-    further attempts.
-    """
+    """(HTTP status, lower-case headers, body) of a failed call -> error; its `failure` decides on further attempts."""
     objects: ObjectRules
     """Rules that find the members of a body which name objects in the provider's account."""
     provider_name: str = ""
-    """Name in telemetry (`gen_ai.provider.name`) of providers that speak the format, for hosts that are not well known;
-    "" for `umg.<format>`.
-    """
+    """Telemetry's `gen_ai.provider.name` of the format's providers on unknown hosts; "" for `umg.<format>`."""
     state_identity: Callable[[str], str] = str
     """(data of a reasoning state) -> text by which it is known again after a client has read and written it."""
 
     @cached_property
     def key_header(self) -> str:
-        """HTTP header for a provider's key: `authorization` with a Bearer token, or another header with the
-        bare key.
-        """
+        """Header for a provider's key: `authorization` with a Bearer token, or another with the bare key."""
         return TEXT_PROTOCOLS[self.name].key_header
 
 

@@ -1,8 +1,5 @@
-"""Interface of a format with one request and one response to the rest of the gateway: the functions that decode and
-encode the bodies of its callers and of its providers.
-
-A format is one module (or package) with these functions, and one row in the table that its operation names. A format
-that callers alone have is a `UnaryFace`.
+"""Interface of a format with one request and one response: functions for the bodies of its callers and providers. A
+format is one module (or package) with these, and a row in its operation's table. `UnaryFace`: of callers alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,15 +37,11 @@ class MessageDecoder(Protocol[Message_co]):
         ...
 
     def feed(self, received: bytes, /) -> Message_co | None:
-        """Return the message of received bytes, however these are cut; None if they complete none. Raise UmgError for
-        an error that the provider states.
-        """
+        """Return the message that received bytes complete, if any, however cut. Raise UmgError for a stated error."""
         ...
 
     def close(self) -> Message_co | None:
-        """Return the last message at the end of the body; None if all were returned. Raise UmgError(UPSTREAM_CUT) if
-        the stream is incomplete.
-        """
+        """Return the last message at the end of the body, if any. Raise UmgError(UPSTREAM_CUT) for a cut stream."""
         ...
 
 
@@ -96,18 +89,12 @@ class UnaryFace(Generic[Request, Response]):
     name: str
     """Name of the face: `SourceDocument.format` of the requests that it decodes."""
     protocol: str = ""
-    """Name of the providers' protocol in a channel's `protocols`; "" for a format that callers alone have. Two faces of
-    one protocol share the upstream side.
-    """
+    """Protocol in a channel's `protocols`; "" for a format of callers alone. Faces may share one protocol."""
     source_headers: tuple[str, ...]
-    """Request headers, in lower case, that change the meaning of a body and are forwarded with it. No others are
-    forwarded.
-    """
+    """Lower-case request headers that change a body's meaning and are forwarded with it; no others are."""
     decode_request: BodyDecoder[DecodedRequest[Request]]
     encode_response: Callable[[Response, Request, ClientShape], bytes]
-    """(response, its request, shape) -> body: the body that the response keeps, if it has this format, otherwise
-    an encoding.
-    """
+    """(response, its request, shape) -> body: the kept body if it has this format, otherwise an encoding."""
     encode_error: Callable[[UmgError, int], bytes]
     """(error, HTTP status) -> JSON body."""
     wire_path: Callable[[str], str]
@@ -127,9 +114,7 @@ class UnaryFace(Generic[Request, Response]):
     has_shapes: bool = False
     """Whether the shape of a response differs between the specification and the SDKs, so that callers may choose it."""
     timed: "Callable[[Elapsed], UnaryFace[Request, Response]] | None" = None
-    """Function that returns this format with encoders that state the duration of one call; None for a format whose
-    responses state none.
-    """
+    """Elapsed -> this format with encoders that state one call's duration; None if responses state none."""
     encode_empty: Callable[[Request], tuple[str, bytes] | None] | None = None
     """(request) -> for a request without inputs its model and the JSON body of its response, for which no provider is
     called, else None; None for a format whose requests all have inputs.
@@ -146,9 +131,7 @@ class UnaryFace(Generic[Request, Response]):
 
 @dataclass(frozen=True, kw_only=True)
 class UnaryProviderFormat(Generic[Request, Response]):
-    """Format of the providers of an operation with one request and one response: the functions that encode requests to
-    them, and decode their responses.
-    """
+    """Format of the providers of an operation with one request and one response: encoders and decoders of these."""
 
     name: str
     """Name of the format."""
@@ -162,9 +145,7 @@ class UnaryProviderFormat(Generic[Request, Response]):
     UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
-    """(HTTP status, headers by lower-case name, body) of a failed call -> error with its `failure`, the consequence for
-    further attempts.
-    """
+    """(HTTP status, lower-case headers, body) of a failed call -> error; its `failure` decides on further attempts."""
     stream_decoder: Callable[[Request, str, bool], MessageDecoder[Any] | None] | None = None
     """(request, media type of the response, pass) -> decoder of a streamed response; None for a response that is not
     streamed. Unset for a format without streams, whose responses are streamed as a whole.
@@ -174,8 +155,7 @@ class UnaryProviderFormat(Generic[Request, Response]):
     read_headers: Callable[[Response, Mapping[str, str]], None] | None = None
     """Function that adds the facts in the headers of a response to it, in place; None for a format without any."""
     key_header: str = DEFAULT_KEY_HEADER
-    """Default header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key.
-    """
+    """Default header for a provider's key: `authorization` with a Bearer token, or another with the bare key."""
     provider_name: str = ""
     """Name of the providers of the format in telemetry (`gen_ai.provider.name`); "" for `umg.<format>`."""
     takes_tokens: bool = False
@@ -185,9 +165,7 @@ class UnaryProviderFormat(Generic[Request, Response]):
     max_items: int | None = None
     """Default limit of the inputs in one request to a provider of the format; None for a format without a limit."""
     max_items_of: Callable[[str, str], int] | None = None
-    """(the provider's model id, the caller's) -> limit of the inputs that a channel cannot raise; None for a format
-    whose models have the same limit.
-    """
+    """(provider's model id, caller's) -> limit of inputs that channels cannot raise; None if models share one limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,9 +179,7 @@ class UnaryFormat(UnaryFace[Request, Response], UnaryProviderFormat[Request, Res
 def codecs_of(
     formats: Mapping[str, UnaryProviderFormat[Request, Response]], protocols: Sequence[str], base_url: str
 ) -> list[UnaryProviderFormat[Request, Response]]:
-    """Return the formats in which a provider with these protocols is called, in the order of its protocols. Of a
-    protocol with several versions, its base URL names one.
-    """
+    """Return the formats in which a provider is called, in the order of its protocols; the base URL names a version."""
     found = [codec for protocol in protocols for codec in formats.values() if codec.protocol == protocol]
     named = [codec for codec in found if codec.base_url_end and base_url.endswith(codec.base_url_end)]
     return named or [codec for codec in found if not codec.base_url_end]

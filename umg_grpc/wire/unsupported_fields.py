@@ -33,10 +33,8 @@ def report_unsupported(
     indispensable: Sequence[str],
     unsupported: Sequence[str],
 ) -> None:
-    """Record in `report` the fields that the provider's format lacks: set fields in `unsupported`, and fields of the
-    caller's body without a canonical form.
-
-    Raise UmgError(UNTRANSLATABLE) for a set field in `indispensable`, without which the response would be different,
+    """Report the fields that the provider's format lacks: set ones in `unsupported`, and the caller's without a
+    canonical form. Raise UmgError(UNTRANSLATABLE) for a set field in `indispensable`, which would change the response,
     and for unknown fields. Both sequences have canonical names.
     """
     present = {field.name for field, _ in request.ListFields()}
@@ -62,9 +60,7 @@ def check_text_request(
     indispensable: Sequence[str],
     unsupported: Sequence[str],
 ) -> None:
-    """Do the same as `report_unsupported` for a format whose providers make one response, of texts, and do not store
-    it.
-    """
+    """Do as `report_unsupported` for a format whose providers make one response, of texts, and do not store it."""
     report_unsupported(request, notes, report, indispensable=indispensable, unsupported=unsupported)
     reject_several_candidates(request)
     # the gateway itself stores responses of the responses format
@@ -75,9 +71,7 @@ def check_text_request(
 
 
 def note_nested(source: pb.SourceDocument, report: Report) -> None:
-    """Report the unknown fields below the top level of the caller's body (`source`) as dropped: a request that is
-    translated to another format loses them.
-    """
+    """Report unknown fields below the top level of the caller's body as dropped, since a translation loses them."""
     face = wire.TEXT_FACES.get(source.format)
     if face is not None and face.unknown_fields is not None:
         for path in face.unknown_fields(source.body):
@@ -85,17 +79,13 @@ def note_nested(source: pb.SourceDocument, report: Report) -> None:
 
 
 def source_path(name: str, source: pb.SourceDocument) -> str:
-    """Return a canonical path for a field that only the caller's body has, for errors. `name`: its path in the body.
-    `source`: the body with its format.
-    """
+    """Return a canonical path for a field of the caller's body (`source`) alone, for errors. `name`: its path there."""
     face = wire.TEXT_FACES.get(source.format)
     return name if face is None else body_path(name, face.wire_path)
 
 
 def reject_several_candidates(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(UNTRANSLATABLE) if a request has a `candidate_count` above 1, for formats whose providers return
-    one candidate.
-    """
+    """Raise UmgError(UNTRANSLATABLE) for a `candidate_count` above 1, for formats with one candidate."""
     if request.candidate_count > 1:
         message = "`candidate_count`: this model's provider makes one answer; call it several times"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")

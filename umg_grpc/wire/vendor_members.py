@@ -14,11 +14,8 @@ CONVERTED = frozenset({"encoding_format"})
 
 
 def fit_members(encoded: UpstreamRequest, request: object, dialect: MemberDialect) -> UpstreamRequest:
-    """Return an encoded request with the path and the members that the vendor accepts. Left out members are recorded in
-    its report.
-
-    `request`: the canonical request. Raise UmgError(UNTRANSLATABLE) for a length of vectors that the model does not
-    have.
+    """Return an encoded request with the path and members that the vendor accepts; report others left out. `request`:
+    the canonical one. Raise UmgError(UNTRANSLATABLE) for a length of vectors that the model does not have.
     """
     fields = msgspec.json.decode(encoded.body, type=dict[str, Raw])
     fitted = dict[str, Raw]()

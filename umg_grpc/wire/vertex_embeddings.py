@@ -1,6 +1,4 @@
-"""Protocol of embeddings of Google's Vertex AI (`:predict`, and `:embedContent` for newer models): requests to its
-models, and their responses. Callers have no format of it.
-"""
+"""Embeddings of Google's Vertex AI, for providers only: `:predict`, and `:embedContent` for newer models."""
 
 from functools import partial
 
@@ -121,9 +119,7 @@ _RESPONSE = msgspec.json.Decoder(VertexResponse)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Decode a response of either method. `pass_`: without effect, as no caller has the format. Raise
-    UmgError(UPSTREAM_FAILED) as the other formats do.
-    """
+    """Decode a response of either method. `pass_` has no effect. Raise UmgError(UPSTREAM_FAILED) as others do."""
     try:
         parsed = decode(_RESPONSE, body)
         raise_error(parsed.error)

@@ -21,9 +21,7 @@ KINDS = {"image": pb.MEDIA_KIND_IMAGE, "audio": pb.MEDIA_KIND_AUDIO}
 
 
 class MessageDecoder:
-    """Decoder of the messages of one body. It pairs tool results with their calls: clients of this API leave the ids
-    out, and older ones also the name of the tool.
-    """
+    """Decoder of one body's messages; pairs results with calls, since clients omit ids, older ones also names."""
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._request = request
@@ -31,9 +29,7 @@ class MessageDecoder:
         self._ids = ContentIds()
 
     def decode(self, messages: list[Message]) -> None:
-        """Append the messages to the request. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the
-        field.
-        """
+        """Append the messages to the request. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the field's path."""
         for index, message in enumerate(messages):
             at, role = f"messages[{index}]", ROLES.get(message.role.lower())
             if role is None:

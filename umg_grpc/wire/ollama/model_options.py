@@ -1,6 +1,4 @@
-"""Options of the bodies of `POST /api/chat` and `POST /api/generate`: parameters of the model, reasoning, and the
-format of the response.
-"""
+"""Options of `POST /api/chat` and `POST /api/generate`: model parameters, reasoning, and the response's format."""
 
 from msgspec import Raw
 

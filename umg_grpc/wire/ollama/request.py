@@ -28,9 +28,8 @@ UNSUPPORTED = {
 
 def decode_chat(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
     """Decode the body of `POST /api/chat`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD,
-    UNSUPPORTED_FIELD.
-
-    A request without messages loads the model on the vendor's server; its canonical form has no messages either.
+    UNSUPPORTED_FIELD. A request without messages loads the model on the vendor's server; its canonical form has none
+    either.
     """
     chat, unknown = parse_open(_KNOWN_CHAT, schema.ChatBody, body, _CHAT_FIELDS)
     request, notes = _begin(CHAT, chat, body, unknown)

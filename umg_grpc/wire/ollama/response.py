@@ -32,9 +32,7 @@ Members = Callable[[Sequence[Item]], JsonObject]
 
 
 def chat_members(items: Sequence[Item]) -> JsonObject:
-    """Return the members with the content of items for `POST /api/chat`. Images are left out: the vendor's client in
-    Python refuses a response whose message has some.
-    """
+    """Return the content for `POST /api/chat`, without images, which the vendor's Python client refuses."""
     return {"message": {"role": "assistant", **_content("content", items)}, **_logprobs(items)}
 
 
@@ -91,9 +89,7 @@ def timing_of(total: int, prompt: int = 0) -> JsonObject:
 def encode_response(
     members: Members, response: pb.GenerateResponse, request: pb.GenerateRequest, elapsed: Elapsed | None = None
 ) -> bytes:
-    """Return the JSON body for a complete response. `members`: of the path. `elapsed`: None for a response without
-    durations.
-    """
+    """Return the JSON body of a complete response. `elapsed`: None for a response without durations."""
     items = ResponseItems()
     content = [item for event in response_to_events(response).events for item in items.feed(event)]
     created = response.create_time.ToJsonString() if response.HasField("create_time") else ""
@@ -103,9 +99,7 @@ def encode_response(
 
 
 def encode_loaded(members: Members, request: pb.GenerateRequest, time: str) -> bytes:
-    """Return the JSON body for a request without a conversation, by which a client loads the model, or unloads it with
-    `keep_alive: 0`. `time`: the current one.
-    """
+    """Return the body for a request without a conversation, which loads a model, or unloads it with `keep_alive: 0`."""
     keep_alive = msgspec.json.decode(request.source.body, type=_KeepAlive).keep_alive
     reason = UNLOADED if bytes(keep_alive) in ZERO_DURATIONS else LOADED
     head = head_of(request.model, time)

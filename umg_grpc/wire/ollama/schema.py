@@ -1,8 +1,6 @@
-"""JSON bodies of Ollama's API as typed structs: the fields of its API document and of the types of its server and
-clients.
-
-`None` means absent, and so does an explicit null. Unknown members are ignored by the vendor's server; they are
-collected here, to be reported.
+"""JSON bodies of Ollama's API as typed structs: fields of its API document and of types of its server and clients.
+`None` means absent, and so does an explicit null. Unknown members, ignored by the vendor's server, are collected to be
+reported.
 """
 
 from typing import Annotated, Literal

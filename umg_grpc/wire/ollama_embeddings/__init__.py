@@ -1,6 +1,4 @@
-"""Embeddings of Ollama's API as a format of callers: `POST /api/embed`, and the older `POST /api/embeddings` for one
-text.
-"""
+"""Ollama's embeddings, for callers only: `POST /api/embed`, and the older `POST /api/embeddings` for one text."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -28,10 +26,9 @@ _EMBEDDINGS_FIELDS = frozenset(EmbeddingsBody.__struct_fields__)
 
 
 def decode_embed(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
-    """Decode the body of `POST /api/embed`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
-
-    A request without texts loads the model on the vendor's server (ollama/ollama, `server/routes.go`, EmbedHandler);
-    its canonical form has no inputs.
+    """Decode the body of `POST /api/embed`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. A request
+    without texts loads the model on the vendor's server (ollama/ollama, `server/routes.go`, EmbedHandler); it has no
+    inputs.
     """
     given = parse(EmbedBody, check_utf8(body))
     texts = ([given.input] if given.input else []) if isinstance(given.input, str) else given.input or []
@@ -69,9 +66,7 @@ def encode_embed(
 def encode_pieces(
     response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape, elapsed: Elapsed | None = None
 ) -> Iterator[bytes]:
-    """Yield the JSON body of `POST /api/embed` in pieces. Vectors have the length 1, as the vendor's server makes them.
-    `elapsed`: None for a response without durations.
-    """
+    """Yield the body of `POST /api/embed`; vectors have length 1, as by the vendor's server. `elapsed`: durations."""
     timing: JsonObject = {} if elapsed is None else {"total_duration": elapsed(), "load_duration": 0}
     tail = msgspec.json.encode({**timing, "prompt_eval_count": response.usage.input_tokens})
     head = msgspec.json.encode({"model": response.model or request.model})[:-1] + b',"embeddings":['

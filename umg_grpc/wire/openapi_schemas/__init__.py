@@ -1,3 +1,1 @@
-"""JSON schemas of the bodies of all operations, for the OpenAPI document. Requests are not checked by them, but by the
-codecs, with the same types.
-"""
+"""JSON schemas of all operations' bodies for the OpenAPI document, from the types by which the codecs check them."""

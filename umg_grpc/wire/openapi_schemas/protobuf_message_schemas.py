@@ -32,10 +32,8 @@ _DURATION, _TIMESTAMP = "google.protobuf.Duration", "google.protobuf.Timestamp"
 
 
 class ProtoJsonSchemas:
-    """Builder of JSON schemas of protobuf messages in ProtoJSON, for the Connect protocol; adds one OpenAPI component
-    for each message and enum.
-
-    In ProtoJSON a member that is not set is absent, and 64-bit integers are strings.
+    """Builder of JSON schemas in ProtoJSON, for the Connect protocol; adds an OpenAPI component for each message and
+    enum. In ProtoJSON a member that is not set is absent, and 64-bit integers are strings.
     """
 
     known: Mapping[str, JsonObject] = MappingProxyType(
@@ -96,9 +94,7 @@ class ProtoJsonSchemas:
         return scalar
 
     def _enum(self, kind: EnumDescriptor) -> JsonObject:
-        """Return the schema of an enum: one of its value names, or an integer, by which a newer gateway sends a value
-        without a name in this version.
-        """
+        """Return an enum's schema: a value name, or an integer, which newer gateways send for values unknown here."""
         name = self.prefix + kind.full_name
         if name not in self._components:
             names = [value.name for value in kind.values]
@@ -108,9 +104,7 @@ class ProtoJsonSchemas:
 
 
 class PlainSchemas(ProtoJsonSchemas):
-    """Builder of JSON schemas of protobuf messages in the JSON of the administration API, where all members are
-    present and null means not set.
-    """
+    """Builder of JSON schemas in the administration API's JSON, where all members are present, and null if not set."""
 
     known = MappingProxyType({_TIMESTAMP: _TIME, _DURATION: {"type": "number"}})
     prefix = "admin."
@@ -131,9 +125,7 @@ class PlainSchemas(ProtoJsonSchemas):
         return _SCALARS[field.cpp_type]
 
     def _enum(self, kind: EnumDescriptor) -> JsonObject:
-        """Return the schema of an enum: any string, since a newer gateway may send values that this version does not
-        have.
-        """
+        """Return an enum's schema: any string, since a newer gateway may send values that this version lacks."""
         return {"type": "string", "description": _values(kind, list(enum_names(kind).values()))}
 
 

@@ -1,6 +1,4 @@
-"""Rerank format (`POST /v1/rerank` and `/v2/rerank`): codec for the bodies of callers and of providers, in two shapes
-of one protocol.
-"""
+"""Rerank format (`POST /v1/rerank`, `/v2/rerank`): codec for callers and providers, in two shapes of one protocol."""
 
 from dataclasses import replace
 from functools import partial

@@ -23,9 +23,7 @@ VERSIONS = {"cohere": 2}
 
 
 def encode_request(request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode a rerank request as a call of InvokeModel. `notes`: facts about the caller's body. Raise
-    UmgError(INVALID_FIELD) for a document that cannot be ranked.
-    """
+    """Encode a rerank request as a call of InvokeModel. Raise UmgError(INVALID_FIELD) for an unrankable document."""
     report, shape = Report(), vector_model(NAME, model, request.model).shape
     notes.report_uncarried(report)
     body: JsonObject = {"query": request.query, "documents": ranked_texts(request)}

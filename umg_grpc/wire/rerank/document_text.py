@@ -26,9 +26,7 @@ _STRING = msgspec.json.Decoder(str)
 
 
 def ranked_texts(request: pb.RerankRequest) -> list[str]:
-    """Return the text of each document of the request, in order. Raise UmgError(INVALID_FIELD) naming a document
-    without a text.
-    """
+    """Return the text of each document. Raise UmgError(INVALID_FIELD) naming a document without a text."""
     fields = positions(request.rank_fields)
     return [
         object_text(text, fields, f"documents[{index}]") if (text := document.object_json) else document.text

@@ -1,6 +1,4 @@
-"""Rerank requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
-provider.
-"""
+"""Rerank requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -45,9 +43,7 @@ wire_path = wire_paths(
 
 @dataclass(frozen=True)
 class Shape:
-    """Options that the providers of one version of the rerank API accept, besides the model, the query and the
-    documents.
-    """
+    """Options that providers of one rerank API version accept, besides the model, the query and the documents."""
 
     name: str
     """Name of the format of callers that has the same options."""
@@ -68,9 +64,8 @@ V2 = Shape("rerank_v2", {"top_n", "max_tokens_per_document", "priority"})
 def decode_request(
     face: str, body: bytes, headers: Mapping[str, str], model: str = ""
 ) -> DecodedRequest[pb.RerankRequest]:
-    """Decode the JSON body of a rerank request, which the canonical request keeps as source document. `face`: name of
-    the format; `model`: without effect, as the body contains it. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or
-    INVALID_FIELD.
+    """Decode the JSON body of a rerank request. `face`: name of the format; `model` has no effect: the body contains
+    it. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     try:
         decoded: PlainBody | RerankBody = _PLAIN.decode(check_utf8(body))
@@ -140,11 +135,9 @@ def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str,
 def encode_request(
     shape: Shape, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode a rerank request as a call of a provider's `POST /rerank`. `shape`: options of the provider's API
-    version; `notes`: facts about the caller's body. A caller's body of the same version keeps its unknown fields.
-
-    Documents are sent as strings and are not requested in the response. Raise UmgError(INVALID_FIELD) for a document
-    that cannot be ranked.
+    """Encode a call of a provider's `POST /rerank`. `shape`: options of its API version; a caller's body of the same
+    version keeps its unknown fields. Documents are sent as strings and not requested in the response. Raise
+    UmgError(INVALID_FIELD) for a document that cannot be ranked.
     """
     report, fields = Report(), JsonObject()
     if request.source.format == shape.name:

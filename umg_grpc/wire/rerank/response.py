@@ -18,9 +18,8 @@ from umg_grpc.wire.unary_format import ClientShape
 
 
 def encode_response(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
-    """Return the JSON body of `POST /v1/rerank`, with `id` and `meta` for Cohere clients.
-
-    `shape`: DOCUMENTED returns documents that were sent as strings as strings, the shape of SDKs as objects.
+    """Return the body of `POST /v1/rerank`, with `id` and `meta` for Cohere clients. `shape`: documents sent as strings
+    are returned as strings if DOCUMENTED, as objects for SDKs.
     """
     return _encode(response, "1", shape)
 
@@ -117,12 +116,10 @@ _META = msgspec.json.Decoder(ProviderMeta)
 
 
 def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.RerankResponse:
-    """Decode a provider's response: results in the provider's order, without documents, which are in the request.
-    `pass_`: without effect, as no provider's body has the shape for callers.
-
-    The usage is 0 tokens if the provider states none; scores outside [0, 1] are converted to it. Raise
-    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or states an error, for a document that is unknown or
-    ranked twice, and for fewer results than requested.
+    """Decode a response: results in the provider's order, without documents. `pass_` has no effect: no provider's body
+    has the shape for callers. Scores outside [0, 1] are converted to it. Raise UmgError(UPSTREAM_FAILED) for a body
+    that cannot be decoded or states an error, for a document that is unknown or ranked twice, and for fewer results
+    than requested.
     """
     try:
         parsed = decode(_RESPONSE, body)
@@ -164,9 +161,7 @@ def _score(result: ProviderResult) -> float:
 
 
 def _decode_usage(usage: ProviderUsage | None, meta: ProviderMeta | None, response: pb.RerankResponse) -> None:
-    """Set the usage of `response` by the first token count that the provider states; billed tokens are treated as
-    used ones.
-    """
+    """Set the usage by the provider's first token count, if any; billed tokens are treated as used ones."""
     sent = usage or ProviderUsage()
     tokens, billed = (meta and meta.tokens) or Units(), (meta and meta.billed_units) or Units()
     counts = (sent.total_tokens, sent.prompt_tokens, sent.input_tokens, tokens.input_tokens, billed.input_tokens)

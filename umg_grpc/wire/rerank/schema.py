@@ -1,7 +1,6 @@
-"""JSON body of `POST /v1/rerank` and `POST /v2/rerank` as typed structs: the fields of the specification of texts,
-and the fields that Cohere and Jina clients send. `None` means absent, and so does an explicit null.
-
-Both paths accept all fields, since older clients of the second version send fields of the first.
+"""JSON body of `POST /v1/rerank` and `/v2/rerank` as typed structs: fields of the specification, and of Cohere and Jina
+clients; null is absent. Both paths accept all fields, since older clients of the second version send those of the
+first.
 """
 
 from typing import Annotated, Literal

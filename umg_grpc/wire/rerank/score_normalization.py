@@ -12,10 +12,8 @@ ROUNDING = 1e-3
 
 
 def in_unit(scores: Sequence[float]) -> list[float]:
-    """Return the scores of one response converted to [0, 1], with the same ranking.
-
-    If all scores are in [0, 1] up to rounding, they are unchanged or clamped. Otherwise all are raw logits, as some
-    providers send them, and become probabilities.
+    """Return a response's scores converted to [0, 1], ranked the same: unchanged or clamped if all are in it up to
+    rounding; else as probabilities of raw logits, which some providers send.
     """
     if min(scores, default=0.0) >= -ROUNDING and max(scores, default=0.0) <= 1 + ROUNDING:
         return [min(1.0, max(0.0, score)) for score in scores]  # -0.0 as 0.0

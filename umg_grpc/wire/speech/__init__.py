@@ -1,6 +1,4 @@
-"""Speech format (`POST /v1/audio/speech`): codec for the bodies of callers and of providers, and the protocols of
-providers.
-"""
+"""Speech format (`POST /v1/audio/speech`): codec for bodies of callers and providers, and providers' protocols."""
 
 from functools import partial
 

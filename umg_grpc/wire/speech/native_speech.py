@@ -1,6 +1,4 @@
-"""Speech by models of the native format that generate audio (`POST /models/{model}:generateContent`). Callers have no
-format of it.
-"""
+"""Speech by native models that generate audio (`POST /models/{model}:generateContent`), for providers only."""
 
 import re
 from collections.abc import Mapping

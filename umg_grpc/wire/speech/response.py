@@ -1,6 +1,4 @@
-"""Speech responses: whole ones, which are audio files, and streams of bytes or of events, from providers and for
-callers.
-"""
+"""Speech responses from providers and for callers: whole audio files, and streams of bytes or of events."""
 
 import re
 from collections.abc import Mapping
@@ -58,9 +56,7 @@ _BODY = msgspec.json.Decoder(ProviderBody)
 
 
 def decode_response(body: bytes, request: pb.SpeakRequest, pass_: bool) -> pb.SpeakResponse:
-    """Decode a provider's response: an audio file, or JSON with one. `pass_`: without effect. Raise
-    UmgError(UPSTREAM_FAILED) for a body without audio.
-    """
+    """Decode an audio file, or JSON with one. `pass_` has no effect. Raise UmgError(UPSTREAM_FAILED) without audio."""
     response = pb.SpeakResponse(model=request.model, audio=body, content_type=media_type(format_of(request)))
     if not is_audio(body, request):
         sent = _decode(body)

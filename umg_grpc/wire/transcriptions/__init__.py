@@ -1,6 +1,4 @@
-"""Transcription formats (`POST /v1/audio/transcriptions`, `/v1/audio/translations`): codecs for the forms and responses
-of callers and of providers.
-"""
+"""Transcription formats (`POST /v1/audio/transcriptions`, `/translations`): codecs for callers and providers."""
 
 from dataclasses import replace
 from functools import partial

@@ -124,9 +124,8 @@ def decode_form(parts: Iterable[FormPart], *, name: str = NAME) -> DecodedReques
 def decode_request(
     body: bytes, headers: Mapping[str, str], model: str = "", *, name: str = NAME
 ) -> DecodedRequest[pb.TranscribeRequest]:
-    """Decode the fields of a form, as a JSON object of texts and lists of texts, which is the source document. The file
-    is beside it. `headers`, `model`: without effect. `name`: that of the face. Raise UmgError: MALFORMED_BODY,
-    MISSING_FIELD or INVALID_FIELD.
+    """Decode the fields of a form, a JSON object of texts and lists of texts, without the file beside it. `headers` and
+    `model` have no effect. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     form, uncarried = parse(Form, body), list[str]()
     request = pb.TranscribeRequest(translate=name == TRANSLATIONS)

@@ -1,6 +1,4 @@
-"""Responses of transcriptions: decoded from a provider's body of any form, and encoded in the form that a caller
-selects.
-"""
+"""Responses of transcriptions: decoded from a provider's body, and encoded in the form that a caller selects."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -217,9 +215,7 @@ def content_type(response: pb.TranscribeResponse, request: pb.TranscribeRequest)
 
 
 def encode_response(response: pb.TranscribeResponse, request: pb.TranscribeRequest, shape: ClientShape) -> bytes:
-    """Return the body for a caller: the provider's own one if it was kept, otherwise one in the form that the request
-    selects. `shape`: without effect.
-    """
+    """Return the body in the form that the request selects: the provider's if it was kept. `shape` has no effect."""
     if response.source.format == NAME:
         return response.source.body
     match format_of(request):

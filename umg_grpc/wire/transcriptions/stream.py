@@ -47,9 +47,7 @@ _END = msgspec.json.Decoder(ProviderBody, strict=False)
 def stream_decoder(
     request: pb.TranscribeRequest, kind: str, pass_: bool
 ) -> MessageDecoder[pb.StreamTranscribeResponse] | None:
-    """Return the decoder of events; None for another media type, since some models ignore that a stream is requested.
-    `pass_`: without effect.
-    """
+    """Return the decoder of events; None for other media types, since some models ignore that a stream is requested."""
     return EventDecoder(request.model) if kind == "text/event-stream" else None
 
 
