@@ -78,7 +78,9 @@ class Report(msgspec.Struct, eq=False):
         self.times.pop(name, None)
 
     def limit(self, name: str, value: str) -> None:
-        """Record that the gateway lowers a field for every provider, unless it was lowered before for this provider."""
+        """Record that the gateway lowers the field `name` to `value` for every provider; does nothing if the field
+        was recorded before, for a lower limit of this provider.
+        """
         if name not in self.dropped:
             self.drop(name, value)
             self.limits += 1
@@ -100,8 +102,8 @@ class Report(msgspec.Struct, eq=False):
 
     @property
     def lost_for_choice(self) -> int:
-        """Number of lost fields by which channels and protocols are compared: without losses in single turns. A
-        conversation would otherwise change its provider, whose prompt cache has it, after the first failed tool.
+        """Number of lost fields, to compare channels and protocols, without losses in single turns. A conversation
+        would otherwise change its provider, with its prompt cache, after the first failed tool.
         """
         of_turns = len(OF_TURNS.intersection(self.dropped)) if self.of_turns is None else self.of_turns
         return max(0, self.lost - of_turns)
@@ -176,7 +178,9 @@ NOTHING_LEFT = "no part of them can be translated; send results together with th
 
 
 def omits(opaque: pb.OpaquePart, report: Report) -> bool:
-    """Return whether an opaque part (raw JSON of another format) may be left out; report an optional one."""
+    """Return whether an opaque part (raw JSON of one wire format) may be left out for a provider of another format.
+    An optional part is recorded in `report` by its type.
+    """
     if opaque.handling == pb.OPAQUE_HANDLING_OPTIONAL:
         report.drop(opaque.type)
     return opaque.handling != pb.OPAQUE_HANDLING_UNSPECIFIED

@@ -139,8 +139,8 @@ def _value(entry: Fields, path: str) -> object:
 
 
 def _words(value: object, member: str = "") -> list[str]:
-    """Return the words in a value: a text, the texts of a list, the names of the true members of an object, or for a
-    truth value the name of the `member`, with `not` in front of it for a false one.
+    """Return the words in a value: a text, a list's texts, or the names of an object's true members. For a truth value
+    it is the `member`, with `not` in front of it for a false one.
     """
     match value:
         case bool():

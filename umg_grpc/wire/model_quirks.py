@@ -111,8 +111,8 @@ def may_reason(reasoning: pb.ReasoningOptions, quirks: Quirks) -> bool:
 
 
 def with_state(request: pb.GenerateRequest, quirks: Quirks) -> Quirks:
-    """Return the quirks as they are for the request: with the members added to `rejects` that the model refuses because
-    it reasons here, and without the need of reasoning in earlier turns where it does not reason.
+    """Return the quirks for the request. Where the model reasons, `rejects` has the members that it then refuses; where
+    it does not, it needs no reasoning in earlier turns.
     """
     if quirks.rejects_beside_reasoning is None and quirks.reasoning_required is None:
         return quirks

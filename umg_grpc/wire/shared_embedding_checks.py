@@ -71,8 +71,8 @@ class ProviderUsage(Struct):
 def read_vectors(
     body: bytes, decoded: msgspec.json.Decoder[DecodedT], raw: msgspec.json.Decoder[RawT]
 ) -> DecodedT | RawT:
-    """Return a response with its vectors. Those of a large one, which would block the event loop, and vectors in a form
-    that only some providers write, are kept raw. Raise ValueError or RecursionError for an invalid body.
+    """Return a response with its vectors. They are kept raw if they are large, as they would block the event loop, or
+    in a form of few providers. Raise ValueError or RecursionError for an invalid body.
     """
     if len(body) < BIG_BYTES:
         with suppress(msgspec.ValidationError):
@@ -136,7 +136,9 @@ def _can_cut(vector: bytes, requested: int, shortest: int) -> bool:
 
 
 def have_requested_length(lengths: Sequence[int], request: pb.EmbedRequest) -> bool:
-    """Return whether vectors are as long (counts of numbers) as the request requires; 0 stands for no vector."""
+    """Return whether vectors with these lengths (counts of numbers), one for each input, are as long as the request
+    requires. 0 is the length of a value that is no vector.
+    """
     return all(lengths) and wrong_length(lengths, request) is None
 
 

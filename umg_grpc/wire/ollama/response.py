@@ -75,8 +75,8 @@ def end_of(items: ResponseItems, timing: JsonObject) -> JsonObject:
 
 
 def timing_of(total: int, prompt: int = 0) -> JsonObject:
-    """Return the durations of a call in nanoseconds. `total`: of the whole call. `prompt`: until the first output, 0 if
-    it was not streamed; then all of the time counts as that of the output.
+    """Return a call's durations in nanoseconds, from the `total` and the time until the first output (`prompt`).
+    `prompt` is 0 if it was not streamed: all of the time counts as the output's.
     """
     return {
         "total_duration": total,

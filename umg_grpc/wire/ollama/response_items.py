@@ -25,7 +25,9 @@ class Item(NamedTuple):
 
 
 class ResponseItems:
-    """Converter of one response's events into items; only the first candidate, since requests select one."""
+    """Converter of the canonical events of a response into its items. One instance per response; only the first
+    candidate is converted, since requests of this API select one.
+    """
 
     def __init__(self) -> None:
         self.retained_bytes = 0

@@ -12,8 +12,8 @@ ROUNDING = 1e-3
 
 
 def in_unit(scores: Sequence[float]) -> list[float]:
-    """Return a response's scores converted to [0, 1], ranked the same: unchanged or clamped if all are in it up to
-    rounding; else as probabilities of raw logits, which some providers send.
+    """Return a response's scores converted to [0, 1], ranked the same. If all are in it up to rounding, they are
+    unchanged or clamped; else they are raw logits, which some providers send, and become probabilities.
     """
     if min(scores, default=0.0) >= -ROUNDING and max(scores, default=0.0) <= 1 + ROUNDING:
         return [min(1.0, max(0.0, score)) for score in scores]  # -0.0 as 0.0
