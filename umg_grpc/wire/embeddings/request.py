@@ -1,6 +1,4 @@
-"""Embedding requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
-provider.
-"""
+"""Embedding requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
 
 from collections.abc import Mapping, Sequence
 
@@ -96,12 +94,9 @@ def _decode_input(value: str | list[str | int | list[int]] | None, request: pb.E
 
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode an embedding request as a call of a provider's `POST /embeddings`. `notes`: facts about the caller's
-    body.
-
-    Vectors are requested in base64, which is decoded fastest, unless the caller's own body is forwarded and its
-    response passed through. Raise UmgError(UNTRANSLATABLE) for vectors of several lengths, and for a mixture of texts
-    and tokens.
+    """Encode a call of a provider's `POST /embeddings`. `notes`: facts about the caller's body. Vectors are requested
+    in base64, which is decoded fastest, unless the caller's body is forwarded and its response passed through. Raise
+    UmgError(UNTRANSLATABLE) for vectors of several lengths, and for a mixture of texts and tokens.
     """
     report = Report()
     if request.source.format == NAME:

@@ -36,9 +36,8 @@ from umg_grpc.wire.unary_format import ClientShape
 
 
 def encode_response(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Return the JSON body for a caller: the provider's own body if it was kept, otherwise an encoding of the
-    response, with vectors as numbers unless the request selects base64. `shape`: without effect, as all clients
-    read the same shape.
+    """Return the body for a caller: the provider's own if it was kept, else an encoding, with vectors as numbers unless
+    base64 is requested. `shape` has no effect: clients read one shape.
     """
     return b"".join(encode_pieces(response, request, shape))
 
@@ -71,11 +70,9 @@ _HEAD = msgspec.json.Decoder(Head)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Decode a provider's response. `pass_`: whether to keep the provider's body for the caller, if the caller can
-    read it unchanged; its vectors are then not decoded.
-
-    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that states an error, or that does not have one
-    vector of the requested length for each input.
+    """Decode a response. `pass_`: keep its body, with vectors not decoded, if the caller can read it unchanged. Raise
+    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that states an error, or that does not have one vector
+    of the requested length for each input.
     """
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
@@ -89,9 +86,8 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """Return the response with the provider's body, whose vectors are checked as far as possible without decoding them.
-    None for a body that callers cannot read: a vector is missing, misplaced, of the wrong length or not in the form
-    that the caller selected, or the usage is missing.
+    """Return the response with the provider's body, its vectors checked without decoding. None for a body that callers
+    cannot read: a vector is missing, misplaced, or of the wrong length or form, or the usage is missing.
     """
     parsed = decode(_RAW_VECTORS, body)
     usage, data = _usage(parsed), parsed.data or ()

@@ -1,8 +1,4 @@
-"""JSON bodies of `POST /v1/embeddings` as typed structs: the fields of the specification of texts, and those of
-current SDK types.
-
-`None` means absent, and so does an explicit null.
-"""
+"""JSON bodies of `POST /v1/embeddings` as typed structs: the specification's fields and SDK types'; null is absent."""
 
 from typing import Annotated, Generic, Literal, TypeVar
 

@@ -21,9 +21,7 @@ from umg_grpc.v1 import pb
 
 @dataclass
 class ProviderError:
-    """Error of a provider, with the same fields for all formats. A field that the provider did not send is "" or
-    None.
-    """
+    """Error of a provider, with the same fields for all formats; one that was not sent is "" or None."""
 
     message: str = ""
     type: str = ""
@@ -43,16 +41,12 @@ class ProviderError:
 
     @property
     def field(self) -> str:
-        """Field of the request that the error names; "" if it names none, or the model, which the operator has
-        chosen.
-        """
+        """Field of the request that the error names; "" for none, and for the model, the operator's choice."""
         return "" if self.param == "model" else self.param
 
     @property
     def own_words(self) -> str:
-        """Message without the text between its first and its last quotation mark, which may repeat text of the
-        caller.
-        """
+        """Message without the text between its outer quotation marks, which may repeat text of the caller."""
         if (first := _OPENING.search(self.message)) is None:
             return self.message
         last = max((end.end() for end in _CLOSING.finditer(self.message, first.end())), default=len(self.message))
@@ -118,9 +112,8 @@ Pattern = str | re.Pattern[str]
 
 @dataclass(frozen=True)
 class ClassificationRow:
-    """Row of the table for the classification of errors: conditions for the status and the words of a provider's
-    error, and the reason and consequence (`failure`) of an error that satisfies all of them. A pattern that is a text
-    ignores case.
+    """Row of the classification table: conditions for status and words of a provider's error, and the reason and
+    consequence (`failure`) if it satisfies all. A pattern that is a text ignores case.
     """
 
     statuses: Collection[int]  # HTTP statuses; empty for all
@@ -162,9 +155,7 @@ def row_of(table: Iterable[ClassificationRow], status: int, error: ProviderError
 
 
 def has(pattern: Pattern, text: str) -> bool:
-    """Return whether a pattern occurs in a text. Patterns of rows are compiled at their first use, as most processes
-    never need most of them.
-    """
+    """Return whether a pattern occurs in a text. It is compiled at its first use, as most are never needed."""
     return _compiled(pattern).search(text) is not None
 
 
@@ -236,9 +227,7 @@ CHANNEL_STATUSES = frozenset(
     if row.reason == FAILED and row.failure is Failure.DOWN and not (row.codes or row.words or row.own_words)
     for status in row.statuses
 )
-"""Statuses, as in `upstream_status`, by which a provider refuses the gateway's own call in any words until the operator
-corrects the channel.
-"""
+"""Statuses (`upstream_status`) by which a provider refuses the gateway until the operator corrects the channel."""
 
 _NAMED = {row.name: row for row in error_rows() if row.name}
 FILTERED = re.compile(_NAMED["filtered"].codes, re.IGNORECASE)
@@ -250,9 +239,7 @@ HTTP_ERROR = re.compile(r"[45]\d\d", re.ASCII)
 
 
 def stated_status(error: ProviderError) -> int:
-    """Return the HTTP status by which an error in a response with status 200 is classified: the one that it states or
-    that its code implies; 500 if there is none.
-    """
+    """Return the HTTP status for an error in a response with status 200: stated, or implied by its code; else 500."""
     for code in error.codes.split():
         if HTTP_ERROR.fullmatch(code):
             return int(code)

@@ -1,7 +1,5 @@
-"""Findings of a cloud's content filter, in its errors and beside the choices of its responses.
-
-A result has an object for each category: `{"hate": {"filtered": true, "severity": "high"}}` (Azure OpenAI, content
-filtering).
+"""Findings of a cloud's content filter, in errors and beside the choices of responses. They have an object for each
+category: `{"hate": {"filtered": true, "severity": "high"}}` (Azure OpenAI, content filtering).
 """
 
 import re

@@ -1,10 +1,7 @@
 """Reading of a provider's error body: message, codes and type, wherever the provider puts them.
 
 The places are rows of `knowledge/data/error_places.json`, in the order in which they are tried. An error may be inside
-another one, also as text (relays quote the body of the provider behind them): the innermost one that has words is the
-cause.
-
-Pure: no I/O and no clock.
+another one, also as text (relays quote the body of the provider behind them): the innermost with words is the cause.
 """
 
 import re
@@ -44,9 +41,7 @@ class Place(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: str
     """Names of members, separated by dots; `[]` behind a name stands for the first element of a list."""
     part: Literal["inner", "text", "code", "type", "hint"]
-    """Part of the error in this place: another error, the message, a code, the type, or a further code (a hint), which
-    elements of its details may have, too.
-    """
+    """Part of the error in this place: an inner error, the message, a code, the type, or a hint (a further code)."""
     prefix: str = ""
     """Text in front of a code that is a number, where the numbers of vendors mean different things."""
     vendors: str
@@ -146,9 +141,7 @@ class _Violation(Struct):
 
 
 def _violations(value: list[object]) -> str:
-    """Return the first elements of a list of violations, or of a list of messages, as one message; "" for any other
-    list.
-    """
+    """Return the first of a list of violations or messages as one message; "" for any other list."""
     words = list[str]()
     for each in value[:MAX_VIOLATIONS]:
         if isinstance(each, str):
@@ -164,9 +157,7 @@ def _violations(value: list[object]) -> str:
 
 
 def values_of(level: dict[str, object], part: str) -> list[object]:
-    """Return the values in all places of one part of an error, or of an element of its details, in the order of the
-    table.
-    """
+    """Return the values in all places of one part of an error, or of its details' element, in the table's order."""
     found = (_at(level, steps) for _, steps in _places(part) if steps[0] in level)
     return [value for value in found if value is not None and value != ""]
 

@@ -1,6 +1,4 @@
-"""Kinds of provider failures for operators: one table finds the `FailureKind` by reason, status, code and connection
-fault.
-"""
+"""Kinds of provider failures for operators: a table finds `FailureKind` by reason, status, code, connection fault."""
 
 import re
 from collections.abc import Collection
@@ -53,9 +51,7 @@ class Evidence(NamedTuple):
 
 
 class FailureKindRow(NamedTuple):
-    """Row of the table of failure kinds. A failure that satisfies all conditions that are set has the kind; an empty
-    condition is not checked.
-    """
+    """Row of the table of failure kinds, for a failure that satisfies all conditions; empty ones are not checked."""
 
     kind: FailureKind
     reasons: Collection["pb.ErrorReason.ValueType"] = ()

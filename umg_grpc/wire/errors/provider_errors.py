@@ -1,7 +1,5 @@
-"""Conversion of providers' errors to the errors that callers get, without details of the operator's account.
-
-Most formats have errors like `{error: {message, type, code}}`; their meaning follows from the table of
-`classification`, preceded by further rows of a format.
+"""Conversion of providers' errors to callers' errors, without details of the operator's account. Most formats have
+errors like `{error: {message, type, code}}`, classified by the table of `classification` after rows of the format.
 """
 
 import math
@@ -32,9 +30,7 @@ from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
 OK_CODES = frozenset({"", "0", "200", "success", "ok", "base_resp.0", "error_code.0"})
-"""Codes that mean success, in lower case (tigerowo/infinite-canvas, handler/video_task.go), also with the prefix of
-their place.
-"""
+"""Codes that mean success, in lower case, also with a prefix (tigerowo/infinite-canvas, handler/video_task.go)."""
 NO_ERRORS = frozenset({b"", b"null", b"{}", b'""', b"false"})
 
 
@@ -67,9 +63,7 @@ def no_response(body: bytes, table: Table = DEFAULT, *, too_long: str = "message
 
 
 def failure_in_response(body: bytes, table: Table = DEFAULT, *, too_long: str = "messages") -> UmgError | None:
-    """Return the error that a body or an event without a response states by a code and a message; None if it states
-    none.
-    """
+    """Return the error that a body or event without a response states by a code and a message, if any."""
     if b"code" not in body:  # the cheapest check first: heartbeats of streams have no choices either
         return None
     error = read_error(body)
@@ -101,18 +95,14 @@ GATEWAY_CALL_STATUSES = frozenset({400, 401, 402, 403, 404, 407})
 def decode_error(
     status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages", table: Table = DEFAULT
 ) -> UmgError:
-    """Return the error that the caller gets for a failed call. `headers`: by lower-case name.
-
-    `too_long`: canonical field that the error names if the request exceeds the model's context; `table`: rows for the
-    classification.
+    """Return the caller's error for a failed call. `headers`: by lower-case name. `too_long`: canonical field that the
+    error names if the request exceeds the model's context.
     """
     return from_provider(status, read_error(body), headers, too_long=too_long, table=table)
 
 
 def read_error(body: bytes) -> ProviderError:
-    """Return the error in a body of any usual shape, or in a text. Of an HTML page only the title is read; a body that
-    is no text has no message.
-    """
+    """Return the error in a body of any usual shape, or in a text; of an HTML page the title, of binary data none."""
     try:
         return as_error(msgspec.json.decode(body.removeprefix(BOM)))
     except (ValueError, RecursionError):
@@ -217,11 +207,9 @@ def from_provider(
     too_long: str = "messages",
     table: Table = DEFAULT,
 ) -> UmgError:
-    """Return the error that the caller gets for a provider's error with an HTTP status; with status 200, the status
-    that the error itself states is used. `headers`: those of the response by lower-case name, None for none.
-
-    `too_long`: canonical field that the error names if the request exceeds the model's context; `table`: rows for the
-    classification.
+    """Return the caller's error for a provider's error with an HTTP status; with 200, the status that the error states
+    is used. `headers`: by lower-case name, if any. `too_long`: canonical field that the error names if the request
+    exceeds the model's context.
     """
     provider_status = status
     if status < 400:

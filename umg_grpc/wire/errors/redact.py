@@ -63,11 +63,9 @@ _BLANK = re.compile(r"[\s\x00-\x1f\x7f\u2028\u2029]+")
 
 
 def clean(message: str, limit: int = MAX_CHARACTERS) -> str:
-    """Return a provider's message on one line of at most `limit` characters, without secrets and details of the
-    operator's account.
-
-    The exact secrets of the called channel, other keys, URLs, hosts, e-mail addresses and ids of accounts and requests
-    become `[key]`, `[url]`, `[host]`, `[email]` and `[id]`; the rest is unchanged.
+    """Return a provider's message in one line of at most `limit` characters, without secrets and account details. The
+    called channel's exact secrets, other keys, URLs, hosts, e-mail addresses, ids of accounts and requests become
+    `[key]`, `[url]`, `[host]`, `[email]` and `[id]`.
     """
     text = _BLANK.sub(" ", without_secrets(message)[: 8 * limit]).strip()
     for pattern, replacement in _RULES:

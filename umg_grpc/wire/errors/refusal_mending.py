@@ -1,7 +1,5 @@
-"""Mending of refusals: the restriction (`Quirks`) under which a refused request is encoded again, so far as the table
-of losses allows it.
-
-Pure: no I/O and no clock.
+"""Mending of refusals: the restriction (`Quirks`) under which a refused request is encoded again, if the table of
+losses allows it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -46,11 +44,8 @@ class Mended(NamedTuple):
 
 
 def mend(protocol: str, refused: Iterable[Refused], sent: bytes, written: Quirks) -> list[Mended]:
-    """Return the restrictions under which the request can be encoded again; an empty list if one of the refused parts
-    cannot be mended.
-
-    `sent`: body that the provider refused, which must have each member; `written`: the operator's own quirks, which
-    are not overridden.
+    """Return the restrictions to encode the request again; [] if one of the refused parts cannot be mended. `sent`: the
+    refused body, which must have each member; `written`: the operator's own quirks, which are not overridden.
     """
     try:
         body = msgspec.json.decode(sent)
@@ -108,9 +103,7 @@ def _mend_fields(protocol: str, refused: Refused, body: object) -> Mended | None
 
 
 def _keeps_meaning(quirks: Quirks) -> bool:
-    """Return whether a restriction only changes the form of the conversation or of the response, which themselves may
-    never be left out.
-    """
+    """Return whether a restriction only changes the form of conversation or response, never left out themselves."""
     return any(getattr(quirks, name) is not None for name in FORMS)
 
 
@@ -173,8 +166,8 @@ def _mend_output_limit(refused: Refused, member: str, body: object, values: list
 
 
 def _mend_effort(refused: Refused, member: str, values: list[object]) -> Quirks | None:
-    """Return the restriction for a refused effort: the list of the provider. Without a list, one of the outer efforts
-    is moved to one that almost all models with efforts accept, so that these are still sent; else no effort is sent.
+    """Return the restriction for a refused effort, by the provider's list. Without one, an outer effort is moved to one
+    that almost all models accept, so that these are still sent; else no effort is sent.
     """
     if not refused.allowed:
         is_outer = all(value in OUTER_EFFORTS for value in values)
@@ -205,9 +198,7 @@ def has_value(values: list[object], refused: Refused) -> bool:
 
 
 def values_at(body: object, path: str) -> list[object]:
-    """Return the values at a dotted path of a decoded body, of each element of a list on the way; native members in
-    either spelling.
-    """
+    """Return the values at a dotted path of a body, in each element of lists; native members in either spelling."""
     found = [body]
     for name in path.split("."):
         found = [value for each in found for value in _step(each, name)]

@@ -1,11 +1,9 @@
-"""Reading of refusals: a provider's error that names a member of the request which the gateway could have left out or
-sent in another form.
+"""Reading of refusals: a provider's error that names a member which the gateway could have left out or sent
+differently.
 
-Only structured places of an error (`loc`, `param` with a `code`) and messages that match a known wording as a whole
-are read, since any other text may be a caller's, echoed by the provider. The wordings are in
+Only structured places of an error (`loc`, `param` with a `code`) and messages that match a known wording as a whole are
+read, since any other text may be a caller's, echoed by the provider. The wordings are in
 `knowledge/data/refusal_wordings.json`.
-
-Pure: no I/O and no clock.
 """
 
 import re
@@ -64,9 +62,7 @@ class Wording(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Row of the table of wordings."""
 
     pattern: str
-    """Pattern of a whole message. `<member>`, `<last>`, `<value>`, `<allowed>` and `<limit>` stand for parts that are
-    read.
-    """
+    """Pattern of a whole message, with `<member>`, `<last>`, `<value>`, `<allowed>` and `<limit>` for parts to read."""
     kind: Kind
     member: str = ""
     """Canonical fields that it is about, separated by commas, where it has no `<member>`."""

@@ -1,7 +1,5 @@
-"""Masking of a channel's own secrets, of any form, in the texts of its provider.
-
-The called channel is in a context variable, so that `clean` and the readers of errors mask each text as it was sent,
-before they shorten or change it.
+"""Masking of a channel's own secrets, of any form, in the texts of its provider. The called channel is in a context
+variable, so that `clean` and the readers of errors mask each text as sent, before they shorten or change it.
 """
 
 import json
@@ -23,8 +21,8 @@ MASK = "[key]"
 
 
 class SecretMask:
-    """Replaces exact secrets, and the forms in which providers repeat them, by `[key]`: as they are, in URLs, in JSON,
-    and in base64, also of a longer text (the pair of basic authentication).
+    """Replaces exact secrets by `[key]`, and the forms in which providers repeat them. These are in URLs, JSON, and
+    base64, also of a longer text (the pair of basic authentication).
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -48,9 +46,7 @@ class SecretMask:
         return text if self._words is None else self._words.sub(MASK, text)
 
     def data(self, data: bytes) -> bytes:
-        """Return a body without the secrets, except ordinary words: its text is masked when it is
-        read.
-        """
+        """Return a body without the secrets but for ordinary words, as its text is masked when it is read."""
         for form in self._bytes:
             if form in data:
                 data = data.replace(form, MASK.encode())

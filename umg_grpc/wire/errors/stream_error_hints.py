@@ -8,9 +8,8 @@ from umg_grpc.wire.errors.http_status import http_status
 
 
 def stream_error_hints(error: UmgError, face: str = "", *, has_begun: bool) -> JsonObject:
-    """Return the members `status`, the HTTP status that the call would have had if no part of the response was sent
-    (`has_begun` is false), and `retry_after`, the whole seconds to wait before a retry, if they are known.
-    `face`: wire format of the caller, "" for any format.
+    """Return `status`, the HTTP status of the call if no part of the response was sent (`has_begun` is false), and
+    `retry_after`, the whole seconds to wait before a retry, if known. `face`: the caller's format, "" for any.
     """
     hints: JsonObject = {} if has_begun else {"status": http_status(error, face)}
     if (seconds := error.retry_after) is not None:

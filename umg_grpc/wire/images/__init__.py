@@ -1,6 +1,4 @@
-"""Image formats for callers (`POST /v1/images/generations`, `/edits`, `/variations`). The protocols of image providers
-are in `providers`.
-"""
+"""Image formats for callers (`POST /v1/images/generations`, `/edits`, `/variations`); protocols are in `providers`."""
 
 from functools import partial
 

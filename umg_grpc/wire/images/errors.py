@@ -1,6 +1,4 @@
-"""Error bodies of the image paths. Each has the members of the specification (`code`, `msg`) and of the official SDKs
-(`error`).
-"""
+"""Error bodies of the image paths, with the members of the specification (`code`, `msg`) and of SDKs (`error`)."""
 
 import msgspec
 

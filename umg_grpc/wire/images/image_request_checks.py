@@ -1,7 +1,5 @@
-"""Checks of image requests against the rules of the model's family: fields, sizes and numbers of images.
-
-The rules are those of the specification of images. The service calls `check` once, before the first attempt. Pure: no
-I/O and no clock.
+"""Checks of image requests against the specification's rules of the model's family: fields, sizes, numbers of images.
+The service calls `check` once, before the first attempt.
 """
 
 import math

@@ -43,11 +43,8 @@ def decode_input(value: str, image: pb.ImageInput, at: str) -> None:
 
 
 def fill_bytes(data: bytes, image: pb.ImageInput, at: str) -> None:
-    """Set the bytes and the media type of `image`; the type is found by the first bytes of the file and not by the
-    caller's declaration.
-
-    `at`: path of the image in the body. Raise UmgError(INVALID_FIELD) for a file other than JPEG, PNG, GIF and WebP,
-    and for too many pixels.
+    """Set the bytes and media type of `image`, the type by the file's first bytes and not as declared. Raise
+    UmgError(INVALID_FIELD) for a file other than JPEG, PNG, GIF and WebP, and for too many pixels.
     """
     if not data:
         raise invalid(at, f"the image is empty; {ACCEPTED}")

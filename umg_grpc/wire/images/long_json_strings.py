@@ -1,6 +1,4 @@
-"""Long strings of a JSON body (files in base64), which are cut out before the body is decoded, so that they are not
-copied.
-"""
+"""Long strings of a JSON body (base64 files), cut out before the body is decoded, so that they are not copied."""
 
 from collections.abc import Iterator
 
@@ -13,9 +11,7 @@ _MAX_BACKSLASHES = 64
 
 
 class LongText(str):
-    """Long string of a JSON body, represented by the text of its placeholder so that it is not copied. Its bytes in
-    the body, which contain no escapes, are `content`.
-    """
+    """Long string of a JSON body, not copied: the text of its placeholder; `content` has its bytes, without escapes."""
 
     __slots__ = ("content",)
 
@@ -65,9 +61,7 @@ class LongStrings:
 
 
 def _long_strings(body: bytes) -> Iterator[tuple[int, int]]:
-    """Yield (first, last position) of each long string without escapes; ends at the first string that is not valid
-    JSON.
-    """
+    """Yield (first, last position) of each long string without escapes; ends at the first that is not valid JSON."""
     start = body.find(b'"')
     while start >= 0:
         end = body.find(b'"', start + 1)

@@ -22,10 +22,8 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def decode_form(operation: "pb.ImageOperation.ValueType", parts: Iterable[FormPart]) -> DecodedForm:
-    """Return the canonical request in the parts of a `multipart/form-data` body, and whether it requests a stream.
-    The request has no source document.
-
-    Input images are files, or texts as in a JSON body. Raise UmgError: MISSING_FIELD or INVALID_FIELD naming the
+    """Return the request in the parts of a `multipart/form-data` body, without source document, and whether it requests
+    a stream. Input images are files, or texts as in JSON. Raise UmgError(MISSING_FIELD, INVALID_FIELD) naming the
     field.
     """
     fields, images, masks = JsonObject(), list[FormPart](), list[FormPart]()

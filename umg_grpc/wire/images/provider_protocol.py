@@ -17,11 +17,9 @@ class ImageRequestEncoder(Protocol):
     def __call__(
         self, request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES, /
     ) -> UpstreamRequest:
-        """Encode a request for the provider's `model`. `stream`: whether to request a stream; `notes`: facts about
-        the caller's body.
-
-        Raise UmgError for a part that the provider does not support and that cannot be left out without changing the
-        meaning; other unsupported parts are recorded in the report of the result.
+        """Encode a request for the provider's `model`, if `stream` as a request for a stream. `notes`: facts about the
+        caller's body. Raise UmgError for an unsupported part that cannot be left out without changing the meaning;
+        others are recorded in the report of the result.
         """
         ...
 
@@ -41,17 +39,13 @@ class ImageStreamDecoder(Protocol):
         ...
 
     def close(self) -> pb.StreamGenerateImageResponse:
-        """Return a message with the last events of the stream, `finished` among them. Raise UmgError(UPSTREAM_CUT) if
-        the response is incomplete.
-        """
+        """Return the last events of the stream, with `finished`. Raise UmgError(UPSTREAM_CUT) if it is incomplete."""
         ...
 
 
 @dataclass(frozen=True)
 class ImageTasks:
-    """Functions for asynchronous calls of an image protocol, in which a call creates a task that is queried until it
-    ends.
-    """
+    """Functions for asynchronous calls of an image protocol: a call creates a task that is queried until it ends."""
 
     is_required: Callable[[UmgError], bool]
     """Function that returns whether the error of a synchronous call means that the model accepts only tasks."""
@@ -77,9 +71,7 @@ class ImageProtocol:
     encode_request: ImageRequestEncoder
     """All files are inline, or addresses that the provider fetches: `HttpImages` fetches the others before."""
     decode_response: Callable[[bytes, pb.GenerateImageRequest], pb.GenerateImageResponse]
-    """(body, request). Raises UmgError for an error with status 200, a response without images, or one that cannot be
-    decoded.
-    """
+    """(body, request). Raises UmgError for an error with status 200, no images, or a body that cannot be decoded."""
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
     """(HTTP status, headers by lower-case name, body) of a failed call -> error with its `failure`."""
     takes_urls: Callable[[pb.GenerateImageRequest], bool]

@@ -1,7 +1,6 @@
-"""Decoding of image requests from a caller's JSON body.
-
-A body is flat, or has its fields in `input` and `parameters`, as family `imgD` defines them. Which of the two a model
-accepts depends on its family: the notes record the fields that decide it (`RequestNotes.family`).
+"""Decoding of image requests from a caller's JSON body, flat or with fields in `input` and `parameters` (family
+`imgD`). Which of the two a model accepts depends on its family: the notes record the fields that decide it
+(`RequestNotes.family`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -95,10 +94,8 @@ def decode_request(
     headers: Mapping[str, str],
     model: str = "",
 ) -> DecodedRequest[pb.GenerateImageRequest]:
-    """Decode the JSON body of an image request, which the canonical request keeps as source document.
-
-    `face`: name of the format; `operation`: generation, edit or variation, by the path. Raise UmgError:
-    MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
+    """Decode the JSON body of an image request. `face`: name of the format; `operation`: generation, edit or variation,
+    by the path. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     strings = LongStrings(check_utf8(body))
     decoded, unknown = _read(strings.body)
@@ -180,9 +177,7 @@ def _restored(item: InputImage | None, strings: LongStrings) -> InputImage | Non
 
 
 def _check_operation(decoded: ImageBody, operation: "pb.ImageOperation.ValueType") -> None:
-    """Raise UmgError(INVALID_FIELD) for fields that the path of the request (generation, edit or variation) does not
-    have.
-    """
+    """Raise UmgError(INVALID_FIELD) for fields that the path (generation, edit or variation) does not have."""
     if operation == pb.IMAGE_OPERATION_GENERATE:
         if decoded.mask is not None:
             raise invalid("mask", "masks are for edits; send it to /v1/images/edits, or leave it out")
@@ -326,9 +321,7 @@ def _one_of(text: str | None, image: str | None, at: str) -> str:
 
 
 def _listed(name: str, given: InputImages | None) -> Iterator[tuple[str, str]]:
-    """Yield (path in the body, image) for the field `name`, which is a string, an object or a list of both; none if
-    it is absent.
-    """
+    """Yield (path in the body, image) of a field: a string, an object, a list of both, or absent."""
     if given is None:
         return
     items = [(name, given)] if not isinstance(given, list) else [(f"{name}[{i}]", item) for i, item in enumerate(given)]

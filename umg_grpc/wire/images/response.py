@@ -1,6 +1,4 @@
-"""Encoding of image responses for callers, in the shape of the specification (an envelope with `code` and `msg`) or
-of the official SDKs.
-"""
+"""Encoding of image responses for callers, as specified (an envelope with `code` and `msg`) or as by official SDKs."""
 
 from collections.abc import Iterator
 
@@ -20,9 +18,7 @@ _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/webp": "webp"}
 
 
 def encode_response(response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape) -> bytes:
-    """Encode an image response as a JSON body. `request`: the request, whose options SDKs expect in the response;
-    `shape`: shape of the specification or of the official SDKs.
-    """
+    """Encode an image response as JSON. `request`: SDKs expect its options in the response."""
     return b"".join(encode_pieces(response, request, shape, EncodedFiles(b"")))
 
 
@@ -78,9 +74,7 @@ def encode_usage(usage: pb.ImageUsage) -> JsonObject | None:
 
 
 def _describe(result: pb.ImageResult) -> JsonObject:
-    """Return the members that the SDKs' shape has beside the images (size, quality, format, usage), as far as they
-    are known.
-    """
+    """Return known members beside the images in the SDKs' shape: size, quality, format and usage."""
     members: JsonObject = {}
     for name in ("background", "quality", "size"):
         if value := getattr(result, name):

@@ -1,8 +1,5 @@
-"""JSON bodies of the image paths as typed structs: the fields of the specification of images, and those of current
-SDKs.
-
-`None` means absent, and so does an explicit null. Values that depend on the model's family are checked by
-`umg_grpc.knowledge.families.image`.
+"""JSON bodies of the image paths as typed structs: the specification's fields, and those of current SDKs; null is
+absent. Values that depend on the model's family are checked by `umg_grpc.knowledge.families.image`.
 """
 
 from typing import Annotated, Literal

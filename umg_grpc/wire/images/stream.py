@@ -19,15 +19,12 @@ _PLACE = b'"b64_json":"'
 
 
 class StreamEncoder:
-    """Encoder of a canonical image stream as server-sent events for a caller. One instance per stream.
-
-    The last finished image is sent only at the end of the stream, because its event contains the usage of the call.
+    """Encoder of a canonical image stream as server-sent events for a caller. One instance per stream. The last
+    finished image is sent only at the end, because its event contains the usage of the call.
     """
 
     def __init__(self, prefix: str, request: pb.GenerateImageRequest) -> None:
-        """Create an encoder. `prefix`: first part of the event names, for example `image_edit` for
-        `image_edit.completed`.
-        """
+        """Create an encoder. `prefix`: first part of event names, like `image_edit` of `image_edit.completed`."""
         self._prefix = prefix
         self._request = request
         self._started = pb.ImageStarted()

@@ -57,9 +57,7 @@ class _Check(NamedTuple):
             raise self._invalid("size", f"{problem}; correct it")
 
     def conditions(self, stated: Mapping[str, Value]) -> None:
-        """Raise UmgError(INVALID_FIELD) for a field that does not fit another. One that is left out fits. `stated`:
-        values of the request.
-        """
+        """Raise UmgError(INVALID_FIELD) for a `stated` field that does not fit another; an absent one fits."""
         for rule in self.row.conditions:
             value, needed = stated.get(rule.parameter), stated.get(rule.needs)
             if value is None or needed is None or not is_among(value, rule.values) or is_among(needed, rule.among):

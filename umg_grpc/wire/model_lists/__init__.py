@@ -1,6 +1,4 @@
-"""Model lists for callers in the shapes of the chat, messages and native formats and of Cohere's and Ollama's APIs;
-each shape is a row of `MODEL_LISTS`.
-"""
+"""Model lists for callers in the shapes of chat, messages, native, Cohere and Ollama, each a row of `MODEL_LISTS`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -39,9 +37,7 @@ class ModelList:
 
 
 DEFAULT_SHAPE = "models"
-"""Format of the path `/v1/models`, whose callers select a shape by headers or query, and name of the shape for
-callers that select none.
-"""
+"""Format of `/v1/models`, whose callers select a shape by headers or query; shape for callers that select none."""
 MESSAGES, NATIVE, COHERE = "messages_models", "key_native_models", "cohere_models"
 SHAPE_OF_HEADER = {"anthropic-version": MESSAGES, "x-goog-api-key": NATIVE, "x-vendorg-api-key": NATIVE}
 """Request header -> shape that its presence selects; the first one present decides."""
@@ -98,8 +94,8 @@ MODEL_LISTS = {
 
 
 def shape_of(headers: Mapping[str, str], query: Query) -> str:
-    """Return the name of the shape in `MODEL_LISTS` that a call of `/v1/models` selects: by its headers, else by its
-    query, else by the name that an SDK states, else `DEFAULT_SHAPE`. `headers`: by lower-case name.
+    """Return the shape in `MODEL_LISTS` that a call of `/v1/models` selects: by headers (lower case), else by its
+    query. Without these it is that of the SDK that a header names, else `DEFAULT_SHAPE`.
     """
     by_header = (shape for header, shape in SHAPE_OF_HEADER.items() if header in headers)
     by_parameter = (shape for parameter, shape in CHOOSING_PARAMETERS.items() if parameter in query)

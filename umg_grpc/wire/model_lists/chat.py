@@ -31,9 +31,7 @@ def encode_error(error: UmgError, status: int) -> bytes:
 
 
 def error_details(error: UmgError, status: int) -> JsonObject:
-    """Return the member `error` of an error body. `status`: HTTP status. The member `code` is the reason in lower
-    case, or the specified `invalid_api_key`.
-    """
+    """Return `error` of an error body; its `code` is the reason in lower case, or the specified `invalid_api_key`."""
     code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
     return {"message": message_for_callers(error), "type": _error_type(status), "code": code}
 

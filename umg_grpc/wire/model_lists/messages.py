@@ -28,9 +28,7 @@ CONTEXT_MANAGEMENT: JsonObject = {
 
 
 def decode_query(query: Query) -> pb.ListModelsRequest:
-    """Return the page that the query parameters request: `limit` (default 20), `after_id` or `before_id`. Raise
-    UmgError(INVALID_FIELD) naming the parameter.
-    """
+    """Return the page by `limit` (default 20), `after_id` or `before_id`. Raise UmgError(INVALID_FIELD) naming one."""
     after, before = query.get("after_id", ""), query.get("before_id", "")
     if after and before:
         raise invalid("before_id", "a page begins after `after_id` or ends before `before_id`; send one of them")
@@ -41,9 +39,7 @@ def decode_query(query: Query) -> pb.ListModelsRequest:
 
 
 def encode_list(response: pb.ListModelsResponse, request: pb.ListModelsRequest) -> bytes:
-    """Return the JSON body of a page of models. `request`: request of the page; `has_more` states whether there are
-    further models in its direction.
-    """
+    """Return the body of a page of models; `has_more` states if there are further ones in the request's direction."""
     back = decode_token(request.page_token).back
     more = response.previous_page_token if back else response.next_page_token
     models = response.models

@@ -22,9 +22,7 @@ SAMPLING = {"temperature": "temperature", "max_temperature": "maxTemperature", "
 
 
 def decode_query(query: Query) -> pb.ListModelsRequest:
-    """Return the page that the query parameters request: `pageSize` (default 50) and `pageToken`, also in snake case.
-    Raise UmgError(INVALID_FIELD) naming the parameter.
-    """
+    """Return the page by `pageSize` (default 50), `pageToken`, or in snake case. Raise UmgError(INVALID_FIELD)."""
     request = pb.ListModelsRequest(page_size=page_size(query, ("pageSize", "page_size"), DEFAULT_PAGE))
     if token := query.get("pageToken") or query.get("page_token"):
         request.page_token = token
@@ -32,9 +30,7 @@ def decode_query(query: Query) -> pb.ListModelsRequest:
 
 
 def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> bytes:
-    """Return the JSON body of a page of models. An empty list is sent as `models: []`, because SDKs warn if the
-    member is absent.
-    """
+    """Return the body of a page of models. It has `models: []` if empty: SDKs warn if the member is absent."""
     listed: JsonObject = {"models": [_model(model) for model in response.models]}
     if response.next_page_token:
         listed["nextPageToken"] = response.next_page_token

@@ -55,9 +55,7 @@ def encode_model(model: pb.Model) -> bytes:
 
 
 def _listed(model: pb.Model) -> JsonObject:
-    """Return an element of the list. Its name has a tag, because clients append one where it is absent, and compare the
-    names.
-    """
+    """Return an element of the list. Its name has a tag: clients append one where it is absent, and compare names."""
     name = model.id if ":" in model.id.rpartition("/")[2] else model.id + DEFAULT_TAG
     return {
         "name": name,

@@ -1,6 +1,4 @@
-"""Moderation requests: a caller's body decoded into the canonical request, and the canonical request encoded for a
-provider.
-"""
+"""Moderation requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
 
 from collections.abc import Mapping
 from typing import Annotated

@@ -76,10 +76,9 @@ def _encode_result(result: pb.ModerationResult) -> JsonObject:
 
 
 def decode_response(body: bytes, request: pb.ModerateRequest, pass_: bool) -> pb.ModerateResponse:
-    """Decode a provider's response. `pass_`: whether to keep its body for the caller, if SDKs find all members in it.
-
-    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or states an error, and for another number of
-    results than contents.
+    """Decode a response. `pass_`: keep its body for the caller, if it has all members that SDKs read. Raise
+    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or states an error, and unless it has a result for each
+    content.
     """
     try:
         sent = decode(_RESPONSE, body)

@@ -25,9 +25,7 @@ IMAGE_PROTOCOLS: dict[str, ImageProtocol] = {
 
 
 def image_protocol(name: str, base_url: str) -> ImageProtocol:
-    """Return the image protocol `name` for a channel. `images` has a variant for the address of xAI, and calls of
-    another shape at some clouds.
-    """
+    """Return a channel's image protocol. `images` has a variant for xAI's address, and other calls at some clouds."""
     is_variant = name == IMAGES.name and urlsplit(base_url).hostname == XAI_HOST
     protocol, shape = XAI_IMAGES if is_variant else IMAGE_PROTOCOLS[name], call_shape(name, base_url)
     return protocol if shape is None else _with_shape(protocol, shape)

@@ -70,12 +70,11 @@ OWN_PATHS = frozenset({"tools", "layer_decomposition", "optimize_prompt", f"{OPT
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode an image request as a call of the provider. `stream`: whether to request a stream; `notes`: facts about
-    the caller's body.
+    """Encode an image request as a call of the provider. `notes`: facts about the caller's body. Raise
+    UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
 
     Response format and size of a group are always sent. So are, for neutral ids, the watermark, the size and whether to
-    make a group, for which the image document has other defaults than the provider. Raise UmgError(INVALID_FIELD,
-    UNTRANSLATABLE) for a request that the provider cannot express.
+    make a group, as their defaults differ between the image document and the provider.
     """
     refuse_edits(request)
     report = Report()
@@ -168,15 +167,11 @@ STATUSES = (
     (re.compile(r"AccountOverdue|AccessDenied|OperationDenied"), 403),
     (re.compile(r"NotOpen|NotFound"), 404),
 )
-"""(pattern for the code of an error inside a successful response, HTTP status of other responses with this code). An
-error without a row counts as status 500.
-"""
+"""(pattern of an error's code in a successful response, HTTP status of others with it); 500 for one without a row."""
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the error that the caller gets for a member `error` of an image, of an event, or of a response with
-    status 200.
-    """
+    """Return the caller's error for a member `error` of an image, of an event, or of a response with status 200."""
     read = as_error(any_value(error))
     status = next((status for pattern, status in STATUSES if pattern.search(read.codes)), 500)
     return from_provider(status, read, table=TABLE)
@@ -213,9 +208,7 @@ _BODY_DECODER = msgspec.json.Decoder(ResponseBody)
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Decode a provider's response without the images that failed. Raise UmgError: the first failure if no image is
-    left.
-    """
+    """Decode a response without its failed images. Raise UmgError, the first failure, if no image is left."""
     try:
         parsed = decode(_BODY_DECODER, body)
         if is_error(parsed.error):
@@ -239,9 +232,7 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def set_image(image: pb.Image, item: "Item | Event") -> None:
-    """Set the bytes or the URL of `image` from an item or event of the provider, in place. Raise
-    UmgError(UPSTREAM_FAILED) if it has neither.
-    """
+    """Set the bytes or URL of `image` from an item or event. Raise UmgError(UPSTREAM_FAILED) if it has neither."""
     if is_text(item.b64_json):
         set_bytes(image, item.b64_json)
     elif item.url:

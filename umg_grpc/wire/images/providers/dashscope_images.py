@@ -131,9 +131,7 @@ def _parameters(
 
 
 def _further(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
-    """Return the members of `parameters` in the caller's body that have no canonical field, without their records in
-    the report.
-    """
+    """Return members of the caller's `parameters` that have no canonical field, and remove their records."""
     names = {path.removeprefix(IN_PARAMETERS) for path in notes.uncarried if path.startswith(IN_PARAMETERS)}
     if not names:
         return {}
@@ -189,9 +187,7 @@ def needs_task(error: UmgError) -> bool:
 
 
 def stated_error(code: str, message: str | None) -> UmgError:
-    """Return the error that the caller gets for the code and message in a failed task, or in a response with status
-    200.
-    """
+    """Return the caller's error for a code and message in a failed task, or in a response with status 200."""
     status = next((status for pattern, status in STATUSES if pattern.search(code)), 500)
     return from_provider(status, ProviderError(message=message or "", code=code), table=TABLE)
 
@@ -272,9 +268,7 @@ def _read(body: bytes) -> tuple[Output, ResponseBody]:
 
 
 def _read_task(body: bytes) -> tuple[Output, ResponseBody]:
-    """Decode a body about a task, as `_read` does; (an empty `Output`, an empty `ResponseBody`) for the body of a relay
-    with another shape.
-    """
+    """Decode a body about a task as `_read` does; return an empty pair for a relay's body with another shape."""
     try:
         response = decode(_BODY_DECODER, body)
     except (ValueError, RecursionError):
@@ -285,9 +279,7 @@ def _read_task(body: bytes) -> tuple[Output, ResponseBody]:
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Decode the response to a synchronous call: the images of all choices. Raise UmgError for an error in it, and
-    for a response without images.
-    """
+    """Decode the response to a synchronous call: images of all choices. Raise UmgError for an error or no images."""
     output, parsed = _read(body)
     response = pb.GenerateImageResponse()
     _add_choices(response, output)
@@ -305,9 +297,7 @@ def _add_choices(response: pb.GenerateImageResponse, output: Output) -> None:
 
 
 def decode_created(body: bytes) -> str:
-    """Return the provider's id of the task that a call created, from the body of its response. Raise UmgError for a
-    body without an id.
-    """
+    """Return the id of the task that a call created. Raise UmgError for a body without an id."""
     output, _ = _read_task(body)
     if not (task_id := output.task_id or read_relayed(body, NAME).id):
         raise unreadable(": it has no id of the task")
@@ -315,9 +305,8 @@ def decode_created(body: bytes) -> str:
 
 
 def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | None:
-    """Return the images of a finished task from the response to its query, without the failed ones; None while it
-    runs (an unknown state counts as running). Raise UmgError for a failed task; its `failure` is AMBIGUOUS for a
-    finished task whose images may still appear.
+    """Return the images of a finished task without the failed ones; None while it runs, or in an unknown state. Raise
+    UmgError for a failed task; its `failure` is AMBIGUOUS for a finished task whose images may still appear.
     """
     output, parsed = _read_task(body)
     word = output.task_status or ""

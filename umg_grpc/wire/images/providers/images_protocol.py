@@ -1,6 +1,4 @@
-"""Protocol of the image provider of family `imgC`: `POST /images/generations` as JSON, `/images/edits` and
-`/images/variations` as forms, streams with drafts.
-"""
+"""Protocol of `imgC`: `POST /images/generations` as JSON, `/edits` and `/variations` as forms, streams with drafts."""
 
 import msgspec
 from msgspec import Raw
@@ -39,9 +37,7 @@ OPTIONS = {
 """Canonical field -> member of the body."""
 SUPPORTED = frozenset({*OPTIONS, "size", "output_mime_type", "input_fidelity", "mask"})
 FIDELITIES = ("low", "high")
-"""Values of `input_fidelity` that the provider accepts; the further values of the specification of images, `auto` and
-`medium`, are dropped.
-"""
+"""Values of `input_fidelity` for the provider; the specification's further ones, `auto` and `medium`, are dropped."""
 MAX_FILE_BYTES = 50 << 20
 """Maximum bytes of an input image (openai 3.57.0, types/image_edit_params.py). The specification of images has a lower
 limit for neutral models.
@@ -53,11 +49,9 @@ FORMATS = ("images",)
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode an image request as a call of one of the three paths; a generation with input images is sent as an edit.
-    `stream`: whether to request a stream; `notes`: facts about the caller's body.
-
-    Only variations have `response_format`, which the other paths reject. Raise UmgError(INVALID_FIELD,
-    UNTRANSLATABLE) for a request that the provider cannot express.
+    """Encode a call of one of the three paths; a generation with input images is sent as an edit. Only variations have
+    `response_format`, which the other paths reject. `notes`: facts about the caller's body. Raise
+    UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
     """
     report = Report()
     flat = flatten(request, report)
@@ -100,9 +94,7 @@ def _newer_members(request: pb.GenerateImageRequest, notes: RequestNotes, report
 
 
 def _as_form(fields: JsonObject) -> JsonObject:
-    """Return the fields of a form for members of a body: those of objects have names with brackets, as in the vendor's
-    SDK.
-    """
+    """Return form fields for members of a body: those in objects get names with brackets, as by the vendor's SDK."""
     flat: JsonObject = {}
     for name, value in fields.items():
         if isinstance(value, dict):

@@ -118,9 +118,7 @@ def _read(body: bytes) -> tuple[ResponseBody, Inner]:
 
 
 def add_items(result: pb.ImageResult, items: Sequence[Item]) -> list[UmgError]:
-    """Add the images in the items of a response to `result`, in place. Return the errors of the items without an
-    image.
-    """
+    """Add the images in a response's items to `result`, and return the errors of items without an image."""
     failures = list[UmgError]()
     for item in items:
         if is_error(item.error):
@@ -133,9 +131,7 @@ def add_items(result: pb.ImageResult, items: Sequence[Item]) -> list[UmgError]:
 
 
 def set_image(image: pb.Image, item: "Item | Event") -> None:
-    """Set the bytes or the URL of `image` from an item or event of the provider, in place. Raise
-    UmgError(UPSTREAM_FAILED) if it has neither.
-    """
+    """Set the bytes or URL of `image` from an item or event. Raise UmgError(UPSTREAM_FAILED) if it has neither."""
     if is_text(item.b64_json):
         set_bytes(image, item.b64_json)
     elif item.url:

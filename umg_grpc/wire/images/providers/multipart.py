@@ -26,18 +26,14 @@ def file_part(name: str, placed: PlacedImage, number: int = 0) -> FilePart:
 
 
 def form_value(value: object) -> str:
-    """Return a value as the text of a form field: `true` or `false` for a boolean, JSON for an object, as the SDKs
-    send it.
-    """
+    """Return a form field's text, as the SDKs send it: `true` or `false` for booleans, JSON for objects."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
 
 
 def files_of(images: Sequence[PlacedImage], mask: pb.ImageInput | None) -> list[FilePart]:
-    """Return the files of an image edit: one input image with the field name `image`, several with `image[]`, and the
-    mask, if there is one.
-    """
+    """Return an edit's files: one input image named `image`, or several named `image[]`, and any mask."""
     name = "image" if len(images) == 1 else "image[]"
     files = [file_part(name, placed, number) for number, placed in enumerate(images)]
     if mask is not None:

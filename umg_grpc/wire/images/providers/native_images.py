@@ -32,9 +32,7 @@ OPTIONS = {"temperature": "temperature", "top_p": "topP", "max_output_tokens": "
 SUPPORTED = frozenset({*OPTIONS, "size", "aspect_ratio", "image_size", "quality", "response_modalities"})
 TEXT_TOO = "image-text"
 TIERS = {"1K": None, "2K": "2K", "3K": "4K", "4K": "4K"}
-"""Canonical `image_size` -> `imageSize` of the provider; None leaves it to the provider's default. The provider has
-no `3K`, for which the next larger is sent.
-"""
+"""Canonical `image_size` -> `imageSize`; None for the provider's default. It has no `3K`: the next larger is sent."""
 ONE_TIER = re.compile(r"2\.5-flash")
 """Provider models with the 1K tier only."""
 MAX_FILE_BYTES = 20 << 20
@@ -44,9 +42,8 @@ MAX_FILE_BYTES = 20 << 20
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode an image request as the call for one image. `stream`: without effect, as images are not streamed;
-    `notes`: facts about the caller's body. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the
-    provider cannot express.
+    """Encode the call for one image. `stream` has no effect: images are not streamed. `notes`: facts about the caller's
+    body. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
     """
     refuse_edits(request)
     report = Report()
@@ -81,9 +78,7 @@ def _image_config(request: pb.GenerateImageRequest, model: str, report: Report) 
 
 
 def _contents(request: pb.GenerateImageRequest) -> list[JsonObject]:
-    """Return the member `contents` of the body: the messages of the conversation, of which the last has the prompt
-    and the input images.
-    """
+    """Return `contents`: the conversation's messages, of which the last has the prompt and the input images."""
     images = dict(placed_images(request))
     contents: list[JsonObject] = []
     for index, turn in enumerate(request.turns):
@@ -164,9 +159,7 @@ UNBLOCKED_PROMPTS = frozenset({"", "BLOCK_REASON_UNSPECIFIED", "OTHER"})
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Decode a provider's response. Raise UmgError for a response without an image: CONTENT_BLOCKED if the content
-    was refused, otherwise UPSTREAM_FAILED.
-    """
+    """Decode a response. Raise UmgError without an image: CONTENT_BLOCKED for refused content, else UPSTREAM_FAILED."""
     try:
         parsed = decode(_BODY_DECODER, body)
         if is_error(parsed.error):
@@ -196,9 +189,7 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def _without_image(response: ResponseBody, texts: list[str]) -> UmgError:
-    """Return the error for a response without an image: CONTENT_BLOCKED if the content was refused, otherwise
-    UPSTREAM_FAILED. `texts`: texts of the response.
-    """
+    """Return the error for a response with `texts` alone: CONTENT_BLOCKED for refused content, else UPSTREAM_FAILED."""
     feedback = (response.prompt_feedback.block_reason if response.prompt_feedback is not None else None) or ""
     if feedback not in UNBLOCKED_PROMPTS:
         return _refused(feedback, "the prompt")

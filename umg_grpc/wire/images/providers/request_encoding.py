@@ -31,9 +31,7 @@ WITHOUT_EFFECT: Mapping[str, Collection[object]] = {
     "response_modalities": ("image",),
     "person_generation": ("allow_adult",),
 }
-"""Canonical field -> values with which a request means the same as without the field, so that dropping them is no
-loss.
-"""
+"""Canonical field -> values that mean the same as its absence, so that dropping them is no loss."""
 
 
 def flatten(request: pb.GenerateImageRequest, report: Report) -> FlatRequest:
@@ -70,9 +68,7 @@ def report_others(
 
 
 def extra_fields(request: pb.GenerateImageRequest) -> dict[str, Raw]:
-    """Return the members of `extra_json`, the JSON object with the caller's additional fields for the provider. Raise
-    UmgError(INVALID_FIELD) if it is not one JSON object.
-    """
+    """Return the caller's additional fields in `extra_json`. Raise UmgError(INVALID_FIELD) if it is no JSON object."""
     if not request.extra_json:
         return {}
     try:
@@ -93,9 +89,7 @@ def stated_json(request: pb.GenerateImageRequest, notes: RequestNotes, paths: fr
 
 
 def refuse_edits(request: pb.GenerateImageRequest) -> None:
-    """Raise UmgError(UNTRANSLATABLE) for a variation and for an edit with a mask, for a provider without both, which
-    would change the whole image.
-    """
+    """Raise UmgError(UNTRANSLATABLE) for a variation or a mask: a provider without both changes the whole image."""
     if request.HasField("mask"):
         raise untranslatable("mask", "this model's provider accepts no mask; leave it out or choose another model")
     if request.operation == pb.IMAGE_OPERATION_VARIATION:
@@ -103,9 +97,7 @@ def refuse_edits(request: pb.GenerateImageRequest) -> None:
 
 
 def mime_of(image: pb.ImageInput) -> str:
-    """Return the media type of an input image by the first bytes of its file; if they are unknown, the type that the
-    caller declares.
-    """
+    """Return the media type of an input image by its first bytes; if they are unknown, as the caller declares it."""
     return sniff_image(image.data) or normal_mime(image.mime_type) or PNG
 
 
@@ -124,9 +116,7 @@ def as_url(placed: PlacedImage) -> Raw:
 
 
 def add_set(fields: JsonObject, request: pb.GenerateImageRequest, names: Mapping[str, str]) -> None:
-    """Add the set scalar fields of a request to the body `fields`, in place. `names`: canonical field -> member of
-    the body.
-    """
+    """Add the set scalar fields of a request to a body. `names`: canonical field -> member of the body."""
     for canonical, name in names.items():
         if request.HasField(canonical):  # type: ignore[arg-type]
             fields[name] = getattr(request, canonical)

@@ -56,9 +56,7 @@ def is_text(raw: Raw) -> bool:
 
 
 def set_bytes(image: pb.Image, encoded: Raw) -> None:
-    """Set the bytes of `image`, with the media type and the size that they show, from a JSON string of base64. Raise
-    UmgError(UPSTREAM_FAILED) for any other value.
-    """
+    """Set the bytes of `image`, with their type and size, from base64. Raise UmgError(UPSTREAM_FAILED) for others."""
     data = bytes_of(encoded)
     image.data, image.mime_type = data, sniff_image(data) or (SVG if _SVG.match(data) else "")
     try:
@@ -69,9 +67,7 @@ def set_bytes(image: pb.Image, encoded: Raw) -> None:
 
 
 def bytes_of(encoded: Raw) -> bytes:
-    """Return the bytes in a JSON string of base64 or of a data URL, which some providers send. Raise
-    UmgError(UPSTREAM_FAILED) for any other value.
-    """
+    """Return the bytes of base64 or, of some providers, a data URL. Raise UmgError(UPSTREAM_FAILED) for others."""
     text = memoryview(encoded)
     if not is_text(encoded):
         raise unreadable(NO_IMAGES)
@@ -93,9 +89,7 @@ def _lenient(encoded: Raw) -> bytes:
 
 
 def copy_size(image: pb.Image, size: str | None) -> None:
-    """Set width and height of `image` from a size that the provider states as `1024x1024`, unless they are known from
-    the bytes. None and other texts are ignored.
-    """
+    """Set width and height of `image` from a size like `1024x1024`, unless known from the bytes; ignore others."""
     width, _, height = (size or "").replace("*", "x").partition("x")
     if not image.HasField("width") and _EDGE.fullmatch(width) and _EDGE.fullmatch(height):
         image.width, image.height = int(width), int(height)
@@ -108,26 +102,20 @@ def set_time(time: Timestamp, seconds: float | None) -> None:
 
 
 def check_images(result: pb.ImageResult, failures: Sequence[UmgError]) -> None:
-    """Set the number of images of `result`, in place. If there are none, raise the first of `failures` or, without
-    any, UmgError(UPSTREAM_FAILED).
-    """
+    """Set the number of images. If there are none, raise the first of `failures`, else UmgError(UPSTREAM_FAILED)."""
     if not result.images:
         raise failures[0] if failures else unreadable(NO_IMAGES)
     result.usage.image_count = len(result.images)
 
 
 def no_image(message: str) -> UmgError:
-    """Return the error UPSTREAM_FAILED for a response without an image although the content was not refused; another
-    attempt may succeed, and is allowed.
-    """
+    """Return UPSTREAM_FAILED for a response without image or refusal; another attempt may succeed and is allowed."""
     error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="200")
     return error.with_failure(Failure.TRANSIENT)
 
 
 def blocked(message: str) -> UmgError:
-    """Return the error CONTENT_BLOCKED for content that the provider's policy refuses. No other channel is tried,
-    since its provider would refuse it too.
-    """
+    """Return CONTENT_BLOCKED for content refused by policy, without failover: other providers would refuse it, too."""
     return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).with_failure(Failure.CALLER)
 
 

@@ -18,9 +18,7 @@ def set_failure(failure: pb.ImageFailure, error: UmgError, index: int) -> None:
 
 
 class EventDecoder(ABC):
-    """Base class of decoders of a provider's server-sent events into canonical image events. One instance per stream;
-    a subclass implements `decode_event`.
-    """
+    """Base of decoders of a provider's events into image events, by `decode_event`. One instance per stream."""
 
     def __init__(self, request: pb.GenerateImageRequest) -> None:
         self.request = request
@@ -78,10 +76,8 @@ class EventDecoder(ABC):
             set_time(self.result.create_time, seconds)
 
     def add_image(self, message: pb.StreamGenerateImageResponse, index: int | None) -> pb.Image:
-        """Add the event of a finished image to `message`. Return its image, which the caller fills in place, because
-        copies of large images are expensive.
-
-        `index`: position of the image among those of the call, from 0; None for the next one.
+        """Add the event of a finished image; return it, for the caller to fill in place, because copies are expensive.
+        `index`: its position among the call's images, from 0; None for the next one.
         """
         completed = message.events.add().completed
         completed.image_index = self._next if index is None else index
@@ -89,10 +85,8 @@ class EventDecoder(ABC):
         return completed.image
 
     def add_failure(self, message: pb.StreamGenerateImageResponse, error: UmgError, index: int | None) -> None:
-        """Record the failure of one image. It becomes an event of `message` only after the event `started`, since
-        before that another channel may still make all images.
-
-        `index`: position of the image among those of the call, from 0; None for the next one.
+        """Record the failure of an image. It becomes an event only after `started`: before, another channel may still
+        make all. `index`: its position among the call's images, from 0; None for the next one.
         """
         position = self._next if index is None else index
         self.failures.append(error)

@@ -44,11 +44,9 @@ RATIOS = (
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode an image request as a generation, or as an edit of its input images. `stream` is ignored: the provider
-    has no streams.
-
-    A size in pixels becomes the nearest ratio, which is reported. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a
-    request that the provider cannot express.
+    """Encode a generation, or an edit of input images. `stream` is ignored: the provider has no streams. A size in
+    pixels becomes the nearest ratio, which is reported. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request
+    that the provider cannot express.
     """
     refuse_edits(request)
     report = Report()
