@@ -2,9 +2,10 @@
 places of texts that guards have changed.
 """
 
+import asyncio
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -13,6 +14,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.unknown_fields import MAX_PATHS
 from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.text_format import BIG_BYTES
 
 Place: TypeAlias = tuple[str | int, ...]
 """Names and indexes from the top of a body to a value."""
@@ -85,6 +87,15 @@ def unread_members(source: pb.SourceDocument, paths: Sequence[str]) -> Iterator[
             text = msgspec.json.encode({place[-1]: value} if place else value).decode()
             path = f"{SOURCE}.body{''.join(map(_step, place))}"
             yield FoundMember(source, place, pb.GuardedText(path=path, text=text, is_json=True))
+
+
+async def found_rest(body: bytes, encode: Callable[[], bytes]) -> FoundRest | None:
+    """Return the texts of a provider's body that its canonical response lacks, found in a thread for a large one.
+    `encode`: returns the encoding of the response.
+    """
+    if len(body) < BIG_BYTES:
+        return rest_of(body, encode())
+    return await asyncio.to_thread(lambda: rest_of(body, encode()))
 
 
 def rest_of(body: bytes, encoded: bytes) -> FoundRest | None:

@@ -3,7 +3,6 @@ hedging, completion. An operation adds its decoder, its encoder, its preferences
 responses with usage and cost.
 """
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Generic, TypeAlias, TypeVar
@@ -15,8 +14,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
 from umg_grpc.routing import ModelOperation, RoutePreferences, is_priced
 from umg_grpc.service.caching.cache_lookup import CacheEntry
-from umg_grpc.service.guardrails.guard_driver import GuardRun, clear_field, source_of, without_source
-from umg_grpc.service.guardrails.guarded_bodies import FoundRest, rest_of
+from umg_grpc.service.guardrails.guard_driver import GuardRun, clear_field
+from umg_grpc.service.guardrails.guarded_bodies import FoundRest
 from umg_grpc.service.pipeline.attempt import AttemptT, RequestEncoder
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import Admitted, AdmittedT, Pipeline, PipelineContext, RequestStep
@@ -162,8 +161,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
 
     async def _guard_response(self, admitted: AdmittedT, attempt: AttemptT, response: ResponseT, run: GuardRun) -> None:
         try:
-            if (source := source_of(response)) is not None:
-                run.rest = await asyncio.to_thread(self._rest, admitted, response, source.body)
+            run.rest = await self._rest(admitted, response)
             checked = await run.check(response)
         except UmgError:  # the provider charges the response all the same
             if (waiting := self._charge_refused(admitted, attempt, response)) is not None:
@@ -174,13 +172,8 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
             response.Clear()
             response.MergeFromString(checked.message.SerializeToString())
 
-    def _rest(self, admitted: AdmittedT, response: ResponseT, body: bytes) -> FoundRest | None:
-        """Return the texts of the provider's body that the response does not contain."""
-        encoded = self._encoded(admitted, without_source(response))
-        return None if encoded is None else rest_of(body, encoded)
-
-    def _encoded(self, admitted: AdmittedT, response: ResponseT) -> bytes | None:
-        """Return a response as its caller gets it; None if it has no texts."""
+    async def _rest(self, admitted: AdmittedT, response: ResponseT) -> FoundRest | None:
+        """Return the texts of the provider's body that the response does not contain. The default has none."""
         return None
 
     @abstractmethod

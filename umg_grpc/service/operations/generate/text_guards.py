@@ -1,12 +1,11 @@
 """Guards of texts: takes the request and the response as the guards have changed them."""
 
-import asyncio
 from functools import partial
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.service.guardrails.guard_driver import REPLACED_FIELDS, Checked, GuardRun, without_source
-from umg_grpc.service.guardrails.guarded_bodies import FoundRest, rest_of
+from umg_grpc.service.guardrails.guarded_bodies import found_rest
 from umg_grpc.service.guardrails.guarded_text_stream import GuardedTextStream
 from umg_grpc.service.guardrails.refused_texts import refused_response
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
@@ -43,7 +42,8 @@ async def guard_response(
         message = "the provider's answer cannot be read, so that no guard can check it"
         raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
     if completion.passthrough:
-        run.rest = await asyncio.to_thread(_rest, whole, response.source, admitted.request)
+        encode = FORMATS[response.source.format].encode_response
+        run.rest = await found_rest(response.source.body, lambda: encode(without_source(whole), admitted.request))
     try:
         checked = await run.check(whole)
     except UmgError as error:
@@ -57,11 +57,6 @@ async def guard_response(
         admitted.settle = completion.store_whole
         if (waiting := completion.complete_whole(response)) is not None:
             await waiting
-
-
-def _rest(whole: pb.GenerateResponse, source: pb.SourceDocument, request: pb.GenerateRequest) -> FoundRest | None:
-    """Return the texts of a provider's body that the decoded response, `whole`, does not contain."""
-    return rest_of(source.body, FORMATS[source.format].encode_response(without_source(whole), request))
 
 
 def guarded_stream(

@@ -12,6 +12,8 @@ from umg_grpc.knowledge.prices import INPUT, Prices
 from umg_grpc.operations import StreamedMethod, UnaryOperation
 from umg_grpc.routing import RoutePreferences, Target
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, check_ownership
+from umg_grpc.service.guardrails.guard_driver import source_of, without_source
+from umg_grpc.service.guardrails.guarded_bodies import FoundRest, found_rest
 from umg_grpc.service.guardrails.guarded_texts import has_texts
 from umg_grpc.service.operations.unary.streamed_messages import StreamedMessages
 from umg_grpc.service.pipeline import schema_validation
@@ -120,11 +122,13 @@ class UnaryPipeline(
     ) -> None:
         admitted.call.list_dropped(response)
 
-    def _encoded(self, admitted: UnaryCall[RequestT], response: ResponseT) -> bytes | None:
-        face = self._faces.get(admitted.request.source.format)
-        if face is None or not self._has_texts:
+    async def _rest(self, admitted: UnaryCall[RequestT], response: ResponseT) -> FoundRest | None:
+        request, source = admitted.request, source_of(response)
+        face = self._faces.get(request.source.format)
+        if source is None or face is None or not self._has_texts:
             return None
-        return face.encode_response(response, admitted.request, ClientShape.SDK)
+        encode = face.encode_response
+        return await found_rest(source.body, lambda: encode(without_source(response), request, ClientShape.SDK))
 
     def _charge_refused(
         self, admitted: UnaryCall[RequestT], attempt: Attempt[PreparedCall[ResponseT]], response: ResponseT
