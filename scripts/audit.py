@@ -52,7 +52,7 @@ def judge(report: dict[str, Any]) -> tuple[int, str]:
 
 def _not_audited(lock: Path, error: str) -> str:
     last = (error.strip().splitlines() or ["no reason given"])[-1]
-    return f"audit failed: nothing in {lock.name} was audited, the source gave no answer ({last}).\n{ELSEWHERE}"
+    return f"audit failed: nothing in {lock.name} was audited, the source gave no response ({last}).\n{ELSEWHERE}"
 
 
 def main() -> int:

@@ -40,7 +40,7 @@ PICTURED = "docs/pages.md"
 SCREENSHOTS = "docs/screenshots"
 """Folder of the pictures that the tests in a browser write, and git ignores."""
 PICTURES: Mapping[str, str] = {
-    "home": "The home page: an answer that appeared while the model made it",
+    "home": "The home page: a response that appeared while the model made it",
     "home-dark": "The home page in dark colours",
     "media": "An image and a video in the conversation",
     "docs": "The API reference: an operation",

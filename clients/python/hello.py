@@ -1,4 +1,4 @@
-"""Example: a program that prints a first answer."""
+"""Example: a program that prints a first response."""
 
 import os
 

@@ -50,9 +50,9 @@ are searched in errors with the statuses 400, 413, 422 and 500, and in errors of
 *no* look like one, and are refusals of another kind.
 """
 CODES = """\
-## Codes of errors inside answers with status 200
+## Codes of errors inside responses with status 200
 
-Errors in streams, and answers with status 200 that state an error, are treated as the status of their code; without a
+Errors in streams, and responses with status 200 that state an error, are treated as the status of their code; without a
 known code as 500.
 """
 PLACES = """\

@@ -36,7 +36,7 @@ class Member:
 
     name: str
     kind: str
-    """Type of a field, request and answer of a method, or number of a value, in Markdown."""
+    """Type of a field, request and response of a method, or number of a value, in Markdown."""
     description: str
 
 
@@ -165,7 +165,7 @@ def page() -> str:
     """Return the reference page of the schema, as Markdown."""
     found, text = schema(), HEAD
     for title, definitions, head in (
-        ("Services", found.services, ("method", "request → answer", "meaning")),
+        ("Services", found.services, ("method", "request → response", "meaning")),
         ("Messages", found.messages, ("field", "type", "meaning")),
         ("Enums", found.enums, ("value", "number", "meaning")),
     ):

@@ -17,7 +17,7 @@ PROGRAMS = {
     "java": "src/test/java/Hello.java",
     "rust": "examples/hello.rs",
 }
-"""Program that prints a first answer, by language."""
+"""Program that prints a first response, by language."""
 
 
 def test_every_language_has_an_example_and_a_row() -> None:

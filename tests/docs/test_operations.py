@@ -258,12 +258,12 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("and up to {} MiB.", response_cache.MAX_BYTES / 2**20),
     DocumentedNumber("at most `{}d`", MAX_CACHE_SECONDS / 86400),
     DocumentedNumber("more than {},000,000 seconds count as that many", MAX_TIMEOUT_SECONDS / 1e6),
-    DocumentedNumber("waits {} seconds for an answer", redis_client.ANSWER_SECONDS),
+    DocumentedNumber("waits {} seconds for a response", redis_client.ANSWER_SECONDS),
     DocumentedNumber("then with {} callers that leave", LEAVING),
     DocumentedNumber("the process waits at most {} seconds for the last export", otlp_export.SHUTDOWN_SECONDS),
     DocumentedNumber("the newest {} messages, 8192 characters", content_capture.MAX_MESSAGES),
     DocumentedNumber("messages, {} characters of each text", content_capture.MAX_TEXT_CHARACTERS),
-    DocumentedNumber("the first {} KiB of an answer, and of media", content_capture.MAX_RESPONSE_BYTES / 2**10),
+    DocumentedNumber("the first {} KiB of a response, and of media", content_capture.MAX_RESPONSE_BYTES / 2**10),
 ]
 
 
@@ -280,7 +280,7 @@ def test_the_page_has_the_names_of_every_operation_in_telemetry() -> None:
 
 
 def test_values_that_the_page_has_in_words_are_those_of_the_code() -> None:
-    assert "reads nothing of its answer for ten minutes" in TEXT
+    assert "reads nothing of its response for ten minutes" in TEXT
     assert Settings.write_timeout_seconds == 600
     assert "at most sixteen calls in one round of its event loop" in TEXT
     assert call_start_queue.AT_ONCE == 16

@@ -1,4 +1,4 @@
-// Prints a first answer.
+// Prints a first response.
 import { chat, connect, user } from "umg-client";
 
 const umg = connect(process.env["UMG_ADDRESS"] ?? "127.0.0.1:50051", process.env["UMG_API_KEY"] ?? "");

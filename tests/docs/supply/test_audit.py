@@ -67,7 +67,7 @@ async def test_a_source_that_does_not_answer_fails_the_audit(lock: Path) -> None
         closed = str(server.make_url("/"))
     status, words = audit.audit(lock, ["--osv-url", closed, "--timeout", "5"])
     assert status == audit.UNKNOWN
-    assert words.startswith("audit failed: nothing in two.lock was audited, the source gave no answer (")
+    assert words.startswith("audit failed: nothing in two.lock was audited, the source gave no response (")
     assert "where that source is reachable" in words
 
 

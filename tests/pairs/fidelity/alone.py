@@ -19,7 +19,7 @@ from tests.pairs.fidelity.sample import PNG, Alone, config
 
 # Canonical fields that no body sets, so that there is nothing to measure.
 UNMEASURED = {
-    "Part.text.logprobs": "probabilities of an earlier answer, which no provider reads",
+    "Part.text.logprobs": "probabilities of an earlier response, which no provider reads",
     "GenerateRequest.previous_response_id": "the gateway continues the conversation itself, and sends all of it",
     "GenerateRequest.thread.previous_response_id": "the gateway continues the conversation itself, and sends all of it",
     "GenerateRequest.compaction": "the model writes the summary, or the provider, which takes the body itself",
@@ -43,7 +43,7 @@ UNMEASURED = {
     "ServerToolResult.format": "follows from the face",
 }
 
-NOISE = "has no effect on the answer"
+NOISE = "has no effect on the response"
 ALONE = (
     Alone("chat", "`search_parameters.sources`", {"search_parameters": {"mode": "on", "sources": [{"type": "web"}]}}),
     Alone("chat", "`search_parameters.from_date`", {"search_parameters": {"mode": "on", "from_date": "2026-01-01"}}),

@@ -257,5 +257,5 @@ CONVERSATION = (
     Area("Earlier reasoning", THOUGHTS),
     Area("Tool calls and results", CALLS),
     Area("The provider's own tools", SERVER),
-    Area("Citations of earlier answers", CITED),
+    Area("Citations of earlier responses", CITED),
 )

@@ -140,7 +140,7 @@ TOOLS = (
     sample("function `native_schema`", f"{FUNCTION}.parameters_json", "Tool.function.native_schema", native={"tools": [{"functionDeclarations": [{"name": "f", "parameters": SUBSET}]}]}, ignored="written as JSON schema that allows the same values"),
     sample("function `strict`", f"{FUNCTION}.strict", "Tool.function.strict", **without(functions(strict=True), "native")),
     sample("a name that the target does not allow", f"{FUNCTION}.name", "Tool.function.name", native={"tools": [{"functionDeclarations": [{"name": "a.b:c", "parametersJsonSchema": PROPERTIES}]}]}, instead=dict.fromkeys(("chat", "responses", "messages"), (f"{FUNCTION}.name", "a_b_c"))),
-    sample("`face_hints.legacy_functions`", "face_hints.legacy_functions", "FaceHints.legacy_functions", also="GenerateRequest.face_hints", chat={"functions": [{"name": "f", "parameters": PROPERTIES}]}, ignored="an older spelling of the same tools, which the answer has too"),
+    sample("`face_hints.legacy_functions`", "face_hints.legacy_functions", "FaceHints.legacy_functions", also="GenerateRequest.face_hints", chat={"functions": [{"name": "f", "parameters": PROPERTIES}]}, ignored="an older spelling of the same tools, which the response has too"),
     sample("custom `name`", "tools[0].custom.name", "Tool.custom.name", chat={"tools": [{"type": "custom", "custom": {"name": "c"}}]}, responses={"tools": [{"type": "custom", "name": "c"}]}, elsewhere={"messages": f"{FUNCTION}.name", "native": f"{FUNCTION}.name"}),
     sample("custom `description`", "tools[0].custom.description", "Tool.custom.description", chat={"tools": [{"type": "custom", "custom": {"name": "c", "description": "Does c"}}]}, responses={"tools": [{"type": "custom", "name": "c", "description": "Does c"}]}, elsewhere={"messages": f"{FUNCTION}.description", "native": f"{FUNCTION}.description"}),
     sample("custom `format_json`", "tools[0].custom.format_json", "Tool.custom.format_json", chat={"tools": [{"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": "a+"}}}}]}, responses={"tools": [{"type": "custom", "name": "c", "format": {"type": "grammar", "syntax": "regex", "definition": "a+"}}]}),
@@ -224,10 +224,10 @@ REASONING = (
     sample("`summary`: auto", "reasoning.summary", "ReasoningOptions.summary", responses={"reasoning": {"effort": "high", "summary": "auto"}}, instead={"native": ("reasoning.include_thoughts", "True")}),
     sample("`summary`: detailed", "reasoning.summary", "ReasoningOptions.summary", responses={"reasoning": {"effort": "high", "summary": "detailed"}}, instead={"native": ("reasoning.include_thoughts", "True")}),
     sample("`display`: omitted", "reasoning.display", "ReasoningOptions.display", messages={"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "omitted"}}, ignored="native shows thoughts only on request"),
-    sample("`face_hints.thinking_to_content`", "face_hints.thinking_to_content", "FaceHints.thinking_to_content", chat={"vendorn_thinking_to_content": True}, ignored="the gateway encodes the answer in this way, for every provider"),
+    sample("`face_hints.thinking_to_content`", "face_hints.thinking_to_content", "FaceHints.thinking_to_content", chat={"vendorn_thinking_to_content": True}, ignored="the gateway encodes the response in this way, for every provider"),
 )
 
-# --- form of the answer
+# --- form of the response
 
 
 def schema(**options: Json) -> dict[str, Body]:
@@ -240,7 +240,7 @@ def schema(**options: Json) -> dict[str, Body]:
 
 SCHEMA = "response_format.json_schema"
 FORM = (
-    sample("`response_format`: text", "response_format.text", "ResponseFormat.text", also="GenerateRequest.response_format", chat={"response_format": {"type": "text"}}, responses={"text": {"format": {"type": "text"}}}, native=config(responseMimeType="text/plain"), ignored="every answer is text by default"),
+    sample("`response_format`: text", "response_format.text", "ResponseFormat.text", also="GenerateRequest.response_format", chat={"response_format": {"type": "text"}}, responses={"text": {"format": {"type": "text"}}}, native=config(responseMimeType="text/plain"), ignored="every response is text by default"),
     sample("`response_format`: json", "response_format.json", "ResponseFormat.json", chat={"response_format": {"type": "json_object"}}, responses={"text": {"format": {"type": "json_object"}}}, native=config(responseMimeType="application/json")),
     sample("`json_schema.schema_json`", f"{SCHEMA}.schema_json", "ResponseFormat.json_schema.schema_json", **schema(), messages={"output_config": {"format": {"type": "json_schema", "schema": CLOSED}}}, native=config(responseMimeType="application/json", responseJsonSchema=CLOSED)),
     sample("`json_schema.schema_json`: minLength", f"{SCHEMA}.schema_json", "ResponseFormat.json_schema.schema_json", **schema(schema=PROPERTIES), messages={"output_config": {"format": {"type": "json_schema", "schema": PROPERTIES}}}, native=config(responseMimeType="application/json", responseJsonSchema=PROPERTIES), named=("minLength",)),
@@ -250,7 +250,7 @@ FORM = (
     sample("`json_schema.strict`: true", f"{SCHEMA}.strict", "ResponseFormat.json_schema.strict", **schema(strict=True), ignored="messages enforces every schema"),
     sample("`enum_text`", "response_format.enum_text.schema_json", "ResponseFormat.enum_text", native=config(responseMimeType="text/x.enum", responseSchema={"type": "STRING", "enum": ["a", "b"]})),
     sample("`verbosity`", "verbosity", chat={"verbosity": "low"}, responses={"text": {"verbosity": "low"}}),
-    sample("`output_modalities`: text", "output_modalities", chat={"modalities": ["text"]}, native=config(responseModalities=["TEXT"]), ignored="every answer is text by default"),
+    sample("`output_modalities`: text", "output_modalities", chat={"modalities": ["text"]}, native=config(responseModalities=["TEXT"]), ignored="every response is text by default"),
     sample("`output_modalities`: image", "output_modalities", native=config(responseModalities=["TEXT", "IMAGE"])),
     sample("`output_modalities`: audio", "output_modalities", chat={"modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": "mp3"}}, native=config(responseModalities=["AUDIO"])),
     sample("`image_output.aspect_ratio`", "image_output.aspect_ratio", native=config(imageConfig={"aspectRatio": "16:9"})),
@@ -286,7 +286,7 @@ ENVELOPE_KEYS = (
     sample("`service_tier`: flex", "service_tier", chat={"service_tier": "flex"}, responses={"service_tier": "flex"}, native={"serviceTier": "flex"}),
     sample("`service_tier`: standard_only", "service_tier", messages={"service_tier": "standard_only"}),
     sample("`face_hints.include_usage`", "face_hints.include_usage", "FaceHints.include_usage", chat={"stream": True, "stream_options": {"include_usage": True}}, ignored="the gateway requests usage from every chat provider, and the others always report it"),
-    sample("`include_obfuscation`: true", "include_obfuscation", chat={"stream": True, "stream_options": {"include_obfuscation": True}}, responses={"stream": True, "stream_options": {"include_obfuscation": True}}, ignored="padding, which is not part of the answer"),
+    sample("`include_obfuscation`: true", "include_obfuscation", chat={"stream": True, "stream_options": {"include_obfuscation": True}}, responses={"stream": True, "stream_options": {"include_obfuscation": True}}, ignored="padding, which is not part of the response"),
     sample("`incremental_output`: true", "incremental_output", chat={"parameters": {"incremental_output": True}}, ignored="the form of every stream"),
     sample("`incremental_output`: false", "incremental_output", chat={"parameters": {"incremental_output": False}}),
 )
@@ -296,6 +296,6 @@ OPTIONS = (
     Area("The conversation as a whole", WHOLE),
     Area("Tools", TOOLS),
     Area("Reasoning", REASONING),
-    Area("Form of the answer", FORM),
+    Area("Form of the response", FORM),
     Area("Continuation, storage, cache, safety, transport", ENVELOPE_KEYS),
 )

@@ -18,7 +18,7 @@ INTRODUCTION = """\
 | `=` | exact: the provider receives the same value |
 | `~ x` | sent as `x` instead; where the meaning differs, `x-umg-dropped` names the field |
 | `dropped` | not sent, and named in `x-umg-dropped`; refused with `x-umg-strict: true` |
-| `400` | refused, because the answer would be different without the field |
+| `400` | refused, because the response would be different without the field |
 | `-` | nothing has to be sent, for the reason below the table |
 
 A provider of the caller's own format always receives the same value (`=`, measured too), so its cells are left out unless it is the only format that has the field. "Faces" are the formats whose bodies can have the field; where their results differ, a cell names the face. The fields are those of [fields.md](fields.md).
@@ -52,7 +52,7 @@ WORDS = {
     "reasoning.include_thoughts True": "`include_thoughts`",
     "tools.function.name f g": "other tools left out",
     "tools.function.name f": "other tools left out",
-    "tools.function.name a_b_c": "a name that is allowed, and back in the answer",
+    "tools.function.name a_b_c": "a name that is allowed, and back in the response",
     "tools.function.name": "a function",
     "tools.function.description": "a function",
     "media.data": "an image in the next user turn",

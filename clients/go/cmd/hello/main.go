@@ -1,4 +1,4 @@
-// Command hello prints a first answer.
+// Command hello prints a first response.
 package main
 
 import (
@@ -19,9 +19,9 @@ func main() {
 	}
 	messages := []*v1.Message{umg.User("Say hello in five languages.")}
 	request := &v1.GenerateRequest{Model: "famO-5", Messages: messages}
-	answer, err := v1.NewGenerationServiceClient(client).Generate(context.Background(), request)
+	response, err := v1.NewGenerationServiceClient(client).Generate(context.Background(), request)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(umg.Text(answer))
+	fmt.Println(umg.Text(response))
 }

@@ -493,7 +493,7 @@ type KeySettings struct {
 	Administrator bool `protobuf:"varint,7,opt,name=administrator,proto3" json:"administrator,omitempty"`
 	// Names of the channels that may serve the key's calls; empty allows all.
 	Channels []string `protobuf:"bytes,8,rep,name=channels,proto3" json:"channels,omitempty"`
-	// Whether answers name the channel that served the call, and why (response header `x-umg-route`).
+	// Whether responses name the channel that served the call, and why (response header `x-umg-route`).
 	ShowRoute bool `protobuf:"varint,9,opt,name=show_route,json=showRoute,proto3" json:"show_route,omitempty"`
 	// Operations that the key may use, each at most once; empty allows all. A call of another one fails with
 	// PERMISSION_DENIED. Models that offer none of them do not exist for the key.
@@ -775,7 +775,7 @@ func (x *UsageEntry) GetAgent() string {
 	return ""
 }
 
-// Record of one call, for investigating complaints. Never contains prompts or answers.
+// Record of one call, for investigating complaints. Never contains prompts or responses.
 type RequestRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Id of the call, as sent in `x-request-id`.
@@ -788,15 +788,15 @@ type RequestRecord struct {
 	Method string `protobuf:"bytes,4,opt,name=method,proto3" json:"method,omitempty"`
 	// Name of the caller's wire format, e.g. `chat`; `grpc` for gRPC callers.
 	Face string `protobuf:"bytes,5,opt,name=face,proto3" json:"face,omitempty"`
-	// Id of the model that answered or was called last; empty where there was none.
+	// Id of the model that responded or was called last; empty where there was none.
 	Model string `protobuf:"bytes,6,opt,name=model,proto3" json:"model,omitempty"`
-	// Whether the answer was streamed.
+	// Whether the response was streamed.
 	Streamed bool `protobuf:"varint,7,opt,name=streamed,proto3" json:"streamed,omitempty"`
 	// When the call arrived.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
-	// Time from the arrival of the call to the last byte of the answer. Unset while the call is in flight.
+	// Time from the arrival of the call to the last byte of the response. Unset while the call is in flight.
 	Duration *durationpb.Duration `protobuf:"bytes,9,opt,name=duration,proto3" json:"duration,omitempty"`
-	// Time from the arrival of the call to the first message of a streamed answer. Unset unless one was sent.
+	// Time from the arrival of the call to the first message of a streamed response. Unset unless one was sent.
 	FirstByteDuration *durationpb.Duration `protobuf:"bytes,10,opt,name=first_byte_duration,json=firstByteDuration,proto3" json:"first_byte_duration,omitempty"`
 	// Outcome of the call, as the name of a gRPC status: `OK`, `CANCELLED` when the caller cancelled it, `UNAVAILABLE`,
 	// ... Empty while the call is in flight.
@@ -818,7 +818,7 @@ type RequestRecord struct {
 	// Whether the gateway counted the tokens, because the upstream sent no usage, the caller left before it, or the
 	// gateway was killed during the call.
 	TokensEstimated bool `protobuf:"varint,19,opt,name=tokens_estimated,json=tokensEstimated,proto3" json:"tokens_estimated,omitempty"`
-	// Whether the answer was a cached one, which consumes and costs nothing.
+	// Whether the response was a cached one, which consumes and costs nothing.
 	Cached bool `protobuf:"varint,20,opt,name=cached,proto3" json:"cached,omitempty"`
 	// Name of the last channel that was called; empty where none was. Callers that are not administrators get it only if
 	// their key has `show_route`.
@@ -1084,7 +1084,7 @@ type RequestAttempt struct {
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Duration of the attempt. Unset while it is in flight.
 	Duration *durationpb.Duration `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
-	// HTTP status of the upstream's answer. Unset without an answer, and for upstreams that are not reached over HTTP.
+	// HTTP status of the upstream's response. Unset without a response, and for upstreams that are not reached over HTTP.
 	UpstreamStatusCode *int32 `protobuf:"varint,5,opt,name=upstream_status_code,json=upstreamStatusCode,proto3,oneof" json:"upstream_status_code,omitempty"`
 	// Reason of the failure; unspecified unless the attempt failed. `CANCELLED` where the caller left or another attempt
 	// answered first.
@@ -1310,7 +1310,7 @@ type ChannelFailure struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// Kind of the failure, as in the log: `wrong_key`, `unpaid`, `dns`, ...
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// HTTP status of the upstream's answer. Unset without an answer.
+	// HTTP status of the upstream's response. Unset without a response.
 	UpstreamStatusCode *int32 `protobuf:"varint,3,opt,name=upstream_status_code,json=upstreamStatusCode,proto3,oneof" json:"upstream_status_code,omitempty"`
 	// The upstream's error code, or the type of its error.
 	Code string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
@@ -1322,7 +1322,7 @@ type ChannelFailure struct {
 	Host string `protobuf:"bytes,7,opt,name=host,proto3" json:"host,omitempty"`
 	// Path of the request, without a query.
 	Path string `protobuf:"bytes,8,opt,name=path,proto3" json:"path,omitempty"`
-	// Media type of an answer that is not JSON.
+	// Media type of a response that is not JSON.
 	ContentType string `protobuf:"bytes,9,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
 	// Last four characters of the channel's key.
 	KeyTail       string `protobuf:"bytes,10,opt,name=key_tail,json=keyTail,proto3" json:"key_tail,omitempty"`

@@ -73,7 +73,7 @@ type AdminServiceClient interface {
 	// Lists the records of calls, newest first. Calls appear some seconds after their end. Fails with INVALID_ARGUMENT
 	// when the span ends before it begins, on a page size outside its range or an unknown page token.
 	ListRequestRecords(ctx context.Context, in *ListRequestRecordsRequest, opts ...grpc.CallOption) (*ListRequestRecordsResponse, error)
-	// Lists the channels with their health, as the process that answers sees them: each has circuit breakers of its own.
+	// Lists the channels with their health, as the process that responds sees them: each has circuit breakers of its own.
 	// The last failures, and those of reading the providers' model lists, are those of all processes with the same data
 	// directory.
 	ListChannels(ctx context.Context, in *ListChannelsRequest, opts ...grpc.CallOption) (*ListChannelsResponse, error)
@@ -238,7 +238,7 @@ type AdminServiceServer interface {
 	// Lists the records of calls, newest first. Calls appear some seconds after their end. Fails with INVALID_ARGUMENT
 	// when the span ends before it begins, on a page size outside its range or an unknown page token.
 	ListRequestRecords(context.Context, *ListRequestRecordsRequest) (*ListRequestRecordsResponse, error)
-	// Lists the channels with their health, as the process that answers sees them: each has circuit breakers of its own.
+	// Lists the channels with their health, as the process that responds sees them: each has circuit breakers of its own.
 	// The last failures, and those of reading the providers' model lists, are those of all processes with the same data
 	// directory.
 	ListChannels(context.Context, *ListChannelsRequest) (*ListChannelsResponse, error)

@@ -38,7 +38,7 @@ const (
 	Role_ROLE_USER Role = 3
 	// The model: `assistant`, native `model`.
 	Role_ROLE_ASSISTANT Role = 4
-	// A tool's answer as a turn of its own: chat `tool` (and the older `function`), native `function`.
+	// A tool's response as a turn of its own: chat `tool` (and the older `function`), native `function`.
 	Role_ROLE_TOOL Role = 5
 )
 
@@ -211,7 +211,7 @@ func (DocumentUnit) EnumDescriptor() ([]byte, []int) {
 type OpaqueHandling int32
 
 const (
-	// Refuse the call, because the answer depends on the block.
+	// Refuse the call, because the response depends on the block.
 	OpaqueHandling_OPAQUE_HANDLING_UNSPECIFIED OpaqueHandling = 0
 	// Omit and report it, because the model can answer without it (a hosted tool that it may call).
 	OpaqueHandling_OPAQUE_HANDLING_OPTIONAL OpaqueHandling = 1
@@ -421,13 +421,13 @@ type Part struct {
 	// Opaque state of the model's reasoning that belongs to this part and must be returned unchanged with it: the
 	// signature of a thinking block, a thought signature on a call or a text, encrypted reasoning.
 	State *ReasoningState `protobuf:"bytes,16,opt,name=state,proto3" json:"state,omitempty"`
-	// Id of the responses item that the part belongs to, where one message consists of several items (an answer with a
+	// Id of the responses item that the part belongs to, where one message consists of several items (a response with a
 	// commentary and a final text) and in streams, which have no message. Consecutive text and refusal parts with the
 	// same id are one item. Unset: "", as `Message.message_id`.
 	MessageId string `protobuf:"bytes,17,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
 	// Phase of the item, under the same rule as `message_id`. Unset: "", as `Message.phase`.
 	Phase string `protobuf:"bytes,18,opt,name=phase,proto3" json:"phase,omitempty"`
-	// Whether a part of another kind than reasoning belongs to the reasoning instead of the answer (native `thought` on
+	// Whether a part of another kind than reasoning belongs to the reasoning instead of the response (native `thought` on
 	// an image or on code).
 	Thought       bool `protobuf:"varint,19,opt,name=thought,proto3" json:"thought,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -611,7 +611,7 @@ type Part_Media struct {
 }
 
 type Part_Reasoning struct {
-	// The model's reasoning before its answer.
+	// The model's reasoning before its response.
 	Reasoning *ReasoningPart `protobuf:"bytes,3,opt,name=reasoning,proto3,oneof"`
 }
 
@@ -734,7 +734,7 @@ func (x *TextPart) GetLogprobs() []*TokenLogprob {
 	return nil
 }
 
-// Likelihood of one token of an answer (chat and responses `logprobs`, native `logprobsResult`).
+// Likelihood of one token of a response (chat and responses `logprobs`, native `logprobsResult`).
 type TokenLogprob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The token as text, with replacement characters where its bytes are not whole characters.
@@ -829,7 +829,7 @@ type MediaPart struct {
 	Title string `protobuf:"bytes,7,opt,name=title,proto3" json:"title,omitempty"`
 	// Context about the document that the model may use but not cite (messages `document.context`). Unset: "".
 	Context string `protobuf:"bytes,8,opt,name=context,proto3" json:"context,omitempty"`
-	// Whether answers may cite the document (messages `citations.enabled`). Unset leaves it to the provider.
+	// Whether responses may cite the document (messages `citations.enabled`). Unset leaves it to the provider.
 	Citable *bool `protobuf:"varint,9,opt,name=citable,proto3,oneof" json:"citable,omitempty"`
 	// Level of detail at which the model reads an image: `low`, `high`, `original`, `auto`; native media resolutions are
 	// converted to these values. Unset: "".
@@ -1017,7 +1017,7 @@ type MediaPart_FileId struct {
 }
 
 type MediaPart_Blocks struct {
-	// The document itself, in blocks that answers can cite individually (messages `document` with `source.content`,
+	// The document itself, in blocks that responses can cite individually (messages `document` with `source.content`,
 	// `search_result`).
 	Blocks *DocumentBlocks `protobuf:"bytes,14,opt,name=blocks,proto3,oneof"`
 }
@@ -1716,7 +1716,7 @@ func (x *SearchResult) GetEncryptedContent() string {
 	return ""
 }
 
-// Source of a span of an answer.
+// Source of a span of a response.
 type Citation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// First character of the span in the text part, in Unicode code points from 0. Unset: the whole part.

@@ -250,7 +250,7 @@ type Embedding struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The vector's elements as IEEE-754 float32, little-endian, one after the other without a header: 4 bytes per
 	// dimension, so the length divided by four is the number of dimensions (`numpy.frombuffer(values, "<f4")`). With
-	// `encoding_format: base64` the answer contains the same bytes in base64.
+	// `encoding_format: base64` the response contains the same bytes in base64.
 	Values        []byte `protobuf:"bytes,1,opt,name=values,proto3" json:"values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

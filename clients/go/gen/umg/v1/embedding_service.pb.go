@@ -26,9 +26,9 @@ type EmbedRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Model id as the caller sends it, e.g. `text-embedding-3-small`; from the path on the native faces.
 	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
-	// Required. Inputs to embed, at least one, in the order of the answer. The operator limits their number per call,
+	// Required. Inputs to embed, at least one, in the order of the response. The operator limits their number per call,
 	// 2048 by default (INVALID_ARGUMENT beyond it). The service splits a batch that exceeds the upstream's own limit, and
-	// joins the answers.
+	// joins the responses.
 	Inputs []*EmbeddingInput `protobuf:"bytes,2,rep,name=inputs,proto3" json:"inputs,omitempty"`
 	// Length of every vector (`dimensions`, `outputDimensionality`), see `EmbeddingInput.dimensions`. Unset means the
 	// model's own length. An input's own value takes precedence.
@@ -36,7 +36,7 @@ type EmbedRequest struct {
 	// Purpose of the vectors, see `EmbeddingInput.task_type`; unset leaves it to the model. An input's own value takes
 	// precedence.
 	TaskType *string `protobuf:"bytes,4,opt,name=task_type,json=taskType,proto3,oneof" json:"task_type,omitempty"`
-	// Encoding of the vectors on the JSON face; no effect on the messages of the answer.
+	// Encoding of the vectors on the JSON face; no effect on the messages of the response.
 	Encoding EmbeddingEncoding `protobuf:"varint,5,opt,name=encoding,proto3,enum=umg.v1.EmbeddingEncoding" json:"encoding,omitempty"`
 	// The caller's own id of its end user, sent to upstreams that support it (`user`), dropped and reported for other
 	// providers. Unset sends none.

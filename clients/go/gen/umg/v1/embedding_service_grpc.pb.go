@@ -28,8 +28,8 @@ const (
 //
 // Embeds texts as vectors (text document, "POST /v1/embeddings", ":embedContent", ":batchEmbedContents"). Every call
 // fails with UNAUTHENTICATED without a valid key, NOT_FOUND on a model that is unknown or that the key may not use,
-// RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE when no upstream answered successfully,
-// DEADLINE_EXCEEDED when none answered in time.
+// RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE when no upstream responded successfully,
+// DEADLINE_EXCEEDED when none responded in time.
 type EmbeddingServiceClient interface {
 	// Embeds one or more inputs in one call and keeps their order. When one part of a split batch fails, the whole call
 	// fails. Fails with INVALID_ARGUMENT on an empty batch or text, on a text that is too long for the model, on
@@ -62,8 +62,8 @@ func (c *embeddingServiceClient) Embed(ctx context.Context, in *EmbedRequest, op
 //
 // Embeds texts as vectors (text document, "POST /v1/embeddings", ":embedContent", ":batchEmbedContents"). Every call
 // fails with UNAUTHENTICATED without a valid key, NOT_FOUND on a model that is unknown or that the key may not use,
-// RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE when no upstream answered successfully,
-// DEADLINE_EXCEEDED when none answered in time.
+// RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE when no upstream responded successfully,
+// DEADLINE_EXCEEDED when none responded in time.
 type EmbeddingServiceServer interface {
 	// Embeds one or more inputs in one call and keeps their order. When one part of a split batch fails, the whole call
 	// fails. Fails with INVALID_ARGUMENT on an empty batch or text, on a text that is too long for the model, on

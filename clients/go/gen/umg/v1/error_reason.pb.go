@@ -48,7 +48,7 @@ const (
 	// INVALID_ARGUMENT, HTTP 400.
 	ErrorReason_ERROR_REASON_CONTEXT_TOO_LONG ErrorReason = 6
 	// The provider refused the request as invalid; its message is passed on, cleaned. `field` and `upstream_code` where
-	// the provider named them; `upstream_status`: the provider's HTTP status, which is also that of the answer if it is
+	// the provider named them; `upstream_status`: the provider's HTTP status, which is also that of the response if it is
 	// 409, 415, 422, 424 or 451. INVALID_ARGUMENT, HTTP 400.
 	ErrorReason_ERROR_REASON_UPSTREAM_REJECTED ErrorReason = 7
 	// The provider's safety system refused the prompt. `categories`: categories of its filter, separated by commas.
@@ -95,13 +95,13 @@ const (
 	ErrorReason_ERROR_REASON_RANGE_NOT_SATISFIABLE ErrorReason = 49
 	// An object of this name exists already. ALREADY_EXISTS, HTTP 409.
 	ErrorReason_ERROR_REASON_ALREADY_EXISTS ErrorReason = 48
-	// The answer whose thread is continued is not stored for this caller, or has expired: send the whole conversation and
+	// The response whose thread is continued is not stored for this caller, or has expired: send the whole conversation and
 	// begin a new thread. `id`. NOT_FOUND, HTTP 404.
 	ErrorReason_ERROR_REASON_THREAD_NOT_FOUND ErrorReason = 50
-	// Another call has continued the answer already: send the whole conversation and begin a new thread. `id`.
+	// Another call has continued the response already: send the whole conversation and begin a new thread. `id`.
 	// FAILED_PRECONDITION, HTTP 400.
 	ErrorReason_ERROR_REASON_THREAD_ALREADY_CONTINUED ErrorReason = 51
-	// Another call is continuing the answer at this moment: send the whole conversation and begin a new thread. `id`.
+	// Another call is continuing the response at this moment: send the whole conversation and begin a new thread. `id`.
 	// FAILED_PRECONDITION, HTTP 400.
 	ErrorReason_ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT ErrorReason = 52
 	// No thread can be stored for this request: send the whole conversation without a thread. `unsupported`: the features
@@ -130,13 +130,13 @@ const (
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 80
 	// The operation is in the schema, but this build does not serve it. UNIMPLEMENTED, HTTP 501.
 	ErrorReason_ERROR_REASON_NOT_IMPLEMENTED ErrorReason = 81
-	// The provider failed: an error status, an answer that cannot be read, a refusal of the gateway's own credentials.
+	// The provider failed: an error status, a response that cannot be read, a refusal of the gateway's own credentials.
 	// `upstream_status` where there was a status, `retry_after_seconds` where the provider stated when to retry.
 	// UNAVAILABLE, HTTP 502.
 	ErrorReason_ERROR_REASON_UPSTREAM_FAILED ErrorReason = 82
 	// The provider could not be reached; nothing was sent to it. UNAVAILABLE, HTTP 502.
 	ErrorReason_ERROR_REASON_UPSTREAM_UNREACHABLE ErrorReason = 83
-	// The provider's stream ended prematurely; the part that was sent is not a complete answer. UNAVAILABLE, HTTP 502.
+	// The provider's stream ended prematurely; the part that was sent is not a complete response. UNAVAILABLE, HTTP 502.
 	ErrorReason_ERROR_REASON_UPSTREAM_CUT ErrorReason = 84
 	// The gateway cannot serve the call now: it is starting or draining, the gateway or the channels of the model are at
 	// their concurrency limits, or these channels are all down. `retry_after_seconds` where it is known. UNAVAILABLE,
@@ -145,9 +145,9 @@ const (
 	// The provider was too slow. `deadline`: the deadline that passed (`connect`, `first_byte`, `idle`, `total`), or
 	// `upstream_status` where the provider itself gave up. DEADLINE_EXCEEDED, HTTP 504.
 	ErrorReason_ERROR_REASON_UPSTREAM_TIMEOUT ErrorReason = 86
-	// The caller cancelled the call before the answer. CANCELLED, HTTP 499.
+	// The caller cancelled the call before the response. CANCELLED, HTTP 499.
 	ErrorReason_ERROR_REASON_CANCELLED ErrorReason = 87
-	// The caller's own deadline passed before the answer; no failure of the provider. `deadline`, as above, where the
+	// The caller's own deadline passed before the response; no failure of the provider. `deadline`, as above, where the
 	// gateway was waiting for its provider. DEADLINE_EXCEEDED, HTTP 504.
 	ErrorReason_ERROR_REASON_DEADLINE_EXCEEDED ErrorReason = 88
 	// The provider is overloaded. `upstream_status`, `retry_after_seconds` where the provider stated when to retry. In the

@@ -75,7 +75,7 @@ func (Truncation) EnumDescriptor() ([]byte, []int) {
 	return file_umg_v1_generation_proto_rawDescGZIP(), []int{0}
 }
 
-// Whether to search the web for an answer (famX `search_parameters.mode`, famQ `parameters.enable_search`).
+// Whether to search the web for a response (famX `search_parameters.mode`, famQ `parameters.enable_search`).
 type SearchMode int32
 
 const (
@@ -193,13 +193,13 @@ func (ToolChoiceMode) EnumDescriptor() ([]byte, []int) {
 	return file_umg_v1_generation_proto_rawDescGZIP(), []int{2}
 }
 
-// Whether the model reasons before it answers.
+// Whether the model reasons before it responds.
 type ReasoningMode int32
 
 const (
 	// Unspecified.
 	ReasoningMode_REASONING_MODE_UNSPECIFIED ReasoningMode = 0
-	// The model answers without reasoning.
+	// The model responds without reasoning.
 	ReasoningMode_REASONING_MODE_DISABLED ReasoningMode = 1
 	// The model reasons first.
 	ReasoningMode_REASONING_MODE_ENABLED ReasoningMode = 2
@@ -254,34 +254,34 @@ func (ReasoningMode) EnumDescriptor() ([]byte, []int) {
 	return file_umg_v1_generation_proto_rawDescGZIP(), []int{3}
 }
 
-// Why an answer stopped. Tool calls take precedence over the upstream's own reason: an answer that ends with a tool
+// Why a response stopped. Tool calls take precedence over the upstream's own reason: a response that ends with a tool
 // call has `TOOL_CALLS`.
 type FinishReason int32
 
 const (
-	// Unspecified, or the answer is not finished.
+	// Unspecified, or the response is not finished.
 	FinishReason_FINISH_REASON_UNSPECIFIED FinishReason = 0
-	// The answer is complete.
+	// The response is complete.
 	FinishReason_FINISH_REASON_STOP FinishReason = 1
-	// The answer reached a stop sequence, in formats that distinguish this from `STOP`.
+	// The response reached a stop sequence, in formats that distinguish this from `STOP`.
 	FinishReason_FINISH_REASON_STOP_SEQUENCE FinishReason = 2
-	// The answer reached `max_output_tokens`.
+	// The response reached `max_output_tokens`.
 	FinishReason_FINISH_REASON_LENGTH FinishReason = 3
 	// The context was full.
 	FinishReason_FINISH_REASON_CONTEXT_FULL FinishReason = 4
 	// The model called tools and waits for their results.
 	FinishReason_FINISH_REASON_TOOL_CALLS FinishReason = 5
-	// The provider's content filter cut off the answer.
+	// The provider's content filter cut off the response.
 	FinishReason_FINISH_REASON_CONTENT_FILTER FinishReason = 6
 	// The model declined to answer.
 	FinishReason_FINISH_REASON_REFUSAL FinishReason = 7
-	// The answer recited a protected text (native `RECITATION`).
+	// The response recited a protected text (native `RECITATION`).
 	FinishReason_FINISH_REASON_RECITATION FinishReason = 8
 	// The provider paused a long turn of its own tools; the caller sends the conversation again to continue (messages
 	// `pause_turn`).
 	FinishReason_FINISH_REASON_PAUSE FinishReason = 9
-	// The model made a tool call, or an answer, that cannot be read (native `MALFORMED_FUNCTION_CALL`). Only in answers with
-	// several candidates: an answer all of whose candidates failed is an error.
+	// The model made a tool call, or a response, that cannot be read (native `MALFORMED_FUNCTION_CALL`). Only in responses with
+	// several candidates: a response all of whose candidates failed is an error.
 	FinishReason_FINISH_REASON_MALFORMED_CALL FinishReason = 10
 	// The provider compacted the context (messages `compaction`).
 	FinishReason_FINISH_REASON_COMPACTION FinishReason = 11
@@ -375,13 +375,13 @@ type GenerateRequest struct {
 	TopP *float64 `protobuf:"fixed64,5,opt,name=top_p,json=topP,proto3,oneof" json:"top_p,omitempty"`
 	// Number of likeliest tokens to sample from, at least 0. Not sent to chat and responses providers.
 	TopK *float64 `protobuf:"fixed64,6,opt,name=top_k,json=topK,proto3,oneof" json:"top_k,omitempty"`
-	// Maximum number of tokens of the answer, reasoning included, at least 1. Unset: the model's limit.
+	// Maximum number of tokens of the response, reasoning included, at least 1. Unset: the model's limit.
 	MaxOutputTokens *int32 `protobuf:"varint,7,opt,name=max_output_tokens,json=maxOutputTokens,proto3,oneof" json:"max_output_tokens,omitempty"`
-	// Texts that end the answer where they would appear. The answer does not contain them.
+	// Texts that end the response where they would appear. The response does not contain them.
 	StopSequences []string `protobuf:"bytes,8,rep,name=stop_sequences,json=stopSequences,proto3" json:"stop_sequences,omitempty"`
-	// Number of answers to make, at least 1. Unset: 1. Chat `n`, native `candidateCount`; other formats make one only.
+	// Number of candidates to make, at least 1. Unset: 1. Chat `n`, native `candidateCount`; other formats make one only.
 	CandidateCount *int32 `protobuf:"varint,9,opt,name=candidate_count,json=candidateCount,proto3,oneof" json:"candidate_count,omitempty"`
-	// Seed of the random numbers, for repeatable answers where the provider supports it.
+	// Seed of the random numbers, for repeatable responses where the provider supports it.
 	Seed *int64 `protobuf:"varint,10,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
 	// Reduces the likelihood of tokens that have appeared already, [-2, 2].
 	PresencePenalty *float64 `protobuf:"fixed64,11,opt,name=presence_penalty,json=presencePenalty,proto3,oneof" json:"presence_penalty,omitempty"`
@@ -399,24 +399,24 @@ type GenerateRequest struct {
 	ToolChoice *ToolChoice `protobuf:"bytes,17,opt,name=tool_choice,json=toolChoice,proto3" json:"tool_choice,omitempty"`
 	// Whether the model may call several tools in one turn. Unset: true.
 	ParallelToolCalls *bool `protobuf:"varint,18,opt,name=parallel_tool_calls,json=parallelToolCalls,proto3,oneof" json:"parallel_tool_calls,omitempty"`
-	// Maximum number of calls to the provider's own tools in one answer, at least 1. Responses only.
+	// Maximum number of calls to the provider's own tools in one response, at least 1. Responses only.
 	MaxToolCalls *int32 `protobuf:"varint,19,opt,name=max_tool_calls,json=maxToolCalls,proto3,oneof" json:"max_tool_calls,omitempty"`
 	// Web search requested by an option instead of a tool (chat `web_search_options`, `search_parameters`, famQ
 	// `enable_search`).
 	Search *SearchOptions `protobuf:"bytes,21,opt,name=search,proto3" json:"search,omitempty"`
 	// Options of the model's reasoning. Unset: the model's default.
 	Reasoning *ReasoningOptions `protobuf:"bytes,22,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
-	// Output format of the answer. Unset: text.
+	// Output format of the response. Unset: text.
 	ResponseFormat *ResponseFormat `protobuf:"bytes,23,opt,name=response_format,json=responseFormat,proto3" json:"response_format,omitempty"`
-	// Verbosity of the answer: `low`, `medium`, `high`. Unset: the model's default.
+	// Verbosity of the response: `low`, `medium`, `high`. Unset: the model's default.
 	Verbosity string `protobuf:"bytes,24,opt,name=verbosity,proto3" json:"verbosity,omitempty"`
 	// Kinds of output: `text`, `image`, `audio`, in lower case. Empty: text.
 	OutputModalities []string `protobuf:"bytes,25,rep,name=output_modalities,json=outputModalities,proto3" json:"output_modalities,omitempty"`
-	// Options for images in the answer (native `imageConfig`).
+	// Options for images in the response (native `imageConfig`).
 	ImageOutput *ImageOutputOptions `protobuf:"bytes,26,opt,name=image_output,json=imageOutput,proto3" json:"image_output,omitempty"`
-	// Options for audio in the answer (chat `audio`).
+	// Options for audio in the response (chat `audio`).
 	AudioOutput *AudioOutputOptions `protobuf:"bytes,27,opt,name=audio_output,json=audioOutput,proto3" json:"audio_output,omitempty"`
-	// Text that the answer is expected to repeat in large part, which lets the provider answer faster (chat
+	// Text that the response is expected to repeat in large part, which lets the provider respond faster (chat
 	// `prediction`). Empty: none.
 	Prediction []*Part `protobuf:"bytes,28,rep,name=prediction,proto3" json:"prediction,omitempty"`
 	// The earlier conversation that this request continues. Unset: none.
@@ -468,14 +468,14 @@ type GenerateRequest struct {
 	// Placement of cache breakpoints by the provider, as the JSON object of chat and responses `prompt_cache_options`,
 	// byte for byte. Unset: "".
 	PromptCacheOptionsJson string `protobuf:"bytes,50,opt,name=prompt_cache_options_json,json=promptCacheOptionsJson,proto3" json:"prompt_cache_options_json,omitempty"`
-	// Moderation of prompt and answer by the provider, as the JSON object of chat and responses `moderation`, byte for
+	// Moderation of prompt and response by the provider, as the JSON object of chat and responses `moderation`, byte for
 	// byte. Unset: "".
 	ModerationJson string `protobuf:"bytes,51,opt,name=moderation_json,json=moderationJson,proto3" json:"moderation_json,omitempty"`
-	// Requests a summary of the conversation in place of an answer. Unset: an answer.
+	// Requests a summary of the conversation in place of a response. Unset: a response.
 	Compaction *CompactionRequest `protobuf:"bytes,53,opt,name=compaction,proto3" json:"compaction,omitempty"`
 	// The body that this request was decoded from. Unset for callers that set the fields above themselves.
 	Source *SourceDocument `protobuf:"bytes,60,opt,name=source,proto3" json:"source,omitempty"`
-	// Gateway only: details of a body that shape its answer on the HTTP face. Unset for callers that set the fields above
+	// Gateway only: details of a body that shape its response on the HTTP face. Unset for callers that set the fields above
 	// themselves.
 	FaceHints     *FaceHints `protobuf:"bytes,61,opt,name=face_hints,json=faceHints,proto3" json:"face_hints,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -965,14 +965,14 @@ func (x *CompactionRequest) GetStandalone() bool {
 }
 
 // A conversation that is stored from call to call, so that each call sends only its new messages. It expires 5 minutes
-// after its last answer; the caller then sends the whole conversation and begins a new thread. The gateway stores it
+// after its last response; the caller then sends the whole conversation and begins a new thread. The gateway stores it
 // for every provider. A provider that stores threads itself is sent the thread, as long as its channel serves the
 // conversation.
 type Thread struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the answer to continue, which this caller received in a call with a thread. `messages` then contains the new
+	// Id of the response to continue, which this caller received in a call with a thread. `messages` then contains the new
 	// messages only, and may be empty; `instructions` and `tools` must be unset, because the thread keeps those of its
-	// first call. An answer can be continued once. Unset: "", a new thread begins with the whole conversation. Fails with
+	// first call. A response can be continued once. Unset: "", a new thread begins with the whole conversation. Fails with
 	// THREAD_NOT_FOUND, THREAD_ALREADY_CONTINUED, THREAD_CONTINUE_IN_FLIGHT or THREAD_UNSUPPORTED_REQUEST.
 	PreviousResponseId string `protobuf:"bytes,1,opt,name=previous_response_id,json=previousResponseId,proto3" json:"previous_response_id,omitempty"`
 	unknownFields      protoimpl.UnknownFields
@@ -1457,14 +1457,14 @@ type WebSearchTool struct {
 	ContextSize string `protobuf:"bytes,1,opt,name=context_size,json=contextSize,proto3" json:"context_size,omitempty"`
 	// Approximate location of the user.
 	UserLocation *UserLocation `protobuf:"bytes,2,opt,name=user_location,json=userLocation,proto3" json:"user_location,omitempty"`
-	// Maximum number of searches in one answer, at least 1. Unset: no limit.
+	// Maximum number of searches in one response, at least 1. Unset: no limit.
 	MaxUses *int32 `protobuf:"varint,3,opt,name=max_uses,json=maxUses,proto3,oneof" json:"max_uses,omitempty"`
 	// Domains to which the search is restricted. Empty: all.
 	AllowedDomains []string `protobuf:"bytes,4,rep,name=allowed_domains,json=allowedDomains,proto3" json:"allowed_domains,omitempty"`
 	// Domains whose pages are excluded.
 	BlockedDomains []string `protobuf:"bytes,5,rep,name=blocked_domains,json=blockedDomains,proto3" json:"blocked_domains,omitempty"`
 	// Type of the tool in its format (`web_search_preview`, `web_search_20250305`, `googleSearch`, `vendorgSearch`), sent
-	// to a provider of that format and repeated in the answer. Unset: "", the format's usual type.
+	// to a provider of that format and repeated in the response. Unset: "", the format's usual type.
 	DeclaredType  string `protobuf:"bytes,6,opt,name=declared_type,json=declaredType,proto3" json:"declared_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1945,7 +1945,7 @@ func (x *ReasoningOptions) GetDisplay() string {
 	return ""
 }
 
-// Output format of the answer.
+// Output format of the response.
 type ResponseFormat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The format. Exactly one must be set.
@@ -2149,7 +2149,7 @@ type JsonSchemaFormat struct {
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// Description of the schema. Unset: "".
 	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
-	// Whether the provider guarantees that the answer fits the schema. Unset leaves it to the provider.
+	// Whether the provider guarantees that the response fits the schema. Unset leaves it to the provider.
 	Strict *bool `protobuf:"varint,4,opt,name=strict,proto3,oneof" json:"strict,omitempty"`
 	// As in `FunctionTool.native_schema`.
 	NativeSchema  bool `protobuf:"varint,5,opt,name=native_schema,json=nativeSchema,proto3" json:"native_schema,omitempty"`
@@ -2222,7 +2222,7 @@ func (x *JsonSchemaFormat) GetNativeSchema() bool {
 	return false
 }
 
-// Options for images in an answer (native `imageConfig`).
+// Options for images in a response (native `imageConfig`).
 type ImageOutputOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Aspect ratio: `1:1`, `16:9`, ... Unset: the model's default.
@@ -2286,7 +2286,7 @@ func (x *ImageOutputOptions) GetMimeType() string {
 	return ""
 }
 
-// Options for audio in an answer (chat `audio`).
+// Options for audio in a response (chat `audio`).
 type AudioOutputOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Audio format: `wav`, `aac`, `mp3`, `flac`, `opus`, `pcm16`.
@@ -2396,16 +2396,16 @@ func (x *SafetySetting) GetThreshold() string {
 	return ""
 }
 
-// A finished answer.
+// A finished response.
 type GenerateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Id of the answer; with `store`, usable for look-up and as `previous_response_id`.
+	// Id of the response; with `store`, usable for look-up and as `previous_response_id`.
 	ResponseId string `protobuf:"bytes,1,opt,name=response_id,json=responseId,proto3" json:"response_id,omitempty"`
 	// Model id as the caller named it.
 	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
-	// When the answer was begun.
+	// When the response was begun.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// The answers, by index: one, unless `candidate_count` is larger. Empty when the prompt was blocked. When `source` is
+	// The candidates, by index: one, unless `candidate_count` is larger. Empty when the prompt was blocked. When `source` is
 	// set, the candidates contain only how they ended; the content is in that body.
 	Candidates []*Candidate `protobuf:"bytes,4,rep,name=candidates,proto3" json:"candidates,omitempty"`
 	// Tokens used. Unset when neither the provider nor the gateway counted them.
@@ -2421,14 +2421,14 @@ type GenerateResponse struct {
 	Status string `protobuf:"bytes,9,opt,name=status,proto3" json:"status,omitempty"`
 	// The failure of a stored response.
 	Failure *GenerationFailure `protobuf:"bytes,10,opt,name=failure,proto3" json:"failure,omitempty"`
-	// When the answer was complete (responses `completed_at`). Unset until then, and where the time is unknown.
+	// When the response was complete (responses `completed_at`). Unset until then, and where the time is unknown.
 	CompleteTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=complete_time,json=completeTime,proto3" json:"complete_time,omitempty"`
 	// Findings of the provider's safety filters in the prompt (native `promptFeedback.safetyRatings`).
 	PromptSafetyRatings []*SafetyRating `protobuf:"bytes,12,rep,name=prompt_safety_ratings,json=promptSafetyRatings,proto3" json:"prompt_safety_ratings,omitempty"`
 	// Fields that the upstream could not be sent, as in the metadata `x-umg-dropped`: `seed`, `temperature=1`. Over HTTP the
 	// header alone has them.
 	DroppedFields []string `protobuf:"bytes,13,rep,name=dropped_fields,json=droppedFields,proto3" json:"dropped_fields,omitempty"`
-	// Whether the answer is stored for look-up and continuation. Unset: as the request's `store` has it. The gateway sets
+	// Whether the response is stored for look-up and continuation. Unset: as the request's `store` has it. The gateway sets
 	// false where it stores no responses.
 	Stored *bool `protobuf:"varint,14,opt,name=stored,proto3,oneof" json:"stored,omitempty"`
 	// Edits that the gateway made in the conversation at the caller's request (messages `context_management`). Unset: none
@@ -2757,22 +2757,22 @@ func (x *GenerationFailure) GetMessage() string {
 	return ""
 }
 
-// One answer.
+// One candidate of a response.
 type Candidate struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Position among the answers, from 0.
+	// Position among the candidates, from 0.
 	Index int32 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
 	// The model's message; its role is `ASSISTANT`.
 	Message *Message `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// Why the answer stopped.
+	// Why the response stopped.
 	FinishReason FinishReason `protobuf:"varint,3,opt,name=finish_reason,json=finishReason,proto3,enum=umg.v1.FinishReason" json:"finish_reason,omitempty"`
-	// The stop sequence that ended the answer, where the provider reports it. Unset: "".
+	// The stop sequence that ended the response, where the provider reports it. Unset: "".
 	StopSequence string `protobuf:"bytes,4,opt,name=stop_sequence,json=stopSequence,proto3" json:"stop_sequence,omitempty"`
-	// The provider's explanation of why the answer stopped. Unset: "".
+	// The provider's explanation of why the response stopped. Unset: "".
 	FinishMessage string `protobuf:"bytes,5,opt,name=finish_message,json=finishMessage,proto3" json:"finish_message,omitempty"`
 	// Findings of the provider's safety filters (native).
 	SafetyRatings []*SafetyRating `protobuf:"bytes,6,rep,name=safety_ratings,json=safetyRatings,proto3" json:"safety_ratings,omitempty"`
-	// Search suggestions and other grounding metadata that must be shown with grounded answers, as native JSON. Unset:
+	// Search suggestions and other grounding metadata that must be shown with grounded responses, as native JSON. Unset:
 	// "".
 	GroundingJson string `protobuf:"bytes,7,opt,name=grounding_json,json=groundingJson,proto3" json:"grounding_json,omitempty"`
 	// The provider's own finish reason, where `finish_reason` stands for several (native `BLOCKLIST`, `SPII`) or is
@@ -2895,7 +2895,7 @@ type SafetyRating struct {
 	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
 	// Probability of harm: `NEGLIGIBLE`, `LOW`, `MEDIUM`, `HIGH`.
 	Probability string `protobuf:"bytes,2,opt,name=probability,proto3" json:"probability,omitempty"`
-	// Whether the answer was blocked because of it.
+	// Whether the response was blocked because of it.
 	Blocked       bool `protobuf:"varint,3,opt,name=blocked,proto3" json:"blocked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2959,7 +2959,7 @@ type Usage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Tokens of the prompt.
 	InputTokens int32 `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
-	// Tokens of the answer.
+	// Tokens of the response.
 	OutputTokens int32 `protobuf:"varint,2,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
 	// Of the prompt: read from the cache.
 	CacheReadTokens int32 `protobuf:"varint,3,opt,name=cache_read_tokens,json=cacheReadTokens,proto3" json:"cache_read_tokens,omitempty"`
@@ -2967,7 +2967,7 @@ type Usage struct {
 	CacheWriteTokens int32 `protobuf:"varint,4,opt,name=cache_write_tokens,json=cacheWriteTokens,proto3" json:"cache_write_tokens,omitempty"`
 	// Of the prompt: written to the cache for an hour.
 	LongCacheWriteTokens int32 `protobuf:"varint,5,opt,name=long_cache_write_tokens,json=longCacheWriteTokens,proto3" json:"long_cache_write_tokens,omitempty"`
-	// Of the answer: reasoning.
+	// Of the response: reasoning.
 	ReasoningTokens int32 `protobuf:"varint,6,opt,name=reasoning_tokens,json=reasoningTokens,proto3" json:"reasoning_tokens,omitempty"`
 	// Of the prompt: added by the provider's own tools (native `toolUsePromptTokenCount`).
 	ToolInputTokens int32 `protobuf:"varint,7,opt,name=tool_input_tokens,json=toolInputTokens,proto3" json:"tool_input_tokens,omitempty"`
@@ -2975,17 +2975,17 @@ type Usage struct {
 	AudioInputTokens int32 `protobuf:"varint,8,opt,name=audio_input_tokens,json=audioInputTokens,proto3" json:"audio_input_tokens,omitempty"`
 	// Of the prompt: images.
 	ImageInputTokens int32 `protobuf:"varint,9,opt,name=image_input_tokens,json=imageInputTokens,proto3" json:"image_input_tokens,omitempty"`
-	// Of the answer: audio.
+	// Of the response: audio.
 	AudioOutputTokens int32 `protobuf:"varint,10,opt,name=audio_output_tokens,json=audioOutputTokens,proto3" json:"audio_output_tokens,omitempty"`
-	// Of the answer: images.
+	// Of the response: images.
 	ImageOutputTokens int32 `protobuf:"varint,11,opt,name=image_output_tokens,json=imageOutputTokens,proto3" json:"image_output_tokens,omitempty"`
-	// Of the answer: predicted text that was used.
+	// Of the response: predicted text that was used.
 	AcceptedPredictionTokens int32 `protobuf:"varint,12,opt,name=accepted_prediction_tokens,json=acceptedPredictionTokens,proto3" json:"accepted_prediction_tokens,omitempty"`
-	// Of the answer: predicted text that was discarded, and is billed.
+	// Of the response: predicted text that was discarded, and is billed.
 	RejectedPredictionTokens int32 `protobuf:"varint,13,opt,name=rejected_prediction_tokens,json=rejectedPredictionTokens,proto3" json:"rejected_prediction_tokens,omitempty"`
 	// Number of web searches that the provider ran.
 	WebSearchRequests int32 `protobuf:"varint,14,opt,name=web_search_requests,json=webSearchRequests,proto3" json:"web_search_requests,omitempty"`
-	// Whether the gateway counted tokens, because the provider reported none, or only those of the prompt or the answer.
+	// Whether the gateway counted tokens, because the provider reported none, or only those of the prompt or the response.
 	Estimated bool `protobuf:"varint,15,opt,name=estimated,proto3" json:"estimated,omitempty"`
 	// Of the prompt: video.
 	VideoInputTokens int32 `protobuf:"varint,16,opt,name=video_input_tokens,json=videoInputTokens,proto3" json:"video_input_tokens,omitempty"`
@@ -3191,7 +3191,7 @@ func (x *Usage) GetAudioSeconds() int32 {
 	return 0
 }
 
-// One event of a streamed answer. Events of one part have this order: `part_started`, any number of deltas,
+// One event of a streamed response. Events of one part have this order: `part_started`, any number of deltas,
 // `part_ended`. Parts of one candidate have the indexes 0, 1, 2, ... in the order in which they start, and several may
 // be open at once (parallel tool calls).
 type GenerateEvent struct {
@@ -3434,7 +3434,7 @@ type isGenerateEvent_Kind interface {
 }
 
 type GenerateEvent_Started struct {
-	// The answer begins. Always the first event, and sent only once.
+	// The response begins. Always the first event, and sent only once.
 	Started *GenerationStarted `protobuf:"bytes,3,opt,name=started,proto3,oneof"`
 }
 
@@ -3546,7 +3546,7 @@ func (*GenerateEvent_Opaque) isGenerateEvent_Kind() {}
 
 func (*GenerateEvent_MediaDelta) isGenerateEvent_Kind() {}
 
-// The answer begins.
+// The response begins.
 type GenerationStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// See the field of this name in `GenerateResponse`.
@@ -3852,13 +3852,13 @@ func (*PartEnded) Descriptor() ([]byte, []int) {
 // The candidate is complete. The fields are those of `Candidate`.
 type CandidateFinished struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Why the answer stopped.
+	// Why the response stopped.
 	FinishReason FinishReason `protobuf:"varint,1,opt,name=finish_reason,json=finishReason,proto3,enum=umg.v1.FinishReason" json:"finish_reason,omitempty"`
-	// The stop sequence that ended the answer. Unset: "".
+	// The stop sequence that ended the response. Unset: "".
 	StopSequence string `protobuf:"bytes,2,opt,name=stop_sequence,json=stopSequence,proto3" json:"stop_sequence,omitempty"`
 	// The provider's explanation. Unset: "".
 	FinishMessage string `protobuf:"bytes,3,opt,name=finish_message,json=finishMessage,proto3" json:"finish_message,omitempty"`
-	// Findings of the provider's safety filters in the answer; in the prompt if `block_reason` is set.
+	// Findings of the provider's safety filters in the response; in the prompt if `block_reason` is set.
 	SafetyRatings []*SafetyRating `protobuf:"bytes,4,rep,name=safety_ratings,json=safetyRatings,proto3" json:"safety_ratings,omitempty"`
 	// As in `Candidate.grounding_json`.
 	GroundingJson string `protobuf:"bytes,5,opt,name=grounding_json,json=groundingJson,proto3" json:"grounding_json,omitempty"`
@@ -3976,10 +3976,10 @@ func (x *CandidateFinished) GetContainerJson() string {
 	return ""
 }
 
-// A stored answer with the request that it answers.
+// A stored response with its request.
 type StoredResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The answer.
+	// The response.
 	Response *GenerateResponse `protobuf:"bytes,1,opt,name=response,proto3" json:"response,omitempty"`
 	// The request without its messages, for the fields that a response object repeats.
 	Request *GenerateRequest `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`

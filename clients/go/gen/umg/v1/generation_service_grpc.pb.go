@@ -40,9 +40,9 @@ const (
 // UNAVAILABLE when the provider fails and DEADLINE_EXCEEDED when it is too slow. Initial metadata: `x-request-id`,
 // `x-umg-dropped`, `x-umg-guards`; on an exhausted limit the status details carry `google.rpc.RetryInfo`.
 type GenerationServiceClient interface {
-	// Generates an answer and returns it as a whole.
+	// Generates a response and returns it as a whole.
 	Generate(ctx context.Context, in *GenerateRequest, opts ...grpc.CallOption) (*GenerateResponse, error)
-	// Generates an answer and streams it. The status after the last message states whether the answer is complete.
+	// Generates a response and streams it. The status after the last message states whether the response is complete.
 	// Cancelling the call stops the provider within 100 ms.
 	StreamGenerate(ctx context.Context, in *StreamGenerateRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[StreamGenerateResponse], error)
 	// Counts the tokens of a request without calling a model and without charge (text document, POST
@@ -160,9 +160,9 @@ func (c *generationServiceClient) ListInputItems(ctx context.Context, in *ListIn
 // UNAVAILABLE when the provider fails and DEADLINE_EXCEEDED when it is too slow. Initial metadata: `x-request-id`,
 // `x-umg-dropped`, `x-umg-guards`; on an exhausted limit the status details carry `google.rpc.RetryInfo`.
 type GenerationServiceServer interface {
-	// Generates an answer and returns it as a whole.
+	// Generates a response and returns it as a whole.
 	Generate(context.Context, *GenerateRequest) (*GenerateResponse, error)
-	// Generates an answer and streams it. The status after the last message states whether the answer is complete.
+	// Generates a response and streams it. The status after the last message states whether the response is complete.
 	// Cancelling the call stops the provider within 100 ms.
 	StreamGenerate(*StreamGenerateRequest, grpc.ServerStreamingServer[StreamGenerateResponse]) error
 	// Counts the tokens of a request without calling a model and without charge (text document, POST

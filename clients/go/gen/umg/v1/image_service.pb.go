@@ -69,7 +69,7 @@ type GenerateImageRequest struct {
 	Moderation *string `protobuf:"bytes,16,opt,name=moderation,proto3,oneof" json:"moderation,omitempty"`
 	// How closely the output follows the input images, family C: `low`, `medium`, `high`, `auto`. Needs an input image.
 	InputFidelity *string `protobuf:"bytes,17,opt,name=input_fidelity,json=inputFidelity,proto3,oneof" json:"input_fidelity,omitempty"`
-	// Content of the answer, family G: `image` (default) or `image-text`.
+	// Content of the response, family G: `image` (default) or `image-text`.
 	ResponseModalities *string `protobuf:"bytes,18,opt,name=response_modalities,json=responseModalities,proto3,oneof" json:"response_modalities,omitempty"`
 	// Whether the image may show people, family G: `allow_adult` (default), `allow_all`, `dont_allow`.
 	PersonGeneration *string `protobuf:"bytes,19,opt,name=person_generation,json=personGeneration,proto3,oneof" json:"person_generation,omitempty"`
@@ -77,7 +77,7 @@ type GenerateImageRequest struct {
 	Temperature *float64 `protobuf:"fixed64,20,opt,name=temperature,proto3,oneof" json:"temperature,omitempty"`
 	// Share of probability mass to sample from, [0.0, 1.0], family G; default 0.95.
 	TopP *float64 `protobuf:"fixed64,21,opt,name=top_p,json=topP,proto3,oneof" json:"top_p,omitempty"`
-	// Maximum number of tokens of the answer, family G, at least 1; default 32768.
+	// Maximum number of tokens of the response, family G, at least 1; default 32768.
 	MaxOutputTokens *int32 `protobuf:"varint,22,opt,name=max_output_tokens,json=maxOutputTokens,proto3,oneof" json:"max_output_tokens,omitempty"`
 	// Seed of the random numbers, [0, 2147483647], families A, B and D; the same request with the same seed gives a
 	// similar image.

@@ -30,7 +30,7 @@ const (
 // Makes images from texts and images while the caller waits (image document, "POST /v1/images/generations"; edits and
 // variations as the official SDKs send them). Every call fails with UNAUTHENTICATED without a valid key, NOT_FOUND on a
 // model that is unknown or that the key may not use, RESOURCE_EXHAUSTED beyond a limit of the key or of all channels,
-// UNAVAILABLE when no upstream answered successfully, DEADLINE_EXCEEDED when none answered in time.
+// UNAVAILABLE when no upstream responded successfully, DEADLINE_EXCEEDED when none responded in time.
 type ImageServiceClient interface {
 	// Makes one or more images. Fails with INVALID_ARGUMENT on a field or value that the model's family does not support
 	// and on a request that the provider's content policy refuses, NOT_FOUND on an unknown model.
@@ -84,7 +84,7 @@ type ImageService_StreamGenerateImageClient = grpc.ServerStreamingClient[StreamG
 // Makes images from texts and images while the caller waits (image document, "POST /v1/images/generations"; edits and
 // variations as the official SDKs send them). Every call fails with UNAUTHENTICATED without a valid key, NOT_FOUND on a
 // model that is unknown or that the key may not use, RESOURCE_EXHAUSTED beyond a limit of the key or of all channels,
-// UNAVAILABLE when no upstream answered successfully, DEADLINE_EXCEEDED when none answered in time.
+// UNAVAILABLE when no upstream responded successfully, DEADLINE_EXCEEDED when none responded in time.
 type ImageServiceServer interface {
 	// Makes one or more images. Fails with INVALID_ARGUMENT on a field or value that the model's family does not support
 	// and on a request that the provider's content policy refuses, NOT_FOUND on an unknown model.

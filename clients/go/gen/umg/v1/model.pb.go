@@ -36,7 +36,7 @@ const (
 	BillableUnit_BILLABLE_UNIT_CACHE_WRITE_TOKEN BillableUnit = 3
 	// A token of the input written to a prompt cache for one hour.
 	BillableUnit_BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN BillableUnit = 4
-	// A token of the answer outside reasoning.
+	// A token of the response outside reasoning.
 	BillableUnit_BILLABLE_UNIT_OUTPUT_TOKEN BillableUnit = 5
 	// A token of reasoning.
 	BillableUnit_BILLABLE_UNIT_REASONING_TOKEN BillableUnit = 6
@@ -52,11 +52,11 @@ const (
 	BillableUnit_BILLABLE_UNIT_VIDEO BillableUnit = 11
 	// A token of audio in the input that was neither read from nor written to a prompt cache.
 	BillableUnit_BILLABLE_UNIT_AUDIO_INPUT_TOKEN BillableUnit = 12
-	// A token of audio in the answer.
+	// A token of audio in the response.
 	BillableUnit_BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN BillableUnit = 13
 	// A token of an image in the input that was neither read from nor written to a prompt cache.
 	BillableUnit_BILLABLE_UNIT_IMAGE_INPUT_TOKEN BillableUnit = 14
-	// A token of an image in the answer.
+	// A token of an image in the response.
 	BillableUnit_BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN BillableUnit = 15
 	// A character of a text that is spoken.
 	BillableUnit_BILLABLE_UNIT_CHARACTER BillableUnit = 16
@@ -339,7 +339,7 @@ func (ModelLifecycle) EnumDescriptor() ([]byte, []int) {
 }
 
 // A model that callers may use (text document, "Model object"; the messages and native shapes of the list are views of
-// it). An unset field is unknown and omitted from the faces' answers.
+// it). An unset field is unknown and omitted from the faces' responses.
 type Model struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The public id, e.g. `famG-2.5-flash`, which requests contain in `model`. Opaque; may contain `/`.
@@ -368,14 +368,14 @@ type Model struct {
 	Formats []string `protobuf:"bytes,9,rep,name=formats,proto3" json:"formats,omitempty"`
 	// Maximum number of tokens of the input. Unset where unknown.
 	InputTokenLimit *int32 `protobuf:"varint,10,opt,name=input_token_limit,json=inputTokenLimit,proto3,oneof" json:"input_token_limit,omitempty"`
-	// Maximum number of tokens of one answer, reasoning included. Unset where unknown.
+	// Maximum number of tokens of one response, reasoning included. Unset where unknown.
 	OutputTokenLimit *int32 `protobuf:"varint,11,opt,name=output_token_limit,json=outputTokenLimit,proto3,oneof" json:"output_token_limit,omitempty"`
 	// Capabilities of the model and how its reasoning is controlled.
 	Capabilities *ModelCapabilities `protobuf:"bytes,12,opt,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// Prices, at most one entry for a unit, size and quality; an empty list means that the model has no price, so that its
 	// calls cost nothing and keys with a budget are refused. A price of 0 is an entry.
 	// A token without an entry has the price of the next more general one: audio, images, cache reads and writes that of
-	// input tokens, writes for an hour that of writes, reasoning, audio and images of the answer that of output tokens.
+	// input tokens, writes for an hour that of writes, reasoning, audio and images of the response that of output tokens.
 	// Any other unit without an entry is free.
 	Prices []*Price `protobuf:"bytes,13,rep,name=prices,proto3" json:"prices,omitempty"`
 	// Lifecycle state of the model.
@@ -550,7 +550,7 @@ type ModelCapabilities struct {
 	Tools bool `protobuf:"varint,3,opt,name=tools,proto3" json:"tools,omitempty"`
 	// Whether the model can call several functions in one turn; requires `tools`.
 	ParallelTools bool `protobuf:"varint,4,opt,name=parallel_tools,json=parallelTools,proto3" json:"parallel_tools,omitempty"`
-	// Whether the answer can be constrained by a JSON schema.
+	// Whether the response can be constrained by a JSON schema.
 	StructuredOutput bool `protobuf:"varint,5,opt,name=structured_output,json=structuredOutput,proto3" json:"structured_output,omitempty"`
 	// Whether the provider searches the web for the model and cites the results.
 	Search bool `protobuf:"varint,6,opt,name=search,proto3" json:"search,omitempty"`

@@ -28,7 +28,7 @@ const (
 //
 // Judges whether contents are harmful. Every call fails with UNAUTHENTICATED without a valid key, NOT_FOUND on a model
 // that is unknown or that the key may not use, RESOURCE_EXHAUSTED beyond a limit of the key or of all channels,
-// UNAVAILABLE when no upstream answered successfully, DEADLINE_EXCEEDED when none answered in time.
+// UNAVAILABLE when no upstream responded successfully, DEADLINE_EXCEEDED when none responded in time.
 type ModerationServiceClient interface {
 	// Judges each content by the categories of the model. Fails with INVALID_ARGUMENT without contents, and on a model that
 	// does not moderate.
@@ -59,7 +59,7 @@ func (c *moderationServiceClient) Moderate(ctx context.Context, in *ModerateRequ
 //
 // Judges whether contents are harmful. Every call fails with UNAUTHENTICATED without a valid key, NOT_FOUND on a model
 // that is unknown or that the key may not use, RESOURCE_EXHAUSTED beyond a limit of the key or of all channels,
-// UNAVAILABLE when no upstream answered successfully, DEADLINE_EXCEEDED when none answered in time.
+// UNAVAILABLE when no upstream responded successfully, DEADLINE_EXCEEDED when none responded in time.
 type ModerationServiceServer interface {
 	// Judges each content by the categories of the model. Fails with INVALID_ARGUMENT without contents, and on a model that
 	// does not moderate.

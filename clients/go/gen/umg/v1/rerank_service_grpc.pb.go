@@ -28,8 +28,8 @@ const (
 //
 // Orders documents by their relevance to a query (text document, "POST /v1/rerank"). Every call fails with
 // UNAUTHENTICATED without a valid key, NOT_FOUND on a model that is unknown or that the key may not use,
-// RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE when no upstream answered successfully,
-// DEADLINE_EXCEEDED when none answered in time.
+// RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE when no upstream responded successfully,
+// DEADLINE_EXCEEDED when none responded in time.
 type RerankServiceClient interface {
 	// Ranks the documents. Fails with INVALID_ARGUMENT on an empty query, no documents, a document that cannot be ranked
 	// and a model that does not rank; NOT_FOUND on an unknown model.
@@ -60,8 +60,8 @@ func (c *rerankServiceClient) Rerank(ctx context.Context, in *RerankRequest, opt
 //
 // Orders documents by their relevance to a query (text document, "POST /v1/rerank"). Every call fails with
 // UNAUTHENTICATED without a valid key, NOT_FOUND on a model that is unknown or that the key may not use,
-// RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE when no upstream answered successfully,
-// DEADLINE_EXCEEDED when none answered in time.
+// RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE when no upstream responded successfully,
+// DEADLINE_EXCEEDED when none responded in time.
 type RerankServiceServer interface {
 	// Ranks the documents. Fails with INVALID_ARGUMENT on an empty query, no documents, a document that cannot be ranked
 	// and a model that does not rank; NOT_FOUND on an unknown model.

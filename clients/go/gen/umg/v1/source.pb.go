@@ -22,7 +22,7 @@ const (
 )
 
 // A body as received on the wire. A request contains the caller's body, so that an upstream of the same format can
-// start from it without loss; an answer contains the provider's body, so that a face of the same format can pass it on.
+// start from it without loss; a response contains the provider's body, so that a face of the same format can pass it on.
 //
 // Over a socket a request's source is untrusted: the server decodes it itself and replaces the canonical fields of the
 // request with the result.
@@ -93,7 +93,7 @@ func (x *SourceDocument) GetHeaders() map[string]string {
 	return nil
 }
 
-// Gateway only: details of a chat body that the gateway's HTTP face needs for an answer in the same form. The face sets
+// Gateway only: details of a chat body that the gateway's HTTP face needs for a response in the same form. The face sets
 // them when it decodes a body; other callers leave them unset.
 type FaceHints struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

@@ -29,7 +29,7 @@ const (
 //
 // Speaks texts. Every call fails with UNAUTHENTICATED without a valid key, NOT_FOUND on a model that is unknown or that
 // the key may not use, RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE when no upstream
-// answered successfully, DEADLINE_EXCEEDED when none answered in time.
+// responded successfully, DEADLINE_EXCEEDED when none responded in time.
 type SpeechServiceClient interface {
 	// Speaks a text, and returns the whole audio. Fails with INVALID_ARGUMENT without a text, and on a model that does not
 	// speak.
@@ -82,7 +82,7 @@ type SpeechService_StreamSpeakClient = grpc.ServerStreamingClient[StreamSpeakRes
 //
 // Speaks texts. Every call fails with UNAUTHENTICATED without a valid key, NOT_FOUND on a model that is unknown or that
 // the key may not use, RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE when no upstream
-// answered successfully, DEADLINE_EXCEEDED when none answered in time.
+// responded successfully, DEADLINE_EXCEEDED when none responded in time.
 type SpeechServiceServer interface {
 	// Speaks a text, and returns the whole audio. Fails with INVALID_ARGUMENT without a text, and on a model that does not
 	// speak.

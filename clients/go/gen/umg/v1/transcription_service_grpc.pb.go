@@ -29,7 +29,7 @@ const (
 //
 // Writes down the speech in audio. Every call fails with UNAUTHENTICATED without a valid key, NOT_FOUND on a model that
 // is unknown or that the key may not use, RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE
-// when no upstream answered successfully, DEADLINE_EXCEEDED when none answered in time.
+// when no upstream responded successfully, DEADLINE_EXCEEDED when none responded in time.
 type TranscriptionServiceClient interface {
 	// Writes down the audio, and returns the whole text. Fails with INVALID_ARGUMENT without audio, and on a model that
 	// does not transcribe.
@@ -82,7 +82,7 @@ type TranscriptionService_StreamTranscribeClient = grpc.ServerStreamingClient[St
 //
 // Writes down the speech in audio. Every call fails with UNAUTHENTICATED without a valid key, NOT_FOUND on a model that
 // is unknown or that the key may not use, RESOURCE_EXHAUSTED beyond a limit of the key or of all channels, UNAVAILABLE
-// when no upstream answered successfully, DEADLINE_EXCEEDED when none answered in time.
+// when no upstream responded successfully, DEADLINE_EXCEEDED when none responded in time.
 type TranscriptionServiceServer interface {
 	// Writes down the audio, and returns the whole text. Fails with INVALID_ARGUMENT without audio, and on a model that
 	// does not transcribe.

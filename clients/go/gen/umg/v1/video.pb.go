@@ -467,7 +467,7 @@ func (VideoTaskOrder) EnumDescriptor() ([]byte, []int) {
 	return file_umg_v1_video_proto_rawDescGZIP(), []int{6}
 }
 
-// A task that makes a video. One resource for all entries of the video document: the answer of an entry is a view of it
+// A task that makes a video. One resource for all entries of the video document: the response of an entry is a view of it
 // in that entry's vocabulary.
 type VideoTask struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

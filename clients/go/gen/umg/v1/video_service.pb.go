@@ -40,7 +40,7 @@ type CreateVideoTaskRequest struct {
 	// (Entry E, `external_task_id`). Unset means none. Never sent to a provider.
 	ExternalTaskId *string `protobuf:"bytes,6,opt,name=external_task_id,json=externalTaskId,proto3,oneof" json:"external_task_id,omitempty"`
 	// Idempotency key of the submission, 1 to 255 characters. When the same caller repeats the submission with the same
-	// content, the answer is the first submission's task, for as long as it is stored; a repetition with other content
+	// content, the response is the first submission's task, for as long as it is stored; a repetition with other content
 	// fails with ALREADY_EXISTS. Unset: every submission is a new task.
 	IdempotencyKey *string `protobuf:"bytes,7,opt,name=idempotency_key,json=idempotencyKey,proto3,oneof" json:"idempotency_key,omitempty"`
 	unknownFields  protoimpl.UnknownFields
