@@ -79,7 +79,7 @@ class _Answer(msgspec.Struct):
 
 
 class Fault(NamedTuple):
-    """Reason why an answer is wrong."""
+    """Reason why a response is wrong."""
 
     reason: str
     body: bytes
@@ -122,7 +122,7 @@ def ending(model: str, *, usage: bool) -> list[bytes]:
 
 
 def fault(model: str, body: bytes) -> Fault | None:
-    """Return why the body of an answer is wrong; None if it is right."""
+    """Return why the body of a response is wrong; None if it is right."""
     return _whole_fault(model, body) if model in WHOLE else _stream_fault(model, body)
 
 

@@ -1,4 +1,4 @@
-"""Closed-loop load generator: each connection sends its next request when the answer has arrived. Every answer is
+"""Closed-loop load generator: each connection sends its next request when the response has arrived. Every answer is
 checked.
 
 `python -m bench.closed_loop_load JOB`, JOB being a `Job` as JSON, prints `begin` and `end` around the measurement, and
@@ -36,7 +36,7 @@ class Job(msgspec.Struct, frozen=True):
     connections: int
     seconds: float
     warmup: float
-    """Seconds before the measurement, which also waits for an answer per connection; 0 measures from the start."""
+    """Seconds before the measurement, which also waits for a response per connection; 0 measures from the start."""
     least: int = 0
     """Minimum number of answers of the measurement, which is extended until they, and a chunk of a stream, arrived."""
     hold: bool = False
@@ -74,15 +74,15 @@ class Run:
         self.latencies: list[float] = []
         self.busy = 0
         self.changed = asyncio.Event()
-        """Set when an answer arrived, a stream opened, a connection finished or a call failed."""
+        """Set when a response arrived, a stream opened, a connection finished or a call failed."""
         self._right: set[bytes] = set()
 
     def settle(self, status: int, body: bytes, seconds: float) -> None:
-        """Count an answer, with its check. Bytes that were found right once are not checked again."""
+        """Count a response, with its check. Bytes that were found right once are not checked again."""
         if status != 200 or body not in self._right:
             if fault := self._question.wrong(status, body):
                 return self.fail(str(fault))
-            if len(self._right) < 64:  # a gateway that generates ids never repeats an answer
+            if len(self._right) < 64:  # a gateway that generates ids never repeats a response
                 self._right.add(body)
         self.answers += 1
         self.latencies.append(seconds)
@@ -104,7 +104,7 @@ class Run:
 
 
 class Connection(asyncio.Protocol):
-    """Connection to the server under load: sends a request, reads the answer, and sends the next request."""
+    """Connection to the server under load: sends a request, reads the response, and sends the next request."""
 
     transport: chat_bodies.Wire
 
@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._waiting:
-            self._run.fail(f"a connection that broke before its answer was whole ({exc or 'closed by the server'})")
+            self._run.fail(f"a connection that broke before its response was whole ({exc or 'closed by the server'})")
             self._finish()
 
     def data_received(self, data: bytes) -> None:
@@ -158,7 +158,7 @@ class Connection(asyncio.Protocol):
                 del received[:whole]
                 self._settle(status, body)
         else:
-            self._abort("an answer without a length")
+            self._abort("a response without a length")
 
     def _read_chunks(self, body: bytearray) -> None:
         """Decode the chunked transfer coding of the received bytes."""
@@ -187,7 +187,7 @@ class Connection(asyncio.Protocol):
 
     def _settle(self, status: int, body: bytes) -> None:
         if self._received:
-            self._abort("more bytes than the answer's length says")
+            self._abort("more bytes than the response's length says")
             return
         self._waiting = False
         self._run.settle(status, body, time.perf_counter() - self._sent_at)

@@ -146,6 +146,6 @@ def _stream(
     def encode(message: pb.StreamGenerateResponse | None) -> bytes:
         return b"" if message is None else encoder.feed(message)
 
-    # The beginning of the answer and of its text does not count as the cost of a delta.
+    # The beginning of the response and of its text does not count as the cost of a delta.
     encode(decoder.feed(stream.opening + stream.deltas[0]))
     return Work(EVENT, stream.deltas[1:], decoder.feed, encode, expected=words(count + 1)[1:])

@@ -76,7 +76,7 @@ def answer(request: VectorRequest) -> bytes:
 
 
 def fault(request: VectorRequest, body: bytes) -> Fault | None:
-    """Return why the body of an answer is wrong; None if it is right. A right answer has the fake provider's own
+    """Return why the body of a response is wrong; None if it is right. A right answer has the fake provider's own
     vectors or, for a request that the gateway may answer itself, the requested number of vectors, in order, distinct
     and of norm 1.
     """

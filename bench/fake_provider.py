@@ -1,4 +1,4 @@
-"""Fake provider of the benchmark: its answers are encoded before the first request, and it reads only the necessary
+"""Fake provider of the benchmark: its responses are encoded before the first request, and it reads only the necessary
 members of requests.
 
 `python -m bench.fake_provider` prints its port. `GET /served` returns the number of answered calls by credential,

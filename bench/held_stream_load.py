@@ -1,7 +1,7 @@
 """Load of streams that stay open: each connection sends one request for a stream of `chat_bodies.SLOW`.
 
 `python -m bench.held_stream_load JOB`, JOB being a `Job` as JSON, prints `Opened` as JSON once every request has the
-head of its answer, and `Ended` once no stream is open any more, which is after `/release` of the fake provider.
+head of its response, and `Ended` once no stream is open any more, which is after `/release` of the fake provider.
 """
 
 import asyncio
@@ -55,13 +55,13 @@ class Load:
         self._changed = asyncio.Event()
 
     async def answered(self, requests: int) -> None:
-        """Wait until this number of requests has the beginning of its answer."""
+        """Wait until this number of requests has the beginning of its response."""
         while self.open + self.refused + self.wrong < requests:
             self._changed.clear()
             await self._changed.wait()
 
     def count(self) -> None:
-        """Set the events of an answer, and of the end of all streams."""
+        """Set the events of a response, and of the end of all streams."""
         self._changed.set()
         answered = self.open + self.refused + self.wrong
         if answered == self.job.streams and self.complete + self.cut == self.open:
@@ -104,10 +104,10 @@ class Connection(asyncio.Protocol):
             self._end(complete=False)
         elif not self._is_answered:
             self._is_answered = True
-            self._load.fail(f"a connection that was closed before its answer ({exc or 'by the server'})")
+            self._load.fail(f"a connection that was closed before its response ({exc or 'by the server'})")
 
     def _read_beginning(self) -> None:
-        """Count the answer by its status, once its first chunk or its whole body is there."""
+        """Count the response by its status, once its first chunk or its whole body is there."""
         end = self._received.find(b"\r\n\r\n")
         if end < 0:
             return

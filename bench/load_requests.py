@@ -13,12 +13,12 @@ from bench.chat_bodies import Fault
 
 
 class Question(NamedTuple):
-    """Request of a load, with the check of its answers."""
+    """Request of a load, with the check of its responses."""
 
     path: str
     body: bytes
     fault: Callable[[bytes], Fault | None]
-    """Check of the body of an answer with status 200."""
+    """Check of the body of a response with status 200."""
     local: bool = False
     """Whether a gateway with local models answers without the upstream."""
 
@@ -32,7 +32,7 @@ class Question(NamedTuple):
         return head.encode() + self.body
 
     def wrong(self, status: int, body: bytes) -> Fault | None:
-        """Return why an answer is wrong; None if it is right."""
+        """Return why a response is wrong; None if it is right."""
         if status != 200:
             return Fault(f"status {status}", body)
         try:

@@ -1,4 +1,4 @@
-"""Open-loop load generator: sends calls at fixed intervals, independent of the answers to earlier calls.
+"""Open-loop load generator: sends calls at fixed intervals, independent of the responses to earlier calls.
 
 `python -m bench.open_loop_load JOB`, JOB being a `Job` as JSON, prints `begin` and `end` around the load, and then a
 `Report` as JSON. A call uses an idle connection, or opens a new one if none is idle; at the beginning there is none.
@@ -41,7 +41,7 @@ class Job(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """Outcome of a load. Times in milliseconds, from the moment for which a call was planned.
 
-    The rates count the answers in a window of the job's `seconds`, which begins when the first answer can arrive:
+    The rates count the responses in a window of the job's `seconds`, which begins when the first answer can arrive:
     `exchange.DELAY_SECONDS` after the first call.
     """
 
@@ -70,7 +70,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Outcome(Enum):
-    """Kind of the answer to a call: good, refused for overload, or wrong."""
+    """Kind of the response to a call: good, refused for overload, or wrong."""
 
     GOOD = auto()
     REFUSED = auto()
@@ -99,7 +99,7 @@ class Judge:
         self._right: set[bytes] = set()
 
     def judge(self, head: bytes, body: bytes) -> Outcome:
-        """Return the outcome of a call by the head, in lower case, and the body of its answer."""
+        """Return the outcome of a call by the head, in lower case, and the body of its response."""
         status = int(head[9:12])
         if status == 200 and body in self._right:
             return Outcome.GOOD
@@ -107,7 +107,7 @@ class Judge:
             return self._judge_refusal(head, body)
         if (fault := self._question.wrong(status, body)) is not None:
             return self.wrong(str(fault))
-        if len(self._right) < 64:  # a gateway that generates ids never repeats an answer
+        if len(self._right) < 64:  # a gateway that generates ids never repeats a response
             self._right.add(body)
         return Outcome.GOOD
 
@@ -160,7 +160,7 @@ class Connection(asyncio.Protocol):
         self.is_open = False
         if self._is_waiting:
             reason = exc or "closed by the server"
-            self._settle(self._judge.wrong(f"a connection that broke before its answer was whole ({reason})"))
+            self._settle(self._judge.wrong(f"a connection that broke before its response was whole ({reason})"))
 
     def data_received(self, data: bytes) -> None:
         received = self._received + data if self._received else data
@@ -218,7 +218,7 @@ class Arrivals:
             await asyncio.wait_for(self._all_settled.wait(), LAST_ANSWER_SECONDS)
         except TimeoutError:
             for _ in range(self.offered - self._settled):
-                self.judge.wrong(f"no answer within {LAST_ANSWER_SECONDS:g} s after the load")
+                self.judge.wrong(f"no response within {LAST_ANSWER_SECONDS:g} s after the load")
 
     async def close(self) -> None:
         """Close all connections."""
@@ -311,7 +311,7 @@ class Probe:
             return await asyncio.wait_for(self._answered, LAST_ANSWER_SECONDS)
         except TimeoutError:
             self._connection = None
-            return self._load.judge.wrong(f"no answer within {LAST_ANSWER_SECONDS:g} s, after the load")
+            return self._load.judge.wrong(f"no response within {LAST_ANSWER_SECONDS:g} s, after the load")
 
     def _settle(self, connection: Connection, outcome: Outcome) -> None:
         self._connection = connection

@@ -152,11 +152,11 @@ after {delay:.0f} ms.
   repeated ({repetitions} of {closed} here): above 64 callers the gateway may refuse calls while its host is slow.
 - **The load** is an open loop: calls begin at fixed intervals, and neither slow answers nor refusals delay the next.
   Each call takes an idle connection, and opens a new one where none is idle. There is none at the beginning of a load.
-- **Every answer is checked.** 200 with the answer of the provider is good. 503 with `retry-after` and an error in the
+- **Every answer is checked.** 200 with the response of the provider is good. 503 with `retry-after` and an error in the
   caller's format is refused. Anything else, also a broken connection, ends the measurement with an error.
 - **Times** count from the moment for which a call was planned, so that the time in which the load itself could not send
   is part of them.
-- **Good and refused calls per second** are the answers that came during {seconds:g} seconds, of which the first begins
+- **Good and refused calls per second** are the responses that came during {seconds:g} seconds, and the first begins
   {delay:.0f} ms after the first call. Calls that are answered after the load do not count.
 - **Recovery** is the time from the end of the load to the first of {calls} calls in a row, one after another, that are
   good and answered within {within:.0f} ms.

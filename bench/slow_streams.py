@@ -1,7 +1,7 @@
 """Command `python -m bench.slow_streams`: holds many slow streams open on one process of the gateway, and sends small
 calls beside them.
 
-It prints a table: the memory of the gateway before, with the streams and after them, the answers to streams and calls,
+It prints a table: the memory of the gateway before, with the streams after them, the responses to streams and calls,
 and the times of the calls.
 """
 

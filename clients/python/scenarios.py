@@ -143,7 +143,7 @@ class Runner:
 
 
 def call(client: SyncClient, arguments: Json) -> Any:  # noqa: ANN401 - a message, or an iterator of messages
-    """Call the client's method that the arguments of a step name. Return its answer."""
+    """Call the client's method that the arguments of a step name. Return its response."""
     service, name = arguments["method"].split("/")
     method = getattr(getattr(client, STUBS[service]), re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
     request: type[Message] = getattr(v1, f"{name}Request")

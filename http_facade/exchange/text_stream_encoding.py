@@ -71,9 +71,9 @@ class EncodedStream(msgspec.Struct, eq=False):
     def _too_large(self) -> UmgError:
         max_bytes = self.budget.per_response
         if self.encoder.retained_bytes <= max_bytes:
-            return overloaded("the gateway has as many large answers under way as it takes")
+            return overloaded("the gateway has as many large responses under way as it takes")
         message = (
-            f"the answer has more than {max_bytes >> 20} MiB that this format repeats at its end or shows as a whole; "
+            f"the response has more than {max_bytes >> 20} MiB that this format repeats at its end or shows whole; "
             "ask for a shorter one, or for chat completions"
         )
         return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)

@@ -46,7 +46,7 @@ _ADMIN_SUMMARIES = {
 OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
     {
         Shape.GENERATE: OperationDescription(
-            "Text", "Generate an answer", "GenerationService.Generate", MODEL_STATUSES
+            "Text", "Generate a response", "GenerationService.Generate", MODEL_STATUSES
         ),
         Shape.COMPACT: OperationDescription(
             "Text", "Compact a conversation", "GenerationService.Generate", MODEL_STATUSES

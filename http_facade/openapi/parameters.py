@@ -31,7 +31,7 @@ _PATH = {
     "task_id": "Id of the task.",
     "video_id": "Id of the finished video.",
     "key_id": "Id of the key.",
-    "request_id": "Id of the request, from `x-request-id` of its answer.",
+    "request_id": "Id of the request, from `x-request-id` of its response.",
     "token": "Signed token of the link.",
     "signature": "Signature of the address.",
 }
@@ -59,7 +59,7 @@ _PAGES = (
 _QUERIES: Mapping[Shape, tuple[JsonObject, ...]] = MappingProxyType(
     {
         Shape.GET_RESPONSE: (
-            _query("stream", _choice("true", "false"), "Whether the answer is sent as events."),
+            _query("stream", _choice("true", "false"), "Whether the response is sent as events."),
             _query("starting_after", _number(2**31, 0), "Number of the event after which the events begin."),
         ),
         Shape.LIST_INPUT_ITEMS: (
@@ -112,7 +112,7 @@ def _header(name: str, description: str, schema: JsonObject = _TEXT) -> JsonObje
 _MODEL_HEADERS = (
     _header(STRICT, "Whether fields that the provider cannot express are refused.", _choice("true", "false")),
     _header(TIMEOUT, "Longest time of the call, for example `30` or `500ms`."),
-    _header(CACHE, "Time for which the answer may come from the cache of responses, for example `5m`, or `off`."),
+    _header(CACHE, "Time for which the response may come from the cache of responses, for example `5m`, or `off`."),
 )
 
 
@@ -143,7 +143,7 @@ def _headers(route: Route) -> list[JsonObject]:
         if isinstance(codec, TextFace | UnaryFace | ImageFormat):
             found += [_header(name, "As at the format's vendor.") for name in codec.source_headers]
         if isinstance(codec, UnaryFace | ImageFormat) and codec.has_shapes:
-            found.append(_header(SHAPE_HEADER, "Shape of the answer.", _choice("documented", "sdk")))
+            found.append(_header(SHAPE_HEADER, "Shape of the response.", _choice("documented", "sdk")))
     if route.shape in {Shape.CREATE_VIDEO, Shape.REMIX_VIDEO}:
         schema = {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARACTERS}
         found.append(_header(IDEMPOTENCY_KEY, "Key by which a repeated submission is recognized.", schema))

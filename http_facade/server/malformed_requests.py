@@ -34,7 +34,7 @@ class HttpProtocol(web.RequestHandler):
         if known is not None and known.is_begun:
             if not isinstance(exc, ConnectionError):  # the client disconnected
                 log.error("answer broke off", exc_info=exc)
-            raise ConnectionError("half an answer was sent")
+            raise ConnectionError("half a response was sent")
         request_id = request_id_of(request.headers.get(REQUEST_ID_HEADER)) if known is None else known.request_id
         if status < 500:
             status = 431 if isinstance(exc, LineTooLong) else status

@@ -56,7 +56,7 @@ class RedisServer:
 
     @contextmanager
     def silent(self) -> Iterator[None]:
-        """Make the server accept connections and requests without an answer."""
+        """Make the server accept connections and requests without a response."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
         try:

@@ -1,4 +1,4 @@
-"""Scenarios of the fake providers as test cases: the request, and the answer that callers of each format receive from a
+"""Scenarios of the fake providers as test cases: the request, and the response that callers of each format receive from a
 provider of each format.
 """
 
@@ -57,7 +57,7 @@ class Case:
         )
 
     def expected(self, face: str, upstream: str, *, stream: bool) -> Answer:
-        """Return the answer that the caller receives."""
+        """Return the response that the caller receives."""
         answer = replace(self.answer, **{**self.by_upstream.get(upstream, {}), **self.by_face.get(face, {})})
         if face == "chat" and upstream in ("responses", "native") and not self.request.visible_reasoning:
             answer = replace(answer, reasoning="")  # `reasoning_effort` selects no visible reasoning
@@ -68,7 +68,7 @@ class Case:
         return EXPRESSED[face](answer)
 
     def expected_by_sdk(self, face: str, upstream: str = "", *, stream: bool = False) -> Answer:
-        """Return the answer as the SDK of the caller's format shows it; without an upstream that of the format's own
+        """Return the response as the SDK of the caller's format shows it; without an upstream that of the format's own
         provider.
         """
         answer = self.expected(face, upstream or face, stream=stream)
@@ -109,7 +109,7 @@ def _in_cohere(answer: Answer) -> Answer:
     return replace(answer, text=text, refusal="", notice="", finish=finish, usage=usage)
 
 
-# The parts of an answer that each face can express (docs/fields.md, the values of FinishReason and the rows of
+# The parts of a response that each face can express (docs/fields.md, the values of FinishReason and the rows of
 # Part.refusal and Candidate.finish_message).
 EXPRESSED: dict[str, Callable[[Answer], Answer]] = {
     "chat": _in_chat,

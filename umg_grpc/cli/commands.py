@@ -303,9 +303,9 @@ def chat(
     key: KeyFlag = "",
     model: Annotated[str | None, typer.Option(help="Without it the first that the gateway lists.")] = None,
     system: Annotated[str, typer.Option(help="System prompt.")] = "",
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of an answer.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of a response.")] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=0, max=2, help="Randomness of the answers; without it that of the model.")
+        float | None, typer.Option(min=0, max=2, help="Randomness of the responses; without it that of the model.")
     ] = None,
     tls: TlsFlag = False,
     ca: CaFlag = None,

@@ -194,7 +194,7 @@ async def redis(url: str) -> Check:
         await client.ping()
     except (RedisError, OSError) as error:
         remedy = "check `redis` in the config, and the server; until then each process counts limits for itself"
-        return Check("redis", CheckState.WARN, f"no answer: {error}", remedy)
+        return Check("redis", CheckState.WARN, f"no response: {error}", remedy)
     finally:
         await client.aclose()
     return Check("redis", CheckState.OK, "reachable")

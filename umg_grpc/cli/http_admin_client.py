@@ -83,7 +83,7 @@ class RemoteAdmin:
         try:
             return json_format.ParseDict(response, kind(), ignore_unknown_fields=True)
         except json_format.ParseError:
-            raise CommandError(f"the answer of {url} cannot be read: is it a gateway?") from None
+            raise CommandError(f"the response of {url} cannot be read: is it a gateway?") from None
 
     async def _send(self, url: str, body: bytes) -> dict[str, object]:
         request = Request(url, body, self._headers)  # noqa: S310  checked
@@ -94,7 +94,7 @@ class RemoteAdmin:
             if isinstance(cause, ssl.SSLError):
                 remedy = "set SSL_CERT_FILE to a file with its authority, or correct --gateway"
                 raise CommandError(f"no TLS connection to {self._gateway}: {cause}; {remedy}") from None
-            reason = "no answer in time" if isinstance(cause, TimeoutError) else str(cause) or type(cause).__name__
+            reason = "no response in time" if isinstance(cause, TimeoutError) else str(cause) or type(cause).__name__
             message = f"the gateway at {self._gateway} cannot be reached: {reason}; check --gateway, and that it runs"
             raise CommandError(message) from None
         try:

@@ -127,7 +127,7 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     for name, note in sorted(record.guard_annotations.items()):
         yield name, _printable(note)
     yield "channel", record.channel or "none"
-    yield "cached answer", "yes" if record.cached else "no"
+    yield "cached response", "yes" if record.cached else "no"
     if record.dropped:
         yield "not sent", _printable(", ".join(record.dropped))
     for name, count in counts_of(record.quantities).items():

@@ -152,7 +152,7 @@ class Workers:
             self.signal_reload()
             if outcomes:
                 await asyncio.wait(outcomes.values(), timeout=RELOAD_SECONDS)
-            late = f"no answer within {RELOAD_SECONDS:g} s"
+            late = f"no response within {RELOAD_SECONDS:g} s"
             return [
                 each.result() if each.done() else Outcome(self._processes[number].pid, late)
                 for number, each in outcomes.items()

@@ -44,7 +44,9 @@ async def check_channels(channels: Sequence[Channel], upstreams: Channels, secon
                 async with asyncio.timeout(seconds):
                     return CheckResult(channel.name, True, await _check(channel, upstreams, seconds))
             except TimeoutError:
-                return CheckResult(channel.name, False, f"no answer within {seconds:g} s: check `base_url` and `proxy`")
+                return CheckResult(
+                    channel.name, False, f"no response within {seconds:g} s: check `base_url` and `proxy`"
+                )
             except UmgError as error:
                 return CheckResult(channel.name, False, explain(error))
 

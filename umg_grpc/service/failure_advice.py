@@ -11,15 +11,15 @@ REMEDIES: Mapping[FailureKind, str] = {
     FailureKind.UNPAID: "the account has no credit or quota left: check its bill at the provider",
     FailureKind.WRONG_MODEL: "the provider has no model `{model}`: correct `upstream` of the model",
     FailureKind.WRONG_ADDRESS: "nothing is served at {path} of {host}: {right}",
-    FailureKind.UNREADABLE: "the answer is no answer of the API{type}: check `base_url` and `protocols`",
+    FailureKind.UNREADABLE: "the response is no response of the API{type}: check `base_url` and `protocols`",
     FailureKind.CERTIFICATE: "the certificate of {host} is not trusted: set `ca_file`, or correct host and scheme",
     FailureKind.DNS: "the host {host} has no address: correct `base_url`",
     FailureKind.PROXY: "the proxy refuses the call or cannot be reached: check `proxy`",
     FailureKind.UNREACHABLE: "no connection to {host}: check that it runs, the port and the firewall",
     FailureKind.RATE_LIMIT: "the key works, and its rate limit is reached: try again later",
-    FailureKind.SLOW: "no answer in time: check `base_url`, or raise `timeout`",
+    FailureKind.SLOW: "no response in time: check `base_url`, or raise `timeout`",
     FailureKind.SERVER_ERROR: "the provider fails: try again later",
-    FailureKind.BROKEN: "the connection ended before the answer: check the scheme and the port of `base_url`",
+    FailureKind.BROKEN: "the connection ended before the response: check the scheme and the port of `base_url`",
     FailureKind.REQUEST: "the provider refuses the call: check `protocols`",
 }
 """Kind of failure -> advice to the operator, with placeholders in braces for facts of the failure."""

@@ -97,7 +97,7 @@ class Metrics:
         key = ("key",) if key_labels else ()
         self._totals = {row: self._counter(row, *(key if row.has_key else ())) for row in TOTALS}
         labels = ("method", "channel", "model")
-        self._seconds = self._durations("umg_call_seconds", "From request to the end of the answer.", *labels)
+        self._seconds = self._durations("umg_call_seconds", "From request to the end of the response.", *labels)
         self._first_seconds = self._durations("umg_first_output_seconds", "From request to the first output.", *labels)
         self._guard_seconds = self._durations("umg_guard_seconds", "Duration of a check by a guard.", "guard", "phase")
         self._guard_durations = defaultdict[tuple[str, str], Observations](Observations)

@@ -39,7 +39,9 @@ class Availability:
     @property
     def problem(self) -> str:
         """Message for operators if the last check failed, else "". It has no address, since `/readyz` needs no key."""
-        return "" if self._away_since is None else f"{self.name}: no answer for {self._now() - self._away_since:.0f} s"
+        if self._away_since is None:
+            return ""
+        return f"{self.name}: no response for {self._now() - self._away_since:.0f} s"
 
     def start(self) -> None:
         """Start the periodic checks of the dependency, the first of them now."""

@@ -179,7 +179,7 @@ class Redis:
             if is_hasty and isinstance(error, TimeoutError):
                 self._hasty_from = self._now() + PAUSE_SECONDS
             else:
-                self._record_result(str(error) or "no answer")
+                self._record_result(str(error) or "no response")
             raise RedisUnavailable from None
         self._record_result("")
         return result

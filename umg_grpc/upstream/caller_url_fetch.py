@@ -378,7 +378,7 @@ FAULTS = {
     pb.ERROR_REASON_UPSTREAM_UNREACHABLE: "its server could not be reached",
     pb.ERROR_REASON_UPSTREAM_CUT: "the connection to its server broke",
     pb.ERROR_REASON_UPSTREAM_TIMEOUT: "its server was too slow",
-    pb.ERROR_REASON_UPSTREAM_FAILED: "its server's answer is not valid",
+    pb.ERROR_REASON_UPSTREAM_FAILED: "its server's response is not valid",
 }
 
 

@@ -70,7 +70,7 @@ class ResponseBudget:
             async with asyncio.timeout(seconds if seconds < math.inf else None):
                 await waiting.granted
         except TimeoutError:
-            raise overloaded("the gateway has as many large answers under way as it takes") from None
+            raise overloaded("the gateway has as many large responses under way as it takes") from None
         finally:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)

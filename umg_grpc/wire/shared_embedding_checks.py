@@ -170,7 +170,7 @@ def other_length(length: int, requested: int, other: int) -> UmgError:
         problem = f"not of the {requested} that were requested; leave the length out or choose another model"
         message = f"the provider made vectors of {length} numbers, {problem}"
     else:
-        message = f"the provider made vectors of {other} and of {length} numbers in one answer; try again"
+        message = f"the provider made vectors of {other} and of {length} numbers in one response; try again"
     # A length that the provider's model does not make is no fault of the channel: another model may make it.
     failure = Failure.CONTEXT if requested else Failure.AMBIGUOUS
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(failure)

@@ -87,7 +87,7 @@ def source_path(name: str, source: pb.SourceDocument) -> str:
 def reject_several_candidates(request: pb.GenerateRequest) -> None:
     """Raise UmgError(UNTRANSLATABLE) for a `candidate_count` above 1, for formats with one candidate."""
     if request.candidate_count > 1:
-        message = "`candidate_count`: this model's provider makes one answer; call it several times"
+        message = "`candidate_count`: this model's provider makes one response; call it several times"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")
 
 

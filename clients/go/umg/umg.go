@@ -51,7 +51,7 @@ func User(text string) *v1.Message {
 	return &v1.Message{Role: v1.Role_ROLE_USER, Parts: []*v1.Part{part}}
 }
 
-// Text returns the text of an answer's first candidate, "" without one.
+// Text returns the text of a response's first candidate, "" without one.
 func Text(answer *v1.GenerateResponse) (text string) {
 	for _, part := range message(answer).GetParts() {
 		text += part.GetText().GetText()
@@ -73,7 +73,7 @@ func Floats(embedding *v1.Embedding) []float32 {
 	return numbers
 }
 
-// RunTools returns the first answer without tool calls, or the twentieth. It runs the calls of the answers before it, and
+// RunTools returns the first answer without tool calls, or the twentieth. It runs the calls of the responses before it, and
 // appends them and their results to request.Messages. The error of a tool is a result too.
 func (c *Client) RunTools(ctx context.Context, request *v1.GenerateRequest, run func(*v1.ToolCall) (string, error)) (*v1.GenerateResponse, error) {
 	for count := 1; ; count++ {
@@ -172,7 +172,7 @@ type call struct {
 
 func (c *call) RecvMsg(answer any) error {
 	err := c.failed(c.ClientStream.RecvMsg(answer), true)
-	c.mayRepeat = false // half an answer cannot be taken back
+	c.mayRepeat = false // half a response cannot be taken back
 	return err
 }
 
@@ -237,7 +237,7 @@ func (c *call) failed(err error, reached bool) error {
 	if info.Domain != "umg" {
 		info = &errdetails.ErrorInfo{Reason: bareReasons[e.Code()]}
 		if e.Code() == codes.DeadlineExceeded {
-			e.Status = status.New(e.Code(), "the call's own deadline passed before the answer; give it more time")
+			e.Status = status.New(e.Code(), "the call's own deadline passed before the response; give it more time")
 		}
 	}
 	e.Reason = v1.ErrorReason(v1.ErrorReason_value["ERROR_REASON_"+info.Reason])

@@ -248,7 +248,7 @@ fn string(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Adds what the metadata of an answer says to a result.
+/// Adds what the metadata of a response says to a result.
 fn with(mut result: Value, metadata: &MetadataMap) -> Value {
     for (name, header) in [("request_id", "x-request-id"), ("dropped", "x-umg-dropped")] {
         if let Some(value) = metadata.get(header).and_then(|value| value.to_str().ok()) {

@@ -106,7 +106,7 @@ async fn send(channel: Channel, limit: Option<Duration>, retries: u32, request: 
     }
 }
 
-/// Begins a call and waits for the first part of its answer, to fail here if the call fails before its first message.
+/// Begins a call and waits for the first part of its response, to fail here if the call fails before its first message.
 async fn begin(mut channel: Channel, request: Request, id: HeaderValue) -> Result<Response, Failure> {
     let (head, mut rest) = channel.ready().await?.call(request).await?.into_parts();
     let first = rest.frame().await.transpose()?;
@@ -121,7 +121,7 @@ async fn begin(mut channel: Channel, request: Request, id: HeaderValue) -> Resul
 
 /// Returns the status of a failed call, with its id.
 fn status(cause: Failure, id: &HeaderValue) -> Status {
-    let late = Status::deadline_exceeded("the call's own deadline passed before the answer; give it more time");
+    let late = Status::deadline_exceeded("the call's own deadline passed before the response; give it more time");
     let mut causes = successors(Some(&*cause as &dyn error::Error), |cause| cause.source());
     let mut status = if causes.any(|cause| cause.is::<TimeoutExpired>()) { late } else { Status::from_error(cause) };
     status.metadata_mut().insert(REQUEST_ID, MetadataValue::try_from(id.as_bytes()).expect("a header"));
@@ -236,7 +236,7 @@ pub fn user(said: &str) -> v1::Message {
     v1::Message { role: v1::Role::User.into(), parts, ..Default::default() }
 }
 
-/// Returns the text of an answer.
+/// Returns the text of a response.
 pub fn text(answer: &v1::GenerateResponse) -> String {
     let parts = answer.candidates.iter().take(1).flat_map(|first| &first.message).flat_map(|message| &message.parts);
     parts.filter_map(|part| if let Some(Kind::Text(text)) = &part.kind { Some(&*text.text) } else { None }).collect()

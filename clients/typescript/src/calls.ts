@@ -40,7 +40,7 @@ export class UmgError extends Error {
   constructor(override readonly cause: ConnectError, readonly requestId: string) {
     const info = cause.findDetails(ErrorInfoSchema).find(({ domain }) => domain === "umg");
     const late = !info && cause.code === Code.DeadlineExceeded;
-    super(late ? "the call's own deadline passed before the answer; give it more time" : cause.rawMessage, { cause });
+    super(late ? "the call's own deadline passed before the response; give it more time" : cause.rawMessage, { cause });
     const delay = cause.findDetails(RetryInfoSchema)[0]?.retryDelay;
     this.code = cause.code;
     this.reason = (info?.reason as keyof typeof ErrorReason) ?? BARE[cause.code] ?? "UNSPECIFIED";
@@ -88,7 +88,7 @@ export function calls<S extends DescService>(
         const answer = stubs[method.localName]!(request, { ...options, headers, signal, timeoutMs });
         if (method.methodKind === "unary") return yield await answer;
         for await (const message of answer as AsyncIterable<unknown>) {
-          left = 0; // half an answer cannot be taken back
+          left = 0; // half a response cannot be taken back
           yield message;
         }
         return;

@@ -54,7 +54,7 @@ export function user(text: string): v1.Message {
   return create(v1.MessageSchema, { role: v1.Role.USER, parts: [{ kind: { case: "text", value: { text } } }] });
 }
 
-/** Return the text of an answer's first candidate, "" without one. */
+/** Return the text of a response's first candidate, "" without one. */
 export function text(answer: GenerateResponse): string {
   const parts = answer.candidates[0]?.message?.parts ?? [];
   return parts.map(({ kind }) => (kind.case === "text" ? kind.value.text : "")).join("");
@@ -66,7 +66,7 @@ export function floats({ values }: Embedding): Float32Array {
   return Float32Array.from({ length: values.length / 4 }, (_, index) => view.getFloat32(4 * index, true));
 }
 
-/** Yield the text of an answer in pieces, as it is made. */
+/** Yield the text of a response in pieces, as it is made. */
 export async function* chat(umg: Umg, request: Request, options?: CallOptions): AsyncGenerator<string> {
   for await (const { events } of umg.generation.streamGenerate({ request }, options))
     for (const { kind } of events) if (kind.case === "textDelta") yield kind.value;

@@ -1,4 +1,4 @@
-"""Envoy with the config of `deploy` in front of a gateway: it changes no answer, and repeats no call of a provider."""
+"""Envoy with the config of `deploy` in front of a gateway: it changes no response, and repeats no call of a provider."""
 
 import asyncio
 import io

@@ -52,7 +52,7 @@ def frames_of(reply: Reply) -> list[Frame]:
 
 
 def lasting(value: Any) -> Any:
-    """Return an answer without the fields that differ between answers."""
+    """Return a response without the fields that differ between answers."""
     if isinstance(value, dict):
         return {name: lasting(each) for name, each in value.items() if name not in PASSING}
     return [lasting(each) for each in value] if isinstance(value, list) else value
@@ -103,7 +103,7 @@ class Face:
         return self.path
 
     async def answer(self, fields: Mapping[str, object] | None = None, **options: Any) -> Any:
-        """Return the body of an answer, which must be a 200. `options`: those of `post`."""
+        """Return the body of a response, which must be a 200. `options`: those of `post`."""
         reply = await self.post(fields, **options)
         assert reply.status == 200, reply.text
         return reply.body
@@ -149,7 +149,7 @@ class Face:
             assert lasting(reply) == usual, field
 
     def text(self, body: Any) -> str:
-        """Return the text of an answer."""
+        """Return the text of a response."""
         raise NotImplementedError
 
     def streamed_text(self, frames: Iterable[Frame]) -> str:

@@ -804,7 +804,7 @@ READINGS = _rows(
         "test_errors_status_429_of_a_provider",
     ),
     (
-        "5: every model in every format; streams hold the text of whole answers",
+        "5: every model in every format; streams hold the text of whole responses",
         "test_readings_5_every_model_answers_in_every_format",
     ),
     (

@@ -1,4 +1,4 @@
-"""Text document, "POST /v1/chat/completions": its table, its messages and its answers."""
+"""Text document, "POST /v1/chat/completions": its table, its messages and its responses."""
 
 import json
 from typing import Any

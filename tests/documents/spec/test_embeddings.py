@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ALL = pytest.mark.parametrize("model", DIMENSIONS)
 
 
-# --- the answer
+# --- the response
 
 
 async def test_embeddings_response_fields(embeddings: Embeddings) -> None:

@@ -49,7 +49,7 @@ def sized(size: int) -> bytes:
     return picture("PNG") + bytes(size - len(picture("PNG")))
 
 
-# --- the answer
+# --- the response
 
 
 @pytest.mark.parametrize("model", MODELS)

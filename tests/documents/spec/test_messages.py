@@ -1,4 +1,4 @@
-"""Text document, "POST /v1/messages": its table, its rules and its answers."""
+"""Text document, "POST /v1/messages": its table, its rules and its responses."""
 
 import json
 from typing import Any
@@ -461,7 +461,7 @@ async def test_messages_rule_5_fields_that_are_not_shown_are_accepted(messages: 
     assert reply.status == 200
 
 
-# --- the answer
+# --- the response
 
 
 async def test_messages_object_fields(messages: Messages) -> None:

@@ -33,7 +33,7 @@ def thought_tokens(body: Any) -> int:
 
 
 def searched(body: Any) -> bool:
-    """Return whether the answer has sources, each with an http URL."""
+    """Return whether the response has sources, each with an http URL."""
     chunks = body["candidates"][0].get("groundingMetadata", {}).get("groundingChunks", [])
     assert all(chunk["web"]["uri"].startswith("http") for chunk in chunks)
     return bool(chunks)
@@ -439,7 +439,7 @@ async def test_stream_generate_sends_reasoning_before_the_answer(native: Native)
     assert order == sorted(order, reverse=True)
 
 
-# --- resources: content items, parts, the answer
+# --- resources: content items, parts, the response
 
 
 async def test_native_content_role(native: Native) -> None:

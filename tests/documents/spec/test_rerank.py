@@ -15,7 +15,7 @@ MODELS = ("rerank-v1", "wordllama-rerank")
 every_model = pytest.mark.parametrize("model", MODELS)
 
 
-# --- the answer
+# --- the response
 
 
 @every_model

@@ -1,4 +1,4 @@
-"""Text document, "POST /v1/responses": its table, its rules and its answers."""
+"""Text document, "POST /v1/responses": its table, its rules and its responses."""
 
 import json
 from typing import Any
@@ -33,7 +33,7 @@ def reasoning_tokens(body: Any) -> int:
 
 
 def searched(responses: Responses, body: Any) -> bool:
-    """Return whether the answer has sources, each with an http URL."""
+    """Return whether the response has sources, each with an http URL."""
     notes = [
         note for item in responses.items(body, "message") for part in item["content"] for note in part["annotations"]
     ]
@@ -373,7 +373,7 @@ async def test_responses_rule_4_a_file_in_base64_as_sdks_send_it(responses: Resp
     assert "1 page" in responses.text(body)
 
 
-# --- the answer
+# --- the response
 
 
 async def test_responses_object_fields(responses: Responses) -> None:

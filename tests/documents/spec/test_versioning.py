@@ -111,7 +111,7 @@ async def test_limits_messages_thinking_budget(messages: Messages) -> None:
 
 
 async def test_limits_prompt_cache_minimum_sizes(messages: Messages) -> None:
-    """Check sizes just below and above the minimum, measured in the tokens that the answer itself counts."""
+    """Check sizes just below and above the minimum, measured in the tokens that the response itself counts."""
     for model, least in (("famC-sonnet-4-5", 1024), ("famG-2.5-flash", 2048), ("famO-5-mini", 2048)):
         for size, cached in ((least - 40, 0), (least + 40, least)):
             system = [{"type": "text", "text": "word " * size, "cache_control": {"type": "ephemeral"}}]
@@ -121,7 +121,7 @@ async def test_limits_prompt_cache_minimum_sizes(messages: Messages) -> None:
 
 
 async def test_limits_prompt_cache_lifetimes(messages: Messages) -> None:
-    """Check the lifetimes that the answer counts; expiry is tested with a clock, in tests/unit/umg_sandbox."""
+    """Check the lifetimes that the response counts; expiry is tested with a clock, in tests/unit/umg_sandbox."""
     for control, bucket in (("ephemeral", "ephemeral_5m_input_tokens"), ("persistent", "ephemeral_1h_input_tokens")):
         fields = {"system": f"{control} " + "word " * 1100, "cache_control": {"type": control}}
         usage = (await messages.answer(fields))["usage"]

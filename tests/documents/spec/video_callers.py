@@ -108,14 +108,14 @@ class Ended:
 
 
 def task_id_of(body: Any) -> str:
-    """Return the id of a new task, from the answer of any entry."""
+    """Return the id of a new task, from the response of any entry."""
     if isinstance(body.get("data"), list):
         return str(body["data"][0]["id"])
     return str(body.get("task_id") or body.get("id") or body["data"]["task_id"])
 
 
 def status_of(body: Any) -> str:
-    """Return the state in the answer of a query of any entry."""
+    """Return the state in the response of a query of any entry."""
     if isinstance(body.get("data"), list):
         return str(body["data"][0]["status"])
     return str((body.get("data") or body.get("task") or body)["status"])

@@ -11,7 +11,7 @@ NO_HEALING = "    heal: false\n"
 
 
 def seen(response: pb.GenerateResponse, effect: Effect) -> Effect:
-    """Return the effect of an answer, without the usage if `effect` has none."""
+    """Return the effect of a response, without the usage if `effect` has none."""
     answer = canonical_answer(response)
     usage = (answer.usage[0], answer.usage[2]) if effect.usage is not None else None
     return Effect(answer.text, answer.reasoning, list(answer.calls), answer.finish, usage)

@@ -1,4 +1,4 @@
-"""Habits of servers, as data: each row of `habits/*.json` is an answer that a server is known to write in its own way,
+"""Habits of servers, as data: each row of `habits/*.json` is a response that a server is known to write in its own way,
 with its source and the effect that a caller of any format has to see.
 """
 
@@ -50,7 +50,7 @@ class Habit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def forms(self) -> tuple[bool, ...]:
-        """Whether the answer is streamed; both for an answer without a script of a stream that replaces it."""
+        """Whether the response is streamed; both for a response without a script of a stream that replaces it."""
         if self.body is None:
             return (True,)
         return (False, True) if self.status != 200 or self.effect.error else (False,)
@@ -73,7 +73,7 @@ class Habit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def head(self) -> bytes:
-        """Status line and headers of the answer."""
+        """Status line and headers of the response."""
         headers = self.headers
         if headers is None:
             streamed = "application/vnd.amazon.eventstream" if self.chunks is None else "text/event-stream"

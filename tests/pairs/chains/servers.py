@@ -31,7 +31,7 @@ class Servers:
 
 
 def encoded(habit: Habit) -> bytes:
-    """Return the bytes of the answer, from its status line to its end."""
+    """Return the bytes of the response, from its status line to its end."""
     data = habit.data
     if habit.framing == "chunked":
         pieces = [data[at : at + READ_BYTES] for at in range(0, len(data), READ_BYTES)]

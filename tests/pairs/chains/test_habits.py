@@ -69,7 +69,7 @@ LENIENT = {("id",), ("created",), ("object",), ("model",)}
 
 
 def assert_strict(face: str, got: HttpAnswer) -> None:
-    """Fail unless the types of the vendor's SDK accept the choices of an answer of the chat format."""
+    """Fail unless the types of the vendor's SDK accept the choices of a response of the chat format."""
     if face != "chat":
         return
     read = ChatCompletionChunk if got.stream else ChatCompletion

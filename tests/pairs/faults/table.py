@@ -105,7 +105,7 @@ OTHERWISE: dict[tuple[str, str], Strikes | None] = {
     ("comments-for-ever", "converse"): None,
     ("byte-order-mark", "converse"): None,
     ("more-after-end", "native"): None,  # which has no end marker
-    ("stream-for-whole", "chat"): Strikes.NEVER,  # events are gathered; a whole answer is an event of these formats
+    ("stream-for-whole", "chat"): Strikes.NEVER,  # events are gathered; a whole response is an event of these formats
     ("stream-for-whole", "native"): Strikes.NEVER,
     ("no-end-marker", "ark_images"): Strikes.NEVER,  # the event with the usage precedes the marker
 }

@@ -51,7 +51,7 @@ async def chain(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Chai
 
 @dataclass(frozen=True)
 class Case:
-    """A request, with or without a second stage, and a part of its answer."""
+    """A request, with or without a second stage, and a part of its response."""
 
     id: str
     request: Request
@@ -123,23 +123,23 @@ CASES = [
 
 
 def spans_aside(answer: Answer) -> Answer:
-    """Return the answer with the citations of its texts, but without the cited spans."""
+    """Return the response with the citations of its texts, but without the cited spans."""
     return replace(answer, citations=tuple((url, title, "") for url, title, _ in answer.citations))
 
 
 def as_every_face(answer: Answer) -> Answer:
-    """Return the answer in the terms that all faces share: a refusal is text, and ends as if a filter had cut it."""
+    """Return the response in the terms that all faces share: a refusal is text, and ends as if a filter had cut it."""
     finish = {"STOP_SEQUENCE": "STOP", "REFUSAL": "CONTENT_FILTER"}.get(answer.finish, answer.finish)
     return replace(answer, text=answer.text + answer.refusal, refusal="", notice="", finish=finish)
 
 
 def prompt_aside(answer: Answer) -> Answer:
-    """Return the answer without the prompt's token count: a history is counted in its format's own form."""
+    """Return the response without the prompt's token count: a history is counted in its format's own form."""
     return replace(answer, usage=(0, *answer.usage[1:]))
 
 
 def comparable(answer: Answer, case: Case, formats: set[str], *, stream: bool) -> Answer:
-    """Return the answer without the fields in which the formats on its way may differ (docs/fidelity.md)."""
+    """Return the response without the fields in which the formats on its way may differ (docs/fidelity.md)."""
     answer = replace(answer, **{name: getattr(Answer(), name) for name in case.unlike})
     if "messages" in formats and stream:  # a source belongs to a block there, which ends before the source is sent
         answer = spans_aside(answer)
@@ -151,7 +151,7 @@ def comparable(answer: Answer, case: Case, formats: set[str], *, stream: bool) -
 
 
 async def last_answer(caller: HttpCaller, face: str, model: str, case: Case, *, stream: bool) -> tuple[Answer, Answer]:
-    """Return the first answer and the last, which is the answer to the results where the calls are run."""
+    """Return the first answer and the last, which is the response to the results where the calls are run."""
     got = await caller.call(face, model, case.request, stream=stream)
     assert got.status == 200, got.body
     first = last = canonical_answer(got.canonical)

@@ -62,7 +62,7 @@ def some(face: str, name: str, data: st.DataObject) -> Any:
 
 
 def answers(face: str, data: st.DataObject) -> pb.GenerateResponse:
-    """Draw an answer whose parts of the usage are no more than their sums, with no media, and no text beside a refusal."""
+    """Draw a response whose parts of the usage are no more than their sums, with no media, and no text beside a refusal."""
     answer: pb.GenerateResponse = some(face, "responses", data)
     read, written, thought, rest = data.draw(st.tuples(*[st.integers(0, 2**29)] * 4))
     answer.usage.CopyFrom(
@@ -208,7 +208,7 @@ def gist(answer: pb.GenerateResponse) -> tuple[Any, ...]:
 END = {
     pb.FINISH_REASON_LENGTH: "length",
     pb.FINISH_REASON_CONTEXT_FULL: "length",
-    # other formats have no words for these, and the answer must not look complete
+    # other formats have no words for these, and the response must not look complete
     pb.FINISH_REASON_OTHER: "length",
     pb.FINISH_REASON_PAUSE: "length",
     pb.FINISH_REASON_COMPACTION: "length",
@@ -221,7 +221,7 @@ WITH_USAGE = pb.GenerateRequest(model="m", candidate_count=2, face_hints=pb.Face
 
 
 def read_whole(answer: pb.GenerateResponse, face: str) -> pb.GenerateResponse:
-    """Return the answer as a client of the format decodes it."""
+    """Return the response as a client of the format decodes it."""
     return FORMATS[face].decode_response(FORMATS[face].encode_response(answer, WITH_USAGE), WITH_USAGE, False)
 
 

@@ -1,4 +1,4 @@
-"""Odd answers of a provider, for callers of each format: lost parts are reported, and no answer at all is an error."""
+"""Odd answers of a provider, for callers of each format: lost parts are reported, and no response at all is an error."""
 
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
@@ -23,7 +23,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Re
 
 
 async def call(gateway: RecordedGateway, face: str, upstream: str, answer: Any, *, stream: bool = False) -> HttpAnswer:
-    """Return the caller's result for an answer of a provider of `upstream`: a body, or the events of a stream."""
+    """Return the caller's result for a response of a provider of `upstream`: a body, or the events of a stream."""
     gateway.set_answer(event_stream(answer) if stream else answer)
     return await gateway.caller.call(face, f"m-{upstream}", Request("Hi"), stream=stream)
 
@@ -100,7 +100,7 @@ async def test_a_usage_that_lacks_a_total_is_counted_here(
     assert usage.output_tokens > 0
 
 
-# --- no answer
+# --- no response
 
 
 START = {"type": "message_start", "message": {"id": "r", "model": "theirs"}}
@@ -134,7 +134,7 @@ async def test_a_body_without_an_answer_is_a_failure(
 ) -> None:
     got = await call(gateway, face, upstream, answer)
     assert (got.status, got.is_error) == (502, True)
-    assert "cannot be read: it contains no answer" in got.body.decode()
+    assert "cannot be read: it contains no response" in got.body.decode()
 
 
 @every_face

@@ -26,7 +26,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Re
 
 
 async def call(gateway: RecordedGateway, face: str, upstream: str, answer: Any, *, stream: bool = True) -> HttpAnswer:
-    """Return the caller's result for an answer of a provider of `upstream`: a body, or the bytes of a stream."""
+    """Return the caller's result for a response of a provider of `upstream`: a body, or the bytes of a stream."""
     gateway.set_answer(answer)
     return await gateway.caller.call(face, f"m-{upstream}", Request("Hi", tools=("get_weather",)), stream=stream)
 

@@ -44,7 +44,7 @@ async def failing_over(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerat
 
 
 async def call(gateway: RecordedGateway, face: str, upstream: str, body: Body, *, stream: bool) -> HttpAnswer:
-    """Return the caller's result for an answer of a provider: `body`, or the same as the events of a stream."""
+    """Return the caller's result for a response of a provider: `body`, or the same as the events of a stream."""
     gateway.set_answer(streamed(upstream, body) if stream else body)
     return await gateway.caller.call(face, f"m-{upstream}", TOOLS, stream=stream)
 
@@ -125,7 +125,7 @@ async def test_a_stream_that_failed_after_output_ends_by_an_error_event(
     assert got.status == 200
     texts = [event.text_delta for event in events_before_error(face, got.body) if event.HasField("text_delta")]
     assert texts == ["I call"]
-    assert "the model's answer failed" in got.body.decode()
+    assert "the model's response failed" in got.body.decode()
 
 
 @every_face

@@ -43,7 +43,7 @@ class Served:
     providers: dict[str, Provider]
 
     async def send(self, upstream: str, messages: Sequence[Json], **fields: object) -> tuple[Json, list[bytes]]:
-        """Return (the answer, the turns that the provider got)."""
+        """Return (the response, the turns that the provider got)."""
         body = {"model": upstream, "max_tokens": 2000, "messages": messages, "tools": TOOLS, **fields}
         answer = await self.caller.send("messages", upstream, body, stream=False, **BETA)
         assert answer.status == 200, answer.json

@@ -79,7 +79,7 @@ class Served:
     vendor: Vendor
 
     async def send(self, face: str, headers: Mapping[str, str], stream: bool = False) -> Mapping[str, str]:
-        """Return the headers of the answer to a call."""
+        """Return the headers of the response to a call."""
         body = {"model": "m"} | BODIES[face] | ({"stream": True} if stream else {})
         answer = await self.caller.send(face, "m", body, stream=stream, **headers)
         assert answer.status == 200, answer.body

@@ -52,7 +52,7 @@ class Served:
     providers: dict[str, Provider]
 
     async def send(self, upstream: str, messages: list[dict[str, Any]]) -> tuple[dict[str, Any], list[bytes]]:
-        """Return (the message of the answer without its reasoning, the turns that the provider got)."""
+        """Return (the message of the response without its reasoning, the turns that the provider got)."""
         body = {"model": upstream, "messages": messages, "tools": FUNCTIONS, "reasoning_effort": "high"}
         answer = await self.caller.send("chat", upstream, body)
         assert answer.status == 200, answer.json

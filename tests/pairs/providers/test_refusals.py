@@ -131,7 +131,7 @@ REFUSALS = [
     chat("a result without a call", "must be a response", {"role": "tool", "tool_call_id": "c1", "content": "1"}),
     chat("a call without a result", "did not have response messages: c1", {"role": "user", "content": "x"},
          {"role": "assistant", "tool_calls": [CALL]}, {"role": "user", "content": "y"}),
-    chat("an answer that says nothing", "content", {"role": "user", "content": "x"}, {"role": "assistant", "content": None}),
+    chat("a response that says nothing", "content", {"role": "user", "content": "x"}, {"role": "assistant", "content": None}),
     chat("arguments that are no JSON", "arguments", {"role": "user", "content": "x"},
          {"role": "assistant", "tool_calls": [CALL | {"function": {"name": "f", "arguments": ""}}]}),
     chat("an image of another type", "does not match",
@@ -181,7 +181,7 @@ REFUSALS = [
              {"role": "assistant", "content": [{"type": "thinking", "thinking": "x", "signature": "x"}, USE]}, user(RESULT)),
     messages("a choice without tools", "tool_choice", tool_choice={"type": "auto"}),
     messages("a tool twice", "unique", tools=[{"name": "f", "input_schema": {"type": "object"}}] * 2),
-    messages("an open schema of the answer", "additionalProperties",
+    messages("an open schema of the response", "additionalProperties",
              output_config={"format": {"type": "json_schema", "schema": {"type": "object"}}}),
     messages("an image of another type", "does not match", user({"type": "image", "source": {
         "type": "base64", "media_type": "image/jpeg", "data": base64.b64encode(PNG).decode()}})),

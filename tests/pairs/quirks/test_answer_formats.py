@@ -1,4 +1,4 @@
-"""Formats of the answer, and functions with `strict`, towards providers whose models accept some JSON schemas only:
+"""Formats of the response, and functions with `strict`, towards providers whose models accept some JSON schemas only:
 translated, and in bodies of the provider's own format.
 """
 
@@ -30,7 +30,7 @@ DIALECTS: dict[str, SchemaDialect] = {"messages": "claude", "native": "gemini", 
 
 
 def required(face: str, schema: Json, *, strict: bool | None = None) -> dict[str, Json]:
-    """Members of a body of the face that require an answer by the schema; any JSON if it is None."""
+    """Members of a body of the face that require a response by the schema; any JSON if it is None."""
     stated = {} if strict is None else {"strict": strict}
     if face == "messages":
         return {"output_config": {"effort": "low", "format": {"type": "json_schema", "schema": schema}}}
@@ -46,7 +46,7 @@ def required(face: str, schema: Json, *, strict: bool | None = None) -> dict[str
 
 
 def sent_schema(upstream: str, body: Json) -> Json:
-    """The schema of the answer in a body for the provider."""
+    """The schema of the response in a body for the provider."""
     match upstream:
         case "messages":
             return body.get("output_config", {}).get("format", {}).get("schema")

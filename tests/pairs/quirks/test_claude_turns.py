@@ -46,7 +46,7 @@ CASES = [
     Case("where the model takes them", ANYWHERE, "chat", [USER, SYSTEM, ANSWER, AGAIN], [USER, SYSTEM, ANSWER, AGAIN]),
     Case("of a developer", ANYWHERE, "responses", [USER, turn("developer", "Be brief.")], [USER, SYSTEM]),
     Case("before a turn of the user", ANYWHERE, "chat", [USER, SYSTEM, AGAIN], [{**BOTH, "content": [*BOTH["content"], {"type": "text", "text": "Go."}]}], "role=user"),
-    Case("after an answer", ANYWHERE, "chat", [USER, ANSWER, SYSTEM], [USER, ANSWER, turn("user", MARKED)], "role=user"),
+    Case("after a response", ANYWHERE, "chat", [USER, ANSWER, SYSTEM], [USER, ANSWER, turn("user", MARKED)], "role=user"),
     Case("for a model of unknown rules", NO_QUIRKS, "chat", [USER, SYSTEM], [USER], "role=system prompt", "Be brief."),
     Case("in a body of the format", FIRST, "messages", [USER, SYSTEM, ANSWER, AGAIN], [USER, turn("user", MARKED), ANSWER, AGAIN], "messages.role=user"),
     Case("in a body of the format where the model takes them", ANYWHERE, "messages", [USER, SYSTEM], [USER, SYSTEM]),

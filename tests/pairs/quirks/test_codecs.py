@@ -44,7 +44,7 @@ CHAT_FUNCTION = {"type": "function", "function": {"name": "look", "parameters": 
 CASES = [
     Case("a short user", "chat", Quirks(max_user_characters=64), {"metadata": {"user_id": SHORT}}, {"user": SHORT}),
     Case(
-        "no limit of the answer",
+        "no limit of the response",
         "chat",
         LIMIT,
         {"max_tokens": 8192},

@@ -1,4 +1,4 @@
-"""Usage of a call: in the answer, the log and the metrics."""
+"""Usage of a call: in the response, the log and the metrics."""
 
 import re
 from collections.abc import AsyncGenerator

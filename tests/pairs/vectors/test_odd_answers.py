@@ -76,7 +76,7 @@ class Odd:
 
     @property
     def passes(self) -> bool:
-        """Whether the answer is passed through unchanged."""
+        """Whether the response is passed through unchanged."""
         return self.by.partition(",")[0] == self.name
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Batches above the provider's limit: sent in parts, a few at a time, and joined into one answer."""
+"""Batches above the provider's limit: sent in parts, a few at a time, and joined into one response."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -201,7 +201,7 @@ async def test_parts_with_vectors_of_different_lengths_are_no_answer(name: str, 
     async with gateway(name, protocol, tmp_path, "uneven", max_inputs=3) as (made, _):
         result = await made.embed(Embed(inputs=TEN))
         assert result.status == 502, result
-        assert f"vectors of {LENGTH - 1} and of {LENGTH} numbers in one answer" in result.message
+        assert f"vectors of {LENGTH - 1} and of {LENGTH} numbers in one response" in result.message
         assert (await made.embed(Embed(inputs=TEN[:9]))).status == 200
 
 

@@ -331,7 +331,7 @@ def _schema_ways(root: Mapping[str, Any]) -> dict[str, list[Way]]:
 
 NO_SCHEMAS = frozenset({"deepseek", "zai", "dashscope", "moonshot", "minimax", "ark", "groq"})
 NO_FORMAT = frozenset({"deepseek"})
-"""Vendors whose messages have no format of the answer."""
+"""Vendors whose messages have no format of the response."""
 SCHEMA_NAMES = ("response_format", "text.format", "output_config.format", "Schema", "schema")
 JSON_WAYS: dict[str, list[Way]] = {
     "chat": [Way({"response_format": {"type": "json_object"}})],

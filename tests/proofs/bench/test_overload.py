@@ -65,7 +65,7 @@ ANSWERS = [
     Answered("another error", _answer("504 Gateway Timeout", REFUSAL, RETRY_AFTER), Outcome.WRONG, "status 504"),
     Answered("more bytes than its length", fake_provider.DELAYED + b"HTTP", Outcome.WRONG, "another length"),
     Answered(
-        "a cut answer", fake_provider.DELAYED[:-5], Outcome.WRONG, "broke before its answer was whole", closes=True
+        "a cut answer", fake_provider.DELAYED[:-5], Outcome.WRONG, "broke before its response was whole", closes=True
     ),
 ]
 

@@ -38,7 +38,7 @@ def test_every_scenario_moves_right_answers_through_the_gateway(tmp_path: Path) 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     written = msgspec.json.decode(file.read_bytes(), type=Written)
-    # The bench counts an answer only if it was right and the upstream was called for it with the target's credential.
+    # The bench counts a response only if it was right and the upstream was called for it with the target's credential.
     assert set(written.answers) == {scenario.name for scenario in SCENARIOS}
     for name, answers in written.answers.items():
         assert set(answers) == {"gateway", "pass-through"}, name
@@ -115,7 +115,7 @@ WRONG = [
     Wrong("a missing chunk", chat_bodies.BURST, _stream(OPENING, *CHUNKS[:-1], *ENDING), "other chunks"),
     Wrong("chunks out of order", chat_bodies.BURST, _stream(OPENING, *reversed(CHUNKS), *ENDING), "other chunks"),
     Wrong("no finish", chat_bodies.BURST, _stream(OPENING, *CHUNKS, chat_bodies.DONE), "not finished"),
-    Wrong("a cut stream", chat_bodies.BURST, _stream(OPENING, *CHUNKS)[:-5], "broke before its answer was whole"),
+    Wrong("a cut stream", chat_bodies.BURST, _stream(OPENING, *CHUNKS)[:-5], "broke before its response was whole"),
     Wrong("no length", chat_bodies.SMALL, b"HTTP/1.1 200 OK\r\n\r\n", "without a length"),
     Wrong("other numbers", embedding_bodies.FLOAT.name, _json(ONE.replace(b"-0.0", b"0.0")), "other vectors"),
     Wrong("base64 for numbers", embedding_bodies.FLOAT.name, _json(PACKED), "no float"),

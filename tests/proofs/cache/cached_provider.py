@@ -110,7 +110,7 @@ class CachedFormat:
         return self.inner.error_frame(message, sent, bare=bare)
 
     def _charged(self, answer: Answer, received: ReceivedRequest) -> Answer:
-        """Return the answer with the usage of the call, which is billed."""
+        """Return the response with the usage of the call, which is billed."""
         account, (body, stored) = self._account(received), self._body(received)
         prompt = prompt_of(self.name, body, self.caches.rules.settings)
         request = controls.selected(self.name, self.caches.rules, body, account, self.model.model)

@@ -51,10 +51,10 @@ class Conversation(ABC):
 
     @abstractmethod
     def _add(self, answer: Json) -> bool:
-        """Add an answer, and the result of its call. Return False for an answer without a call."""
+        """Add a response, and the result of its call. Return False for a response without a call."""
 
     def add(self, answer: Json) -> bool:
-        """Add an answer, and the result of its call or else the next turn of the user. Return False at the end."""
+        """Add a response, and the result of its call or else the next turn of the user. Return False at the end."""
         if self._add(answer):
             return True
         self._turns -= 1

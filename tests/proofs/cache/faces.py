@@ -1,4 +1,4 @@
-"""Questions to a gateway in each format, and the usage that the answers state."""
+"""Questions to a gateway in each format, and the usage that the responses state."""
 
 import json
 from collections.abc import Mapping

@@ -113,7 +113,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Recorded agent, whose conversation grows by the answers of the model."""
+    """Recorded agent, whose conversation grows by the responses of the model."""
 
     agent: Agent
 

@@ -35,7 +35,7 @@ CASES = [
 
 
 def answer_to(request: ScenarioRequest) -> Answer:
-    """Return an answer, which waits in the middle of a stream."""
+    """Return a response, which waits in the middle of a stream."""
     return replace(text_answer("A text of some words that does not end."), breaks="waits" if request.stream else "")
 
 

@@ -66,7 +66,7 @@ class Verdict:
     slowest_seconds: float = 0.0
     lost_records: int = 0
     over: int = 0
-    """Micro-credits charged beyond the answers of the provider."""
+    """Micro-credits charged beyond the responses of the provider."""
     under: int = 0
     """Micro-credits of answers that were not charged."""
     overspent: int = 0
@@ -129,7 +129,7 @@ def _is_kept(each: Ended, facts: Facts) -> bool:
 
 
 def _compare_money(facts: Facts, verdict: Verdict) -> None:
-    """Compare the records with the answers, and the balances with the budgets."""
+    """Compare the records with the responses, and the balances with the budgets."""
     found = judge([each.made for each in facts.ended], facts.provider, facts.records, facts.balances, facts.key_ids)
     ages = {} if facts.lost_at is None else _ages(facts.ended, facts.lost_at)
     for fault in found.faults:

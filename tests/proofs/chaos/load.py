@@ -14,7 +14,7 @@ from tests.proofs.ledger.calls import KINDS, Call, Made, Outcome, is_complete, o
 from umg_grpc.access.key_settings import KeyFields
 
 CALL_SECONDS = 90.0
-"""Longest wait for an answer: a call that takes longer has failed."""
+"""Longest wait for a response: a call that takes longer has failed."""
 PAUSE_SECONDS = 0.1
 REFUSED_PAUSE_SECONDS = 0.5
 RPM, CONCURRENCY = 90, 3
@@ -54,7 +54,7 @@ class Ended:
     limited: bool
     """Whether a limit of its key refused it, as it has to."""
     answer: str
-    """Status and beginning of the answer."""
+    """Status and beginning of the response."""
 
     @property
     def has_failed(self) -> bool:
@@ -106,13 +106,13 @@ class Load:
                 else:
                     outcome, limited, answer = await self._over_http(call, self.secrets[key], session)
         except TimeoutError:
-            outcome, answer = Outcome.CALLER_LEFT, "no answer"
+            outcome, answer = Outcome.CALLER_LEFT, "no response"
         except aiohttp.ClientError as error:
             outcome, answer = Outcome.BROKEN, repr(error)
         return Ended(Made(call, key, outcome), began, time.monotonic() - began, limited, answer)
 
     async def _over_http(self, call: Call, secret: str, session: aiohttp.ClientSession) -> tuple[Outcome, bool, str]:
-        """Make the call. Return its outcome, whether a limit refused it, and the answer."""
+        """Make the call. Return its outcome, whether a limit refused it, and the response."""
         path, body = request_of(call)
         headers = {"authorization": f"Bearer {secret}", "x-request-id": call.call_id}
         async with session.post(self.http + path, json=body, headers=headers) as answer:
@@ -127,5 +127,5 @@ class Load:
 
 
 def is_of_gateway(headers: Mapping[str, str]) -> bool:
-    """Return whether an answer is the gateway's, and not an error of the proxy."""
+    """Return whether a response is the gateway's, and not an error of the proxy."""
     return "x-request-id" in headers

@@ -19,7 +19,7 @@ ENDING_SECONDS = 0.05
 @dataclass
 class CountingProvider(Provider):
     """Provider without faults of its own, which counts the calls of each key. A hedged call, which it gets twice,
-    counts once, until one of its answers ends.
+    counts once, until one of its responses ends.
     """
 
     has_faults: bool = False

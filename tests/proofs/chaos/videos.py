@@ -50,7 +50,7 @@ class VideoLoad:
         headers = {"authorization": f"Bearer {self.secret}", "idempotency-key": tag}
         for _ in range(ATTEMPTS):
             self.attempts += 1
-            failure = "no answer"
+            failure = "no response"
             with suppress(TimeoutError, aiohttp.ClientError):
                 async with (
                     asyncio.timeout(SUBMIT_SECONDS),
@@ -76,7 +76,7 @@ class TaskCounts:
     lost: Sequence[str]
     """Tasks that a provider or a caller has, and the gateway does not, or failed though the provider made the video."""
     unconfirmed: Sequence[str]
-    """Tasks that failed because no answer to their submission was received: the provider may have them."""
+    """Tasks that failed because no response to their submission was received: the provider may have them."""
 
 
 async def until_ended(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Fuzz targets of images and videos: callers' bodies, and the answers, streams and task queries of every provider."""
+"""Fuzz targets of images and videos: callers' bodies, and the responses, streams and task queries of every provider."""
 
 import contextlib
 import json
@@ -205,7 +205,7 @@ def json_or_form(body: bytes) -> None:
 
 
 def check_image_answer(protocol: ImageProtocol, body: bytes) -> None:
-    """Check that an answer is refused by UmgError, or can be encoded for callers of each format."""
+    """Check that a response is refused by UmgError, or can be encoded for callers of each format."""
     for status in (400, 500):
         protocol.decode_error(status, HEADERS, body)
     request = pb.GenerateImageRequest(model=MODEL, prompt="x")
@@ -263,7 +263,7 @@ def check_video_request(codec: EntryFormat, body: bytes) -> None:
 
 
 def check_video_answer(protocol: VideoProtocol, body: bytes) -> None:
-    """Check that the answers to a submission, a query and a look-up are refused by UmgError, or make a task that each
+    """Check that the responses to a submission, a query and a look-up are refused by UmgError, or make a task that each
     caller can read.
     """
     made = submission(MODEL)

@@ -103,7 +103,7 @@ def check_request(codec: TextFace, body: bytes) -> None:
 
 
 def check_answer(codec: TextProviderFormat, body: bytes) -> None:
-    """Check that an answer is refused by UmgError, or can be encoded for callers of each format, unstreamed and
+    """Check that a response is refused by UmgError, or can be encoded for callers of each format, unstreamed and
     streamed.
     """
     codec.decode_error(400, {}, body)
@@ -178,7 +178,7 @@ def check_written_stream(target: TextFormat, messages: Sequence[pb.StreamGenerat
 
 
 def check_written_for_callers(face: TextFace, answer: pb.GenerateResponse) -> None:
-    """Check that the encodings of an answer are JSON, and that the stream has the format's end."""
+    """Check that the encodings of a response are JSON, and that the stream has the format's end."""
     msgspec.json.decode(face.encode_response(answer, REQUEST))
     frames = _written(face.stream_encoder(REQUEST), [response_to_events(answer)], whole=True)
     lines = [line.removeprefix(b"data: ") for line in frames.split(b"\n") if line and not line.startswith(b"event: ")]

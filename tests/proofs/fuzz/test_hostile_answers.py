@@ -1,4 +1,4 @@
-"""Bodies, lengths and streams of hostile providers, behind a running gateway: callers get an answer or an error of the
+"""Bodies, lengths and streams of hostile providers, behind a running gateway: callers get a response or an error of the
 provider, and no decoder raises.
 """
 
@@ -125,7 +125,7 @@ FACES = ("/v1/chat/completions", "/v1/responses", "/v1/messages")
 TEXT = tuple(EVENTS)
 
 FEW = max(2, SAMPLES // 6)
-"""Mutations of each answer, each of which is the answer to calls of several formats."""
+"""Mutations of each answer, each of which is the response to calls of several formats."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

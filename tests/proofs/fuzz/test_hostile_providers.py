@@ -1,4 +1,4 @@
-"""Headers, numbers and URLs in the responses of hostile providers: callers get the answer or an error of the provider,
+"""Headers, numbers and URLs in the responses of hostile providers: callers get the response or an error of the provider,
 never an internal error, and tasks end.
 """
 

@@ -136,7 +136,7 @@ class Caller:
                 answer = await reader.read()
         finally:
             writer.close()
-        assert answer.startswith(b"HTTP/1."), "no answer"
+        assert answer.startswith(b"HTTP/1."), "no response"
         head, _, rest = answer.partition(b"\r\n\r\n")
         kind = re.search(rb"(?mi)^content-type: *([^;\r]*)", head)
         return Answer(int(head[9:12]), kind[1].decode() if kind else "", rest)

@@ -24,7 +24,7 @@ class Outcome(Enum):
     FREE = "counted or rejected"  # nothing is sent to a provider
     CALLER_LEFT = "left by the caller"
     REFUSED = "refused"
-    FAILED = "failed after a part of the answer"
+    FAILED = "failed after a part of the response"
     BROKEN = "cut off by a kill"
     UNSENT = "no gateway"
 
@@ -38,15 +38,15 @@ class Call:
     """Name in `KINDS`."""
     model: str
     output_tokens: int
-    """Tokens of the answer: its maximum, which the provider uses up, if there is one; 0 for vectors and images."""
+    """Tokens of the response: its maximum, which the provider uses up, if there is one; 0 for vectors and images."""
     leaves: bool
-    """Whether the caller leaves before the end of the answer."""
+    """Whether the caller leaves before the end of the response."""
     images: int = 0
     """Number of requested images, of which the provider may make fewer."""
 
     @property
     def has_maximum(self) -> bool:
-        """Whether the request states the maximum of the answer, if it has one."""
+        """Whether the request states the maximum of the response, if it has one."""
         return self.kind not in OPEN_KINDS
 
 
@@ -75,7 +75,7 @@ KINDS = (
 )
 FREE_KINDS = ("count", "unknown")
 FIXED_TOKENS = {"open": OWN_TOKENS, "open-stream": OWN_TOKENS, "embed": 0, "rerank": 0, "image": 0}
-"""Tokens of the answers whose request has no maximum."""
+"""Tokens of the responses whose request has no maximum."""
 
 
 def random_call(

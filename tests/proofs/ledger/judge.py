@@ -1,4 +1,4 @@
-"""Comparison of the ledger with the answers that the provider served and the callers received."""
+"""Comparison of the ledger with the responses that the provider served and the callers received."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class Verdict:
 
 
 def price(model: str, input_tokens: int, output_tokens: int, images: int = 0) -> int:
-    """Return the micro-credits of an answer."""
+    """Return the micro-credits of a response."""
     if model == IMAGE:
         return IMAGE_PRICE * images
     return VECTOR_PRICES.get(model, REQUEST_PRICE + INPUT_PRICE * input_tokens + TOKEN_PRICE * output_tokens)

@@ -22,7 +22,7 @@ INPUT_TOKENS = 7
 CALL_ID = re.compile(rb"call-\d+-\d+")
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 OWN_TOKENS = 45
-"""Tokens of an answer without a maximum, or with a larger one."""
+"""Tokens of a response without a maximum, or with a larger one."""
 IMAGE = base64.b64encode(PNG).decode()
 TOKEN = " a"  # one token of the common vocabularies
 
@@ -36,7 +36,7 @@ class Sent:
     complete: int = 0
     """Answers that were written to their end."""
     output_tokens: int = 0
-    """Most output tokens of one answer, also of one that was not written to its end."""
+    """Most output tokens of one response, also of one that was not written to its end."""
     images: int = 0
     """Images of the last answer."""
 
@@ -47,7 +47,7 @@ class Provider:
 
     seed: int
     pause: float
-    """Most seconds before an answer."""
+    """Most seconds before a response."""
     has_faults: bool = True
     """Whether some answers are errors, cut streams or closed connections."""
     sent: defaultdict[str, Sent] = field(default_factory=lambda: defaultdict(Sent))

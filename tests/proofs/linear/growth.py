@@ -20,7 +20,7 @@ IDS = frozenset({
 })  # fmt: skip
 """Members whose values identify elements."""
 INDEXES = frozenset({"index", "output_index", "content_index", "summary_index", "annotation_index", "sequence_number"})
-"""Members that contain the position of an event in the answer."""
+"""Members that contain the position of an event in the response."""
 DEEPEST = 400
 SMALLEST = 16
 

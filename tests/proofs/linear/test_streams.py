@@ -1,4 +1,4 @@
-"""Streams and whole answers are encoded, decoded and aggregated in linear time, in every text format."""
+"""Streams and whole responses are encoded, decoded and aggregated in linear time, in every text format."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

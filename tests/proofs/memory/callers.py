@@ -25,14 +25,14 @@ class Wire(Protocol):
 
 
 class Caller(asyncio.Protocol):
-    """One call over a connection of its own, which keeps only the beginning and the end of the answer."""
+    """One call over a connection of its own, which keeps only the beginning and the end of the response."""
 
     def __init__(self) -> None:
         self.received = 0
         self.head = b""
         self.tail = b""
         self.began = asyncio.Event()
-        self.ended = asyncio.Event()  # the answer is complete, or the connection is closed
+        self.ended = asyncio.Event()  # the response is complete, or the connection is closed
         self.transport: Wire
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -54,7 +54,7 @@ class Caller(asyncio.Protocol):
 
     @property
     def status(self) -> int:
-        """Status of the answer; 0 if none was received."""
+        """Status of the response; 0 if none was received."""
         return int(self.head.split(b" ", 2)[1]) if self.head else 0
 
 

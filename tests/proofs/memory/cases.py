@@ -35,7 +35,7 @@ class Sizes:
     callers: int
     unread: int  # MiB of each stream that is not read
     read: int  # MiB of a stream that is read
-    whole: int  # MiB of a whole answer that is too large
+    whole: int  # MiB of a whole response that is too large
     piece: int = 1000  # characters of each delta of a stream that is read
 
     @property
@@ -61,7 +61,7 @@ class Run:
     sizes: Sizes
 
     async def whole(self, kind: str) -> tuple[Measured, list[Caller]]:
-        """Measure four callers of an answer that is too large, of a model that three channels have."""
+        """Measure four callers of a response that is too large, of a model that three channels have."""
         model, place = f"{kind}-{self.sizes.whole}-0", urlsplit(self.gateway.url).netloc
         payload = request("chat", f"any/{model}", place, stream=False)
 

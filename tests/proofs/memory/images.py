@@ -68,7 +68,7 @@ def image_answer() -> bytes:
 
 
 async def provide(answer: bytes) -> None:
-    """Serve an answer on a free port, which is printed."""
+    """Serve a response on a free port, which is printed."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -151,7 +151,7 @@ def p99(latencies: list[float]) -> float:
 
 
 async def _answer(url: str, payload: bytes) -> Caller:
-    """Make an image call, and read its answer to the end."""
+    """Make an image call, and read its response to the end."""
     caller = await send(url, payload)
     while not caller.ended.is_set():
         await asyncio.sleep(0.05)

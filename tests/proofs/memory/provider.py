@@ -12,7 +12,7 @@ from functools import cache
 from bench.codec_samples import Stream, samples
 
 MODEL = re.compile(rb"(stream|plain|chunked|gzip)-(\d+)-(\d+)(?:-(\w+))?")
-"""Kind of the answer, its MiB, the characters of each delta, and an option."""
+"""Kind of the response, its MiB, the characters of each delta, and an option."""
 WORD = b" word0"
 WRITE_BYTES = 64 << 10
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\n"
@@ -66,7 +66,7 @@ class Provider:
             await _write_all(writer, [head + packed])
 
     async def _stream(self, name: str, size: int, piece: int, option: bytes, writer: asyncio.StreamWriter) -> None:
-        """Send deltas of `piece` characters until `size` bytes of text were sent, then the end of the answer."""
+        """Send deltas of `piece` characters until `size` bytes of text were sent, then the end of the response."""
         stream = samples()[name].stream(1)
         ending = stream.ending
         if option == b"uncounted":  # without usage, which the gateway then estimates

@@ -148,7 +148,7 @@ def _envelope(context: schemathesis.SerializationContext, value: object) -> byte
 
 
 def _messages(context: schemathesis.DeserializationContext, answer: schemathesis.Response) -> list[object]:
-    """Return the messages of an answer in envelopes, without its end."""
+    """Return the messages of a response in envelopes, without its end."""
     kind, messages, body = GetMessageClass(_method(context.operation.path).output_type), list[object](), answer.content
     while body:
         flags, length = ENVELOPE.unpack_from(body)

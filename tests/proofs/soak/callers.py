@@ -40,7 +40,7 @@ class Outcome(Enum):
     CUT = "cut off"
     """The beginning of the right answer, and then an error in the format."""
     FAILED = "failed"
-    """An error in the format, and no part of an answer."""
+    """An error in the format, and no part of a response."""
     REFUSED = "refused"
     """Status 503 or 429 with a retry time, and a body in the format."""
     WRONG = "wrong"

@@ -26,7 +26,7 @@ MODELS = {"fast": "none", "waits": "none+300", "stalls": "stalls-in-body,stalls-
 """Model -> behaviour of its provider. Where the provider stalls, only a caller that leaves ends the call."""
 AT_ONCE = 200
 LONGEST_SECONDS = 0.5
-"""Longest time before a caller leaves, on a host where an answer takes at most a hundredth of it; more on a slower one.
+"""Longest time before a caller leaves, on a host where a response takes at most a hundredth of it; more on a slower one.
 """
 DEMANDED_SECONDS = 1.0
 PATIENCE_SECONDS = 15.0

@@ -31,7 +31,7 @@ class Connection(asyncio.Protocol):
         self.pooled = True  # whether another call may follow
 
     async def call(self, request: bytes) -> Response:
-        """Send a request. Return the answer. Raises ConnectionError if there is none, or if it is not HTTP."""
+        """Send a request. Return the response. Raises ConnectionError if there is none, or if it is not HTTP."""
         self._parser = httptools.HttpResponseParser(self)
         self._headers, self._body = {}, []
         self._answer = asyncio.get_running_loop().create_future()
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.pooled = False
-        self._fail("closed before the answer was whole")
+        self._fail("closed before the response was whole")
 
     def _fail(self, message: str) -> None:
         self.pooled = False
@@ -79,7 +79,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         if self._answer is None or self._answer.done():
-            self._fail("more than one answer")
+            self._fail("more than one response")
             return
         self.pooled = self.pooled and self._parser.should_keep_alive()
         self._answer.set_result(Response(self._parser.get_status_code(), self._headers, b"".join(self._body)))
@@ -95,7 +95,7 @@ class Client:
         self._idle: list[Connection] = []
 
     async def post(self, path: str, headers: dict[str, str], body: bytes) -> Response:
-        """Send a POST. Return the answer. Raises OSError (TimeoutError is one) if there is none."""
+        """Send a POST. Return the response. Raises OSError (TimeoutError is one) if there is none."""
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = f"POST {path} HTTP/1.1\r\nhost: {self._host}:{self._port}\r\n{lines}content-length: {len(body)}\r\n\r\n"
         async with asyncio.timeout(self._patience):

@@ -65,7 +65,7 @@ class Tally:
 
 
 async def closed(make_call: MakeCall, callers: int, seconds: float, seed: int = 0) -> Tally:
-    """Make calls with a number of callers, each of which calls again as soon as it has its answer."""
+    """Make calls with a number of callers, each of which calls again as soon as it has its response."""
     tally, end = Tally(), time.perf_counter() + seconds
 
     async def caller(chance: random.Random) -> None:
@@ -79,7 +79,7 @@ async def closed(make_call: MakeCall, callers: int, seconds: float, seed: int = 
 
 
 async def steady(make_call: MakeCall, rate: float, seconds: float, seed: int = 0) -> Tally:
-    """Make calls at a rate per second, however long the answers take. Return the outcomes of all."""
+    """Make calls at a rate per second, however long the responses take. Return the outcomes of all."""
     tally, chance = Tally(), random.Random(seed)
     loop = asyncio.get_running_loop()
     due = began = loop.time()

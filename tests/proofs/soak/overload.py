@@ -79,7 +79,7 @@ CASES = (
         PROVIDER,
         {"overload": f"{{queue: {AT_ONCE}}}", "more": f"concurrency: {AT_ONCE}"},
     ),
-    Case("processor", "a processor that makes the answers itself", 4, SANDBOX),
+    Case("processor", "a processor that makes the responses itself", 4, SANDBOX),
 )
 
 

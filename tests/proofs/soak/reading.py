@@ -24,7 +24,7 @@ class ReceivedAnswer:
 
     @property
     def looks_whole(self) -> bool:
-        """Whether a client would take the answer for a complete one, error or not."""
+        """Whether a client would take the response for a complete one, error or not."""
         return self.ended and bool(self.finish)
 
 
@@ -184,7 +184,7 @@ def ollama_stream(stream: bytes) -> ReceivedAnswer:
     return received
 
 
-# --- whole answers
+# --- whole responses
 
 
 def chat_answer(body: Json) -> ReceivedAnswer:

@@ -30,7 +30,7 @@ from umg_grpc.wire import FORMATS
 
 @dataclass
 class ChatResult(CallResult):
-    """Result of a chat call: the answer or the error that the caller received."""
+    """Result of a chat call: the response or the error that the caller received."""
 
     code: str | None = None  # of the body of an HTTP error
     text: str = ""
@@ -52,7 +52,7 @@ class ChatCaller(Protocol):
     """Caller of chat completions over one transport."""
 
     async def call(self, body: bytes, key: str | None = KEY, **headers: str) -> ChatResult:
-        """Call the model. Return its answer, or the error."""
+        """Call the model. Return its response, or the error."""
         ...
 
     def deltas(self, body: bytes, key: str | None = KEY) -> AsyncGenerator[str, None]:

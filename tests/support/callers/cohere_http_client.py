@@ -84,7 +84,7 @@ def turn_of(answer: Json) -> Turn:
 
 
 def answer_of(answer: Json) -> Answer:
-    """Convert an answer of this format to one that is independent of formats."""
+    """Convert a response of this format to one that is independent of formats."""
     message, usage = answer["message"], answer["usage"]
     content = message.get("content") or []
     sources = [(each["sources"][0]["document"], each["text"]) for each in message.get("citations") or ()]

@@ -10,7 +10,7 @@ from umg_grpc.v1 import pb
 
 @dataclass(frozen=True)
 class Answer:
-    """Parts of an answer that every format can express."""
+    """Parts of a response that every format can express."""
 
     text: str = ""
     reasoning: str = ""
@@ -25,7 +25,7 @@ class Answer:
 
 
 def canonical_answer(response: pb.GenerateResponse) -> Answer:
-    """Convert a canonical response to an answer. A blocked prompt, which has no candidates, gets the message that
+    """Convert a canonical response to a response. A blocked prompt, which has no candidates, gets the message that
     callers of other formats get.
     """
     blocked = pb.Candidate(

@@ -93,7 +93,7 @@ class HttpCaller:
     async def send(
         self, face: str, model: str, body: Json | bytes, *, stream: bool = False, **headers: str
     ) -> HttpAnswer:
-        """Send a body unchanged, and return the answer. `face`: name of its format."""
+        """Send a body unchanged, and return the response. `face`: name of its format."""
         data = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
         client = TEXT_CLIENTS[face]
         sent = {"content-type": "application/json", **client.credentials(self.key), **headers}
@@ -107,7 +107,7 @@ class HttpCaller:
     async def call(
         self, face: str, model: str, request: Request, *, stream: bool, previous: Turn | None = None, **headers: str
     ) -> HttpAnswer:
-        """Send a request in a format (`face`), and return the answer. `previous`: the answer whose tool calls the
+        """Send a request in a format (`face`), and return the response. `previous`: the response whose tool calls the
         caller has run.
         """
         body = TEXT_CLIENTS[face].body(request, model, previous, stream=stream)

@@ -87,7 +87,7 @@ def turn_of(answer: Json) -> Turn:
 
 
 def answer_of(answer: Json) -> Answer:
-    """Convert an answer of either path to one that is independent of formats."""
+    """Convert a response of either path to one that is independent of formats."""
     message = answer.get("message", answer)
     calls = [call["function"] for call in message.get("tool_calls", ())]
     assert [call["index"] for call in calls] == list(range(len(calls)))

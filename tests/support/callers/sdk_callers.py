@@ -23,7 +23,7 @@ class SdkCaller(Protocol):
     """Caller with one SDK, for one address and model."""
 
     async def call(self, request: Request, previous: Turn | None = None) -> Answer:
-        """Call the model and return its answer. `previous`: the answer whose tool calls the caller has run."""
+        """Call the model and return its response. `previous`: the response whose tool calls the caller has run."""
         ...
 
     async def stream(self, request: Request, previous: Turn | None = None) -> Answer:

@@ -29,23 +29,23 @@ def events(stream: bytes) -> list[Json]:
 class TextClient:
     """Text format as a plain HTTP client uses it: paths, and functions for its bodies."""
 
-    path: Callable[[str, bool], str]  # (model, whether the answer is streamed) -> path
+    path: Callable[[str, bool], str]  # (model, whether the response is streamed) -> path
     credentials: Callable[[str], dict[str, str]]  # key -> headers
     encode: Callable[[Request, str, Turn | None], Json]
-    aggregate: Callable[[list[Json]], Json]  # events of a stream -> the answer, as clients aggregate it
+    aggregate: Callable[[list[Json]], Json]  # events of a stream -> the response, as clients aggregate it
     turn: Callable[[Json], Turn]
     streaming: Json  # fields of a body that select a streamed answer
     error_fields: tuple[set[str], set[str]]  # members of the body, of its error; none of an error that is a text
-    whole: Json = field(default_factory=dict)  # fields of a body that select an answer that is not streamed
+    whole: Json = field(default_factory=dict)  # fields of a body that select a response that is not streamed
     read: Callable[[Json], Answer] | None = None
-    """Reader of an answer; None for a format that providers have, too, which the gateway's own decoder reads."""
+    """Reader of a response; None for a format that providers have, too, which the gateway's own decoder reads."""
     pieces: Callable[[bytes], list[Json]] = events  # stream -> its events, or its lines
     stream_type: str = "text/event-stream"
     uncarried: str = ""
     """Fields of each body that no provider has, as `x-umg-dropped` reports them."""
 
     def body(self, request: Request, model: str, previous: Turn | None = None, *, stream: bool = False) -> Json:
-        """Return the body of a request. `previous`: the answer whose tool calls the caller has run."""
+        """Return the body of a request. `previous`: the response whose tool calls the caller has run."""
         return self.encode(request, model, previous) | (self.streaming if stream else self.whole)
 
     def is_error(self, body: bytes) -> bool:

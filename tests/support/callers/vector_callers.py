@@ -64,7 +64,7 @@ class Rerank:
 class VectorResult(CallResult):
     """Result of an embedding or rerank call: the vectors or ranking, or the error, that the caller received."""
 
-    body: bytes = b""  # over HTTP, or of the source document of an answer
+    body: bytes = b""  # over HTTP, or of the source document of a response
     vectors: list[bytes] = dataclasses.field(default_factory=list)
     ranking: list[tuple[int, float, object]] = dataclasses.field(
         default_factory=list

@@ -347,7 +347,7 @@ def _thought_back(messages: list[Json]) -> bool:
     return True
 
 
-# --- the answer
+# --- the response
 
 
 def _thought_id(thought: str, position: int) -> str:

@@ -103,7 +103,7 @@ class Provider(FakeProvider):
             await response.write(data)
 
     async def _watch(self, sending: Awaitable[object]) -> None:
-        """Send a part of an answer, and record if the caller disconnects meanwhile."""
+        """Send a part of a response, and record if the caller disconnects meanwhile."""
         try:
             await sending
         except (ConnectionError, asyncio.CancelledError):
@@ -113,7 +113,7 @@ class Provider(FakeProvider):
 
 
 def complete(model: str) -> Json:
-    """Return an answer that is not streamed, for a model id."""
+    """Return a response that is not streamed, for a model id."""
     written = Chat().whole(ScenarioRequest(model=model), ANSWER, ReceivedRequest("POST", "", {}, {}, b"{}"))
     return written | {"x_unknown": {"kept": [1, 2.0, "three"]}}
 

@@ -1,5 +1,5 @@
 """Strict fake provider of Converse, which refuses the requests that botocore's service model does not allow, and further
-ones that the service is known to refuse. `converse_wire` has the answers.
+ones that the service is known to refuse. `converse_wire` has the responses.
 
 Sources of the refusals: docs.aws.amazon.com, API reference of Converse (Message, DocumentBlock, ToolChoice); messages of
 the service in reports (BerriAI/litellm, strands-agents/harness-sdk#3019, patriceckhart/zot#18, vercel/ai#20366; a cache

@@ -38,7 +38,7 @@ class EveryOperation(FakeProvider):
     """Fake provider that answers each request by its path."""
 
     failures: list[int] = field(default_factory=list)  # statuses of the next answers
-    silent: int = 0  # number of next requests that get no answer
+    silent: int = 0  # number of next requests that get no response
     stalled: asyncio.Event = field(default_factory=asyncio.Event)  # set once one of them has arrived
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:

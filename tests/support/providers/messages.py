@@ -1,4 +1,4 @@
-"""Strict fake provider of messages (reference, section 3): the rules for requests. `messages_wire` has the answers.
+"""Strict fake provider of messages (reference, section 3): the rules for requests. `messages_wire` has the responses.
 
 Accepts the fields of `anthropic.types.message_create_params`, or of its beta where the header `anthropic-beta` is
 there, and beyond them only EXTENSIONS.

@@ -47,7 +47,7 @@ def omitted(body: Json) -> bool:
 
 
 def _blocks(request: ScenarioRequest, answer: Answer, hidden: bool) -> list[Json]:
-    """Return the content blocks of an answer, each text block with its pieces under `words`, which is not sent."""
+    """Return the content blocks of a response, each text block with its pieces under `words`, which is not sent."""
     blocks: list[Json] = []
     if answer.thoughts:
         shown = () if hidden else answer.thoughts

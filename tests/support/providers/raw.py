@@ -133,7 +133,7 @@ def answering(*pieces: bytes, then: str = "") -> HandleConnection:
 
 
 async def stall(link: Link) -> None:
-    """Read a request, and send no answer."""
+    """Read a request, and send no response."""
     await link.request()
     await link.left()
 

@@ -1,4 +1,4 @@
-"""Strict fake provider of responses (reference, section 2): the rules for requests. `responses_wire` has the answers.
+"""Strict fake provider of responses (reference, section 2): the rules for requests. `responses_wire` has the responses.
 
 Accepts the fields of `openai.types.responses.response_create_params`, and beyond them only LENIENCY.
 """

@@ -88,7 +88,7 @@ INDENTED = (
 
 @dataclass(frozen=True)
 class Source:
-    """A page that supports the answer from `start` to `end` (code points)."""
+    """A page that supports the response from `start` to `end` (code points)."""
 
     url: str
     title: str
@@ -140,7 +140,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Failure:
-    """Refusal of a request before the first byte of an answer."""
+    """Refusal of a request before the first byte of a response."""
 
     status: int  # 0: the connection is cut
     message: str
@@ -290,7 +290,7 @@ def _thinking_tools(request: ScenarioRequest) -> Answer:
 
 
 def _structured(request: ScenarioRequest) -> Answer:
-    """Return an answer in JSON: as a call if the caller forces a tool of that schema, as SDKs do for models without
+    """Return a response in JSON: as a call if the caller forces a tool of that schema, as SDKs do for models without
     JSON output, else as text.
     """
     wanted = list(request.tools) if request.choice == "required" else [request.choice]

@@ -93,7 +93,7 @@ def status(code: int, error: Mapping[str, object] | None = None, **headers: str)
 
 
 async def stall(request: web.Request, provider: Scripted) -> web.StreamResponse:
-    """Script of a call that gets no answer."""
+    """Script of a call that gets no response."""
     await asyncio.Event().wait()
     raise AssertionError
 

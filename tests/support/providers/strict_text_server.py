@@ -43,7 +43,7 @@ class TextFormat(Protocol):
     def frames(self, request: ScenarioRequest, answer: Answer, received: ReceivedRequest) -> Iterator[bytes]: ...
 
     def other(self, received: ReceivedRequest) -> Json | None:
-        """Return the answer to a request other than a generation; None for an unknown path. Raise RefusedError."""
+        """Return the response to a request other than a generation; None for an unknown path. Raise RefusedError."""
         ...
 
     def generates(self, received: ReceivedRequest) -> bool: ...
@@ -71,7 +71,7 @@ class Provider(FakeProvider):
     format: TextFormat
     cut: int = 0  # size in bytes of the pieces of streams; 0: whole events
     model: Callable[[ScenarioRequest], Answer | Failure] = (
-        answer_to  # returns the answer to a request that was accepted
+        answer_to  # returns the response to a request that was accepted
     )
     vendor: str = ""  # vendor whose judge (tests.pairs.vendors) refuses requests, too; "" for none
     waiting: asyncio.Event = field(default_factory=asyncio.Event)  # a stream of scenario `endless` is in its middle

@@ -39,7 +39,7 @@ class VectorFormat(Protocol):
         ...
 
     def write(self, request: VectorRequest) -> Json | bytes:
-        """Return the answer, in the odd form that the model's id selects; `bytes` are sent unchanged."""
+        """Return the response, in the odd form that the model's id selects; `bytes` are sent unchanged."""
         ...
 
     def error(self, status: int, message: str, at: str | None) -> Json: ...
@@ -50,7 +50,7 @@ class Provider(FakeProvider):
     """Fake provider of vectors or rankings that is as strict as a real one."""
 
     format: VectorFormat
-    waiting: int = 0  # requests to the models `gated` and `partly` that have no answer yet
+    waiting: int = 0  # requests to the models `gated` and `partly` that have no response yet
     most: int = 0  # largest number of them at the same time
     left: int = 0  # those whose caller disconnected
     gate: asyncio.Event = field(default_factory=asyncio.Event)  # lets them have their answers

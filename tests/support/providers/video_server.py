@@ -60,7 +60,7 @@ class VideoProvider(FakeProvider):
     failure: tuple[str, str] = ("", "the render broke")
     """Code and message of failed tasks."""
     file_type: str = "video/mp4"
-    """Media type of the answers to requests for files."""
+    """Media type of the responses to requests for files."""
 
     async def answer(self, request: web.Request, received: ReceivedRequest) -> web.StreamResponse:
         if received.path.startswith("/files/"):
@@ -128,7 +128,7 @@ class VideoProvider(FakeProvider):
         raise NotImplementedError
 
     def created(self, task: Task) -> Json:
-        """Return the answer to a submission."""
+        """Return the response to a submission."""
         raise NotImplementedError
 
     def other(self, received: ReceivedRequest, key: str) -> web.StreamResponse:

@@ -21,7 +21,7 @@ MEMBERS = {
 """Path of submissions -> members of its body."""
 RESOLUTIONS = ("480p", "720p", "1080p")
 PENDING = {"queued": None, "running": {"status": "pending", "progress": 40}}
-"""Step of a plan -> body of the answer with 202; None for none."""
+"""Step of a plan -> body of the response with 202; None for none."""
 CODES = {401: "unauthenticated:bad-credentials", 404: "not-found"}
 
 

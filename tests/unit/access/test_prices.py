@@ -109,7 +109,7 @@ BILLS = [
         5,
     ),
     Bill(
-        "reasoning within the answer",
+        "reasoning within the response",
         {OUTPUT: 1_000_000, pb.BILLABLE_UNIT_REASONING_TOKEN: 5_000_000},
         pb.Usage(output_tokens=10, reasoning_tokens=4),
         26,

@@ -244,7 +244,7 @@ async def test_calls_that_are_cancelled_while_they_wait_leave_no_permit(
             for each in waiting:
                 each.cancel()
         for outcome in await asyncio.gather(*waiting, return_exceptions=True):
-            if outcome is True:  # the answer came first
+            if outcome is True:  # the response came first
                 limits.release(KEY)
         async with asyncio.timeout(60):
             while not await other.acquire(KEY, 1):

@@ -34,7 +34,7 @@ class Fault:
     kind: FailureKind
     base_url: str = "{http}/v1"
     """With `{http}`, `{expired}` and `{refusing}` in place of the servers."""
-    status: int = 0  # of the answer; 0 if none arrives
+    status: int = 0  # of the response; 0 if none arrives
     body: str = ""
     extra: str = ""  # of the channel's config
     log_fields: dict[str, str] = field(default_factory=dict)  # further fields of the log
@@ -54,7 +54,7 @@ FAULTS = [
     Fault("gone", FailureKind.DNS, base_url="https://provider.invalid/v1", log_fields={"upstream_host": "provider.invalid"}),
     Fault("proxy", FailureKind.PROXY, base_url="https://provider.invalid/v1", extra="proxy: {refusing}", log_fields={"upstream_message": "the proxy answered CONNECT with status 403"}),
     Fault("quota", FailureKind.RATE_LIMIT, status=429, body=error("rate_limit_exceeded", "Rate limit reached"), log_fields={"upstream_code": "rate_limit_exceeded"}),
-    Fault("slow", FailureKind.SLOW, log_fields={"upstream_message": "for the whole answer"}, extra="timeout: {{connect: 5, total: 1}}"),
+    Fault("slow", FailureKind.SLOW, log_fields={"upstream_message": "for the whole response"}, extra="timeout: {{connect: 5, total: 1}}"),
 ]  # fmt: skip
 FORMS = [False, True]
 """Whether the caller streams."""

@@ -58,7 +58,7 @@ CASES = [
     ),
     Case("TLS", f"base_url: TLS/v1, api_key: {KEY}, models: ['*']", "is not trusted: set `ca_file`"),
     Case("quota", f"base_url: QUOTA/v1, api_key: {KEY}, models: [m]", "no credit or quota left"),
-    Case("a web page", f"base_url: PAGE/v1, api_key: {KEY}, models: ['*']", "no answer of the API (text/html)"),
+    Case("a web page", f"base_url: PAGE/v1, api_key: {KEY}, models: ['*']", "no response of the API (text/html)"),
     Case(
         "a program without a token",
         "base_url: URL/v1, auth: {kind: command, command: ['false']}, models: ['*']",

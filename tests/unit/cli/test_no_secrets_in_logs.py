@@ -1,4 +1,4 @@
-"""The log, the metrics and the answers of failing calls have no key and no secret of the config; the log no prompt."""
+"""The log, the metrics and the responses of failing calls have no key and no secret of the config; the log no prompt."""
 
 import asyncio
 import base64
@@ -32,9 +32,9 @@ SECRETS = {
     "the secret of the config": "signing-secret-0123456789",
     "the key of the metrics": "scraper-key-0123456789",
     "a prompt": "a prompt that is private to its caller",
-    "an answer": "an answer that is private to its caller",
+    "a response": "a response that is private to its caller",
 }
-CALLERS = {"a prompt", "an answer"}
+CALLERS = {"a prompt", "a response"}
 """Texts that callers may see."""
 KEYS = ("the provider's key", "the provider's other key")
 FORMATS = {"chat": "/v1", "responses": "/v1", "messages": "", "native": "/v1beta"}
@@ -96,7 +96,7 @@ async def fail(request: web.Request) -> web.StreamResponse:
         case "detail":
             return web.json_response({"detail": [{"input": body, "headers": sent}]}, status=422)
         case _:
-            return web.Response(text=SECRETS["an answer"], content_type="application/json")
+            return web.Response(text=SECRETS["a response"], content_type="application/json")
 
 
 async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -159,7 +159,7 @@ async def seen(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Seen,
 
 
 async def _call_channels(served: Served, session: aiohttp.ClientSession) -> list[str]:
-    """Call every failing channel in its own format and in that of messages, whole and streamed. Return the answers."""
+    """Call every failing channel in its own format and in that of messages, whole and streamed. Return the responses."""
     answers = list[str]()
     headers = {"authorization": f"Bearer {SECRETS['the first key']}"}
     models = [f"{name}-{fault}" for fault in FAULTS for name in FORMATS] + ["proxied", "none"]

@@ -48,7 +48,7 @@ class Setting:
         self.config.write_text(CONFIG.format(base_url=self.provider.base_url, models=models))
 
     async def generate(self, served: Served, model: str = "plain", key: str = KEY, **fields: object) -> tuple[int, str]:
-        """Call the model. Return the status and the text of the answer."""
+        """Call the model. Return the status and the text of the response."""
         body = {"model": model, "messages": [{"role": "user", "content": "Hi"}], **fields}
         headers = {"authorization": f"Bearer {key}"}
         async with self.session.post(f"{served.http}/v1/chat/completions", json=body, headers=headers) as response:

@@ -22,7 +22,7 @@ from umg_grpc.v1 import pb, rpc
 
 CREDIT = 1_000_000
 WISHED_TOKENS = 20_000
-"""Output tokens of an answer that the request does not limit further."""
+"""Output tokens of a response that the request does not limit further."""
 
 DOCUMENTS = 150
 PROMPT_TOKENS = 30

@@ -201,7 +201,7 @@ async def test_only_answers_of_providers_for_models_with_a_price_are_charged(tmp
     ):
         key_id, key = await new_key(gateway, 2 * CREDIT, "month")
         fields = {"model": "famO-5", "temperature": 0}
-        for _ in range(3):  # one answer and two cached ones
+        for _ in range(3):  # one response and two cached ones
             assert (await post(session, gateway.url, key, **fields))[0] == 200
         assert (await post(session, gateway.url, key, model="famO-5", messages=[]))[0] == 400
         assert (await post(session, gateway.url, key, model="famO-5", temperature=0.5))[0] == 200

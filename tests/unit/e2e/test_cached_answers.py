@@ -53,7 +53,7 @@ class GatedProvider:
 
 
 async def cache_outcome(made: World, path: str = CHAT, *, stream: bool = False, **headers: str) -> tuple[str, str]:
-    """Return the value of `x-umg-cache`, and the answer."""
+    """Return the value of `x-umg-cache`, and the response."""
     answers = await made.generate(path, stream=stream, body=FIXED if path == CHAT else {}, **headers)
     assert answers.status == 200, answers.body
     return answers.headers.get("x-umg-cache", ""), answers.text or str(answers.body)

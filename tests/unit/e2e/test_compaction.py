@@ -229,7 +229,7 @@ class Stopped:
     id: str
     answer: Answer
     kept: str = ""
-    """Text that the next call sends; "" for an answer that is refused."""
+    """Text that the next call sends; "" for a response that is refused."""
 
 
 STOPPED = [

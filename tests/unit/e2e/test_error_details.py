@@ -1,4 +1,4 @@
-"""Details of calls over gRPC: the reason and the request id of a failure, the dropped fields of an answer."""
+"""Details of calls over gRPC: the reason and the request id of a failure, the dropped fields of a response."""
 
 from pathlib import Path
 

@@ -22,11 +22,11 @@ CREDIT = 1_000_000
 INPUT_TOKENS, OUTPUT_TOKENS = 3, 4
 """Tokens of each answer of the providers."""
 PRICES = {"m": (10, 100), "a": (1_000, 5_000), "b": (7, 30)}
-"""Model -> micro-credits of a token of the prompt, and of one of the answer."""
+"""Model -> micro-credits of a token of the prompt, and of one of the response."""
 
 
 async def fail_after_generation(request: web.Request, provider: Scripted) -> web.StreamResponse:
-    """Script of an answer that the provider breaks off and bills."""
+    """Script of a response that the provider breaks off and bills."""
     choice = {"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "network_error"}
     usage = {"prompt_tokens": INPUT_TOKENS, "completion_tokens": OUTPUT_TOKENS, "total_tokens": 7}
     head = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
@@ -138,7 +138,7 @@ async def test_a_fallback_that_the_rest_of_the_budget_does_not_pay_is_skipped_an
 ) -> None:
     async with world(tmp_path, {name: [succeed] for name in ORDER}, CHANNELS, config(1)) as here:
         here["m"].scripts[:] = [fail_after_generation]
-        key_id, headers = await new_key(here, 60_000)  # enough for `m` and `b`, and for no answer of `a`
+        key_id, headers = await new_key(here, 60_000)  # enough for `m` and `b`, and for no response of `a`
         got = await here.generate(body={"model": "m-0", "max_tokens": 16}, **headers)
         assert got.status == 200, got.body
         assert got.body["model"] == "b-0"
@@ -161,7 +161,7 @@ async def test_no_fallback_is_charged_or_called_after_output(tmp_path: Path) -> 
 
 
 def waiting(arrived: asyncio.Event) -> Script:
-    """Return the script of a call that gets no answer, which sets the event."""
+    """Return the script of a call that gets no response, which sets the event."""
 
     async def script(request: web.Request, provider: Scripted) -> web.StreamResponse:
         arrived.set()

@@ -32,7 +32,7 @@ ONE_ATTEMPT = "retries: {repeats: 0}\n"
 FALLBACK = f"{ONE_ATTEMPT}fallbacks: {{m: [other]}}\n"
 OF_CONTENT = f"{ONE_ATTEMPT}fallbacks: {{m: {{content: [other]}}}}\n"
 FIXED = {"temperature": 0}
-"""Member without which an answer is not cached."""
+"""Member without which a response is not cached."""
 TURN = [{"role": "user", "content": "Hi"}]
 
 
@@ -287,7 +287,7 @@ REFUSED_CHAT = {"index": 0, "message": {"role": "assistant", "content": None}, "
 
 
 async def refuse_in_answer(request: web.Request, provider: Scripted) -> web.StreamResponse:
-    """Script of an answer with status 200 that the filter of the provider refused."""
+    """Script of a response with status 200 that the filter of the provider refused."""
     head = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
     usage = {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 3}
     if not provider.calls[-1].body.get("stream"):
@@ -351,7 +351,7 @@ async def test_a_refused_stream_without_usage_and_end_calls_the_fallback(tmp_pat
 
 
 async def refuse_in_words(request: web.Request, provider: Scripted) -> web.StreamResponse:
-    """Script of an answer in which the model itself refuses, which ends with `stop`."""
+    """Script of a response in which the model itself refuses, which ends with `stop`."""
     message = {"role": "assistant", "content": None, "refusal": "I cannot help with that."}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     return web.json_response({"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]})

@@ -29,7 +29,7 @@ def picture() -> bytes:
 
 
 class Painter:
-    """Provider of the images format. `items`: images of an answer, in which `HERE` stands for the provider's address."""
+    """Provider of the images format. `items`: images of a response, in which `HERE` stands for the provider's address."""
 
     def __init__(self, items: list[dict[str, Any]]) -> None:
         self.items = items

@@ -1,4 +1,4 @@
-"""Compaction inside of a call for an answer, on providers of every text format: above the trigger the model writes a
+"""Compaction inside of a call for a response, on providers of every text format: above the trigger the model writes a
 summary first, and answers with the summary in place of the conversation.
 """
 

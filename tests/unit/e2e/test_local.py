@@ -152,7 +152,7 @@ async def test_tokens_arrive_one_by_one(served: Served) -> None:
         async for chunk in stream:
             if chunk.choices and chunk.choices[0].delta.content:
                 pieces += 1
-            if pieces == 1:  # received before the answer is complete, so before the call's log line
+            if pieces == 1:  # received before the response is complete, so before the call's log line
                 assert not [line for line in served.log if "one-by-one" in line]
         await served.until_logged("one-by-one")
     assert pieces > 10

@@ -21,7 +21,7 @@ STOP = Request("Count.", stop="STOP")
 
 
 async def count(request: web.Request, provider: Scripted) -> web.StreamResponse:
-    """Script of an answer with the sequence, whose stream goes on until the connection is closed."""
+    """Script of a response with the sequence, whose stream goes on until the connection is closed."""
     if not provider.calls[-1].body.get("stream"):
         message = {"role": "assistant", "content": "one two STOP three"}
         usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}

@@ -1,4 +1,4 @@
-"""From `umg init` to an answer: presets at vendors that check path, key and model, with their error bodies."""
+"""From `umg init` to a response: presets at vendors that check path, key and model, with their error bodies."""
 
 import json
 from collections.abc import Mapping

@@ -38,7 +38,7 @@ class Called:
     credits: str
     conditions: list[str] = field(default_factory=list)
     tier: str = "default"
-    """Class of service of the answer, in chat."""
+    """Class of service of the response, in chat."""
 
 
 def tokens(prompt: int) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def provider_of(carrier: Carrier) -> RecordingProvider:
 
 
 def conversation(parts: Sequence[pb.Part] = ()) -> pb.GenerateRequest:
-    """Return the first request, or the next one with these parts of the answer and the result of its call."""
+    """Return the first request, or the next one with these parts of the response and the result of its call."""
     request = pb.GenerateRequest(model="m", max_output_tokens=100, include=["reasoning.encrypted_content"])
     request.tools.add().function.name = "get_weather"
     request.tools[0].function.parameters_json = '{"type":"object","properties":{"city":{"type":"string"}}}'
@@ -117,7 +117,7 @@ def conversation(parts: Sequence[pb.Part] = ()) -> pb.GenerateRequest:
 async def answer(
     gateway: Running, face: TextFormat, request: pb.GenerateRequest, *, stream: bool
 ) -> tuple[list[pb.Part], str]:
-    """Return the parts of the answer to a caller of the format, as its client decodes them, and the drops."""
+    """Return the parts of the response to a caller of the format, as its client decodes them, and the drops."""
     body = json.loads(face.encode_request(request, "m", stream).body)
     if face.name != "responses":
         body.pop("include", None)

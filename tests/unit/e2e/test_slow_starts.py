@@ -76,7 +76,7 @@ async def answer(response: web.StreamResponse, provider: Scripted) -> None:
 
 
 async def end(response: web.StreamResponse, provider: Scripted) -> None:
-    """End the stream without an answer."""
+    """End the stream without a response."""
 
 
 async def first_bytes(response: aiohttp.ClientResponse) -> bytes:

@@ -1,4 +1,4 @@
-"""Slow starts of streams as the official clients read them: heartbeats before the answer, and errors after the headers."""
+"""Slow starts of streams as the official clients read them: heartbeats before the response, and errors after the headers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -190,7 +190,7 @@ async def test_a_failing_channel_is_ejected_and_restored(tmp_path: Path) -> None
         assert made.counts == {"a": 3, "b": 5}
     async with world(tmp_path / "closed", {"a": scripts, "b": [succeed]}, rest=rest.format(0.1)) as made:
         async with asyncio.timeout(60):
-            while (await made.generate()).text != "a":  # noqa: ASYNC110  # what it waits for is told by the answer alone
+            while (await made.generate()).text != "a":  # noqa: ASYNC110  # what it waits for is told by the response alone
                 await asyncio.sleep(0.02)  # the circuit breaker is open for a while
         assert [(await made.generate()).text for _ in range(3)] == ["a"] * 3
 
@@ -404,8 +404,8 @@ async def test_a_cancelled_hedged_call_releases_all_its_slots(tmp_path: Path, fi
         if first == "fails later":
             fail.set()
             async with asyncio.timeout(60):
-                while taken(made):  # noqa: ASYNC110  # nothing tells when the gateway has read an answer
-                    await asyncio.sleep(0.005)  # no event reports that the gateway has read the answer
+                while taken(made):  # noqa: ASYNC110  # nothing tells when the gateway has read a response
+                    await asyncio.sleep(0.005)  # no event reports that the gateway has read the response
         assert (taken(made), taken(made, "b")) == (0 if first == "fails later" else 1, 1)
         pending.cancel()
         await made["b"].calls[0].left.wait()

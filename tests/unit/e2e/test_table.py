@@ -81,7 +81,7 @@ def config(state: Provider) -> Config:
             upstream=upstream,
             base_url="http://127.0.0.1:1/v1" if upstream == "dead" else state.base_url,
             seconds=0.3 if upstream in {"silent", "endless"} else 20,
-            total=1.5 if upstream == "silent" else 30,  # the limit of an answer that is no stream
+            total=1.5 if upstream == "silent" else 30,  # the limit of a response that is no stream
         )
     return parse(written, "test.yaml", {})
 

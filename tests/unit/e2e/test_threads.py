@@ -31,7 +31,7 @@ class Provider(FakeProvider):
 
     name: str
     errors: list[tuple[int, Mapping[str, object]]] = field(default_factory=list)
-    """(status, error) of the answers to the next calls."""
+    """(status, error) of the responses to the next calls."""
     thoughts: list[Mapping[str, object]] = field(default_factory=list)
     """Blocks before the text of complete answers."""
 

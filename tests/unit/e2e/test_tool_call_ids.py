@@ -31,7 +31,7 @@ def weather_call(call_id: str, city: str) -> pb.Part:
 
 
 def conversation(*ids: str) -> pb.GenerateRequest:
-    """Return a request whose conversation has one answered call for each of the ids."""
+    """Return a request whose conversation has one responseed call for each of the ids."""
     request = pb.GenerateRequest(model="m", max_output_tokens=100)
     request.tools.add().function.name = "get_weather"
     request.tools[0].function.parameters_json = '{"type":"object","properties":{"city":{"type":"string"}}}'
@@ -63,7 +63,7 @@ def provider_of(protocol: TextFormat) -> RecordingProvider:
 
 
 async def answered_ids(gateway: Running, face: TextFormat, request: pb.GenerateRequest, *, stream: bool) -> list[str]:
-    """Return the ids of the calls in the answer to a request of a caller of the format `face`."""
+    """Return the ids of the calls in the response to a request of a caller of the format `face`."""
     encoded = face.encode_request(request, "m", stream).body
     body = msgspec.json.decode(encoded.replace(SECOND.encode(), RENAMED.encode()))  # an encoder would map it back
     path = (

@@ -31,7 +31,7 @@ channels:
 """
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 CALLS = {
-    "an answer": ("/v1/chat/completions", CHAT),
+    "a response": ("/v1/chat/completions", CHAT),
     "a stream": ("/v1/chat/completions", {**CHAT, "stream": True}),
     "another format": ("/v1/messages", {**CHAT, "max_tokens": 9}),
     "embedding": ("/v1/embeddings", {"model": "m", "input": "Hi"}),

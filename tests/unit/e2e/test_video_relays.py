@@ -33,7 +33,7 @@ class Case:
     """Task at a relay. In bodies `URL` is the address of a public file."""
 
     id: str
-    """With the source of the answers."""
+    """With the source of the responses."""
     created: Body
     polls: Sequence[Answer]
     protocol: str = "vidA"

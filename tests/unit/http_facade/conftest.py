@@ -27,7 +27,7 @@ CHAT = "/v1/chat/completions"
 KEY = {"authorization": "Bearer umg-key"}
 BODY_LIMIT = 2 * 2**20
 LARGE = 32 * 2**20
-"""Characters of the answer of the model `large`: more than all buffers on the way hold."""
+"""Characters of the response of the model `large`: more than all buffers on the way hold."""
 
 
 def body(model: str, *, stream: bool = False) -> dict[str, object]:

@@ -149,7 +149,7 @@ async def test_a_client_receives_the_refusal_while_it_sends_a_huge_body(face: Fa
 
 
 def post_and_then_read(port: int, chunked: bool) -> tuple[int, str]:
-    """Send the whole body before the answer is read. Return the status and the text of the answer."""
+    """Send the whole body before the response is read. Return the status and the text of the response."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     chunk = bytes(2**20)
     data = (chunk for _ in range(65)) if chunked else bytes(HUGE)

@@ -229,7 +229,7 @@ WEB_PROTO, WEB_JSON = "application/grpc-web+proto", "application/grpc-web+json"
 async def over_grpc_web(
     face: Face, method: str, kind: str, request: Message, **headers: str
 ) -> tuple[Answer, dict[str, str]]:
-    """Call a method by gRPC-Web. Return the answer with its messages, and its trailers."""
+    """Call a method by gRPC-Web. Return the response with its messages, and its trailers."""
     answer = await unary(face, method, framed(encoded(request, kind)), kind, **headers)
     rest, trailers = answer.body, dict[str, str]()
     while rest:

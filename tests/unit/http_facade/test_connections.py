@@ -20,7 +20,7 @@ ALIVE = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
 async def alive(face: Face, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    """Return the status line of an answer to a health check on the connection."""
+    """Return the status line of a response to a health check on the connection."""
     writer.write(ALIVE)
     line = await reader.readline()
     await reader.readuntil(b"}")

@@ -55,7 +55,7 @@ async def test_a_request_that_arrives_during_the_drain_is_answered(make_face: Ma
     writer.write(upload.before)
     stopping = await _begin_cleanup(face)
     writer.write(upload.after)
-    answer = await reader.read()  # the connection is closed after the answer
+    answer = await reader.read()  # the connection is closed after the response
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b'"hello"' in answer
     await asyncio.wait_for(stopping, 60)

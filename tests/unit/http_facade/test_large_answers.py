@@ -62,7 +62,7 @@ class Face:
             await answer.read()
 
     async def begun(self, version: str = "1.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Start a call and read only the first byte of its answer. The connection is closed with the facade at the
+        """Start a call and read only the first byte of its response. The connection is closed with the facade at the
         latest.
         """
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=2**16)

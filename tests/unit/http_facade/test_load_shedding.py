@@ -1,4 +1,4 @@
-"""Load shedding: the answers to rejected calls, their low cost, and the release of slots."""
+"""Load shedding: the responses to rejected calls, their low cost, and the release of slots."""
 
 import asyncio
 import io
@@ -202,7 +202,7 @@ class Ends:
 
 
 ENDS = [
-    Ends(id="an answer", model="m"),
+    Ends(id="a response", model="m"),
     Ends(id="a stream", model="m", stream=True),
     Ends(id="a failure", model="fail", status=502),
     Ends(id="a stream that fails at once", model="fail", stream=True, status=502),
@@ -224,7 +224,7 @@ async def test_a_slot_is_released_once_for_every_end_of_a_call(make_face: MakeFa
         async with face.chat(case.model, stream=case.stream, headers={**KEY, **case.headers}) as answer:
             assert answer.status == case.status
             await answer.read()
-        if load_shedder.calls:  # the client has its answer a moment before the slot is released
+        if load_shedder.calls:  # the client has its response a moment before the slot is released
             await load_shedder.left.wait()
         load_shedder.left.clear()
         assert load_shedder.calls == 0

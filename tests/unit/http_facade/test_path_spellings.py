@@ -23,7 +23,7 @@ class Alias:
     path: str
     means: str
     body: dict[str, object]
-    member: str = "choices"  # a member of the answer
+    member: str = "choices"  # a member of the response
 
 
 ALIASES = [

@@ -1,4 +1,4 @@
-"""Last events of a large answer: they are encoded in a thread, and a drain may end the answer meanwhile."""
+"""Last events of a large answer: they are encoded in a thread, and a drain may end the response meanwhile."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Prices under conditions: those of a call, and the highest before its answer is known."""
+"""Prices under conditions: those of a call, and the highest before its response is known."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

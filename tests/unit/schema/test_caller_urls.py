@@ -65,7 +65,7 @@ SENDERS: Mapping[str, Callable[[grpc.aio.Channel, str], Awaitable[object]]] = {
 be fetched.
 """
 CALLED_LATER = {"umg.v1.CreateVideoTaskRequest.callback_url", "umg.v1.VideoMedia.url"}
-"""Fields whose URL is called after the answer, or by the provider: its name is looked up when it is called."""
+"""Fields whose URL is called after the response, or by the provider: its name is looked up when it is called."""
 
 
 def messages() -> Iterator[Descriptor]:

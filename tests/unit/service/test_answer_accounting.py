@@ -1,4 +1,4 @@
-"""Accounting of answers: generated tokens are settled, whichever side ends the answer."""
+"""Accounting of answers: generated tokens are settled, whichever side ends the response."""
 
 import asyncio
 import re
@@ -43,7 +43,7 @@ def make_request(model: str, text: str, source: str = "") -> pb.StreamGenerateRe
 async def read_stream(
     gateway: Running, request: pb.StreamGenerateRequest, messages: int | None = None
 ) -> UmgError | None:
-    """Read the given number of messages and leave, or read to the end. Return the error that ended the answer, if any."""
+    """Read the given number of messages and leave, or read to the end. Return the error that ended the response, if any."""
     call = rpc.GenerationServiceStub(gateway.service.channel()).StreamGenerate(request, metadata=METADATA)
     received = 0
     try:

@@ -172,7 +172,7 @@ class Summarized:
 INSTRUCTION = pb.Message(role=pb.ROLE_SYSTEM, parts=[pb.Part(text=pb.TextPart(text="Be brief."))])
 SUMMARIZED = [
     Summarized(
-        "a summary with an answer", [question("Old."), summarized("S.", "A."), question()], ["S.", "A.", "Go on."]
+        "a summary with a response", [question("Old."), summarized("S.", "A."), question()], ["S.", "A.", "Go on."]
     ),
     Summarized("a summary alone", [question("Old."), summarized("S."), question()], ["S.", "Go on."]),
     Summarized("two summaries", [summarized("S."), question("Old."), summarized("T."), question()], ["T.", "Go on."]),

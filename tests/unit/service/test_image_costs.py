@@ -1,4 +1,4 @@
-"""Costs of images and videos: no answer costs more than the amount reserved for it, and none that has a price costs
+"""Costs of images and videos: no response costs more than the amount reserved for it, and none that has a price costs
 nothing.
 """
 

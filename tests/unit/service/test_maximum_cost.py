@@ -71,7 +71,7 @@ CASES = [
     Case("reasoning by an effort", pb.GenerateRequest(max_output_tokens=700, reasoning=pb.ReasoningOptions(effort="high")), 1725, 1725),
     Case("reasoning by a budget", pb.GenerateRequest(max_output_tokens=700, reasoning=pb.ReasoningOptions(budget_tokens=4000)), 4700, 4700),
     Case("dear reasoning", pb.GenerateRequest(max_output_tokens=100), 900, 900, {"output_token": 1, "reasoning_token": 9}),
-    Case("audio of the answer", pb.GenerateRequest(max_output_tokens=100), 900, 900, {"output_token": 1, "audio_output_token": 9}),
+    Case("audio of the response", pb.GenerateRequest(max_output_tokens=100), 900, 900, {"output_token": 1, "audio_output_token": 9}),
     Case("a text, as a cache write", pb.GenerateRequest(messages=HELLO), 2 * SIZE, 2 * SIZE, INPUTS),
     Case("a text within the model's maximum", pb.GenerateRequest(messages=HELLO), 8, 8, INPUTS, pb.Model(input_token_limit=4)),
     Case("a prompt that is kept for an hour", pb.GenerateRequest(cache_control=ONE_HOUR), 3 * 4, 3 * 4, INPUTS, pb.Model(input_token_limit=4)),
@@ -204,7 +204,7 @@ class RatedCase:
     id: str
     call: pb.GenerateRequest
     expected: int
-    """Micro-credits of a token of the answer."""
+    """Micro-credits of a token of the response."""
 
 
 RATED = [

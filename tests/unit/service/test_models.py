@@ -235,7 +235,7 @@ async def test_an_id_with_a_suffix_finds_its_model_and_is_returned_with_the_suff
         assert (found.id, found.display_name) == (base + suffix, name)
         found.id, found.display_name = plain.id, plain.display_name
         assert found == plain
-    # changes to the answer do not change the model's own description
+    # changes to the response do not change the model's own description
     again = (await models.GetModel(pb.GetModelRequest(model="famG-2.5-flash"), metadata=METADATA)).model
     assert again.id == "famG-2.5-flash"
 

@@ -77,7 +77,7 @@ def cache(clock: Clock) -> ResponseCache:
 
 
 async def answer_of(cache: ResponseCache, upstream: Callable[[], Awaitable[pb.EmbedResponse]], ttl: float = TTL) -> str:
-    """Return the answer, with `hit` if it was cached."""
+    """Return the response, with `hit` if it was cached."""
     message, hit = await cache.get_or_make(KEY, ttl, upstream, pb.EmbedResponse)
     return f"{message.model}{' hit' * hit}"
 
@@ -180,7 +180,7 @@ ENDINGS = [
     Ending("with a tool call", ended(pb.FINISH_REASON_TOOL_CALLS), is_cached=True),
     Ending("cut off by a filter", ended(pb.FINISH_REASON_CONTENT_FILTER), is_cached=False),
     Ending("an unspecified end", ended(pb.FINISH_REASON_UNSPECIFIED), is_cached=False),
-    Ending("no answer at all", ended(), is_cached=False),
+    Ending("no response at all", ended(), is_cached=False),
     Ending("a whole stream", stream(pb.FINISH_REASON_STOP), is_cached=True),
     Ending("a stream that a filter cut off", stream(pb.FINISH_REASON_CONTENT_FILTER), is_cached=False),
     Ending("a stream without an end", stream(), is_cached=False),

@@ -204,7 +204,7 @@ def test_system_messages_and_tools_are_each_counted_for_every_family(family: str
 NOT_READ = [
     Addition("the limit", more(max_output_tokens=5)),
     Addition("sampling", more(temperature=0.5, top_p=0.5, top_k=3, seed=4, stop_sequences=["END"])),
-    Addition("the form of the answer", more(response_format=pb.ResponseFormat(json=pb.JsonFormat()))),
+    Addition("the form of the response", more(response_format=pb.ResponseFormat(json=pb.JsonFormat()))),
     Addition("thinking", more(reasoning=pb.ReasoningOptions(mode=pb.REASONING_MODE_ENABLED, budget_tokens=2000))),
     Addition("the choice of tools", more(tool_choice=pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_NONE))),
     Addition("labels", more(metadata={"a": "b"}, user="ann")),

@@ -1,4 +1,4 @@
-"""Requests to the sandbox, and its answers."""
+"""Requests to the sandbox, and its responses."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -101,7 +101,7 @@ def model_for(request: pb.GenerateRequest) -> str:
 def generate(
     request: pb.GenerateRequest, model: str = "", upstream: SandboxText | None = None, notes: RequestNotes = NO_NOTES
 ) -> SandboxAnswer:
-    """Return the answer to a request that is not streamed."""
+    """Return the response to a request that is not streamed."""
     upstream = upstream or sandbox()
     call = upstream.prepare(request, model or model_for(request), notes, stream=False)
     complete = asyncio.run(call.send(10))

@@ -138,7 +138,7 @@ WORK = [
     Work(
         id="any object", request=make_request("Hi", response_format=pb.ResponseFormat(json=pb.JsonFormat())), slow=False
     ),
-    Work(id="an answer in a schema", request=make_request("Hi", response_format=json_schema("{}")), slow=True),
+    Work(id="a response in a schema", request=make_request("Hi", response_format=json_schema("{}")), slow=True),
     Work(id="a tool", request=make_request("Hi", tools=[function("f", "{}")]), slow=True),
     Work(id="a long text", request=make_request("Hi " * 10_000), slow=True),
 ]

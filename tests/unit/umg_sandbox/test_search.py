@@ -1,4 +1,4 @@
-"""Web search, and sources of the answer."""
+"""Web search, and sources of the response."""
 
 import json
 

@@ -226,7 +226,7 @@ def test_a_blocked_prompt_has_no_answer() -> None:
         make_request("Hi", assistant(called("f")), user(result("[[fail]]"))),
         make_request("fail [fail] [[FAIL]] [[fail:500]]"),
     ],
-    ids=["an earlier turn", "before a call", "an answer", "instructions", "a result", "other brackets"],
+    ids=["an earlier turn", "before a call", "a response", "instructions", "a result", "other brackets"],
 )
 def test_only_a_fault_in_the_last_user_message_has_an_effect(request_: pb.GenerateRequest) -> None:
     assert generate(request_).finish == "STOP"

@@ -201,13 +201,13 @@ FAILING = [
     Failing("cut", answering(LINE + b"Content-Length: 9\r\n\r\nhello", then="close"), "the connection to its server broke"),
     Failing("reset", answering(then="reset"), "the connection to its server broke"),
     Failing("no HTTP", answering(b"220 smtp.example.com ESMTP\r\n", then="close"), "the connection to its server broke"),
-    Failing("a huge head", answering(LINE + b"X: y\r\n" * 20000, then="close"), "its server's answer is not valid"),
+    Failing("a huge head", answering(LINE + b"X: y\r\n" * 20000, then="close"), "its server's response is not valid"),
     Failing("a length over the limit", answering(LINE + b"Content-Length: 1048577\r\n\r\n", then="wait"), "it is larger than 1 MiB"),
     Failing("a body over the limit", answering(CHUNKS + b"100001\r\n" + b"x" * 0x100001 + b"\r\n", then="wait"), "it is larger than 1 MiB"),
     Failing("a body that grows", answering(sized(gzip.compress(b"x" * 0x100001), GZIP)), "it is larger than 1 MiB"),
     Failing("a body without end", answering(CHUNKS, *[b"20000\r\n" + b"x" * 0x20000 + b"\r\n"] * 9, then="wait"), "it is larger than 1 MiB"),
-    Failing("no answer", stall, "its server was too slow", 0.5),
-    Failing("an answer that drips", drip, "its server was too slow", 0.5),
+    Failing("no response", stall, "its server was too slow", 0.5),
+    Failing("a response that drips", drip, "its server was too slow", 0.5),
 ]  # fmt: skip
 
 
@@ -256,7 +256,7 @@ async def test_look_ups_that_hang_are_bounded_and_delay_nothing_else(monkeypatch
     def hang(name: str, *_: object, **__: object) -> object:
         began.append(name)
         go_on.wait(30)
-        raise socket.gaierror(socket.EAI_AGAIN, "no answer")
+        raise socket.gaierror(socket.EAI_AGAIN, "no response")
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     async with Fetcher.opened(EgressRules(timeout=0.2)) as fetcher:

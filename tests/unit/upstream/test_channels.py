@@ -105,7 +105,7 @@ async def test_the_whole_answer_has_a_deadline(tmp_path: Path) -> None:
         made = config(upstream.base_url, "api_key: k, timeout: {total: 0.2}")
         async with chat_caller("http, in process", made, tmp_path) as gateway:
             answer = await gateway.call(body)
-        assert (answer.status, "the whole answer" in answer.message) == (504, True)
+        assert (answer.status, "the whole response" in answer.message) == (504, True)
 
 
 async def test_a_callers_own_deadline_ends_the_call_at_the_provider(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ class Vendor(FakeProvider):
         return web.json_response(self._written(received.path, received.json))
 
     def _written(self, path: str, body: Json) -> Json:
-        """Return the answer: a vector with one number, the length of its text, and scores computed the same way."""
+        """Return the response: a vector with one number, the length of its text, and scores computed the same way."""
         if path.endswith("/embeddings"):
             data = [
                 {"object": "embedding", "index": index, "embedding": [len(text)]}

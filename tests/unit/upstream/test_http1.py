@@ -38,7 +38,7 @@ class Answered:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     pooled: bool = True  # the connection is reused
-    ends: bool = False  # the answer ends with the connection
+    ends: bool = False  # the response ends with the connection
 
 
 def deflated(body: bytes) -> bytes:
@@ -72,7 +72,7 @@ ANSWERS = [
     Answered("it closes", sized(b"hello", LINE + b"Connection: close\r\n"), pooled=False),
     Answered("HTTP/1.0", sized(b"hello", b"HTTP/1.0 200 OK\r\n"), pooled=False),
     Answered("HTTP/1.0 that keeps", sized(b"hello", b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n")),
-    Answered("more than the answer", HELLO + b"garbage", pooled=False),
+    Answered("more than the response", HELLO + b"garbage", pooled=False),
     Answered("two answers", HELLO + HELLO, pooled=False),
     Answered("an offer of another protocol", sized(b"hello", LINE + b"Upgrade: h2\r\nConnection: Upgrade, Keep-Alive\r\n")),
     Answered("another protocol", b"HTTP/1.1 101 Go\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\nxyz", status=101, body=b"", pooled=False),

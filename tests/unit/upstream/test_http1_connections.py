@@ -226,7 +226,7 @@ class Stalled:
     sent: bytes
 
 
-STALLED = [Stalled("before the answer", b""), Stalled("in the head", HELLO[:9]), Stalled("in the body", HELLO[:-1])]
+STALLED = [Stalled("before the response", b""), Stalled("in the head", HELLO[:9]), Stalled("in the body", HELLO[:-1])]
 
 
 @pytest.mark.parametrize("case", STALLED, ids=lambda case: case.id)

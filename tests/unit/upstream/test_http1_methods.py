@@ -97,7 +97,7 @@ def test_a_success_of_any_status_is_whole_or_an_error(status: bytes, run: Run) -
             exchange.close()
         cut = sized(long, head)[:-1]
         async with provider(answering(cut, then="close")) as made, Client.opened() as client:
-            with pytest.raises(UmgError, match="before the answer was complete"):
+            with pytest.raises(UmgError, match="before the response was complete"):
                 await client.fetch(outgoing(made))
 
     run(main())

@@ -49,7 +49,7 @@ CHATTED: dict[str, object] = {"messages": [{"role": "user", "content": "Hi"}]}
 CALLS = [
     ProviderCall("whole", CHAT, "chat", CHATTED),
     ProviderCall("streamed", CHAT, "chat", CHATTED | {"stream": True}, streams=True),
-    ProviderCall("a whole answer to a request for a stream", CHAT, "chat", CHATTED | {"stream": True}),
+    ProviderCall("a whole response to a request for a stream", CHAT, "chat", CHATTED | {"stream": True}),
     ProviderCall("embeddings", EMBED, "embeddings", {"input": "Hi"}),
     ProviderCall("rerank", RERANK, "rerank", {"query": "q", "documents": ["a"]}),
     ProviderCall("a refusal", CHAT, "chat", CHATTED, status=500),

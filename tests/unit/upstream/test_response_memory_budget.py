@@ -45,7 +45,7 @@ async def test_small_answers_and_work_without_a_call_never_wait() -> None:
     await in_call(full, budget.hold(MIB))
     await in_call(CallMemory(), budget.hold(FREE_BYTES))
     await budget.hold(MIB)
-    assert budget.held == MIB  # an answer larger than the budget holds all of it
+    assert budget.held == MIB  # a response larger than the budget holds all of it
 
 
 async def test_memory_is_granted_in_the_order_of_arrival() -> None:

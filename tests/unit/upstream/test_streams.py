@@ -1,4 +1,4 @@
-"""Streams over reused connections: an answer does not depend on the connection once it is complete."""
+"""Streams over reused connections: a response does not depend on the connection once it is complete."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 async def read(answer: ProviderExchange) -> bytes:
-    """Return the body of an answer, which is then closed."""
+    """Return the body of a response, which is then closed."""
     try:
         return b"".join([chunk async for chunk in answer.chunks()])
     finally:
@@ -31,7 +31,7 @@ async def read(answer: ProviderExchange) -> bytes:
 
 
 def test_a_received_answer_is_complete_when_its_connection_breaks(run: Run) -> None:
-    """Break a connection after its answer has arrived and before it is read, while another call uses the connection."""
+    """Break a connection after its response has arrived and before it is read, while another call uses the connection."""
 
     async def main() -> None:
         left = asyncio.Event()

@@ -32,7 +32,7 @@ def rerank_request(query: str, *documents: str, **fields: Any) -> pb.RerankReque
 
 
 def rows(response: pb.EmbedResponse) -> Vectors:
-    """Return the vectors of an answer, all of one length."""
+    """Return the vectors of a response, all of one length."""
     return np.stack([np.frombuffer(one.values, "<f4") for one in response.embeddings])
 
 

@@ -6,7 +6,7 @@ from umg_grpc.v1 import pb
 
 
 def accumulate(messages: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResponse:
-    """Return the whole answer. Fail on events that break the order that `GenerateEvent` defines."""
+    """Return the whole response. Fail on events that break the order that `GenerateEvent` defines."""
     response = pb.GenerateResponse()
     open_parts: set[tuple[int, int]] = set()
     candidates: dict[int, pb.Candidate] = {}
@@ -27,7 +27,7 @@ def accumulate(messages: Iterable[pb.StreamGenerateResponse]) -> pb.GenerateResp
             response.usage.CopyFrom(event.usage)
             continue
         if kind == "opaque":
-            continue  # not a part of an answer
+            continue  # not a part of a response
         if event.finished.block_reason:
             response.block_reason = event.finished.block_reason
             response.prompt_safety_ratings.extend(event.finished.safety_ratings)

@@ -192,7 +192,7 @@ def test_totals_may_come_one_after_the_other() -> None:
 def test_a_body_without_an_answer_is_the_providers_failure(name: str, raw: bytes, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
         FORMATS[name].decode_response(raw, REQUEST, pass_)
-    message = "the provider's answer cannot be read: it contains no answer; try again"
+    message = "the provider's response cannot be read: it contains no response; try again"
     assert (caught.value.name, caught.value.message) == ("UPSTREAM_FAILED", message)
 
 

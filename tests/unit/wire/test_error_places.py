@@ -1,4 +1,4 @@
-"""The cause of a refusal is read wherever providers and relays put it, from whole answers and from events."""
+"""The cause of a refusal is read wherever providers and relays put it, from whole responses and from events."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

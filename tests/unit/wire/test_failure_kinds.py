@@ -1,4 +1,4 @@
-"""Kinds of providers' failures, by the answers and the connection faults from which they follow."""
+"""Kinds of providers' failures, by the responses and the connection faults from which they follow."""
 
 from dataclasses import dataclass
 
@@ -83,7 +83,7 @@ BROKEN = [
     Broken("a deadline", Evidence(pb.ERROR_REASON_UPSTREAM_TIMEOUT), FailureKind.SLOW),
     Broken("a broken stream", Evidence(pb.ERROR_REASON_UPSTREAM_CUT, 200), FailureKind.BROKEN),
     Broken("a page in place of a stream", Evidence(pb.ERROR_REASON_UPSTREAM_CUT, 200, page=True), FailureKind.UNREADABLE),
-    Broken("an answer that cannot be read", Evidence(pb.ERROR_REASON_UPSTREAM_FAILED, 200), FailureKind.UNREADABLE),
+    Broken("a response that cannot be read", Evidence(pb.ERROR_REASON_UPSTREAM_FAILED, 200), FailureKind.UNREADABLE),
     Broken("a redirect", Evidence(pb.ERROR_REASON_UPSTREAM_FAILED, 302), FailureKind.WRONG_ADDRESS),
     Broken("a blocked prompt", Evidence(pb.ERROR_REASON_CONTENT_BLOCKED, 200), FailureKind.REQUEST),
 ]  # fmt: skip

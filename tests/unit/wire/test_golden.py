@@ -2,7 +2,7 @@
 encoded by the codec.
 
 `request.json`, `response.json` and `stream.sse` are sent by callers and providers, `canonical.txtpb` is the request of a
-caller over gRPC or of another format, `answer.txtpb` the answer of a provider of another format. The codec's results
+caller over gRPC or of another format, `answer.txtpb` the response of a provider of another format. The codec's results
 are beside them: `X.txtpb` (canonical), `notes.json` (the notes of its decoding), `upstream.json` and `rebuilt.json` (the
 provider's body and the report, without and with the source), `face.json` and `face.sse` (the canonical answer, encoded
 for a caller). `pytest --record tests/unit/wire/test_golden.py` writes the results again, to be reviewed as a diff.

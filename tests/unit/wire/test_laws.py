@@ -31,7 +31,7 @@ class Law:
     requests: SearchStrategy[pb.GenerateRequest]
     responses: SearchStrategy[pb.GenerateResponse]
     answered: pb.GenerateRequest
-    """The request of the answers."""
+    """The request of the responses."""
 
 
 LAWS = [

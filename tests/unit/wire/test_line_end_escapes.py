@@ -61,7 +61,7 @@ def filled(message: Message, path: tuple[str, ...], text: str, face: str, tool: 
 
 @dataclass(frozen=True)
 class JsonField:
-    """A field that keeps JSON: of an answer, of an event, or of a request that an answer repeats."""
+    """A field that keeps JSON: of a response, of an event, or of a request that a response repeats."""
 
     root: type[Message]
     path: tuple[str, ...]
@@ -71,14 +71,14 @@ class JsonField:
         return ".".join((self.root.DESCRIPTOR.name, *self.path))
 
     def stream(self, text: str, face: str, tool: str) -> tuple[pb.GenerateRequest, list[pb.GenerateEvent]]:
-        """Return the request, and the events of an answer that has the JSON in this field."""
+        """Return the request, and the events of a response that has the JSON in this field."""
         if self.root is pb.GenerateEvent:
             return REQUEST, self._events(text, face, tool)
         request, response = self.whole(text, face, tool)
         return request, list(response_to_events(response).events)
 
     def whole(self, text: str, face: str, tool: str) -> tuple[pb.GenerateRequest, pb.GenerateResponse]:
-        """Return the request, and an answer that has the JSON in this field."""
+        """Return the request, and a response that has the JSON in this field."""
         request, response = pb.GenerateRequest(model="m"), pb.GenerateResponse(response_id="r", model="m")
         candidate = response.candidates.add(finish_reason=pb.FINISH_REASON_STOP)
         candidate.message.parts.add().text.text = "hi"
@@ -120,7 +120,7 @@ JSON_FIELDS = [
     for path in json_paths(root.DESCRIPTOR)
 ]
 
-# Fields that no stream shows: parts of the prompt, and options that no answer repeats.
+# Fields that no stream shows: parts of the prompt, and options that no response repeats.
 PROMPT = ("messages", "instructions", "prediction")
 UNSHOWN = {
     "GenerateRequest.audio_output.voice_json",

@@ -1,4 +1,4 @@
-"""An aggregated stream equals the whole answer."""
+"""An aggregated stream equals the whole response."""
 
 import pytest
 from hypothesis import given

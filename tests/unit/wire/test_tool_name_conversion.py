@@ -64,7 +64,7 @@ def test_every_name_is_encoded_validly_and_decoded_back(
     assert len(set(sent.values())) == len(sent)
     assert {name: resolved(names, legal) for name, legal in sent.items()} == {name: name for name in sent}
     assert all(sent[name] == name.name for name in declared if not name[0] and re.fullmatch(rule.legal, name.name))
-    answered = rule.names(request_with(declared))  # as the answer's decoder builds them
+    answered = rule.names(request_with(declared))  # as the response's decoder builds them
     assert [resolved(answered, sent[name]) for name in declared] == declared
 
 

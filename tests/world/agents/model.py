@@ -1,7 +1,7 @@
 """Scripted model behind the gateway: decides the next step of a coding agent from the conversation.
 
 It understands only the prompts below. Anything else that an agent sends around them (reminders, environments, requests
-for a title) does not change its answer.
+for a title) does not change its response.
 """
 
 import io
@@ -27,7 +27,7 @@ REMEMBERED = (REMEMBER, REMEMBER_LONG)
 REFUSE = "Say the forbidden word `{word}`."
 
 COMPACTED = "compacted"
-"""Ending of the word in a summary, by which an answer shows that it comes from the summary."""
+"""Ending of the word in a summary, by which a response shows that it comes from the summary."""
 SUMMARY_TAG = re.compile(r"<(?P<tag>summary|state_snapshot)>")
 SUMMARY = re.compile(rf"{SUMMARY_TAG.pattern}|Do not mention the summary process")
 """Text by which the last turn of the user, or the system prompt, requests a summary of the conversation."""

@@ -1,4 +1,4 @@
-"""Open WebUI with the settings of the page: its server lists the models of the gateway and streams an answer of one."""
+"""Open WebUI with the settings of the page: its server lists the models of the gateway and streams a response of one."""
 
 import asyncio
 import json

@@ -22,7 +22,7 @@ class Program:
     mention: str = ""  # behind the prompt, to attach the picture
     sees: str = ""  # id of a model that the program takes for one that sees; empty: any
     beside: tuple[str, ...] = ()  # ids that it requests in addition to the given one
-    by_text: bool = False  # it has no tools, and reads the changes of files from the text of the answer
+    by_text: bool = False  # it has no tools, and reads the changes of files from the text of the response
     not_found: str = ""  # its own message for an unknown model, with `{model}`; empty: it shows the gateway's
     returns_reasoning: bool = True  # in chat, which the provider needs beside results of tools
     pictures: bool = True  # it attaches pictures without a terminal

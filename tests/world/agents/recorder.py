@@ -1,4 +1,4 @@
-"""Proxy between an agent and the gateway, which records every request with its answer."""
+"""Proxy between an agent and the gateway, which records every request with its response."""
 
 import asyncio
 import time
@@ -26,7 +26,7 @@ class Exchange:
     status: int = 0  # 0: none, the agent closed the connection before
     answer: bytes = b""
     began: float = 0.0  # monotonic time at which the request was read
-    ended: float = 0.0  # monotonic time at which the last piece of the answer was passed on
+    ended: float = 0.0  # monotonic time at which the last piece of the response was passed on
 
 
 @dataclass

@@ -50,7 +50,7 @@ class Scenario:
     prompts: tuple[str, ...]
     problems: Callable[[Program, Finished], Iterator[str]]
     picture: bool = False
-    statuses: tuple[int, ...] = ()  # of the answers that are no successes, as the scenario expects them
+    statuses: tuple[int, ...] = ()  # of the responses that are no successes, as the scenario expects them
     unknown: bool = False  # the gateway does not know the model
     prepare: Callable[[Path], None] = prepare  # writes the files of the folder in which the program works
 

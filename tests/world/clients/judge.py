@@ -77,7 +77,7 @@ def equal(expected: Any, value: Any) -> bool:
 
 
 def completed(result: Json) -> Json:
-    """Return the result of a step with the members that are computed from its events or its answer."""
+    """Return the result of a step with the members that are computed from its events or its response."""
     if isinstance(result.get("events"), list):
         messages = result["events"]
         events = [event for message in messages for event in message.get("events", [])]

@@ -11,7 +11,7 @@ GOOD = """face: chat
 title: Chat
 calls:
   - id: answer
-    reason: a question gets an answer
+    reason: a question gets a response
     source: a document
     request: {path: /v1/chat/completions, body: {}}
     checks:

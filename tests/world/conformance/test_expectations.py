@@ -1,4 +1,4 @@
-"""Every subject and predicate of an expectation holds for one answer and fails for another, with a text about the difference."""
+"""Every subject and predicate of an expectation holds for one response and fails for another, with a text about the difference."""
 
 from dataclasses import dataclass, field
 from typing import Any

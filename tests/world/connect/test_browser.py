@@ -1,4 +1,4 @@
-"""Page of the documents in a real browser, which streams an answer through the gateway from another origin."""
+"""Page of the documents in a real browser, which streams a response through the gateway from another origin."""
 
 import asyncio
 import json

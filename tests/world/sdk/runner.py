@@ -1,5 +1,5 @@
 """Runner of clients whose packages conflict with those of the tests: the packages are installed once into a directory
-outside of git, and each script is a process that reads requests and prints an answer to each.
+outside of git, and each script is a process that reads requests and prints a response to each.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Script:
         )
 
     def answer(self, request: str) -> str:
-        """Return the line of the answer; empty if the process ended."""
+        """Return the line of the response; empty if the process ended."""
         assert self._process.stdin
         assert self._process.stdout
         with suppress(BrokenPipeError):

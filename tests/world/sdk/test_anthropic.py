@@ -42,7 +42,7 @@ def user(text: str) -> list[dict[str, object]]:
 
 
 async def create_message(client: AsyncAnthropic, stream: bool, **fields: object) -> Message:
-    """Return the answer, whole or aggregated by the SDK."""
+    """Return the response, whole or aggregated by the SDK."""
     request = {"model": MODEL, "max_tokens": LIMIT, **fields}
     if not stream:
         return await client.messages.create(**request)

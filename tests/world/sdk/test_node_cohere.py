@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 MODEL, EMBEDDER = "famO-5-mini", "text-embedding-3-small"
 CONFIG = SANDBOX.replace("models: [", f"models: [{EMBEDDER}, ")
 FINISHES = {"cohere-ai": ("COMPLETE", "TOOL_CALL"), "ai": ("stop", "stop")}
-"""Client -> its finish reasons of an answer, and of one with a call, which `ai` continues by itself."""
+"""Client -> its finish reasons of a response, and of one with a call, which `ai` continues by itself."""
 every_client = pytest.mark.parametrize("client", FINISHES)
 streamed_or_not = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 

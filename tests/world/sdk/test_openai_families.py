@@ -60,7 +60,7 @@ class City(BaseModel):
 
 
 async def chat(client: AsyncOpenAI, stream: bool, **fields: object) -> ChatCompletion:
-    """Return the answer, whole or aggregated by the SDK."""
+    """Return the response, whole or aggregated by the SDK."""
     request = {"model": MODEL, **fields}
     if not stream:
         return await client.chat.completions.create(**request)

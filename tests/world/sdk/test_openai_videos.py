@@ -133,7 +133,7 @@ async def test_a_repetition_by_the_sdk_is_the_same_task(gateway: Running) -> Non
                 return response
             await response.aread()
             await response.aclose()
-            raise httpx2.ReadError("the answer was lost")
+            raise httpx2.ReadError("the response was lost")
 
         async def aclose(self) -> None:
             await self.inner.aclose()

@@ -69,7 +69,7 @@ async def chained(data: Path) -> AsyncGenerator[Recorded, None]:
 
 
 async def run_tools(sdk: AsyncAnthropic, model: str, stream: bool) -> list[BetaMessage]:
-    """Return the answers of a conversation with a tool."""
+    """Return the responses of a conversation with a tool."""
     runner = sdk.beta.messages.tool_runner(
         model=model,
         max_tokens=900,

@@ -165,7 +165,7 @@ class Threads(RetainedStore[ThreadRow]):
         thread.answered_id = response.response_id
         if not 0 < len(response.response_id) <= MAX_OBJECT_ID_CHARACTERS or not response.response_id.isprintable():
             logger.warning(
-                "a thread is not stored: the answer's id is too long or not printable", channel=origin.channel
+                "a thread is not stored: the response's id is too long or not printable", channel=origin.channel
             )
             return False
         row = ThreadRow(

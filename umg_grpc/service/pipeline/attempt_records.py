@@ -53,7 +53,7 @@ def attempt_ended(call: Call, attempt: Attempt[EncodedRequest], outcome: str, er
     if error is not None:
         record.reason = error.name
         if (failure := error.facts) is not None:
-            if failure.status:  # else the provider answered, and the answer failed
+            if failure.status:  # else the provider answered, and the response failed
                 record.status, record.request_id = failure.status, failure.request_id
             record.kind = failure.kind.value
             record.code, record.message = storable(failure.code), storable(failure.message)

@@ -86,7 +86,7 @@ class SplitCall:
             except UmgError as error:  # the provider's field path counts from the beginning of the part
                 error.metadata.pop("field", None)
                 if is_channels and error.reason == pb.ERROR_REASON_DEADLINE_EXCEEDED:  # of the part, so the channel's
-                    message = "the provider was too slow: the time for all parts of the answer is over; try again"
+                    message = "the provider was too slow: the time for all parts of the response is over; try again"
                     late = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, **error.metadata)
                     raise late.with_failure(Failure.AMBIGUOUS) from error
                 raise

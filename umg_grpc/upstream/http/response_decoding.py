@@ -83,5 +83,5 @@ def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named:
     except UmgError:
         raise
     except Exception as error:  # the cause of any exception is the provider's bytes
-        logger.error("an answer could not be decoded", place=place_of(error))
+        logger.error("a response could not be decoded", place=place_of(error))
     raise unreadable()  # raised outside the except clause, so that it does not reference the frames of the decoder

@@ -63,13 +63,13 @@ def disconnected(cause: str) -> UmgError:
 
 def broken(cause: str) -> UmgError:
     """Return the error for a connection that broke during a response, and for bytes that are no HTTP."""
-    message = "the provider's connection broke before the answer was complete; try again"
+    message = "the provider's connection broke before the response was complete; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS, cause)
 
 
 def head_too_large() -> UmgError:
     """Return the error for response headers that exceed the size limit."""
-    message = "the head of the provider's answer is larger than 64 KiB"
+    message = "the head of the provider's response is larger than 64 KiB"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
 
 
@@ -77,5 +77,5 @@ def too_large(limit: int) -> UmgError:
     """Return the error for a response body of more than `limit` bytes. No other channel is tried, since the request
     itself causes the size and the second response would have to be paid for too.
     """
-    message = f"the provider's answer is larger than {limit / 2**20:g} MiB; request less in one call"
+    message = f"the provider's response is larger than {limit / 2**20:g} MiB; request less in one call"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)

@@ -17,8 +17,8 @@ LATE_SECONDS = 0.02
 WAITS = {
     "connect": "a connection",
     "first_byte": "its first bytes",
-    "idle": "the next part of its answer",
-    "total": "the whole answer",
+    "idle": "the next part of its response",
+    "total": "the whole response",
 }
 
 

@@ -94,7 +94,7 @@ class ReceivedResponse(msgspec.Struct, eq=False):
         UmgError(UPSTREAM_CUT) if the response is incomplete.
         """
         if not self.has_head:
-            raise disconnected("the connection was closed before an answer began")
+            raise disconnected("the connection was closed before a response began")
         if self.refused:
             return
         names = self.headers.values_by_name
@@ -154,7 +154,7 @@ class ResponseParser:
 
     def on_message_begin(self) -> None:
         if self.response.complete:
-            raise ValueError("more than the answer came")  # ends `feed_data`, see `feed`
+            raise ValueError("more than the response came")  # ends `feed_data`, see `feed`
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._fields += (name, value)

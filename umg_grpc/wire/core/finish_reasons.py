@@ -82,7 +82,7 @@ def failed_response(*ends: Ended) -> UmgError | None:
     end, failure = ends[0], failures[0] or Failure.MODEL
     word = clean(end.word or "", MAX_WORD_CHARACTERS)
     explanation = f": {clean(end.message)}" if end.message else ""
-    message = f"the model's answer failed ({word}){explanation}; try again"
+    message = f"the model's response failed ({word}){explanation}; try again"
     facts = ProviderFailure(FailureKind.SERVER_ERROR, 200, word, clean(end.message, MAX_MESSAGE_CHARACTERS))
     error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="200")
     return error.with_failure(failure).with_facts(facts)

@@ -45,6 +45,6 @@ def decode_token(token: str) -> PageBoundary:
     boundary = PageBoundary(payload[1:], back=payload.startswith("<"))
     if encode_token(boundary) != token:
         raise invalid(
-            "page_token", "no earlier answer gave this token; send one as it came, or none for the first page"
+            "page_token", "no earlier response gave this token; send one as it came, or none for the first page"
         )
     return boundary

@@ -25,7 +25,7 @@ _BLANKS = bytes.maketrans(b"\n\r", b"  ")
 
 def too_large_event(limit: int) -> UmgError:
     """Return the error for an event of a provider's stream with more than `limit` bytes."""
-    message = f"an event of the provider's answer is larger than {limit / 2**20:g} MiB; request less in one call"
+    message = f"an event of the provider's response is larger than {limit / 2**20:g} MiB; request less in one call"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
 
 

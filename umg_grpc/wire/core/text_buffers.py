@@ -59,7 +59,7 @@ class ToolInputs:
         """Append to one call's input. Raise UmgError(UPSTREAM_FAILED) if all inputs together exceed the limit."""
         self._size += len(text)
         if self._size > MAX_INPUT_CHARACTERS:
-            message = f"the provider's answer calls tools with more than {MAX_INPUT_CHARACTERS} characters of input"
+            message = f"the provider's response calls tools with more than {MAX_INPUT_CHARACTERS} characters of input"
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)
         if text:
             pieces.append(text)

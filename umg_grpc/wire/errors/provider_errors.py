@@ -44,14 +44,14 @@ def is_ok(code: object) -> bool:
     return code is None or str(code).strip().lower() in OK_CODES
 
 
-NO_RESPONSE = ": it contains no answer"
+NO_RESPONSE = ": it contains no response"
 
 
 def unreadable(why: str = "") -> UmgError:
     """Return the error UPSTREAM_FAILED for a response that cannot be decoded. `why`: addition to the message. Its
     `failure` is AMBIGUOUS, as the provider may have executed the call.
     """
-    message = f"the provider's answer cannot be read{why}; try again"
+    message = f"the provider's response cannot be read{why}; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
 
 
@@ -74,7 +74,7 @@ def failure_in_response(body: bytes, table: Table = DEFAULT, *, too_long: str = 
 
 def cut_off() -> UmgError:
     """Return the error UPSTREAM_CUT for a stream that ended before its end marker."""
-    message = "the provider's stream broke off before its end; the answer is incomplete; try again"
+    message = "the provider's stream broke off before its end; the response is incomplete; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS)
 
 

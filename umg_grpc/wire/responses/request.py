@@ -77,7 +77,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     """
     parsed, unknown = parse_open(_KNOWN, schema.ResponsesRequest, body, passthrough_request.KNOWN)
     if parsed.background:
-        message = "`background` is not served: the answer would not be waited for; leave it out"
+        message = "`background` is not served: the response would not be waited for; leave it out"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field="background")
     request, notes = _new_request(body, headers, unknown)
     _decode_prompting(parsed, request, notes)

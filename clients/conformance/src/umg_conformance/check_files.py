@@ -92,7 +92,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     body: object = UNSET  # sent as JSON
     text: str | UnsetType = UNSET  # sent as it is
     form: dict[str, str | FilePart] = {}  # sent as multipart/form-data
-    envelopes: bool = False  # body and answer have the envelopes of a Connect stream
+    envelopes: bool = False  # body and response have the envelopes of a Connect stream
     grpc: str = ""  # `package.Service/Method`, with `message` in its JSON form
     message: dict[str, object] = {}
     deadline: float | None = None  # seconds

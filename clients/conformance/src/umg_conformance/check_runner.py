@@ -104,7 +104,7 @@ class Runner:
             response = await self._answer(request, call)
         except UnreachableError as error:
             first = _result(face, call, None, str(error), Outcome.FAILED)
-            return None, [first, *_skipped(face, call, f"no answer of {call.id}")[1:]]
+            return None, [first, *_skipped(face, call, f"no response of {call.id}")[1:]]
         seconds = asyncio.get_running_loop().time() - started
         results = _checked(face, call, request, response, variables)
         return response, [replace(results[0], seconds=seconds), *results[1:]]

@@ -53,7 +53,7 @@ class HttpCaller:
             ) as reply:
                 return await _read(reply)
         except TimeoutError:
-            raise UnreachableError(f"{request.method} {request.path}: no answer in {limit.total:g} s") from None
+            raise UnreachableError(f"{request.method} {request.path}: no response in {limit.total:g} s") from None
         except aiohttp.ClientError as error:
             raise UnreachableError(f"{request.method} {request.path}: {str(error) or type(error).__name__}") from None
 

@@ -94,8 +94,8 @@ class Client:
     async def tool_loop(
         self, request: v1.GenerateRequest, tools: Tools, *, max_answers: int = 10
     ) -> v1.GenerateResponse:
-        """Return the first answer without tool calls. The calls of the answers before it are run by `tools`, and their
-        results are sent with the next request. After `max_answers` the last answer is returned as it is.
+        """Return the first response without tool calls. The calls of those before it are run by `tools`, and their
+        results are sent with the next request. After `max_answers` the last response is returned as it is.
         """
         messages = list(request.messages)
         for _ in range(max_answers):

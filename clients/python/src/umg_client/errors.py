@@ -112,7 +112,7 @@ def failures(request_id: str) -> Iterator[None]:
 
 def late(request_id: str) -> UmgError:
     """Return the error for a call whose own deadline passed."""
-    message = "the call's own deadline passed before the answer; give it more time"
+    message = "the call's own deadline passed before the response; give it more time"
     return UmgError(ErrorReason.DEADLINE_EXCEEDED, Code.DEADLINE_EXCEEDED, message, request_id)
 
 

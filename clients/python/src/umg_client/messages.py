@@ -1,4 +1,4 @@
-"""Short forms of common messages: a user's text, the text of an answer, the numbers of an embedding."""
+"""Short forms of common messages: a user's text, the text of a response, the numbers of an embedding."""
 
 import sys
 from array import array
@@ -17,13 +17,13 @@ def text_part(text: str) -> v1.Part:
 
 
 def text(answer: v1.GenerateResponse) -> str:
-    """Return the text of an answer's first candidate, "" without one."""
+    """Return the text of a response's first candidate, "" without one."""
     message = answer.candidates[0].message if answer.candidates else None
     return "".join(part.text.text for part in message.parts if part.text) if message else ""
 
 
 def tool_calls(answer: v1.GenerateResponse) -> list[v1.ToolCall]:
-    """Return the calls of the caller's tools in an answer's first candidate."""
+    """Return the calls of the caller's tools in a response's first candidate."""
     message = answer.candidates[0].message if answer.candidates else None
     return [part.tool_call for part in message.parts if part.tool_call] if message else []
 

@@ -113,7 +113,7 @@ class SyncClient:
         self.videos = blocking.VideoService(client.videos, loop)
 
     def chat(self, model: str, text: str, *, instructions: str = "") -> Iterator[str]:
-        """Yield the pieces of an answer, as `Client.chat`."""
+        """Yield the pieces of a response, as `Client.chat`."""
         return self._loop.iterate(self._client.chat(model, text, instructions=instructions))
 
     def tool_loop(self, request: v1.GenerateRequest, tools: Tools, *, max_answers: int = 10) -> v1.GenerateResponse:

@@ -36,7 +36,7 @@ def head_of(reply: Reply, *more: str) -> bytes:
 
 
 def written(reply: Reply, data: bytes) -> bytes:
-    """Return a part of the body in the transfer coding of the answer."""
+    """Return a part of the body in the transfer coding of the response."""
     return chunk(data) if reply.streamed else data
 
 

@@ -8,7 +8,7 @@ from tests.support.providers.faulty.right_answers import Reply
 
 Do = Callable[[Link, Reply], Awaitable[None]]
 Then = Callable[[Link], Awaitable[None]]
-"""Action at a place of an answer."""
+"""Action at a place of a response."""
 
 
 async def _resets(link: Link) -> None:
@@ -23,7 +23,7 @@ async def _stalls(link: Link) -> None:
     await link.stall()
 
 
-# --- places: the part of the answer that is sent before the action
+# --- places: the part of the response that is sent before the action
 
 
 async def _nothing(link: Link, reply: Reply) -> None:
@@ -105,7 +105,7 @@ STALLS = _named("stalls", _stalls, EARLY) | {"drips": _drips, "body-drips": _bod
 MID_STREAM_STALLS = _named("stalls", _stalls, LATE) | {"rest-drips": _rest_drips}
 
 
-# --- bodies that end before the answer does
+# --- bodies that end before the response does
 
 
 async def _ends_without_end(link: Link, reply: Reply) -> None:

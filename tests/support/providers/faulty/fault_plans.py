@@ -58,7 +58,7 @@ def _applicable(names: tuple[str, ...], streamed: bool) -> list[Fault]:
 
 
 def _mix(*strikes: Strikes) -> list[Fault]:
-    """Return the faults that strike a stream (or else a whole answer) at the given times."""
+    """Return the faults that strike a stream (or else a whole response) at the given times."""
     return [
         fault
         for fault in FAULTS.values()

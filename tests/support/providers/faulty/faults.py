@@ -1,7 +1,7 @@
-"""Table of all faults of the faulty provider: the answer of each, the moment when it strikes, and the error that the
+"""Table of all faults of the faulty provider: the response of each, the moment when it strikes, and the error that the
 caller gets if no other channel can serve.
 
-A fault of only streams, or of only whole answers, does not strike the other kind: calls of that kind are answered
+A fault of only streams, or of only whole responses, does not strike the other kind: calls of that kind are answered
 right.
 """
 
@@ -18,10 +18,10 @@ Do = Callable[[Link, Reply], Awaitable[None]]
 
 
 class Strikes(Enum):
-    """Moment of an answer when a fault strikes."""
+    """Moment of a response when a fault strikes."""
 
     NEVER = "never"
-    """Never: the answer is odd, but right."""
+    """Never: the response is odd, but right."""
     BEFORE = "before"
     """Before the first content: another channel can still serve."""
     AFTER = "after"
@@ -37,7 +37,7 @@ class Fault:
 
     name: str
     do: Do
-    whole: Strikes | None  # of an answer that is no stream; None: the fault does not exist there
+    whole: Strikes | None  # of a response that is no stream; None: the fault does not exist there
     stream: Strikes | None
     status: int = 502
     """HTTP status of the caller if no other channel can serve."""

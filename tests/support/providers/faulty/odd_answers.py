@@ -72,7 +72,7 @@ async def _mislabelled(link: Link, reply: Reply) -> None:
 
 
 async def _padded(link: Link, reply: Reply) -> None:
-    """Send the answer with an unknown member of a megabyte in one line."""
+    """Send the response with an unknown member of a megabyte in one line."""
     at, pieces = reply.content_at, list(reply.pieces)
     pieces[at] = _with_member(pieces[at], b'"x_padding":"%b",' % PADDING)
     if reply.streamed:

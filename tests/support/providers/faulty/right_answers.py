@@ -70,7 +70,7 @@ class Reply:
     content_at: int  # the piece that has the first content
     finish_at: int  # the piece that has the reason for the end
     end_at: int  # the end marker
-    whole: Callable[[], bytes] = field(repr=False)  # the answer as one body, also of a stream
+    whole: Callable[[], bytes] = field(repr=False)  # the response as one body, also of a stream
     error: Callable[[int, str], Json] = field(repr=False)  # (status, message) -> body
     error_frame: Callable[[list[bytes]], bytes] = field(repr=False)  # (pieces sent before) -> error event
 
@@ -163,7 +163,7 @@ def _text_reply(name: str, nonce: str, body: Json, path: str, streamed: bool) ->
 FINISHING = {"chat": 3, "responses": 1, "messages": 2, "native": 1, "converse": 2}
 """Number of last events, from the one with the reason for the end on."""
 IN_PATHS = ("native", "converse")
-"""Formats whose paths state whether the answer is a stream."""
+"""Formats whose paths state whether the response is a stream."""
 
 
 def _whole(name: str, request: ScenarioRequest, answer: Answer, body: Json, received: ReceivedRequest) -> Json:
@@ -197,7 +197,7 @@ def _frames(
 
 
 def answer_id(request: ScenarioRequest) -> str:
-    """Return the id of an answer, of letters and digits."""
+    """Return the id of a response, of letters and digits."""
     return re.sub(r"[^0-9a-zA-Z]", "", request.turns[0][1]) or "1"
 
 

@@ -2,7 +2,7 @@
 
     async with faulty_upstream() as upstream:
         upstream.url("reset-mid")          # a channel's `base_url`: every call that goes there fails in this way
-        upstream.url("any@20+50")          # a fifth of the calls, each by one fault or another; 50 ms before an answer
+        upstream.url("any@20+50")          # a fifth of the calls, each by one fault or another; 50 ms before a response
         upstream.count("reset-mid").calls  # its calls; also `.under_way`, `.left` (callers that did not wait)
         upstream.open                      # connections
 

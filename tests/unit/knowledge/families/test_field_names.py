@@ -81,7 +81,7 @@ CASES = [
     Case("chat rule 4: adaptive", ("famR-1", "famC-1"), reasoning(mode=ADAPTIVE), {"thinking": {"type": "enabled"}}, "reasoning.mode=enabled"),
     Case("chat rule 4: off", ("famR-1", "famC-1"), reasoning(mode=DISABLED), {"thinking": {"type": "disabled"}}),
     Case("chat rule 4: a budget of zero", ("famR-1", "famC-1"), reasoning(budget_tokens=0), {"thinking": {"type": "disabled"}}),
-    Case("chat rule 4: the thoughts are in the answer", ("famR-1",), reasoning(mode=ENABLED, include_thoughts=True), {"thinking": {"type": "enabled"}}),
+    Case("chat rule 4: the thoughts are in the response", ("famR-1",), reasoning(mode=ENABLED, include_thoughts=True), {"thinking": {"type": "enabled"}}),
     Case("chat rule 4: beside an effort", ("famR-1",), reasoning(mode=ENABLED, effort="high"), {"thinking": {"type": "enabled"}, "reasoning_effort": "high"}),
     Case("chat rule 4: an effort of none", ("famR-1", "famC-1"), reasoning(mode=ENABLED, effort="none"), {"reasoning_effort": "none"}),
     Case("chat rule 3: thinking", ("famQ-3-max",), reasoning(mode=ENABLED), {"enable_thinking": True}),

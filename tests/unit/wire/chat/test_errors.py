@@ -104,7 +104,7 @@ REFUSALS = [
     Refusal("its limit in milliseconds", 429, error("x"), LIMITED, "try again in 2 s", {"retry_after_seconds": "2"}, {"retry-after-ms": "1500", "retry-after": "9"}),
     Refusal("its limit in seconds", 429, error("x"), LIMITED, "7 s", {"retry_after_seconds": "7"}, {"retry-after": "7"}),
     Refusal("its limit as a date", 429, error("x"), LIMITED, "5 s", {"retry_after_seconds": "5"}, DATES),
-    Refusal("a date without the time of the answer", 429, error("x"), LIMITED, "later", {"retry_after_seconds": "1"}, {"retry-after": DATES["retry-after"]}),
+    Refusal("a date without the time of the response", 429, error("x"), LIMITED, "later", {"retry_after_seconds": "1"}, {"retry-after": DATES["retry-after"]}),
     Refusal("a wait of ages", 429, error("x"), LIMITED, "86400 s", {"retry_after_seconds": "86400"}, {"retry-after": "9" * 30}),
     Refusal("a wait that cannot be read", 429, error("x"), LIMITED, "later", {"retry_after_seconds": "1"}, {"retry-after": "soon", "date": "now"}),
 ]  # fmt: skip

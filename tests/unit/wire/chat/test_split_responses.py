@@ -14,7 +14,7 @@ KEPT = [row.member for row in CARRIERS if row.merge == "replace" and row.place =
 
 
 def joined(member: str, join: Callable[[bytes], bytes], content: str, *values: object) -> object:
-    """Return the member, a dotted path, of an answer with a choice for each of `values`."""
+    """Return the member, a dotted path, of a response with a choice for each of `values`."""
     name, _, inner = member.partition(".")
     choices = [{content: {name: {inner: value} if inner else value}} for value in values]
     [choice] = msgspec.json.decode(join(msgspec.json.encode({"choices": choices})))["choices"]

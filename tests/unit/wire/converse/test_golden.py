@@ -5,7 +5,7 @@ payloads of the frames of its event stream. The codec's results are beside them:
 the report), `response.txtpb` and `stream.txtpb`. `pytest --record tests/unit/wire/converse/test_golden.py` writes the
 results again, to be reviewed as a diff.
 
-Sources of the answers: docs.aws.amazon.com, Converse and ConverseStream, Guardrails with the Converse API;
+Sources of the responses: docs.aws.amazon.com, Converse and ConverseStream, Guardrails with the Converse API;
 UKGovernmentBEIS/inspect_ai#5217 (redacted reasoning), boto/botocore#3525 (citations).
 """
 

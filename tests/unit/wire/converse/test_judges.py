@@ -175,7 +175,7 @@ EQUAL = [
         },
     ),
     Equal(
-        id="a schema of the answer, a forced tool, labels and a tier",
+        id="a schema of the response, a forced tool, labels and a tier",
         face="chat",
         body={
             "messages": [{"role": "user", "content": "Hi"}],
@@ -211,7 +211,7 @@ def sent_by_botocore(case: Equal) -> AWSRequest:
 
     client.meta.events.register("before-send.bedrock-runtime.*", answer)
     call = client.converse_stream if case.stream else client.converse
-    with pytest.raises(Exception):  # noqa: B017, PT011 - whatever it makes of no answer
+    with pytest.raises(Exception):  # noqa: B017, PT011 - whatever it makes of no response
         call(modelId=case.model, **case.sdk)
     return sent[0]
 

@@ -76,14 +76,14 @@ CASES = [
         dropped="messages=a user's turn first",
     ),
     Case(
-        id="a beginning of an answer, for a model that continues none",
+        id="a beginning of a response, for a model that continues none",
         body={"messages": [turn("user", text("Hi")), turn("assistant", text("So "))]},
         model=NOVA,
         expected={"messages": [turn("user", *HI), turn("assistant", {"text": "So "}), turn("user", {"text": "Continue."})]},
         dropped="messages=a user's turn last",
     ),
     Case(
-        id="a beginning of an answer, for Claude",
+        id="a beginning of a response, for Claude",
         body={"messages": [turn("user", text("Hi")), turn("assistant", text("So "))]},
         expected={"messages": [turn("user", *HI), turn("assistant", {"text": "So"})]},
         dropped="messages=no white space last",
@@ -277,7 +277,7 @@ REFUSALS = [
     Refusal("an image in a kind that none reads", {"messages": [turn("user", {"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "Qk0="}})]}, "messages[0].parts[0]"),
     Refusal("several answers", {"n": 2}, "candidate_count", face="chat"),
     Refusal("an unknown member", {"zork": 1}, "zork", face="chat"),
-    Refusal("a search that the answer needs", {"web_search_options": {}}, "search", face="chat"),
+    Refusal("a search that the response needs", {"web_search_options": {}}, "search", face="chat"),
     Refusal("nothing but blanks", {"messages": [turn("user", text(" "))]}, "messages"),
 ]  # fmt: skip
 

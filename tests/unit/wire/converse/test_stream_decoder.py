@@ -236,5 +236,5 @@ def test_a_response_without_a_message_has_its_reason_and_one_without_a_reason_is
     [candidate] = response.candidates
     assert (candidate.finish_reason, list(candidate.message.parts)) == (pb.FINISH_REASON_CONTENT_FILTER, [])
     assert response.usage.input_tokens == 3
-    with pytest.raises(UmgError, match="no answer"):
+    with pytest.raises(UmgError, match="no response"):
         CONVERSE.decode_response(b'{"output": {}}', REQUEST, False)

@@ -46,7 +46,7 @@ def vectors(length: int) -> st.SearchStrategy[bytes]:
 
 @st.composite
 def responses(draw: DrawFn, inputs: int, length: int) -> pb.EmbedResponse:
-    """Draw an answer of the model `m` with this number of vectors of this length."""
+    """Draw a response of the model `m` with this number of vectors of this length."""
     used = pb.EmbeddingUsage(input_tokens=draw(counts), total_tokens=draw(counts))
     values = draw(st.lists(vectors(length), min_size=inputs, max_size=inputs))
     return pb.EmbedResponse(model="m", embeddings=[pb.Embedding(values=each) for each in values], usage=used)

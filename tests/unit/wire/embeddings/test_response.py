@@ -225,8 +225,8 @@ LENGTHS = [
     ((0, 2, 0), 0, (4, 2, 4), ""),
     ((0, 0), 3, (2, 2), "2 numbers, not of the 3 that were requested"),
     ((0, 2), 1, (1, 1), "1 numbers, not of the 2 that were requested"),
-    ((0, 0), 0, (4, 5), "4 and of 5 numbers in one answer"),
-    ((0, 2, 0), 0, (4, 2, 3), "4 and of 3 numbers in one answer"),
+    ((0, 0), 0, (4, 5), "4 and of 5 numbers in one response"),
+    ((0, 2, 0), 0, (4, 2, 3), "4 and of 3 numbers in one response"),
 ]
 
 

@@ -177,7 +177,7 @@ def conversations(draw: DrawFn) -> list[pb.Message]:
 schemas = st.sampled_from(
     ['{"type": "object", "properties": {"b": {"minimum": 1.0}, "a": {}}}', '{"properties":{},"type":"object"}']
 )
-# Schemas that Claude accepts for its answers and for strict functions.
+# Schemas that Claude accepts for its responses and for strict functions.
 closed_schemas = st.sampled_from(
     ['{"type":"object","properties":{"b":{"type":"number"}, "a":{"const":1.0}},"additionalProperties":false}', '{"type": "object","properties":{},"additionalProperties":false}']
 )  # fmt: skip

@@ -111,7 +111,7 @@ def test_a_request_is_one_that_the_official_client_could_send(request: pb.Genera
 
 
 class Served(httpx.BaseTransport):
-    """A server that gives one answer."""
+    """A server that gives one response."""
 
     def __init__(self, answer: httpx.Response) -> None:
         self.answer = answer

@@ -260,7 +260,7 @@ def test_a_stream_without_its_start_event_is_an_error(first: bytes, ahead: bytes
         decoder.feed(ahead + first + end())
     assert (caught.value.name, caught.value.message) == (
         "UPSTREAM_FAILED",
-        "the provider's answer cannot be read; try again",
+        "the provider's response cannot be read; try again",
     )
 
 

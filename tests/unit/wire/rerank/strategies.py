@@ -103,7 +103,7 @@ optional_units = optional(st.integers(1, 99))
 
 @st.composite
 def answers(draw: DrawFn, request: pb.RerankRequest) -> pb.RerankResponse:
-    """Draw an answer to the request as the service completes it."""
+    """Draw a response to the request as the service completes it."""
     documents = len(request.documents)
     places = draw(st.permutations(range(documents)))
     response = pb.RerankResponse(response_id=draw(words), model=request.model)

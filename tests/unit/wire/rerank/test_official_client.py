@@ -39,7 +39,7 @@ def second_client(answer: Callable[[httpx.Request], httpx.Response]) -> cohere.C
 
 
 def answered(request: pb.RerankRequest) -> pb.RerankResponse:
-    """Return an answer as the service completes it: the documents in their order, the first is the best."""
+    """Return a response as the service completes it: the documents in their order, the first is the best."""
     response = pb.RerankResponse(response_id="rerank-1", model=request.model, usage=USAGE)
     for index, document in enumerate(request.documents):
         result = response.results.add(index=index, relevance_score=1 / (1 + index))

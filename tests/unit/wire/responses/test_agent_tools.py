@@ -47,7 +47,7 @@ def declared(upstream: UpstreamRequest) -> list[dict[str, Any]]:
 
 
 def answers(request: pb.GenerateRequest, *calls: pb.ToolCall) -> list[list[dict[str, Any]]]:
-    """Return the call items of an answer with the calls, whole and streamed, without their ids."""
+    """Return the call items of a response with the calls, whole and streamed, without their ids."""
     parts = [pb.Part(tool_call=call) for call in calls]
     message = pb.Message(role=pb.ROLE_ASSISTANT, parts=parts)
     candidate = pb.Candidate(message=message, finish_reason=pb.FINISH_REASON_TOOL_CALLS)

@@ -40,7 +40,7 @@ ANSWER = pb.GenerateResponse(
 
 
 async def answer(request: web.Request) -> web.StreamResponse:
-    """Respond as a face of this format that gives one answer."""
+    """Respond as a face of this format that gives one response."""
     canonical, stream, _ = RESPONSES.decode_request(await request.read(), {})
     if not stream:
         return web.Response(body=RESPONSES.encode_response(ANSWER, canonical), content_type="application/json")

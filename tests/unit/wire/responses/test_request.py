@@ -216,7 +216,7 @@ EDITED = [
     Edited("a temperature that is gone, another that came", {"temperature": 1}, ["temperature", "top_p"], "top_p: 0.5", {"top_p": 0.5}),
     Edited("tools", {"tools": [{"type": "function", "name": "f"}], "tool_choice": "auto"}, ["tools"], 'tools { function { name: "g" } }',
            {"tools": [{"type": "function", "name": "g", "parameters": None, "strict": None}], "tool_choice": "auto"}),
-    Edited("the form of the answer", {"text": {"format": {"type": "text"}, "verbosity": "low", "x": 1}}, ["response_format"], 'verbosity: "low" response_format { json {} }',
+    Edited("the form of the response", {"text": {"format": {"type": "text"}, "verbosity": "low", "x": 1}}, ["response_format"], 'verbosity: "low" response_format { json {} }',
            {"text": {"x": 1, "format": {"type": "json_object"}, "verbosity": "low"}}),
 ]  # fmt: skip
 
@@ -301,7 +301,7 @@ class Refusal:
 FOREIGN = pb.ERROR_REASON_UNSUPPORTED_FIELD
 REFUSALS = [
     Refusal("a part of another format", 'messages { role: ROLE_USER parts { opaque { format: "native" json: "{}" } } }', "messages[0].parts[0]", FOREIGN),
-    Refusal("an answer's part of another format", 'messages { role: ROLE_ASSISTANT parts { opaque { format: "chat" type: "x" json: "{}" } } }', "messages[0].parts[0]", FOREIGN),
+    Refusal("a response's part of another format", 'messages { role: ROLE_ASSISTANT parts { opaque { format: "chat" type: "x" json: "{}" } } }', "messages[0].parts[0]", FOREIGN),
     Refusal("a tool of another format", USER + 'tools { opaque { format: "messages" type: "bash_20250124" json: "{}" } }', "tools[0]", FOREIGN),
     Refusal("a choice of another format", USER + 'tool_choice { opaque { format: "chat" type: "x" json: "{}" } }', "tool_choice", FOREIGN),
     Refusal("a kind newer than this build", "messages { role: ROLE_USER parts {} }", "messages[0].parts[0]", FOREIGN),

@@ -131,7 +131,7 @@ STATEFUL = [
 
 
 def returned(output: object) -> list[pb.Part]:
-    """Return the parts of an answer that its caller sends back, without ids."""
+    """Return the parts of a response that its caller sends back, without ids."""
     body = msgspec.json.encode({"model": "m", "input": output})
     parts = [part for message in RESPONSES.decode_request(body, {}).canonical.messages for part in message.parts]
     for part in parts:

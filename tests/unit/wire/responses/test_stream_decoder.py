@@ -64,7 +64,7 @@ STREAMS = [
     Stream("text that is only done", [item("added", MESSAGE), at("output_text.done", text="Hi"), ended()], TEXT),
     Stream("a part that is only done", [item("added", MESSAGE), at("content_part.done", part={"type": "output_text", "text": "Hi"}), item("done", message_item("Hi")), ended()], TEXT),
     Stream("an item that is only done", [item("done", message_item("Hi")), ended(message_item("Hi"))], TEXT),
-    Stream("an answer that only the last event has", [ended(message_item("Hi"))], TEXT),
+    Stream("a response that only the last event has", [ended(message_item("Hi"))], TEXT),
     Stream("text without its item", [at("output_text.delta", delta="Hi"), ended()], 'parts { text { text: "Hi" } }'),
     Stream("likelihoods", [item("added", MESSAGE), at("output_text.delta", delta="Hi", logprobs=[{"token": "Hi", "logprob": -1, "bytes": [72], "top_logprobs": [{"token": "Ho", "logprob": -2}]}]), ended(message_item("Hi"))],
            r'parts { text { text: "Hi" logprobs { token: "Hi" logprob: -1 raw_bytes: "H" alternatives { token: "Ho" logprob: -2 } } } message_id: "msg_1" }'),
@@ -96,7 +96,7 @@ STREAMS = [
     Stream("an image", [item("added", {"type": "image_generation_call", "id": "ig_1"}), at("image_generation_call.generating"), item("done", {"type": "image_generation_call", "id": "ig_1", "result": "eA=="}), ended()], 'parts { media { kind: MEDIA_KIND_IMAGE mime_type: "image/png" media_id: "ig_1" data: "x" } }'),
     Stream("sound", [{"type": "response.audio.delta", "delta": "eA=="}, {"type": "response.audio.transcript.delta", "delta": "t"}, {"type": "response.audio.done"}, ended()], 'parts { media { kind: MEDIA_KIND_AUDIO data: "x" transcript: "t" } }'),
     Stream("an unknown item", [item("added", {"type": "mcp_call", "id": "1"}), item("done", {"type": "mcp_call", "id": "1", "output": "o"}), ended()], 'parts { opaque { format: "responses" type: "mcp_call" json: "{\\"type\\":\\"mcp_call\\",\\"id\\":\\"1\\",\\"output\\":\\"o\\"}" } }'),
-    Stream("an answer that ended for its length", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), ended(message_item("Hi"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}) | {"type": "response.incomplete"}], TEXT, "LENGTH"),
+    Stream("a response that ended for its length", [item("added", MESSAGE), at("output_text.delta", delta="Hi"), ended(message_item("Hi"), status="incomplete", incomplete_details={"reason": "max_output_tokens"}) | {"type": "response.incomplete"}], TEXT, "LENGTH"),
     Stream("deltas after the end of a part are ignored", [item("done", message_item("Hi")), at("output_text.delta", delta="more"), ended()], TEXT),
 ]  # fmt: skip
 

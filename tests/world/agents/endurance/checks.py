@@ -38,14 +38,14 @@ def problems(run: LongRun) -> Iterator[str]:
 
 
 def _refused(run: LongRun) -> Iterator[str]:
-    """Yield the answers that are no success. A connection that the restarting gateway did not take has none."""
+    """Yield the responses that are no success. A connection that the restarting gateway did not take has none."""
     unanswered = 0
     for exchange in run.exchanges:
         unanswered += exchange.status == 0
         if exchange.status and not 200 <= exchange.status < 300 and exchange.method != "HEAD":
             yield f"{exchange.method} {exchange.path}: {exchange.status} {exchange.answer[:300].decode(errors='replace')}"
     if unanswered != run.connections_refused:
-        yield f"{unanswered} requests without an answer, {run.connections_refused} while the gateway started"
+        yield f"{unanswered} requests without a response, {run.connections_refused} while the gateway started"
 
 
 def _differing(run: LongRun) -> Iterator[str]:

@@ -149,7 +149,7 @@ async def _work(
 
 
 async def _restart(provider: Provider, replica: Replica, log: list[str]) -> None:
-    """End the gateway in the middle of an answer, which it passes on to its end, and start it again."""
+    """End the gateway in the middle of a response, which it passes on to its end, and start it again."""
     await provider.waiting.wait()
     served = replica.served
     assert served is not None

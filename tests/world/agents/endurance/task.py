@@ -60,7 +60,7 @@ class Plan:
     unavailable_at: int = 20
     """Turn that the provider first answers with 503."""
     cut_at: int = 30
-    """Turn at which the provider first cuts the connection before its answer."""
+    """Turn at which the provider first cuts the connection before its response."""
     restarted_at: int = 60
     """Turn in whose answer the gateway gets SIGTERM."""
     stages: int = 1

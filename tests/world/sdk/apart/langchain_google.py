@@ -1,4 +1,4 @@
-"""LangChain's embeddings of google; one request and one answer per line.
+"""LangChain's embeddings of google; one request and one response per line.
 
 in:  {root, key, waiting: by the asynchronous functions,
       jobs: [{id, model, texts, alone, dimensions, task, key}]}; fields that a job does not set are null

@@ -195,7 +195,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
                 return guarded(read_whole_response, text_format, request, response)
             return await asyncio.to_thread(guarded, read_whole_response, text_format, request, response)
         except UmgError as error:
-            logger.warning("an answer that is passed on cannot be read", channel=self._attempt.channel, why=str(error))
+            logger.warning("a response that is passed on cannot be read", channel=self._attempt.channel, why=str(error))
             return response
 
     def complete(self, head: pb.GenerateResponse | pb.GenerationStarted) -> None:

@@ -134,7 +134,7 @@ class StreamedText(msgspec.Struct, eq=False):
         self._held.append(message)
         self._held_bytes += message.ByteSize()
         if self._held_bytes > MAX_HELD_BYTES:
-            text = "the provider goes on after the end of its answer"
+            text = "the provider goes on after the end of its response"
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, text).with_failure(Failure.AMBIGUOUS)
 
     def _reserve(self, aggregator: ResponseAggregator) -> None:
@@ -145,7 +145,7 @@ class StreamedText(msgspec.Struct, eq=False):
         self._completion.stop_storing()
         aggregator.limit(ESTIMATED_BYTES)
         channel = self._attempts.attempt.channel
-        logger.warning("a large answer is not stored", channel=channel, bytes=self._memory.budget.reserved)
+        logger.warning("a large response is not stored", channel=channel, bytes=self._memory.budget.reserved)
 
     async def _estimate_usage(self) -> None:
         """Estimate the usage of a stream that broke off; a usage reported before the end counts too little."""

@@ -39,7 +39,7 @@ async def guard_response(
     completion.begin(passthrough=response.HasField("source"))
     whole = await completion.read(response)
     if whole is response and completion.passthrough:
-        message = "the provider's answer cannot be read, so that no guard can check it"
+        message = "the provider's response cannot be read, so that no guard can check it"
         raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
     if completion.passthrough:
         encode = FORMATS[response.source.format].encode_response

@@ -118,7 +118,7 @@ class ImagePipeline(
         if response.HasField("source"):
             return None
         if not response.result.images:
-            message = "the provider's answer has no image"
+            message = "the provider's response has no image"
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
         return self._delivery.deliver(admitted, attempt.target.channel, response.result)
 

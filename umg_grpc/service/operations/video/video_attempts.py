@@ -46,7 +46,7 @@ class VideoCall:
             raise
         except Exception as error:  # the provider may have accepted it before this failure
             logger.error("the submission of a task failed", task=submission.task_id, exc_info=error)
-            message = "the provider's answer to the submission could not be read"
+            message = "the provider's response to the submission could not be read"
             raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS) from None
 
 

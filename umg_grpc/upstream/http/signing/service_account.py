@@ -116,5 +116,5 @@ class ServiceAccountSigner(CachedTokenSigner):
         try:
             token = msgspec.json.decode(body, type=_Token)
         except ValueError:
-            raise unavailable(f"the answer to the request of a token has status {status} and no token") from None
+            raise unavailable(f"the response to the request of a token has status {status} and no token") from None
         return Token(token.access_token, seconds_of_use(token.expires_in))

@@ -226,7 +226,7 @@ class _Job(Generic[Made]):
 
     def expire(self, callers: bool) -> None:
         """End the call with its time limit's error: DEADLINE_EXCEEDED if it is the caller's, else UPSTREAM_TIMEOUT."""
-        message = "the local model had too much to do: the time for the answer is over; try again or send less"
+        message = "the local model had too much to do: the time for the response is over; try again or send less"
         if callers:
             self.fail(UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, message, deadline="total"))
         else:

@@ -1,4 +1,4 @@
-"""Tasks of images in the answers of relays: every word in each case, and the shapes in which relays write them."""
+"""Tasks of images in the responses of relays: every word in each case, and the shapes in which relays write them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

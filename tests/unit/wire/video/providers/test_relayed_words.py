@@ -1,4 +1,4 @@
-"""Every word for the state of a task, in every protocol, case and shape of an answer."""
+"""Every word for the state of a task, in every protocol, case and shape of a response."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ SHAPES = (
 
 
 def decoded(protocol: str, body: Body, http_status: int = 200) -> StatusOrMore:
-    """Return the status of the task `t-1` from an answer of any shape."""
+    """Return the status of the task `t-1` from a response of any shape."""
     task = ProviderTask(id="t-1", model="m", facts=FACTS.get(protocol, ""))
     codec = VIDEO_PROTOCOLS[name_of(protocol)]
     statuses = codec.decode_status(http_status, {}, msgspec.json.encode(body), [task])
@@ -159,7 +159,7 @@ def test_an_answer_without_a_state_is_no_state(protocol: str, body: Body) -> Non
 
 
 def created(protocol: str, body: Body) -> ProviderTask:
-    """Return the task from an answer of any shape to a submission."""
+    """Return the task from a response of any shape to a submission."""
     made = submission(MODELS.get(protocol, "m"))
     return VIDEO_PROTOCOLS[name_of(protocol)].decode_created(200, {}, msgspec.json.encode(body), made)
 

@@ -94,7 +94,7 @@ public final class Umg implements AutoCloseable {
     }
   }
 
-  /** Returns the answers of a stub's stream as they come. Closing it, which {@code try} does, cancels the call. */
+  /** Returns the responses of a stub's stream as they come. Closing it, which {@code try} does, cancels the call. */
   public <A> Stream<A> answers(Supplier<BlockingClientCall<?, A>> method) {
     var calls = new ArrayDeque<BlockingClientCall<?, A>>();
     Call<A> first = () -> {
@@ -156,7 +156,7 @@ public final class Umg implements AutoCloseable {
     return Message.newBuilder().setRole(Role.ROLE_USER).addParts(part).build();
   }
 
-  /** Returns the text of an answer. */
+  /** Returns the text of a response. */
   public static String text(GenerateResponse answer) {
     return message(answer).getPartsList().stream().map(part -> part.getText().getText()).reduce("", String::concat);
   }

@@ -120,7 +120,7 @@ public final class Scenarios {
     };
   }
 
-  /** A method that is named by the arguments, with the channel on which the metadata of its answer is recorded. */
+  /** A method that is named by the arguments, with the channel on which the metadata of its response is recorded. */
   private record Named(MethodDescriptor<Message, Message> method,
       Message request, io.grpc.Channel channel, AtomicReference<Metadata> headers) {
 
