@@ -28,26 +28,18 @@ from umg_grpc.wire import TEXT_UPSTREAMS
 
 TABLES = everything()
 ROWS = [row for rows in TABLES.values() for row in rows]
-CELLS = [(row, face, target, cell) for row in ROWS for (face, target), cell in row.cells.items()]
-
-
-def name(value: object) -> str:
-    return value.sample.row if isinstance(value, Row) else value if isinstance(value, str) else ""
 
 
 def test_the_page_equals_the_measurements() -> None:
     assert PAGE.read_text(encoding="utf-8") == render(), "run `make fidelity` and look at the difference"
 
 
-@pytest.mark.parametrize(
-    ("row", "face", "target", "cell"),
-    CELLS,
-    ids=[f"{row.sample.row}, {face} -> {target}" for row, face, target, _ in CELLS],
-)
-def test_every_lost_field_is_reported(row: Row, face: str, target: str, cell: Cell) -> None:
-    assert cell.kind != "silent", cell.note
-    if face == target:
-        assert cell.kind == "exact" or row.sample.ignored
+@pytest.mark.parametrize("row", ROWS, ids=[row.sample.row for row in ROWS])
+def test_every_lost_field_is_reported(row: Row) -> None:
+    silent = {way: cell.note for way, cell in row.cells.items() if cell.kind == "silent"}
+    changed = {(face, target) for (face, target), cell in row.cells.items() if face == target and cell.kind != "exact"}
+    assert silent == {}
+    assert row.sample.ignored or changed == set()
 
 
 def test_every_field_of_a_request_is_measured() -> None:
@@ -102,9 +94,12 @@ async def captured(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[R
 
 WHOLE = [
     (row, face, target, cell)
-    for row, face, target, cell in CELLS
+    for number, row in enumerate(ROWS)
+    for place, ((face, target), cell) in enumerate(row.cells.items())
     if isinstance(row.sample, Sample) and not row.sample.bodies[face].get("stream") and face != target
+    if (number + place) % 3 == 0
 ]
+"""A third of the cells, each field in several of its ways: the codecs were measured in all of them."""
 BY_CELL = pytest.mark.parametrize(
     ("row", "face", "target", "cell"),
     WHOLE,
