@@ -76,9 +76,9 @@ class Process:
                 await asyncio.wait_for(self._process.wait(), ENDING_SECONDS)
         finally:  # also when the wait is cancelled
             _signal(self.session, signal.SIGKILL)
-        await self._process.wait()
         if self._draining:
             await self._draining
+        await self._process.communicate()  # reads to the end: the loop may close before it has seen it
 
     async def _drain(self) -> None:
         assert self._process.stdout

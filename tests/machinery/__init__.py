@@ -5,6 +5,7 @@ pytest_plugins = [
     "tests.machinery.run_order",
     "tests.machinery.forked_workers",
     "tests.machinery.event_loops",
+    "tests.machinery.exception_groups",
     "tests.machinery.logged_secrets",
     "tests.machinery.checkout_data",
     "tests.machinery.no_system_authorities",

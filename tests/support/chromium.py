@@ -144,7 +144,7 @@ async def chromium(folder: Path) -> AsyncGenerator[Page, None]:
     finally:
         if process.returncode is None:
             process.kill()
-        await process.wait()
+        await process.communicate()
 
 
 async def _address(process: asyncio.subprocess.Process) -> str:

@@ -120,10 +120,8 @@ async def serve(
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
         await reading
-        if isinstance(process, forked_umg_starts.ForkedWithPipes):
-            process.close()
+        await process.communicate()  # to the end of its pipes: the loop may close before it has seen them
 
 
 async def _read_until_serving(served: Served) -> None:

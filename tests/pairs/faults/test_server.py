@@ -93,15 +93,14 @@ async def test_it_serves_in_a_process_of_its_own() -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.support.providers.faulty", stdin=pipe, stdout=pipe
     )
-    assert process.stdin is not None
     assert process.stdout is not None
     root = (await asyncio.wait_for(process.stdout.readline(), SECONDS)).decode().strip()
     async with aiohttp.ClientSession() as session:
         assert text("nonce-7") in json.dumps(
             await post_nonce(session, f"{root}/none/v1", "nonce-7"), ensure_ascii=False
         )
-    process.stdin.close()
-    assert await asyncio.wait_for(process.wait(), SECONDS) == 0
+    await asyncio.wait_for(process.communicate(), SECONDS)
+    assert process.returncode == 0
 
 
 def test_every_fault_strikes_something() -> None:

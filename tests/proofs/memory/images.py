@@ -114,7 +114,7 @@ async def process(*arguments: str) -> AsyncGenerator[asyncio.StreamReader, None]
     finally:
         if made.returncode is None:
             made.kill()
-        await made.wait()
+        await made.communicate()
 
 
 def config(images: int, text: int) -> str:

@@ -60,14 +60,12 @@ class Provider:
                 await looking
 
     async def end(self) -> None:
-        """End the process, and with it all its connections."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        """End the process, by the end of its input, and with it all its connections."""
         try:
-            await asyncio.wait_for(self.process.wait(), ENDING_SECONDS)
+            await asyncio.wait_for(self.process.communicate(), ENDING_SECONDS)
         except TimeoutError:  # a busy host
             self.process.kill()
-            await self.process.wait()
+            await self.process.communicate()
 
 
 @dataclass
@@ -101,4 +99,4 @@ async def provider() -> AsyncGenerator[Provider, None]:
     finally:
         if process.returncode is None:
             process.kill()
-            await process.wait()
+            await process.communicate()

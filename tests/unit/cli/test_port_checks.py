@@ -39,13 +39,11 @@ async def holding(kind: str) -> AsyncGenerator[Holder, None]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
     )
-    assert process.stdin is not None
     assert process.stdout is not None
     try:
         yield Holder(process.pid, Address("127.0.0.1", int(await process.stdout.readline())))
     finally:
-        process.stdin.close()
-        await process.wait()
+        await process.communicate()
 
 
 def flags(taken: str, address: object) -> tuple[str, ...]:

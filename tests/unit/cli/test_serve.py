@@ -550,4 +550,5 @@ async def test_a_closed_standard_input_changes_nothing(setting: Setting) -> None
     while not (line := (await asyncio.wait_for(process.stdout.readline(), 180)).decode()).startswith("curl"):
         assert line
     process.terminate()
-    assert await asyncio.wait_for(process.wait(), 60) == 0
+    await asyncio.wait_for(process.communicate(), 60)
+    assert process.returncode == 0
