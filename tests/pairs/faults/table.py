@@ -170,8 +170,14 @@ def _other(fault: Fault, upstream: str) -> str:
 
 
 def cases(upstream: str, way: str) -> list[Case]:
-    """Return all cases of an upstream format."""
-    selected = ((fault, question) for fault in ALL for question in questions(fault, upstream))
+    """Return the cases of an upstream format: all of a faulty channel alone, and with a healthy one behind it a third of
+    each fault's, since the next attempt does not depend on the face.
+    """
+    selected = list[tuple[Fault, Question]]()
+    for place, fault in enumerate(ALL):
+        every = list(questions(fault, upstream))
+        kept = every if way == ALONE else every[place % 3 :: 3] or every[:1]
+        selected += [(fault, question) for question in kept]
     return [Case(fault, upstream, question, way, number) for number, (fault, question) in enumerate(selected)]
 
 

@@ -99,7 +99,7 @@ async def test_it_serves_in_a_process_of_its_own() -> None:
         assert text("nonce-7") in json.dumps(
             await post_nonce(session, f"{root}/none/v1", "nonce-7"), ensure_ascii=False
         )
-    await asyncio.wait_for(process.communicate(), SECONDS)
+    await asyncio.wait_for(process.communicate(b""), SECONDS)  # closes its input
     assert process.returncode == 0
 
 

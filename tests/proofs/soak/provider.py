@@ -62,7 +62,7 @@ class Provider:
     async def end(self) -> None:
         """End the process, by the end of its input, and with it all its connections."""
         try:
-            await asyncio.wait_for(self.process.communicate(), ENDING_SECONDS)
+            await asyncio.wait_for(self.process.communicate(b""), ENDING_SECONDS)
         except TimeoutError:  # a busy host
             self.process.kill()
             await self.process.communicate()

@@ -43,7 +43,7 @@ async def holding(kind: str) -> AsyncGenerator[Holder, None]:
     try:
         yield Holder(process.pid, Address("127.0.0.1", int(await process.stdout.readline())))
     finally:
-        await process.communicate()
+        await process.communicate(b"")  # closes its input
 
 
 def flags(taken: str, address: object) -> tuple[str, ...]:
