@@ -213,7 +213,7 @@ type OpaqueHandling int32
 const (
 	// Refuse the call, because the response depends on the block.
 	OpaqueHandling_OPAQUE_HANDLING_UNSPECIFIED OpaqueHandling = 0
-	// Omit and report it, because the model ca response without it (a hosted tool that it may call).
+	// Omit and report it, because the model can answer without it (a hosted tool that it may call).
 	OpaqueHandling_OPAQUE_HANDLING_OPTIONAL OpaqueHandling = 1
 	// Omit it without a report, because other fields of the request contain the same information (tools that an item of
 	// the conversation declares).
