@@ -14,13 +14,13 @@ from bench.codec_samples import DONE, OURS, QUESTION, REPLY, THEIRS, ProviderSam
 from bench.converse_samples import converse_samples
 from bench.processes import BenchError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
+from umg_grpc.wire import TEXT_FORMATS, TEXT_UPSTREAMS
 
 NAME = "translate"
 """Name of the benchmark in the list of scenarios."""
 REQUEST, AGENT, ANSWER, EVENT = "request", "agent's request", "answer", "stream event"
 WORKS = (REQUEST, AGENT, ANSWER, EVENT)
-PAIRS = tuple((face, upstream) for face in FORMATS for upstream in TEXT_UPSTREAMS)
+PAIRS = tuple((face, upstream) for face in TEXT_FORMATS for upstream in TEXT_UPSTREAMS)
 BATCH = 16
 """Number of bodies that are decoded, then encoded, between two readings of the clock."""
 
@@ -107,7 +107,7 @@ def measured(face: str, upstream: str, work: Work[T]) -> Cost:
 
 def canonical(face: str, body: bytes) -> pb.GenerateRequest:
     """Return the body of a caller of this format as the canonical request."""
-    return FORMATS[face].decode_request(body, {}, OURS).canonical
+    return TEXT_FORMATS[face].decode_request(body, {}, OURS).canonical
 
 
 def _request(face: str, upstream: str, name: str, bodies: list[bytes]) -> Work[pb.GenerateRequest]:
@@ -124,7 +124,7 @@ def _request(face: str, upstream: str, name: str, bodies: list[bytes]) -> Work[p
 
 def _answer(face: str, upstream: str, body: bytes, sent: ProviderSamples, count: int) -> Work[pb.GenerateResponse]:
     request = canonical(face, body)
-    decode, encode = TEXT_UPSTREAMS[upstream].decode_response, FORMATS[face].encode_response
+    decode, encode = TEXT_UPSTREAMS[upstream].decode_response, TEXT_FORMATS[face].encode_response
     return Work(
         ANSWER,
         [sent.answer] * count,
@@ -139,9 +139,9 @@ def _stream(
 ) -> Work[pb.StreamGenerateResponse | None]:
     """Return the translation of the deltas in the middle of a stream, each in a read of its own."""
     request, stream = canonical(face, body), sent.stream(count + 1)
-    same, other = FORMATS[face].passthrough_decoder, TEXT_UPSTREAMS[upstream].translating_decoder
+    same, other = TEXT_FORMATS[face].passthrough_decoder, TEXT_UPSTREAMS[upstream].translating_decoder
     decoder = (same if face == upstream else other)(request)
-    encoder = FORMATS[face].stream_encoder(request)
+    encoder = TEXT_FORMATS[face].stream_encoder(request)
 
     def encode(message: pb.StreamGenerateResponse | None) -> bytes:
         return b"" if message is None else encoder.feed(message)

@@ -28,10 +28,10 @@ from umg_grpc.service.video_tasks.poller import Poller
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_metrics import TaskMetrics
 from umg_grpc.store import Store, open_store
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_polls import Poll
-from umg_grpc.store.video_task_table import RUNNING
+from umg_grpc.store.video_task_table import RUNNING_STATE
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
@@ -87,7 +87,7 @@ def row(number: int, now: int, interval: float, count: int) -> MediaTask:
     """Return the row of an open task. The first polls of all tasks are spread over an interval."""
     return MediaTask(
         task_id=f"task_{number:032}", owner="key", entry=1, kind=1, model="m", public_model="m", body_hash="",
-        request_id="r", face="grpc", prices=b"", micro_credits=0, state=RUNNING, channel=CHANNEL,
+        request_id="r", face="grpc", prices=b"", micro_credits=0, state=RUNNING_STATE, channel=CHANNEL,
         upstream_task_id=f"up-{number}", upstream_model="m", upstream_key_id="k", upstream_facts="{}", lease_owner="",
         next_poll_micros=now + int(interval * 1e6 * number / count), poll_failures=0,
         deadline_micros=now + 86_400 * 10**6, create_micros=now, update_micros=now,
@@ -115,7 +115,7 @@ async def measure(tasks: int, seconds: float, interval: float, batch: int, rate:
     provider = Provider(interval, batch)
     async with AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        store = await open_store(SQLITE, directory)
+        store = await open_store(SQLITE_KIND, directory)
         stack.push_async_callback(store.aclose)
         metrics, links = TaskMetrics(Metrics()), FileLinks("a secret of the bench", 86_400)
         context = TaskContext(store, "bench", links, CallbackSignatures("s"), metrics, {}, has_usage=False)

@@ -11,7 +11,7 @@ from aiohttp import web
 from http_facade.dispatcher import Dispatcher
 from http_facade.exchange.settings import Settings
 from http_facade.handlers.route_handlers import MakeHandler, handler
-from http_facade.routes import ROUTES, Route
+from http_facade.routes import ROUTE_TABLE, Route
 from http_facade.server.connections import OpenConnections
 from http_facade.server.listener import Listener
 from http_facade.server.malformed_requests import HttpProtocol
@@ -32,7 +32,7 @@ class App:
 def make_app(
     channel: grpc.aio.Channel,
     settings: Settings,
-    rows: Sequence[Route] = ROUTES,
+    rows: Sequence[Route] = ROUTE_TABLE,
     make_handler: MakeHandler = handler,
 ) -> App:
     """Return the HTTP application that serves the routes `rows` by gRPC services over `channel`. `make_handler`:

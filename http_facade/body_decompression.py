@@ -5,16 +5,16 @@ import zlib
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
-WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
+DECOMPRESSION_WINDOWS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 ZLIB_MASK, ZLIB_VALUE = 0x0F, 8  # mask and value of the first byte of a zlib stream
 
 
 def decompress(body: bytes, encoding: str, limit_bytes: int) -> bytes:
-    """Return the decompressed body. `encoding` is in `WINDOWS`. Raise UmgError(BODY_TOO_LARGE) for more than
+    """Return the decompressed body. `encoding` is in `DECOMPRESSION_WINDOWS`. Raise UmgError(BODY_TOO_LARGE) for more than
     `limit_bytes`, without decompressing the rest, and UmgError(MALFORMED_BODY) for a body that is not one complete
     stream.
     """
-    window = WINDOWS[encoding]
+    window = DECOMPRESSION_WINDOWS[encoding]
     if encoding == "deflate" and body and body[0] & ZLIB_MASK != ZLIB_VALUE:
         window = -zlib.MAX_WBITS  # many clients omit the zlib wrapper that the standard requires
     decompressor = zlib.decompressobj(window)

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 import grpc
 from aiohttp import HttpVersion11, hdrs, web
 
-from http_facade.connect.connect_protocol import CONNECT
+from http_facade.connect.connect_protocol import CONNECT_PROTOCOL
 from http_facade.connect.grpc_web import GRPC_WEB, is_grpc_web
 from http_facade.exchange import credentials
 from http_facade.exchange.cors import CorsRules
 from http_facade.exchange.error_responses import error_response
 from http_facade.exchange.grpc_calls import check_key, response_headers
 from http_facade.exchange.handler_failures import explain, log
-from http_facade.exchange.http_exchange import EXCHANGE, REQUEST_ID_HEADER, HttpExchange
+from http_facade.exchange.http_exchange import EXCHANGE_KEY, REQUEST_ID_FIELD, HttpExchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.request_bodies import declared_bytes
 from http_facade.exchange.request_headers import check_headers
@@ -24,7 +24,7 @@ from http_facade.path_router import PathRouter
 from http_facade.routes import Route, error_format
 from http_facade.server.connections import ServerConnection
 from umg_grpc.base.errors import UmgError, overloaded
-from umg_grpc.base.memory_reservation import MEMORY, CallMemory
+from umg_grpc.base.memory_reservation import CALL_MEMORY, CallMemory
 from umg_grpc.base.request_ids import request_id_of
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
@@ -62,10 +62,10 @@ class Dispatcher:
             return web.Response(status=status)  # the client disconnected and reads no response
         if not isinstance(connection := transport.get_protocol(), ServerConnection):
             raise TypeError("only connections of `Runner.listen` are served: no other has limits")
-        request_id = request_id_of(request.headers.get(REQUEST_ID_HEADER))
+        request_id = request_id_of(request.headers.get(REQUEST_ID_FIELD))
         exchange = connection.exchange = HttpExchange(request, connection, request_id, connection.body)
         connection.body = None
-        MEMORY.set(memory := CallMemory())
+        CALL_MEMORY.set(memory := CallMemory())
         route: Route | None = None
         try:
             if request.version.major != 1:
@@ -92,7 +92,7 @@ class Dispatcher:
             connection.unanswered -= 1  # the next bytes may begin a request
             return response
         except Exception:
-            request[EXCHANGE] = exchange  # for the protocol, which answers in place of the handler
+            request[EXCHANGE_KEY] = exchange  # for the protocol, which answers in place of the handler
             raise
         finally:
             connection.exchange = None
@@ -180,7 +180,7 @@ def _make_error_response(failure: Exception, exchange: HttpExchange, route: Rout
         (route.format, route.error_format) if route is not None else (error_format(request.method, request.path),) * 2
     )
     face, writer = (shape_for(name, request.headers, request.query) for name in (face, writer))
-    if writer == CONNECT and is_grpc_web(request.headers.get(hdrs.CONTENT_TYPE, "")):
+    if writer == CONNECT_PROTOCOL and is_grpc_web(request.headers.get(hdrs.CONTENT_TYPE, "")):
         writer = GRPC_WEB
     error = explain(failure, exchange, face)
     exchange.failure = error.name

@@ -22,7 +22,7 @@ BASE_SEGMENTS = (
     BaseSegment("anthropic", "api-docs.deepseek.com/guides/anthropic_api: /anthropic, with the SDK's /v1/messages"),
     BaseSegment("api", "openrouter.ai/docs: /api/v1; docs.z.ai: /api/anthropic"),
 )
-VERSIONS = frozenset({"v1", "v1beta", "v2"})
+API_VERSIONS = frozenset({"v1", "v1beta", "v2"})
 """Base segments that are also versions of this gateway's paths; the last one of a path is its version."""
 
 
@@ -34,7 +34,7 @@ def canonical_path(path: str) -> str:
     segments, version = [segment for segment in path.split("/") if segment], "v1"
     names = {row.name for row in BASE_SEGMENTS}
     count = next((at for at, segment in enumerate(segments) if segment not in names), len(segments))
-    if count and segments[count - 1] in VERSIONS:
+    if count and segments[count - 1] in API_VERSIONS:
         version = segments[count - 1]
     slash = [""] if path.endswith("/") else []
     meant = "/".join(("", version, *segments[count:], *slash))

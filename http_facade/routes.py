@@ -5,8 +5,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from http_facade.path_spellings import VERSIONS, canonical_path
-from umg_grpc.operations import ROWS, UNARY
+from http_facade.path_spellings import API_VERSIONS, canonical_path
+from umg_grpc.operations import OPERATION_ROWS, UNARY_OPERATIONS
 from umg_grpc.operations.formats import all_faces
 
 DEFAULT_FORMAT = "chat"
@@ -112,11 +112,11 @@ NATIVE_ACTIONS = (
     ("batchEmbedContents", Shape.UNARY, "native_embeddings", None),
 )
 """Actions of native paths: (action, shape, format, whether the response is a stream)."""
-ACTIONS = tuple(action for action, *_ in NATIVE_ACTIONS)
+ACTION_NAMES = tuple(action for action, *_ in NATIVE_ACTIONS)
 ACTIONS_FORMAT = NATIVE_ACTIONS[0][2]
 """Format of the error bodies for unknown actions."""
 # a path that ends with an action is no model resource, and has another method
-MODEL = f"{{model:(?:(?!:(?:{'|'.join(ACTIONS)})$).)+}}"
+MODEL_SEGMENT = f"{{model:(?:(?!:(?:{'|'.join(ACTION_NAMES)})$).)+}}"
 
 
 def _both(method: str, path: str, shape: Shape, face: str, kind: str = "") -> tuple[Route, Route]:
@@ -160,7 +160,7 @@ DEPLOYMENT_ROUTES = tuple(
         ("/chat/completions", Shape.GENERATE, "chat"),
         *(
             (path.removeprefix("/v1"), Shape.UNARY, row.paths[path])
-            for row in UNARY.values()
+            for row in UNARY_OPERATIONS.values()
             for path in row.deployment_paths
         ),
         ("/images/generations", Shape.GENERATE_IMAGE, "images"),
@@ -178,7 +178,7 @@ OLLAMA_ROUTES = (  # its embeddings are rows of their operation
 )
 
 METHOD_SERVICES = (
-    *dict.fromkeys(row.service for row in ROWS),
+    *dict.fromkeys(row.service for row in OPERATION_ROWS),
     "ModelService",
     "AdminService",
 )
@@ -195,7 +195,7 @@ METHOD_ROUTES = (
 _METHOD_PATH = re.compile(r"/[a-z][\w.]*\.[A-Z]\w*/[A-Z]\w*")
 """Paths of methods, as gRPC has them, of this schema or another."""
 
-ROUTES = (
+ROUTE_TABLE = (
     Route("POST", "/v1/chat/completions", Shape.GENERATE, "chat"),
     Route("POST", "/v1/responses", Shape.GENERATE, "responses"),
     Route("POST", "/v1/responses/compact", Shape.COMPACT, "responses"),
@@ -213,16 +213,16 @@ ROUTES = (
         for root in NATIVE_ROOTS
         for action, shape, face, stream in NATIVE_ACTIONS
     ),
-    *(Route("POST", path, Shape.UNARY, face) for row in UNARY.values() for path, face in row.paths.items()),
+    *(Route("POST", path, Shape.UNARY, face) for row in UNARY_OPERATIONS.values() for path, face in row.paths.items()),
     *_both("POST", "/v1/images/generations", Shape.GENERATE_IMAGE, "images"),
     *_both("POST", "/v1/images/edits", Shape.GENERATE_IMAGE, "image_edits"),
     *_both("POST", "/v1/images/variations", Shape.GENERATE_IMAGE, "image_variations"),
     *VIDEO_ROUTES,
     *DEPLOYMENT_ROUTES,
     Route("GET", "/v1/models", Shape.LIST_MODELS, "models"),
-    Route("GET", f"/v1/models/{MODEL}", Shape.GET_MODEL, "models"),
+    Route("GET", f"/v1/models/{MODEL_SEGMENT}", Shape.GET_MODEL, "models"),
     Route("GET", "/v1beta/models", Shape.LIST_MODELS, "native_models"),
-    Route("GET", f"/v1beta/models/{MODEL}", Shape.GET_MODEL, "native_models"),
+    Route("GET", f"/v1beta/models/{MODEL_SEGMENT}", Shape.GET_MODEL, "native_models"),
     *OLLAMA_ROUTES,
     *(
         Route(method, f"/admin/v1/{path}", shape, "admin", errors=DEFAULT_FORMAT)
@@ -252,19 +252,19 @@ ROUTES = (
     Route("GET", "/openapi.json", Shape.OPENAPI, needs_key=False),
 )
 
-METRICS_ROUTES = tuple(row for row in ROUTES if row.shape is Shape.METRICS)
+METRICS_ROUTES = tuple(row for row in ROUTE_TABLE if row.shape is Shape.METRICS)
 """Routes of the separate metrics listener."""
 
 
 def routes_without(shapes: Collection[Shape]) -> tuple[Route, ...]:
     """Return the table of routes without those of the given kinds of operations."""
-    return tuple(row for row in ROUTES if row.shape not in shapes)
+    return tuple(row for row in ROUTE_TABLE if row.shape not in shapes)
 
 
 MODEL_CALL_SHAPES = frozenset(
     {Shape.GENERATE, Shape.COMPACT, Shape.COUNT_TOKENS, Shape.UNARY, Shape.GENERATE_IMAGE, Shape.CREATE_VIDEO}
 )
-_MODEL_CALL_ROUTES = {row.path: row for row in ROUTES if row.shape in MODEL_CALL_SHAPES}
+_MODEL_CALL_ROUTES = {row.path: row for row in ROUTE_TABLE if row.shape in MODEL_CALL_SHAPES}
 _DEPLOYMENTS = DEPLOYMENT_ROOT.partition("{")[0]
 
 
@@ -280,7 +280,7 @@ def model_call_route(method: str, target: str) -> Route | None:
     return row if method == "POST" else None
 
 
-UNSERVED = (
+UNSERVED_ROUTES = (
     Unserved("/openai/deployments", "further deployments"),
     *(Unserved(f"/api/{name}", "Ollama models") for name in ("blobs", "copy", "create", "delete", "pull", "push")),
     Unserved("/v1/assistants", "assistants"),
@@ -322,7 +322,7 @@ UNSERVED = (
 """Known APIs without a route, for their errors."""
 
 
-_VERSIONED_PATHS = frozenset(row.path for row in ROUTES if row.path.split("/")[1] in VERSIONS)
+_VERSIONED_PATHS = frozenset(row.path for row in ROUTE_TABLE if row.path.split("/")[1] in API_VERSIONS)
 MAX_SIMILAR_SEGMENTS = 12
 """Most segments at the end of an unknown path that are compared with the table."""
 
@@ -355,10 +355,10 @@ def unknown_action(method: str, path: str) -> str:
     if method != "POST" or models not in NATIVE_ROOTS or not named or action in UNSERVED_ACTIONS:
         return ""
     if not colon:
-        return f"name an action of the model: {path}:generateContent, or another of {', '.join(ACTIONS)}"
-    if action in ACTIONS and not model:
+        return f"name an action of the model: {path}:generateContent, or another of {', '.join(ACTION_NAMES)}"
+    if action in ACTION_NAMES and not model:
         return f"no model is named before `:{action}`; call {models}/models/{{model}}:{action}"
-    return f"a model has no action `{action}` here; it has {', '.join(ACTIONS)}"
+    return f"a model has no action `{action}` here; it has {', '.join(ACTION_NAMES)}"
 
 
 def unnamed_deployment(path: str) -> str:
@@ -372,15 +372,15 @@ def without_slash(path: str) -> str:
     bare = path.rstrip("/")
     if bare == path:
         return ""
-    return bare if any(row.path == bare for row in ROUTES) or model_call_route("POST", bare) is not None else ""
+    return bare if any(row.path == bare for row in ROUTE_TABLE) or model_call_route("POST", bare) is not None else ""
 
 
 def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
     """Return the known API, not served by this gateway, of a path without a route; None for no known API. `matched`:
     the path has a route with another method.
     """
-    served, path = {route.path for route in ROUTES}, path.rstrip("/")
-    for row in UNSERVED:
+    served, path = {route.path for route in ROUTE_TABLE}, path.rstrip("/")
+    for row in UNSERVED_ROUTES:
         is_below = not row.is_alone and path.startswith(f"{row.prefix}/")
         belongs = is_below or (path == row.prefix and path not in served)
         if belongs and row.method in ({method} if matched else {"*", method}):
@@ -393,9 +393,9 @@ def error_format(method: str, path: str) -> str:
     if _METHOD_PATH.fullmatch(path):
         return METHOD_ROUTES[0].format
     meant = canonical_path(path)
-    if (meant or path).startswith("/v1/models/") and (method == "POST" or path.rpartition(":")[2] in ACTIONS):
+    if (meant or path).startswith("/v1/models/") and (method == "POST" or path.rpartition(":")[2] in ACTION_NAMES):
         return ACTIONS_FORMAT
-    rows = [(row.path, row.error_format) for row in ROUTES]
+    rows = [(row.path, row.error_format) for row in ROUTE_TABLE]
     rows += ((prefix, face.name) for face in all_faces() for prefix in face.error_paths)
     begun = (row for row in rows if path.startswith(row[0]) or meant.startswith(row[0]))
     return max(begun, key=lambda row: len(row[0]), default=("", DEFAULT_FORMAT))[1]

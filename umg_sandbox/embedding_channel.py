@@ -26,7 +26,7 @@ from umg_sandbox.simulated_faults import SimulatedDeadlines, raise_in_unary_call
 if TYPE_CHECKING:
     from umg_grpc.upstream.local.wordllama.model import Vectors
 
-UNKNOWN = pb.ModelEmbedding(default_dimensions=1536)
+UNKNOWN_MODEL = pb.ModelEmbedding(default_dimensions=1536)
 """Properties of a model that the catalogue does not list."""
 LONGEST_TOKEN = 128  # characters of a token, in the vocabulary of `count`
 
@@ -63,7 +63,7 @@ class SandboxEmbedding:
         report = Report()
         notes.report_uncarried(report)
         known = describe(model)
-        described = known.embedding if known is not None and known.HasField("embedding") else UNKNOWN
+        described = known.embedding if known is not None and known.HasField("embedding") else UNKNOWN_MODEL
         if not described.task_types:
             note_task_types(request, report)
         own = self._lengths.get(model, described.default_dimensions)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from umg_grpc.knowledge.families.image import (
     RATIO_PIXELS,
-    TIERS,
+    SIZE_TIERS,
     ImageRules,
     family_row,
     is_grouped,
@@ -21,27 +21,27 @@ from umg_grpc.knowledge.families.image import (
 )
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.image_files import PNG, read_header
+from umg_grpc.wire.core.image_files import PNG_TYPE, read_header
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.providers.request_encoding import extra_fields
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 from umg_sandbox import image_drawing, simulated_faults
-from umg_sandbox.image_drawing import FORMATS, Drawing
+from umg_sandbox.image_drawing import PILLOW_FORMATS, Drawing
 from umg_sandbox.image_usage import usage_of
 from umg_sandbox.input_images import InputImage
 from umg_sandbox.simulated_faults import SimulatedDeadlines
 
 CONCURRENT_DRAWINGS = 2
 """Maximum number of images that a channel draws at once; each takes up to a second of CPU and about 100 MB."""
-EDGE = 1024
+DEFAULT_EDGE = 1024
 """Edge in pixels of a square image if neither the request nor an input image determines the size."""
 MAX_EDGE = 4096
 """Longest edge in pixels of an image whose size an input image determines."""
 BYTES_PER_PIXEL = 0.25
 """Estimated bytes of a drawn file for each pixel, for the memory budget."""
-VARIATION = "A variation of the image"
+VARIATION_PROMPT = "A variation of the image"
 
 _NUMBER = re.compile(r"(?<![\w.])[1-9](?![\w.])")
 _NUMBER_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4}
@@ -86,7 +86,7 @@ class SandboxImageCall:
 
     async def send(self, seconds: float) -> pb.GenerateImageResponse:
         mark, drawings = await self._begin(seconds), self.drawings
-        if mark == simulated_faults.CUT:
+        if mark == simulated_faults.CUT_MARK:
             drawings = drawings[: len(drawings) // 2]
             if not drawings:
                 raise simulated_faults.failed()
@@ -103,7 +103,7 @@ class SandboxImageCall:
         yield _message(pb.ImageEvent(started=started))
         done = 0
         for index, drawing in enumerate(self.drawings):
-            if mark == simulated_faults.CUT and index >= len(self.drawings) // 2:
+            if mark == simulated_faults.CUT_MARK and index >= len(self.drawings) // 2:
                 raise simulated_faults.cut()
             for draft in range(self.request.partial_images):
                 async with self._deadline(deadline - loop.time()):
@@ -164,15 +164,15 @@ def _message(event: pb.ImageEvent) -> pb.StreamGenerateImageResponse:
 def _plan(request: pb.GenerateImageRequest, model: str) -> list[Drawing]:
     """Return the parameters for drawing each image of a request. Raise UmgError(INVALID_FIELD) for invalid ones."""
     rules, inputs = family_row(model), _inputs(request)
-    mime_type = request.output_mime_type or PNG
-    if mime_type not in FORMATS:
-        raise invalid("output_mime_type", f"expected one of {', '.join(FORMATS)}; send one of them")
+    mime_type = request.output_mime_type or PNG_TYPE
+    if mime_type not in PILLOW_FORMATS:
+        raise invalid("output_mime_type", f"expected one of {', '.join(PILLOW_FORMATS)}; send one of them")
     width, height = _pixels(request, rules, inputs)
     watermark = request.watermark if request.HasField("watermark") else rules is not None and rules.default_watermark
     count = _count(request)
     drawing = Drawing(
         model=model,
-        prompt=_words(request) or VARIATION,
+        prompt=_words(request) or VARIATION_PROMPT,
         width=width,
         height=height,
         mime_type=mime_type,
@@ -222,21 +222,21 @@ def _pixels(
         return requested
     if (written := _PIXELS.fullmatch(request.size)) is not None:
         return int(written[1]), int(written[2])
-    width = height = EDGE
+    width = height = DEFAULT_EDGE
     if inputs and (last := inputs[-1]).data:
         header = read_header(last.data, last.field)
         width, height = header.width, header.height
     if rules is not None and rules.sizes is RATIO_PIXELS:
         wide, high = RATIO_PIXELS[nearest_ratio_of(width, height)]
-        return wide * TIERS[tier_of(request)], high * TIERS[tier_of(request)]
+        return wide * SIZE_TIERS[tier_of(request)], high * SIZE_TIERS[tier_of(request)]
     return _of_ratio(width, height)
 
 
 def _of_ratio(width: int, height: int) -> tuple[int, int]:
     """Return (width, height) in pixels with this ratio: the same numbers if usual, otherwise about a megapixel."""
-    if min(width, height) >= EDGE // 8 and max(width, height) <= MAX_EDGE:
+    if min(width, height) >= DEFAULT_EDGE // 8 and max(width, height) <= MAX_EDGE:
         return width, height
-    scale = EDGE / math.sqrt(width * height)
+    scale = DEFAULT_EDGE / math.sqrt(width * height)
     return _edge(width * scale), _edge(height * scale)
 
 

@@ -10,19 +10,19 @@ from random import Random
 
 from PIL import Image, ImageDraw
 
-from umg_grpc.wire.core.image_files import JPEG, PNG, WEBP
+from umg_grpc.wire.core.image_files import JPEG_TYPE, PNG_TYPE, WEBP_TYPE
 from umg_sandbox.input_images import InputImage, draw_input, draw_mask
 from umg_sandbox.prompt_words import digest
 from umg_sandbox.text_drawing import draw_text
 
-FORMATS = {PNG: "PNG", JPEG: "JPEG", WEBP: "WEBP"}
-WATERMARK = "AI generated"
+PILLOW_FORMATS = {PNG_TYPE: "PNG", JPEG_TYPE: "JPEG", WEBP_TYPE: "WEBP"}
+WATERMARK_TEXT = "AI generated"
 DRAFT_CELLS = (16, 48, 144)
 """Number of squares along the longer edge of the first, second and third draft of an image."""
-QUALITY = 90
+DEFAULT_QUALITY = 90
 """Quality of JPEG and WebP in percent, if the request states none."""
-DISCS = 9
-DARK, PALE, WHITE = "#161820", "#b4b4b8", "white"
+DISC_COUNT = 9
+DARK_COLOR, PALE_COLOR, WHITE_COLOR = "#161820", "#b4b4b8", "white"
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Drawing:
     height: int
     mime_type: str = "image/png"
     quality: int | None = None
-    """Quality of JPEG and WebP in percent, [0, 100]; None means `QUALITY`."""
+    """Quality of JPEG and WebP in percent, [0, 100]; None means `DEFAULT_QUALITY`."""
     transparent: bool = False
     """Whether the background is transparent; without effect on JPEG."""
     seed: int | None = None
@@ -72,7 +72,7 @@ def draw(drawing: Drawing, draft: int | None = None) -> bytes:
     card = draw_card(image.size, labels, drawing.prompt, watermark=drawing.watermark)
     top = image.height - card.height
     image.paste(card, (0, top))
-    if drawing.transparent and drawing.mime_type != JPEG:
+    if drawing.transparent and drawing.mime_type != JPEG_TYPE:
         opaque = Image.new("L", image.size, 0)
         opaque.paste(255, (image.width // 24, image.height // 24, image.width - image.width // 24, top))
         opaque.paste(255, (0, top, *image.size))
@@ -90,7 +90,7 @@ def draw_scene(width: int, height: int, seed: bytes) -> Image.Image:
 def draw_discs(image: Image.Image, seed: bytes) -> None:
     """Draw discs into an image of mode RGB, which leave most of it visible."""
     chosen, pen = Random(seed[::-1]), ImageDraw.Draw(image)  # noqa: S311  a picture
-    for _ in range(DISCS):
+    for _ in range(DISC_COUNT):
         place = chosen.random() * image.width, chosen.random() * image.height * 0.7
         pen.circle(place, chosen.uniform(0.03, 0.11) * min(image.size), _color(chosen))
 
@@ -98,12 +98,14 @@ def draw_discs(image: Image.Image, seed: bytes) -> None:
 def draw_card(size: tuple[int, int], labels: Sequence[str], prompt: str, *, watermark: bool) -> Image.Image:
     """Return the lower part of a picture of a size in pixels: labels, the prompt, and a row for the watermark."""
     (width, height), row = size, max(1, size[1] // 20)
-    card = Image.new("RGB", (width, height // 3), DARK)
+    card = Image.new("RGB", (width, height // 3), DARK_COLOR)
     pen, pad = ImageDraw.Draw(card), width // 50
-    draw_text(pen, (pad, row // 4, width - pad, row * 3 // 2), " · ".join(filter(None, labels)), row // 2, PALE)
-    draw_text(pen, (pad, row * 3 // 2, width - pad, card.height - row), prompt, row, WHITE)
+    draw_text(pen, (pad, row // 4, width - pad, row * 3 // 2), " · ".join(filter(None, labels)), row // 2, PALE_COLOR)
+    draw_text(pen, (pad, row * 3 // 2, width - pad, card.height - row), prompt, row, WHITE_COLOR)
     if watermark:
-        draw_text(pen, (width * 3 // 4, card.height - row, width, card.height), WATERMARK, row * 2 // 3, WHITE)
+        draw_text(
+            pen, (width * 3 // 4, card.height - row, width, card.height), WATERMARK_TEXT, row * 2 // 3, WHITE_COLOR
+        )
     return card
 
 
@@ -135,7 +137,7 @@ def _color(chosen: Random) -> tuple[int, int, int]:
 
 
 def _encode(image: Image.Image, drawing: Drawing) -> bytes:
-    file, quality = BytesIO(), QUALITY if drawing.quality is None else drawing.quality
+    file, quality = BytesIO(), DEFAULT_QUALITY if drawing.quality is None else drawing.quality
     options = {"compress_level": 6, "compress_type": zlib.Z_RLE, "quality": quality, "method": 2}
-    image.save(file, FORMATS[drawing.mime_type], **options)
+    image.save(file, PILLOW_FORMATS[drawing.mime_type], **options)
     return file.getvalue()

@@ -4,7 +4,7 @@ from umg_grpc.knowledge.families.image import ImageRules
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_sandbox.image_drawing import Drawing
-from umg_sandbox.response_images import TOKENS
+from umg_sandbox.response_images import IMAGE_TOKENS
 
 QUALITY_TOKENS = {"low": 272, "medium": 1056, "high": 4160}
 """Quality of an image of family `imgC` -> tokens of a square image; other shapes take half as many more."""
@@ -20,9 +20,9 @@ def usage_of(
     usage = pb.ImageUsage(image_count=images)
     if rules is None or rules.family not in ("famG", "imgC"):
         return usage
-    each = TOKENS
+    each = IMAGE_TOKENS
     if rules.family == "imgC":
-        each = QUALITY_TOKENS.get(request.quality or rules.default_quality, TOKENS)
+        each = QUALITY_TOKENS.get(request.quality or rules.default_quality, IMAGE_TOKENS)
         each = each if drawing.width == drawing.height else each * 3 // 2
         each += 100 * request.partial_images
     usage.input_text_tokens = count(-(-len(drawing.prompt.encode()) // BYTES_PER_TOKEN))

@@ -6,11 +6,11 @@ from io import BytesIO
 from PIL import Image, ImageDraw, ImageOps
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.wire.core.image_files import GIF, JPEG, PNG, WEBP, check_image
+from umg_grpc.wire.core.image_files import GIF_TYPE, JPEG_TYPE, PNG_TYPE, WEBP_TYPE, check_image
 from umg_grpc.wire.core.json import invalid
 from umg_sandbox.text_drawing import draw_text
 
-READERS = {PNG: "PNG", JPEG: "JPEG", GIF: "GIF", WEBP: "WEBP"}
+PILLOW_READERS = {PNG_TYPE: "PNG", JPEG_TYPE: "JPEG", GIF_TYPE: "GIF", WEBP_TYPE: "WEBP"}
 NOT_FETCHED = "is an address, which is not fetched"
 MAX_SCANS = 100
 """Maximum scans of a JPEG file, each of which takes time for all pixels. Encoders make about ten."""
@@ -68,10 +68,10 @@ def draw_mask(mask: InputImage, edited: InputImage, width: int, height: int) -> 
 def _decode(source: InputImage, width: int, height: int) -> Image.Image:
     """Return the first frame of an image, upright; an image much larger than `width` x `height` is reduced."""
     header = check_image(source.data, source.field)
-    if header.mime_type == JPEG and source.data.count(b"\xff\xda") > MAX_SCANS:
+    if header.mime_type == JPEG_TYPE and source.data.count(b"\xff\xda") > MAX_SCANS:
         raise invalid(source.field, f"the JPEG file has more than {MAX_SCANS} scans; encode it with fewer")
     try:
-        with Image.open(BytesIO(source.data), formats=(READERS[header.mime_type],)) as image:
+        with Image.open(BytesIO(source.data), formats=(PILLOW_READERS[header.mime_type],)) as image:
             image.thumbnail((2 * max(width, height),) * 2, Image.Resampling.NEAREST)  # before copies are made
             upright = ImageOps.exif_transpose(image)
             if upright.mode.startswith("I"):  # 16 bits, of which conversions cut the upper ones

@@ -12,7 +12,7 @@ from umg_grpc.wire.core.json import echo
 from umg_sandbox.regular_expressions import compiled, matches
 from umg_sandbox.schema_reader import Schema, members
 from umg_sandbox.schema_work_budget import MAX_NESTED, STEP_SIZE, WorkBudget
-from umg_sandbox.string_formats import FORMATS
+from umg_sandbox.string_formats import STRING_FORMATS
 
 _BUDGET: ContextVar[WorkBudget] = ContextVar("budget of the validation")
 
@@ -70,7 +70,7 @@ def _pattern(validator: Validator, pattern: object, instance: object, schema: Sc
     if not isinstance(instance, str) or matches(str(pattern), instance, _BUDGET.get()):
         return
     # SDKs in JavaScript write formats with patterns that RE2 does not support; the generated values match them
-    if not instance or schema.get("format") not in FORMATS or compiled(str(pattern)) is not None:
+    if not instance or schema.get("format") not in STRING_FORMATS or compiled(str(pattern)) is not None:
         yield ValidationError("pattern")
 
 

@@ -9,7 +9,7 @@ from typing import assert_never
 from PIL import Image
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.image_files import AVIF, BMP, HEIC, TIFF, read_header, sniff_image
+from umg_grpc.wire.core.image_files import AVIF_TYPE, BMP_TYPE, HEIC_TYPE, TIFF_TYPE, read_header, sniff_image
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.media import sniff
 from umg_grpc.wire.dropped_fields_report import untranslatable
@@ -23,7 +23,7 @@ FIRST_WORDS = 80
 """Maximum characters of a text that a response quotes."""
 
 # Formats of Pillow for the types whose headers `image_files` does not read.
-_MEASURED = {BMP: "BMP", TIFF: "TIFF", AVIF: "AVIF"}
+_MEASURED = {BMP_TYPE: "BMP", TIFF_TYPE: "TIFF", AVIF_TYPE: "AVIF"}
 _PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 _NAMES = {
     pb.MEDIA_KIND_IMAGE: "Image",
@@ -94,7 +94,7 @@ def _inspect_data(media: pb.MediaPart, at: str) -> MediaDescription:
 def _image(data: bytes, at: str) -> str:
     """Return the type and size of an image as text, for example `image/png, 64 x 48 pixels`."""
     mime = sniff_image(data)
-    if mime == HEIC:
+    if mime == HEIC_TYPE:
         return "image/heic, whose size the sandbox cannot read"
     size = _measure(data, mime) if mime in _MEASURED else None
     if size is None:

@@ -18,7 +18,7 @@ Count = Callable[[str], int]
 """Function that returns the number of tokens of a text."""
 
 # Without these fields the response would differ, and the sandbox stores nothing to which they could refer.
-INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template")
+INDISPENSABLE_FIELDS = ("previous_response_id", "conversation_id", "prompt_template")
 NOT_HONOURED = ("audio_output", "moderation_json")
 
 CONTEXT_TAGS = ("system-reminder", "environment_context")
@@ -88,7 +88,7 @@ def read_prompt(request: pb.GenerateRequest, notes: RequestNotes, count: Count, 
     """
     present = {field.name for field, _ in request.ListFields()}
     unknown = [source_path(name, request.source) for name in notes.indispensable]
-    for name in [*unknown, *(name for name in INDISPENSABLE if name in present)]:
+    for name in [*unknown, *(name for name in INDISPENSABLE_FIELDS if name in present)]:
         raise untranslatable(name, "the sandbox has no equivalent; leave it out or choose another model")
     for name in [*notes.uncarried, *(name for name in NOT_HONOURED if name in present)]:
         report.drop(name)

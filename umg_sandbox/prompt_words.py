@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable
 from hashlib import blake2b
 
-READ = 4000
+READ_CHARACTERS = 4000
 """Maximum characters, from the end of a prompt, from which words are taken."""
-OCCURRENCES = 20
+MAX_OCCURRENCES = 20
 """Maximum occurrences of a name in the prompt that are checked for being whole words."""
-NUMBERS = 50
+MAX_NUMBERS = 50
 """Maximum numbers of a prompt that are used as values."""
 
 _MARK = re.compile(r"\[\[[a-z0-9:]+\]\]")  # marks that select faults
@@ -39,13 +39,13 @@ class Words:
         """Extract the words of `text`. `salt`: varies the words and choices for the same text; `without`: words to
         leave out, for example names of tools.
         """
-        self.text = _MARK.sub(" ", text[-READ:])
+        self.text = _MARK.sub(" ", text[-READ_CHARACTERS:])
         self._lower = self.text.lower()
         self._seed = digest(salt, self.text).hex()
         self._salient = _salient(self.text, frozenset(without)) or ["simulated"]
         self._next = 0
         numbers = [(float(found) if "." in found else int(found)) for found in _NUMBER.findall(self.text)]
-        self.numbers: list[int | float] = list(dict.fromkeys(numbers))[:NUMBERS]
+        self.numbers: list[int | float] = list(dict.fromkeys(numbers))[:MAX_NUMBERS]
 
     def topics(self, maximum: int) -> list[str]:
         """Return at least one and at most `maximum` significant words of the prompt, the most significant first."""
@@ -74,7 +74,7 @@ class Words:
     def _has(self, words: str) -> bool:
         """Return whether the prompt contains `words`, in lower case, as whole words."""
         start = -1
-        for _ in range(OCCURRENCES):
+        for _ in range(MAX_OCCURRENCES):
             start = self._lower.find(words, start + 1)
             if start < 0:
                 break

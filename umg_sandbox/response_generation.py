@@ -18,17 +18,17 @@ from umg_sandbox.simulated_reasoning import reasoning_part, reasoning_plan, reas
 from umg_sandbox.simulated_tool_calls import call_part, called_tools, read_schema, searches, tool_words
 from umg_sandbox.simulated_web_search import ResultPage, find_pages, search_parts
 
-QUOTED = 600
+QUOTED_CHARACTERS = 600
 """Maximum characters of the question that a response quotes."""
-RESULT = 4000
+RESULT_CHARACTERS = 4000
 """Maximum characters of a tool's result that a response quotes."""
-SEEN = 20
+DESCRIBED_MEDIA = 20
 """Maximum number of media that a response describes individually."""
 
-REFUSAL = "I cannot help with that. (A simulated refusal, as [[refuse]] in the prompt asks for.)"
-RATING = pb.SafetyRating(category="HARM_CATEGORY_DANGEROUS_CONTENT", probability="HIGH", blocked=True)
+REFUSAL_TEXT = "I cannot help with that. (A simulated refusal, as [[refuse]] in the prompt asks for.)"
+BLOCKED_RATING = pb.SafetyRating(category="HARM_CATEGORY_DANGEROUS_CONTENT", probability="HIGH", blocked=True)
 
-FILLERS = (
+FILLER_SENTENCES = (
     "A real model would now write about {topics}.",
     "Nothing here was thought up by a model: the same prompt always gives the same words.",
     "The words {topics} were taken from the prompt.",
@@ -71,9 +71,9 @@ def make_response(request: pb.GenerateRequest, model: str, prompt: Prompt, count
     usage.audio_input_tokens = prompt.media_tokens(pb.MEDIA_KIND_AUDIO)
     usage.video_input_tokens = prompt.media_tokens(pb.MEDIA_KIND_VIDEO)
     usage.document_input_tokens = prompt.media_tokens(pb.MEDIA_KIND_DOCUMENT)
-    if simulated_faults.mark(prompt.recent_text) == simulated_faults.BLOCK:
+    if simulated_faults.mark(prompt.recent_text) == simulated_faults.BLOCK_MARK:
         draft.response.block_reason = "SAFETY"
-        draft.response.prompt_safety_ratings.append(RATING)
+        draft.response.prompt_safety_ratings.append(BLOCKED_RATING)
         return draft
     budget = WorkBudget()
     for index in range(request.candidate_count or 1):
@@ -110,7 +110,7 @@ class _Candidate:
         called = called_tools(self.request, self.prompt)
         if self._left <= 0:
             self._candidate.finish_reason = pb.FINISH_REASON_LENGTH
-        elif simulated_faults.mark(self.prompt.recent_text) == simulated_faults.REFUSE:
+        elif simulated_faults.mark(self.prompt.recent_text) == simulated_faults.REFUSE_MARK:
             self._add_refusal()
         elif called:
             self._add_calls(called)
@@ -143,9 +143,9 @@ class _Candidate:
             part.state.CopyFrom(signed(text, "native"))
 
     def _add_refusal(self) -> None:
-        text = truncate(REFUSAL, self._left, self.count)
+        text = truncate(REFUSAL_TEXT, self._left, self.count)
         self._spend(self.count(text))
-        whole = text == REFUSAL
+        whole = text == REFUSAL_TEXT
         self._candidate.finish_reason = pb.FINISH_REASON_REFUSAL if whole else pb.FINISH_REASON_LENGTH
         if text:
             self._parts.add().refusal.text = text
@@ -198,11 +198,11 @@ class _Candidate:
 
     def _add_image(self) -> None:
         plan = response_images.plan(self.request, self.model, self.prompt.question, self.index)
-        if self._left < response_images.TOKENS:
+        if self._left < response_images.IMAGE_TOKENS:
             self._candidate.finish_reason = pb.FINISH_REASON_LENGTH
             return
-        self._spend(response_images.TOKENS)
-        self._usage.image_output_tokens += response_images.TOKENS
+        self._spend(response_images.IMAGE_TOKENS)
+        self._usage.image_output_tokens += response_images.IMAGE_TOKENS
         media = self._parts.add().media
         media.kind, media.mime_type = pb.MEDIA_KIND_IMAGE, plan.mime_type
         self.draft.drawings.append((media, plan))
@@ -252,9 +252,9 @@ class _Candidate:
         made: dict[str, object] = {"simulated": True, "question": first_words(self.prompt.question)}
         made["topics"] = list(self._words.topics(4))
         if self.prompt.results:
-            made["results"] = [result.text[:RESULT] for result in self.prompt.results]
+            made["results"] = [result.text[:RESULT_CHARACTERS] for result in self.prompt.results]
         if self.prompt.media_descriptions:
-            made["seen"] = [description.words for description in self.prompt.media_descriptions[:SEEN]]
+            made["seen"] = [description.words for description in self.prompt.media_descriptions[:DESCRIBED_MEDIA]]
         return made
 
     def _prose(self, pages: list[ResultPage]) -> _Text:
@@ -264,9 +264,9 @@ class _Candidate:
             response.append(f"It is answer {self.index + 1} of {self.request.candidate_count}.")
         for result in prompt.results:
             tool = f"The tool {result.name}" if result.name else "The tool"
-            response.append(f"{tool} gave: {_cut(result.text, RESULT)}", between="\n")
+            response.append(f"{tool} gave: {_cut(result.text, RESULT_CHARACTERS)}", between="\n")
         if prompt.question and not prompt.results:
-            response.append(f"You said: {_cut(prompt.question, QUOTED)}", between="\n")
+            response.append(f"You said: {_cut(prompt.question, QUOTED_CHARACTERS)}", between="\n")
         if prompt.system:
             response.append(f"My instructions begin: {first_words(prompt.system)}", between="\n")
         if prompt.turns > 1:
@@ -278,14 +278,14 @@ class _Candidate:
             response.append(page.sentence, page)
         topics = ", ".join(self._words.topics(3))
         begin = digest(prompt.question, str(self.index))[0]
-        fillers = [FILLERS[(begin + step) % len(FILLERS)].format(topics=topics) for step in range(2)]
+        fillers = [FILLER_SENTENCES[(begin + step) % len(FILLER_SENTENCES)].format(topics=topics) for step in range(2)]
         response.append(" ".join(fillers), between="\n")
         return response
 
     def _describe(self, response: _Text) -> None:
         """Append a sentence about each image, document or other medium of the prompt to the response."""
         documents = 0
-        for name, description in islice(numbered(self.prompt.media_descriptions), SEEN):
+        for name, description in islice(numbered(self.prompt.media_descriptions), DESCRIBED_MEDIA):
             response.append(f"{name}: {description.words}.", between="\n")
             if description.text is not None:
                 response.append(f"It begins: {first_words(description.text)}")
@@ -294,7 +294,7 @@ class _Candidate:
                     start = end - len(first_words(description.text))
                     response.citations.append(_of_document(description.text, description.blocks, documents, start, end))
             documents += description.kind == pb.MEDIA_KIND_DOCUMENT
-        if (more := len(self.prompt.media_descriptions) - SEEN) > 0:
+        if (more := len(self.prompt.media_descriptions) - DESCRIBED_MEDIA) > 0:
             response.append(f"There are {more} more files.", between="\n")
 
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from umg_grpc.knowledge.families.image import RATIO_PIXELS, one_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
-from umg_sandbox.image_drawing import FORMATS, Drawing
+from umg_sandbox.image_drawing import PILLOW_FORMATS, Drawing
 from umg_sandbox.input_images import InputImage
 
-TOKENS = 1290
+IMAGE_TOKENS = 1290
 """Tokens of an image in a response."""
-EDGE = 1024
+SQUARE_EDGE = 1024
 """Edge of a square 1K image, in pixels."""
-LARGEST = 4
+LARGEST_SIZE = 4
 
 _SIZE = re.compile(r"(\d(?:\.\d)?)K", re.IGNORECASE)
 
@@ -29,12 +29,12 @@ def plan(request: pb.GenerateRequest, model: str, words: str, index: int) -> Dra
         raise invalid("image_output.aspect_ratio", f"expected {one_of(RATIO_PIXELS)}; correct it")
     wide, high = map(int, ratio.split(":"))
     size = _SIZE.fullmatch(options.image_size or "1K")
-    if size is None or not 0.5 <= float(size[1]) <= LARGEST:
+    if size is None or not 0.5 <= float(size[1]) <= LARGEST_SIZE:
         raise invalid("image_output.image_size", "expected `1K`, `2K` or `4K`; send one of them")
     mime = options.mime_type.lower() or "image/png"
-    if mime not in FORMATS:
-        raise invalid("image_output.mime_type", f"expected one of {', '.join(FORMATS)}; send one of them")
-    unit = max(1, round(EDGE * float(size[1]) / math.sqrt(wide * high)))
+    if mime not in PILLOW_FORMATS:
+        raise invalid("image_output.mime_type", f"expected one of {', '.join(PILLOW_FORMATS)}; send one of them")
+    unit = max(1, round(SQUARE_EDGE * float(size[1]) / math.sqrt(wide * high)))
     return Drawing(
         model=model,
         prompt=words,

@@ -37,7 +37,7 @@ class Schema(dict[str, object]):
         return "Schema"  # short, since jsonschema writes it into messages, which are never shown
 
 
-ANY = Schema()
+ANY_SCHEMA = Schema()
 Branches = Annotated[list[Schema], Meta(min_length=1)]
 
 
@@ -49,16 +49,16 @@ class Keywords(msgspec.Struct, rename="camel", kw_only=True):
     const: object = UNSET
     properties: dict[str, Schema] = {}
     required: list[str] = []
-    additional_properties: Schema = ANY
+    additional_properties: Schema = ANY_SCHEMA
     pattern_properties: dict[Pattern, Schema] = {}
-    property_names: Schema = ANY
+    property_names: Schema = ANY_SCHEMA
     dependent_required: dict[str, list[str]] = {}
     dependent_schemas: dict[str, Schema] = {}
     min_properties: Count = 0
     max_properties: Count | None = None
-    items: Schema = ANY
+    items: Schema = ANY_SCHEMA
     prefix_items: list[Schema] = []
-    contains: Schema = ANY
+    contains: Schema = ANY_SCHEMA
     min_contains: Count = 1
     max_contains: Count | None = None
     unique_items: bool = False
@@ -76,10 +76,10 @@ class Keywords(msgspec.Struct, rename="camel", kw_only=True):
     all_of: Branches = []
     any_of: Branches = []
     one_of: Branches = []
-    not_: Schema = field(default=ANY, name="not")
-    if_: Schema = field(default=ANY, name="if")
-    then: Schema = ANY
-    else_: Schema = field(default=ANY, name="else")
+    not_: Schema = field(default=ANY_SCHEMA, name="not")
+    if_: Schema = field(default=ANY_SCHEMA, name="if")
+    then: Schema = ANY_SCHEMA
+    else_: Schema = field(default=ANY_SCHEMA, name="else")
     ref: Schema | None = field(default=None, name="$ref")
     defs: dict[str, Schema] = field(default_factory=dict, name="$defs")
     definitions: dict[str, Schema] = {}
@@ -96,7 +96,7 @@ class Keywords(msgspec.Struct, rename="camel", kw_only=True):
         return Schema(allOf=found) if found else self.additional_properties
 
 
-NAMES = frozenset(Keywords.__struct_encode_fields__)
+KEYWORD_NAMES = frozenset(Keywords.__struct_encode_fields__)
 
 
 def joined(schemas: Sequence[Schema]) -> Keywords:
@@ -197,4 +197,4 @@ def _modern(raw: dict[str, object]) -> dict[str, object]:
         for keyword, kind in (("dependentRequired", list), ("dependentSchemas", dict | bool)):
             modern[keyword] = {name: needs for name, needs in dependencies.items() if isinstance(needs, kind)}
     ignored = ("$", "unevaluated")
-    return {name: value for name, value in modern.items() if name in NAMES or not name.startswith(ignored)}
+    return {name: value for name, value in modern.items() if name in KEYWORD_NAMES or not name.startswith(ignored)}

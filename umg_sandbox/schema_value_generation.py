@@ -16,20 +16,20 @@ from umg_grpc.wire.core.json import invalid
 from umg_sandbox.prompt_words import Words
 from umg_sandbox.regular_expressions import compiled, samples
 from umg_sandbox.schema_reader import Keywords, Kind, Schema, joined, members, read_schema
-from umg_sandbox.schema_work_budget import STEP_SIZE, STEPS, Exhausted, WorkBudget
-from umg_sandbox.string_formats import FORMATS, slug
+from umg_sandbox.schema_work_budget import MAX_STEPS, STEP_SIZE, Exhausted, WorkBudget
+from umg_sandbox.string_formats import STRING_FORMATS, slug
 
 RICH_DEPTH = 4
 """Depth of nesting down to which optional properties are generated; below it only required ones are."""
 RICH_NODES = 1000
 """Number of generated values up to which optional properties are generated; after it only required ones are."""
-DEPTHS = (6, 40)
+TRIED_DEPTHS = (6, 40)
 """Depths of nesting that are tried; a value with fewer levels is preferred."""
 MAX_CHOICES = 50
 """Maximum lists of branches for one value: each takes a frame of the stack."""
-TRIES = 12
+MAX_TRIES = 12
 """Maximum candidates that are tried for a text; a quarter of them for an object or array."""
-NUMBERS = 100
+MAX_NUMBERS = 100
 """Maximum candidates that are tried for a number."""
 
 
@@ -52,9 +52,9 @@ def instance(
     """
     budget = budget or WorkBudget()
     try:
-        root = read_schema(schema, field, WorkBudget(STEPS, budget))
-        for depth in DEPTHS:
-            made, problem = _attempt(root, words, WorkBudget(STEPS, budget), depth, only_mentioned=only_mentioned)
+        root = read_schema(schema, field, WorkBudget(MAX_STEPS, budget))
+        for depth in TRIED_DEPTHS:
+            made, problem = _attempt(root, words, WorkBudget(MAX_STEPS, budget), depth, only_mentioned=only_mentioned)
             if not problem:
                 return made
     except (Exhausted, RecursionError):
@@ -154,7 +154,7 @@ class _Generator:
             yield joined([*applied.values()]), bool(chosen)
 
     def _is_flat(self, depth: int) -> bool:
-        return depth >= RICH_DEPTH or self._nodes > RICH_NODES or self._depth == DEPTHS[-1]
+        return depth >= RICH_DEPTH or self._nodes > RICH_NODES or self._depth == TRIED_DEPTHS[-1]
 
     def _candidates(self, known: Keywords, at: str, depth: int) -> Iterator[object]:
         """Yield candidates for a value, the most probable first. `at`: its path."""
@@ -166,9 +166,9 @@ class _Generator:
             return
         match kind := _kind_of(known):
             case "object":
-                yield from (self._object(known, at, depth) for _ in range(TRIES // 4))
+                yield from (self._object(known, at, depth) for _ in range(MAX_TRIES // 4))
             case "array":
-                yield from (self._array(known, at, depth) for _ in range(TRIES // 4))
+                yield from (self._array(known, at, depth) for _ in range(MAX_TRIES // 4))
             case "integer" | "number":
                 yield from self._numbers(known, at, whole=kind == "integer")
             case "boolean":
@@ -250,11 +250,11 @@ class _Generator:
         multiple = max(_fractions(known.multiple_of), default=Fraction(whole))
         step = Fraction(multiple.numerator) if whole else multiple
         if not step:  # any number: in steps of the range
-            step = (high - low) / NUMBERS if low is not None and high is not None and low < high else Fraction(1)
+            step = (high - low) / MAX_NUMBERS if low is not None and high is not None and low < high else Fraction(1)
         last = math.floor(high / step) if high is not None else None
-        minimum = math.ceil(low / step) if low is not None else 1 if last is None else last - NUMBERS
-        count = NUMBERS if last is None else min(NUMBERS, last - minimum + 1)
-        picked = self._words.pick(at, NUMBERS)
+        minimum = math.ceil(low / step) if low is not None else 1 if last is None else last - MAX_NUMBERS
+        count = MAX_NUMBERS if last is None else min(MAX_NUMBERS, last - minimum + 1)
+        picked = self._words.pick(at, MAX_NUMBERS)
         made = ((minimum + (picked + offset) % count) * step for offset in range(count))
         for value in chain(made, filter(None, (low, high))):
             self._budget.spend(1)
@@ -263,16 +263,18 @@ class _Generator:
     def _texts(self, known: Keywords, at: str) -> Iterator[str]:
         minimum, maximum, pattern = known.min_length, known.max_length, known.pattern
         self._budget.spend(minimum // 10)
-        if known.format in FORMATS:
-            yield FORMATS[known.format](self._words, at)
+        if known.format in STRING_FORMATS:
+            yield STRING_FORMATS[known.format](self._words, at)
         if pattern is None:
-            yield from (self._words.phrase(minimum + 10 * attempt, maximum) for attempt in range(TRIES))
-        elif known.format not in FORMATS or compiled(pattern):  # only a format's text matches an unsupported pattern
+            yield from (self._words.phrase(minimum + 10 * attempt, maximum) for attempt in range(MAX_TRIES))
+        elif known.format not in STRING_FORMATS or compiled(
+            pattern
+        ):  # only a format's text matches an unsupported pattern
             phrase = self._words.phrase(minimum, maximum)
             yield from (phrase, slug(phrase), phrase.title())
             self._budget.spend(20 + len(pattern) // 10)
             for sample in samples(pattern):
-                missing = range(max(0, minimum - len(sample)), max(0, minimum - len(sample)) + TRIES)
+                missing = range(max(0, minimum - len(sample)), max(0, minimum - len(sample)) + MAX_TRIES)
                 yield from (sample + sample[-1:] * count for count in missing)
                 yield from (sample[:1] * count + sample for count in missing)
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Optional
 
-STEPS = 40_000
+MAX_STEPS = 40_000
 """Maximum steps for one attempt at a value. Each step takes some microseconds."""
-REQUEST_STEPS = 5 * STEPS
+REQUEST_STEPS = 5 * MAX_STEPS
 """Maximum steps for all values of one request, since a caller may request many responses and tool calls."""
 MAX_NESTED = 150
 """Maximum keywords whose checks are nested; each takes three frames of the stack, of which Python allows 1000. The

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 
-FAIL = "fail"
-CUT = "fail:mid"
-BUSY = "fail:429"
-SLOW = "slow"
-REFUSE = "refuse"
-BLOCK = "block"
-REDACTED = "redacted"
+FAIL_MARK = "fail"
+CUT_MARK = "fail:mid"
+BUSY_MARK = "fail:429"
+SLOW_MARK = "slow"
+REFUSE_MARK = "refuse"
+BLOCK_MARK = "block"
+REDACTED_MARK = "redacted"
 
 _MARK = re.compile(r"\[\[(fail(?::mid|:429)?|slow|refuse|block)\]\]")
 
@@ -34,14 +34,14 @@ class SimulatedDeadlines:
 
 
 async def raise_early(mark: str, seconds: float, deadlines: SimulatedDeadlines) -> None:
-    """Raise the UmgError of a fault mark before the first byte of the response; do nothing for other marks. `SLOW`
+    """Raise the UmgError of a fault mark before the first byte of the response; do nothing for other marks. `SLOW_MARK`
     first waits until the caller's deadline, in `seconds`, or the channel's, whichever is earlier.
     """
-    if mark == FAIL:
+    if mark == FAIL_MARK:
         raise failed()
-    if mark == BUSY:
+    if mark == BUSY_MARK:
         raise busy()
-    if mark == SLOW:
+    if mark == SLOW_MARK:
         whole = min(max(seconds, 0), deadlines.total)
         await asyncio.sleep(min(whole, deadlines.first_byte))
         name = "total" if whole <= deadlines.first_byte else "first_byte"
@@ -53,12 +53,12 @@ async def raise_in_unary_call(texts: Iterable[str], seconds: float, deadlines: S
     streamed cannot break off. `seconds`: time until the caller's deadline.
     """
     selected = next((found for text in texts if "[[" in text and (found := mark(text))), "")
-    await raise_early(FAIL if selected == CUT else selected, seconds, deadlines)
+    await raise_early(FAIL_MARK if selected == CUT_MARK else selected, seconds, deadlines)
 
 
 def redacted(text: str) -> bool:
     """Return whether a text contains the mark for redacted reasoning."""
-    return f"[[{REDACTED}]]" in text
+    return f"[[{REDACTED_MARK}]]" in text
 
 
 def failed() -> UmgError:

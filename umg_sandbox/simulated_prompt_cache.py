@@ -9,11 +9,11 @@ from umg_sandbox.prompt_reader import Block
 from umg_sandbox.prompt_words import digest
 
 # Text document, messages rule 4 and Limits.
-LIFETIMES = {pb.CACHE_TTL_UNSPECIFIED: 300.0, pb.CACHE_TTL_FIVE_MINUTES: 300.0, pb.CACHE_TTL_ONE_HOUR: 3600.0}
-RETENTIONS = {"24h": 86400.0}
+TTL_LIFETIMES = {pb.CACHE_TTL_UNSPECIFIED: 300.0, pb.CACHE_TTL_FIVE_MINUTES: 300.0, pb.CACHE_TTL_ONE_HOUR: 3600.0}
+RETENTION_LIFETIMES = {"24h": 86400.0}
 LEAST_TOKENS = 1024
 LEAST_TOKENS_OF_SMALL = 2048
-SMALL = ("mini", "flash")
+SMALL_MODELS = ("mini", "flash")
 CACHED_CONTENT_TOKENS = 2048
 """Tokens that a prefix referenced by `cachedContent` counts; any id is accepted."""
 
@@ -47,7 +47,7 @@ class PromptCache:
         marks = self._marks(request, blocks)
         if not marks:
             return CacheUse()
-        least = LEAST_TOKENS_OF_SMALL if any(name in model for name in SMALL) else LEAST_TOKENS
+        least = LEAST_TOKENS_OF_SMALL if any(name in model for name in SMALL_MODELS) else LEAST_TOKENS
         now, last, tokens, read = self._clock(), max(marks), 0, 0
         key = digest(scope, model, request.prompt_cache_key)
         ends = dict[int, tuple[bytes, int]]()
@@ -62,18 +62,20 @@ class PromptCache:
         written, begin = {True: 0, False: 0}, read
         for index, (key, tokens) in ends.items():
             if tokens > read:
-                written[marks[index] == LIFETIMES[pb.CACHE_TTL_ONE_HOUR]] += tokens - begin
+                written[marks[index] == TTL_LIFETIMES[pb.CACHE_TTL_ONE_HOUR]] += tokens - begin
                 begin = tokens
                 self._write(key, now, marks[index])
         return CacheUse(read, written[False], written[True])
 
     def _marks(self, request: pb.GenerateRequest, blocks: Sequence[Block]) -> dict[int, float]:
         """Return position of a block at which a cached prefix ends -> lifetime of the prefix in seconds."""
-        marks = {index: LIFETIMES[block.ttl] for index, block in enumerate(blocks) if block.ttl}
+        marks = {index: TTL_LIFETIMES[block.ttl] for index, block in enumerate(blocks) if block.ttl}
         if blocks and request.HasField("cache_control"):
-            marks[len(blocks) - 1] = LIFETIMES[request.cache_control.ttl]
+            marks[len(blocks) - 1] = TTL_LIFETIMES[request.cache_control.ttl]
         elif blocks and not marks and request.prompt_cache_key:
-            marks[len(blocks) - 1] = RETENTIONS.get(request.prompt_cache_retention, LIFETIMES[pb.CACHE_TTL_UNSPECIFIED])
+            marks[len(blocks) - 1] = RETENTION_LIFETIMES.get(
+                request.prompt_cache_retention, TTL_LIFETIMES[pb.CACHE_TTL_UNSPECIFIED]
+            )
         return marks
 
     def _read(self, key: bytes, now: float) -> bool:

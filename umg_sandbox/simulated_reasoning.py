@@ -14,13 +14,13 @@ from umg_sandbox.output_truncation import truncate
 from umg_sandbox.prompt_reader import Count, Prompt, first_words
 from umg_sandbox.prompt_words import Words, digest
 
-KEY = b"umg sandbox"  # not secret: it distinguishes the sandbox's states from those of other providers
+STATE_KEY = b"umg sandbox"  # not secret: it distinguishes the sandbox's states from those of other providers
 SIGNED_FORMATS = ("messages", "native", "responses", "chat")
 # Vendor G accepts these for tool calls of another model (reference, 6.4).
-PLACEHOLDERS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
-ENCRYPTED = "reasoning.encrypted_content"
+STATE_PLACEHOLDERS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+ENCRYPTED_INCLUDE = "reasoning.encrypted_content"
 
-SENTENCES = {"minimal": 1, "low": 2, "medium": 3, "high": 5, "xhigh": 7, "max": 7}
+EFFORT_SENTENCES = {"minimal": 1, "low": 2, "medium": 3, "high": 5, "xhigh": 7, "max": 7}
 LARGE_BUDGET = 8192
 
 
@@ -48,10 +48,10 @@ def reasoning_plan(request: pb.GenerateRequest, prompt: Prompt) -> ReasoningPlan
     options = request.reasoning
     if not _is_requested(options, bool(prompt.results)):
         return None
-    sentences = SENTENCES.get(options.effort or options.level, 3)
+    sentences = EFFORT_SENTENCES.get(options.effort or options.level, 3)
     budget = options.budget_tokens if options.budget_tokens > 0 else None
     if budget is not None and not options.effort:
-        sentences = SENTENCES["high"] if budget >= LARGE_BUDGET else SENTENCES["medium"]
+        sentences = EFFORT_SENTENCES["high"] if budget >= LARGE_BUDGET else EFFORT_SENTENCES["medium"]
     source, fields = request.source.format, prompt.family_fields
     native = source == "native" or any("thinking_config" in path or "thinkingConfig" in path for path in fields)
     shown = options.include_thoughts if options.HasField("include_thoughts") else not native
@@ -99,7 +99,7 @@ def reasoning_part(plan: ReasoningPlan, text: str, request: pb.GenerateRequest, 
         head, _, rest = text.partition("\n")
         summaries = [f"**Reading the question**\n\n{head}", f"**Finding the answer**\n\n{rest or head}"]
         part.reasoning.summaries.extend(summaries[: plan.summaries])
-    if request.source.format != "responses" or ENCRYPTED in request.include:
+    if request.source.format != "responses" or ENCRYPTED_INCLUDE in request.include:
         part.state.CopyFrom(signed(text, request.source.format))
     return part
 
@@ -135,7 +135,7 @@ def check_states(request: pb.GenerateRequest, report: Report) -> None:
 
 
 def _seal(seed: bytes) -> bytes:
-    return blake2b(seed, key=KEY, digest_size=16).digest()
+    return blake2b(seed, key=STATE_KEY, digest_size=16).digest()
 
 
 def _seed_of(state: pb.ReasoningState) -> bytes | None:
@@ -145,7 +145,9 @@ def _seed_of(state: pb.ReasoningState) -> bytes | None:
         decoded = binascii.a2b_base64(plain + "=" * (-len(plain) % 4), strict_mode=True)
     except ValueError:
         decoded = b""
-    if state.format == "native" and (state.data in PLACEHOLDERS or decoded in [name.encode() for name in PLACEHOLDERS]):
+    if state.format == "native" and (
+        state.data in STATE_PLACEHOLDERS or decoded in [name.encode() for name in STATE_PLACEHOLDERS]
+    ):
         return b""
     seed, seal = decoded[:16], decoded[16:]
     return seed if len(seed) == 16 and hmac.compare_digest(seal, _seal(seed)) else None

@@ -6,7 +6,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.audio_files import comment_of, duration_seconds
 from umg_grpc.wire.core.json import invalid
 
-SENTENCE = re.compile(r"\S.*?(?:[.!?](?=\s)|$)", re.DOTALL)
+SENTENCE_FORM = re.compile(r"\S.*?(?:[.!?](?=\s)|$)", re.DOTALL)
 
 
 def transcribe(request: pb.TranscribeRequest) -> pb.TranscribeResponse:
@@ -18,7 +18,7 @@ def transcribe(request: pb.TranscribeRequest) -> pb.TranscribeResponse:
     response = pb.TranscribeResponse(model=request.model, text=text, language="english", duration=round(seconds, 3))
     response.usage.seconds = response.duration
     is_diarized = request.response_format == "diarized_json"
-    for number, sentence in enumerate(SENTENCE.finditer(text)):
+    for number, sentence in enumerate(SENTENCE_FORM.finditer(text)):
         start, end = (round(seconds * place / len(text), 3) for place in sentence.span())
         speaker = "A" if is_diarized else ""
         response.segments.add(segment_id=str(number), start=start, end=end, text=sentence[0], speaker=speaker)

@@ -9,10 +9,10 @@ from umg_sandbox.prompt_words import Words, digest
 from umg_sandbox.schema_value_generation import json_of
 from umg_sandbox.simulated_reasoning import signed
 
-NAME = "web_search"
-PAGES = 2
-DOMAIN = "sandbox.example"
-OWN = "messages"
+TOOL_NAME = "web_search"
+PAGE_COUNT = 2
+DEFAULT_DOMAIN = "sandbox.example"
+OWN_FORMAT = "messages"
 """Name of the format whose fields about web searches are all simulated."""
 
 
@@ -30,7 +30,7 @@ class ResultPage:
 
     def citation(self, start: int, end: int) -> pb.Citation:
         """Return a citation of the page for the response's text from `start` to `end`, in code points."""
-        web = pb.WebSource(url=self.url, encrypted_index=signed(self.url, OWN).data if self.encrypted else "")
+        web = pb.WebSource(url=self.url, encrypted_index=signed(self.url, OWN_FORMAT).data if self.encrypted else "")
         return pb.Citation(start_index=start, end_index=end, cited_text=self.sentence, title=self.title, web=web)
 
 
@@ -39,26 +39,28 @@ def find_pages(request: pb.GenerateRequest, words: Words) -> list[ResultPage]:
     if request.search.HasField("return_citations") and not request.search.return_citations:
         return []
     tool = next((tool.web_search for tool in request.tools if tool.HasField("web_search")), pb.WebSearchTool())
-    domains = list(tool.allowed_domains) or [DOMAIN]
+    domains = list(tool.allowed_domains) or [DEFAULT_DOMAIN]
     pages = list[ResultPage]()
-    for index, topic in enumerate((words.topics(PAGES) * PAGES)[:PAGES]):
+    for index, topic in enumerate((words.topics(PAGE_COUNT) * PAGE_COUNT)[:PAGE_COUNT]):
         slug = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-") or "page"
         host = domains[index % len(domains)].removeprefix("https://").removeprefix("http://").rstrip("/")
         sentence = f"A simulated page tells of {topic}, which is {('first', 'second')[index]} among what was found."
         title = f"{topic.capitalize()} (simulated page)"
-        pages.append(ResultPage(f"https://{host}/{slug}-{index + 1}", title, sentence, request.source.format == OWN))
+        pages.append(
+            ResultPage(f"https://{host}/{slug}-{index + 1}", title, sentence, request.source.format == OWN_FORMAT)
+        )
     return pages
 
 
 def search_parts(request: pb.GenerateRequest, prompt: Prompt, pages: list[ResultPage]) -> list[pb.Part]:
     """Return the message parts with the call of the web search and its results."""
-    query, own = first_words(prompt.question), request.source.format == OWN
+    query, own = first_words(prompt.question), request.source.format == OWN_FORMAT
     call_id = f"{'srvtoolu' if own else 'ws'}_{digest(prompt.question, str(prompt.turns)).hex()[:24]}"
-    call = pb.ServerToolCall(call_id=call_id, name=NAME, queries=[query], status="completed")
+    call = pb.ServerToolCall(call_id=call_id, name=TOOL_NAME, queries=[query], status="completed")
     if own:
-        call.format, call.input_json = OWN, json_of({"query": query})
-    result = pb.ServerToolResult(call_id=call_id, name=NAME)
+        call.format, call.input_json = OWN_FORMAT, json_of({"query": query})
+    result = pb.ServerToolResult(call_id=call_id, name=TOOL_NAME)
     for page in pages:
-        encrypted = signed(page.title, OWN).data if own else ""
+        encrypted = signed(page.title, OWN_FORMAT).data if own else ""
         result.results.add(url=page.url, title=page.title, encrypted_content=encrypted)
     return [pb.Part(server_tool_call=call), pb.Part(server_tool_result=result)]

@@ -36,7 +36,7 @@ def _quoted(pattern: re.Pattern[str], words: Words) -> str | None:
     return found[0] if found and found[0].isascii() else None
 
 
-FORMATS: dict[str, Callable[[Words, str], str]] = {
+STRING_FORMATS: dict[str, Callable[[Words, str], str]] = {
     "date": _date,
     "time": _time,
     "date-time": lambda words, at: f"{_date(words, at)}T{_time(words, at)}",
@@ -49,5 +49,10 @@ FORMATS: dict[str, Callable[[Words, str], str]] = {
     "uuid": lambda words, at: str(UUID(bytes=digest(words.text, at), version=4)),
     "byte": lambda words, _: base64.b64encode(words.phrase().encode("utf-8", "replace")).decode(),
 }
-FORMATS |= {"url": FORMATS["uri"], "iri": FORMATS["uri"], "binary": FORMATS["byte"], "base64": FORMATS["byte"]}
+STRING_FORMATS |= {
+    "url": STRING_FORMATS["uri"],
+    "iri": STRING_FORMATS["uri"],
+    "binary": STRING_FORMATS["byte"],
+    "base64": STRING_FORMATS["byte"],
+}
 """Functions (words, place) -> a text of the format, taken from the prompt if it contains one."""

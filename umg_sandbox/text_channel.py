@@ -105,7 +105,7 @@ class SandboxCall:
 
     async def send(self, seconds: float) -> pb.GenerateResponse:
         mark = await self._begin(seconds)
-        if mark == simulated_faults.CUT:
+        if mark == simulated_faults.CUT_MARK:
             raise simulated_faults.failed()
         return await self._response()
 
@@ -115,7 +115,7 @@ class SandboxCall:
         deadline, callers = loop.time() + min(seconds, total), seconds <= total
         mark = await self._begin(seconds)
         steps = list(stream_steps(await self._response(), self.upstream.count))
-        if mark == simulated_faults.CUT:
+        if mark == simulated_faults.CUT_MARK:
             steps = _first_half(steps)
         begun, tokens, events = loop.time(), 0, list[pb.GenerateEvent]()
         for index, step in enumerate(steps):
@@ -130,7 +130,7 @@ class SandboxCall:
                 await asyncio.sleep(0)  # let other tasks run
         if events:
             yield pb.StreamGenerateResponse(events=events)
-        if mark == simulated_faults.CUT:
+        if mark == simulated_faults.CUT_MARK:
             raise simulated_faults.cut()
 
     async def _begin(self, seconds: float) -> str:

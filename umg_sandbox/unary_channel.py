@@ -8,9 +8,9 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from umg_grpc.operations import UNARY, StreamedMethod, UnaryOperation
-from umg_grpc.operations.embed import EMBEDDING
-from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.operations import UNARY_OPERATIONS, StreamedMethod, UnaryOperation
+from umg_grpc.operations.embed import EMBED_OPERATION
+from umg_grpc.operations.rerank import RERANK_OPERATION
 from umg_grpc.upstream.http.provider_call import HasSource
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.upstream.upstream_interfaces import UnaryUpstream
@@ -19,7 +19,7 @@ from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 from umg_sandbox.embedding_channel import SandboxEmbedding
 from umg_sandbox.rerank_channel import SandboxRerank
-from umg_sandbox.simulated_faults import CUT, SimulatedDeadlines, cut, mark, raise_early, raise_in_unary_call
+from umg_sandbox.simulated_faults import CUT_MARK, SimulatedDeadlines, cut, mark, raise_early, raise_in_unary_call
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SandboxExampleCall:
             raise TypeError("the operation has no streams")
         for message in method.messages(await asyncio.to_thread(self.upstream.example, self.request)):
             yield message
-            if selected == CUT:
+            if selected == CUT_MARK:
                 raise cut()
 
 
@@ -76,9 +76,9 @@ def simulated_operations(
     the operator has set as the default. `first_byte_seconds`, `total_seconds`: time limits of a call.
     """
     first, total = first_byte_seconds, total_seconds
-    yield EMBEDDING, SandboxEmbedding(engine, lengths=lengths, first_byte_seconds=first, total_seconds=total)
-    yield RERANKING, SandboxRerank(engine, first_byte_seconds=first, total_seconds=total)
-    for row in UNARY.values():
+    yield EMBED_OPERATION, SandboxEmbedding(engine, lengths=lengths, first_byte_seconds=first, total_seconds=total)
+    yield RERANK_OPERATION, SandboxRerank(engine, first_byte_seconds=first, total_seconds=total)
+    for row in UNARY_OPERATIONS.values():
         if row.example is not None:
             example = resolve_name(row.example) if isinstance(row.example, str) else row.example
             yield row, SandboxExample(example, SimulatedDeadlines(first, total), row.stream)

@@ -8,9 +8,9 @@ from hashlib import shake_256
 import numpy as np
 
 from umg_grpc.upstream.local.wordllama.model import Vectors
-from umg_grpc.upstream.local.wordllama.text_length_limits import DIMENSIONS
+from umg_grpc.upstream.local.wordllama.text_length_limits import VECTOR_DIMENSIONS
 
-PARTS = ((0, 64), (64, 128), (128, 256))
+VECTOR_PARTS = ((0, 64), (64, 128), (128, 256))
 """(start, end) of the parts of a vector that are rotated separately, so that also the rotated vectors stay meaningful
 if they are cut to 64 or 128 numbers.
 """
@@ -21,18 +21,18 @@ def transform(vectors: Vectors, model: str, length: int) -> Vectors:
     of different rotations of the vector by the model id, which preserve the angles between vectors: exactly for
     multiples of 256 numbers, approximately for other lengths.
     """
-    turns = -(-length // DIMENSIONS)
+    turns = -(-length // VECTOR_DIMENSIONS)
     turned = vectors[:, None, :] * _signs(model, turns)
     made = np.empty_like(turned)
-    for start, end in PARTS:
+    for start, end in VECTOR_PARTS:
         made[:, :, start:end] = turned[:, :, start:end] @ _hadamard(end - start)
-    return made.reshape(len(vectors), turns * DIMENSIONS)[:, :length]
+    return made.reshape(len(vectors), turns * VECTOR_DIMENSIONS)[:, :length]
 
 
 @lru_cache(64)
 def _signs(model: str, turns: int) -> Vectors:
-    bits = np.unpackbits(np.frombuffer(shake_256(model.encode()).digest(turns * DIMENSIONS // 8), np.uint8))
-    return (1 - 2 * bits.astype(np.float32)).reshape(turns, DIMENSIONS)
+    bits = np.unpackbits(np.frombuffer(shake_256(model.encode()).digest(turns * VECTOR_DIMENSIONS // 8), np.uint8))
+    return (1 - 2 * bits.astype(np.float32)).reshape(turns, VECTOR_DIMENSIONS)
 
 
 @cache

@@ -42,11 +42,11 @@ _BLOCKED = pb.VideoTaskError(
     status_code=400,
     message="the prompt violates the simulated content policy, as its mark selects it; change the prompt",
 )
-FAILURES: Mapping[str, pb.VideoTaskError] = {
-    simulated_faults.FAIL: _FAILED,
-    simulated_faults.CUT: _FAILED,
-    simulated_faults.REFUSE: _BLOCKED,
-    simulated_faults.BLOCK: _BLOCKED,
+FAULT_FAILURES: Mapping[str, pb.VideoTaskError] = {
+    simulated_faults.FAIL_MARK: _FAILED,
+    simulated_faults.CUT_MARK: _FAILED,
+    simulated_faults.REFUSE_MARK: _BLOCKED,
+    simulated_faults.BLOCK_MARK: _BLOCKED,
 }
 """Fault mark in the prompt -> error of the task. `[[fail:429]]` rejects it, and with `[[slow]]` it never ends."""
 
@@ -80,7 +80,7 @@ class SandboxVideo:
         self._encodings: dict[str, Future[Sequence[ProviderResult]]] = {}
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
-        if simulated_faults.mark(submission.request.parameters.prompt) == simulated_faults.BUSY:
+        if simulated_faults.mark(submission.request.parameters.prompt) == simulated_faults.BUSY_MARK:
             raise simulated_faults.busy()
         # the loop's own threads, not the encoder's: a submission does not wait for videos
         plan = await get_running_loop().run_in_executor(None, plan_of, submission, self._now())
@@ -107,9 +107,9 @@ class SandboxVideo:
             return ProviderStatus(state=pb.VIDEO_TASK_STATE_QUEUED, progress_percent=0)
         share = min(running / RUN_SECONDS, 1)
         if plan.fault and share >= FAULT_SHARE:
-            if plan.fault in FAILURES:
-                return ProviderStatus(state=pb.VIDEO_TASK_STATE_FAILED, error=FAILURES[plan.fault])
-            if plan.fault == simulated_faults.SLOW:
+            if plan.fault in FAULT_FAILURES:
+                return ProviderStatus(state=pb.VIDEO_TASK_STATE_FAILED, error=FAULT_FAILURES[plan.fault])
+            if plan.fault == simulated_faults.SLOW_MARK:
                 share = FAULT_SHARE
         if share >= 1 and (results := await self._results(task, plan, seconds)) is not None:
             usage = pb.VideoUsage(video_count=plan.count, output_seconds=-(-plan.frame_count // plan.frame_rate))

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageChops, ImageDraw
 
-from umg_sandbox.image_drawing import DARK, PALE, WHITE, draw_card, draw_scene, draw_thumbnails
+from umg_sandbox.image_drawing import DARK_COLOR, PALE_COLOR, WHITE_COLOR, draw_card, draw_scene, draw_thumbnails
 from umg_sandbox.input_images import InputImage, draw_input
 from umg_sandbox.prompt_words import digest
 from umg_sandbox.text_drawing import load_font
 from umg_sandbox.video_task_parameters import Medium, VideoPlan
 
-PAN = 0.1
+PAN_DISTANCE = 0.1
 """Distance by which the camera moves in the video, as a fraction of the width."""
 
 
@@ -44,15 +44,15 @@ class FramePainter:
         """Return the frame at the position `number`, in mode RGB."""
         plan, share = self._plan, number / max(1, self._plan.frame_count - 1)
         picture = self._first if self._last is None else Image.blend(self._first, self._last, share)
-        pan = 0 if plan.camera_fixed else round(plan.width * PAN * share)
+        pan = 0 if plan.camera_fixed else round(plan.width * PAN_DISTANCE * share)
         frame = ImageChops.offset(picture, -pan, 0)
         pen, radius = ImageDraw.Draw(frame), min(frame.size) / 20
-        pen.circle((radius + share * (frame.width - 2 * radius), frame.height / 2), radius, WHITE, DARK)
+        pen.circle((radius + share * (frame.width - 2 * radius), frame.height / 2), radius, WHITE_COLOR, DARK_COLOR)
         frame.paste(self._card, (0, frame.height - self._card.height))
         row = max(1, frame.height // 20)
-        pen.rectangle((0, frame.height - row // 8, share * frame.width, frame.height), PALE)
+        pen.rectangle((0, frame.height - row // 8, share * frame.width, frame.height), PALE_COLOR)
         time = f"{(number + 1) / plan.frame_rate:.1f} / {plan.seconds:.1f} s"
-        pen.text((frame.width // 50, frame.height - row), time, PALE, load_font(max(1, row * 2 // 3)))
+        pen.text((frame.width // 50, frame.height - row), time, PALE_COLOR, load_font(max(1, row * 2 // 3)))
         return frame
 
     def _picture(self, role: str) -> Image.Image:

@@ -15,9 +15,9 @@ from umg_sandbox.video_drawing import FramePainter, tone
 from umg_sandbox.video_task_parameters import VideoPlan
 
 SAMPLE_RATE = 44_100
-SAMPLES = 1024
+FRAME_SAMPLES = 1024
 """Sound samples in one frame of AAC."""
-ENCODER = {"preset": "ultrafast", "crf": "28"}
+ENCODER_OPTIONS = {"preset": "ultrafast", "crf": "28"}
 THUMBNAIL_EDGE = 320
 SHEET_COLUMNS, SHEET_ROWS = 4, 3
 
@@ -35,7 +35,7 @@ def encode_video(plan: VideoPlan, index: int = 0) -> bytes:
     with TemporaryDirectory() as folder:  # the index of the file is moved to its beginning, which needs its name
         path = Path(folder) / "video.mp4"
         with av.open(str(path), "w", format="mp4", options={"movflags": "+faststart", "fflags": "+bitexact"}) as file:
-            video = file.add_stream("libx264", rate=plan.frame_rate, options=ENCODER)
+            video = file.add_stream("libx264", rate=plan.frame_rate, options=ENCODER_OPTIONS)
             video.width, video.height, video.pix_fmt = plan.width, plan.height, "yuv420p"
             video.codec_context.time_base = Fraction(1, plan.frame_rate)
             video.codec_context.gop_size = 2 * plan.frame_rate
@@ -53,8 +53,10 @@ def encode_video(plan: VideoPlan, index: int = 0) -> bytes:
 
 def _encode_sound(file: av.container.OutputContainer, audio: av.AudioStream, plan: VideoPlan) -> None:
     samples = tone(plan, SAMPLE_RATE)
-    for begin in range(0, len(samples) - SAMPLES, SAMPLES):  # not longer than the video
-        frame = av.AudioFrame.from_ndarray(samples[np.newaxis, begin : begin + SAMPLES], format="fltp", layout="mono")
+    for begin in range(0, len(samples) - FRAME_SAMPLES, FRAME_SAMPLES):  # not longer than the video
+        frame = av.AudioFrame.from_ndarray(
+            samples[np.newaxis, begin : begin + FRAME_SAMPLES], format="fltp", layout="mono"
+        )
         frame.sample_rate, frame.pts = SAMPLE_RATE, begin
         file.mux(audio.encode(frame))
     file.mux(audio.encode(None))
@@ -62,7 +64,7 @@ def _encode_sound(file: av.container.OutputContainer, audio: av.AudioStream, pla
 
 def encode_variant(plan: VideoPlan, variant: "pb.VideoVariant.ValueType", index: int = 0) -> bytes:
     """Return a result's file: MP4, or WebP, JPEG or PNG of a picture. `index`: of the video in the task."""
-    return ENCODERS[variant](plan, index)
+    return VARIANT_ENCODERS[variant](plan, index)
 
 
 def _thumbnail(plan: VideoPlan, index: int) -> bytes:
@@ -93,7 +95,7 @@ def _saved(picture: Image.Image, kind: str) -> bytes:
     return file.getvalue()
 
 
-ENCODERS: "Mapping[pb.VideoVariant.ValueType, Callable[[VideoPlan, int], bytes]]" = {
+VARIANT_ENCODERS: "Mapping[pb.VideoVariant.ValueType, Callable[[VideoPlan, int], bytes]]" = {
     pb.VIDEO_VARIANT_VIDEO: encode_video,
     pb.VIDEO_VARIANT_THUMBNAIL: _thumbnail,
     pb.VIDEO_VARIANT_SPRITESHEET: _spritesheet,

@@ -15,15 +15,15 @@ from umg_sandbox import simulated_faults
 from umg_sandbox.input_images import InputImage, draw_input
 from umg_sandbox.text_drawing import clean
 
-SECONDS = 5
+DEFAULT_SECONDS = 5
 """Length of a video in seconds if the request states none."""
 FRAME_RATE, FILM_RATE = 12, 24
 """Frames per second without a rate in the request; the second for a length in frames."""
 MAX_FRAME_RATE, MAX_SECONDS, MAX_EDGE = 60, 60, 4096
-RESOLUTIONS = {"480p": 480, "540p": 540, "720p": 720, "768p": 768, "1080p": 1080, "1k": 1080, "2k": 1152, "4k": 2160}
+SHORT_EDGES = {"480p": 480, "540p": 540, "720p": 720, "768p": 768, "1080p": 1080, "1k": 1080, "2k": 1152, "4k": 2160}
 """Resolution in lower case -> shorter edge in pixels."""
-RATIO = "16:9"
-MODES = {"pro": "1080p"}
+DEFAULT_RATIO = "16:9"
+MODE_RESOLUTIONS = {"pro": "1080p"}
 """Quality tier -> resolution, for tiers that do not name one; 720p for all others."""
 STORED_EDGE, THUMBNAIL_EDGE = 768, 256
 """Longer edge of the stored pictures: frames, and references."""
@@ -146,7 +146,7 @@ def _frames(wanted: pb.VideoParameters) -> tuple[int, int]:
     rate = wanted.frames_per_second or (FILM_RATE if wanted.frames else FRAME_RATE)
     if rate > MAX_FRAME_RATE:
         raise invalid("parameters.frames_per_second", f"expected at most {MAX_FRAME_RATE}; send less")
-    count = wanted.frames or (wanted.duration_seconds or SECONDS) * rate
+    count = wanted.frames or (wanted.duration_seconds or DEFAULT_SECONDS) * rate
     if count > MAX_SECONDS * rate:
         raise invalid("parameters.frames", f"expected at most {MAX_SECONDS * rate}, {MAX_SECONDS} seconds; send less")
     return rate, count
@@ -159,13 +159,13 @@ def _size(wanted: pb.VideoParameters) -> tuple[int, int]:
         if found is None or not all(16 <= int(edge) <= MAX_EDGE for edge in found.groups()):
             raise invalid("parameters.size", f"expected a size such as `1280x720`, up to {MAX_EDGE}; send one")
         return _even(int(found[1])), _even(int(found[2]))
-    short = RESOLUTIONS.get((wanted.resolution or MODES.get(wanted.mode, "720p")).lower())
+    short = SHORT_EDGES.get((wanted.resolution or MODE_RESOLUTIONS.get(wanted.mode, "720p")).lower())
     if short is None:
-        raise invalid("parameters.resolution", f"expected one of {', '.join(RESOLUTIONS)}; send one of them")
+        raise invalid("parameters.resolution", f"expected one of {', '.join(SHORT_EDGES)}; send one of them")
     if wanted.aspect_ratio and wanted.aspect_ratio != "adaptive":
         wide, high = _ratio(wanted.aspect_ratio)
     else:
-        wide, high = _first_image_size(wanted.media) or _ratio(RATIO)
+        wide, high = _first_image_size(wanted.media) or _ratio(DEFAULT_RATIO)
     share = min(max(wide / high, 1 / 3), 3)
     return (_even(short * share), short) if share >= 1 else (short, _even(short / share))
 

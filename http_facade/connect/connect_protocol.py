@@ -16,10 +16,10 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.json import JsonObject, echo, invalid
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
-CONNECT = "connect"
+CONNECT_PROTOCOL = "connect"
 """Name of the face, and of the format of its errors."""
-PROTO, JSON = "application/proto", "application/json"
-UNARY_TYPES = (JSON, PROTO)
+PROTO_TYPE, JSON_TYPE = "application/proto", "application/json"
+UNARY_TYPES = (JSON_TYPE, PROTO_TYPE)
 VERSION_HEADER, TIMEOUT_HEADER, ENCODING_HEADER = (
     "connect-protocol-version",
     "connect-timeout-ms",
@@ -27,7 +27,7 @@ VERSION_HEADER, TIMEOUT_HEADER, ENCODING_HEADER = (
 )
 TRAILER_PREFIX = "trailer-"
 """Prefix of the headers that are the trailers of a unary call."""
-END = 2
+END_FLAG = 2
 """Flag of the envelope that ends a stream."""
 
 _CODE_STATUS = {
@@ -67,10 +67,13 @@ class ConnectStream:
             for name, value in trailers:
                 metadata.setdefault(name, []).append(value)
             members["metadata"] = metadata
-        return envelope(msgspec.json.encode(members), END)
+        return envelope(msgspec.json.encode(members), END_FLAG)
 
 
-STREAMS = {"application/connect+json": ConnectStream(in_json=True), "application/connect+proto": ConnectStream(False)}
+CONNECT_STREAMS = {
+    "application/connect+json": ConnectStream(in_json=True),
+    "application/connect+proto": ConnectStream(False),
+}
 """Streams by their media types."""
 
 

@@ -15,8 +15,8 @@ from umg_grpc.wire.core.json import echo, invalid
 
 GRPC_WEB = "grpc_web"
 """Name of the format of its errors, for requests whose method is not known."""
-PROTO = "application/grpc-web+proto"
-TRAILERS = 128
+PROTO_TYPE = "application/grpc-web+proto"
+TRAILERS_FLAG = 128
 """Flag of the envelope of the trailers."""
 TIMEOUT_HEADER, ENCODING_HEADER = "grpc-timeout", "grpc-encoding"
 _UNIT_SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
@@ -42,11 +42,11 @@ class GrpcWeb:
         if status.code:
             details = base64.b64encode(status.SerializeToString()).decode().rstrip("=")
             lines += [("grpc-message", quote(status.message, safe=_PRINTABLE)), (DETAILS_KEY, details)]
-        return envelope("".join(f"{name.lower()}: {value}\r\n" for name, value in lines).encode(), TRAILERS)
+        return envelope("".join(f"{name.lower()}: {value}\r\n" for name, value in lines).encode(), TRAILERS_FLAG)
 
 
-CALLS = {
-    PROTO: GrpcWeb(in_json=False),
+GRPC_WEB_TYPES = {
+    PROTO_TYPE: GrpcWeb(in_json=False),
     "application/grpc-web": GrpcWeb(in_json=False),
     "application/grpc-web+json": GrpcWeb(in_json=True),
 }

@@ -6,15 +6,15 @@ from typing import Protocol
 
 from google.rpc.status_pb2 import Status
 
-from http_facade.body_decompression import WINDOWS, decompress, too_large
+from http_facade.body_decompression import DECOMPRESSION_WINDOWS, decompress, too_large
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import echo
 
-ENVELOPE = struct.Struct(">BI")
-COMPRESSED = 1
+ENVELOPE_HEAD = struct.Struct(">BI")
+COMPRESSED_FLAG = 1
 """Flag of a compressed message."""
-IDENTITY = "identity"
+IDENTITY_ENCODING = "identity"
 
 Pairs = tuple[tuple[str, str], ...]
 """Metadata of a call, in which a name may be several times."""
@@ -51,7 +51,7 @@ class EnvelopedProtocol(Protocol):
 
 def envelope(message: bytes, flags: int = 0) -> bytes:
     """Return a message's envelope: the byte `flags` (0: uncompressed), the length in four bytes, and the message."""
-    return ENVELOPE.pack(flags, len(message)) + message
+    return ENVELOPE_HEAD.pack(flags, len(message)) + message
 
 
 async def opened_message(body: bytes, encoding: str, header: str, limit_bytes: int) -> bytes:
@@ -60,20 +60,20 @@ async def opened_message(body: bytes, encoding: str, header: str, limit_bytes: i
     an unknown compression or not exactly one message; MALFORMED_BODY for an incomplete envelope; BODY_TOO_LARGE;
     INTERNAL, as the protocols demand, for a compressed message without a named compression.
     """
-    if encoding not in {IDENTITY, *WINDOWS}:
+    if encoding not in {IDENTITY_ENCODING, *DECOMPRESSION_WINDOWS}:
         message = f"send messages uncompressed or with {header}: gzip, not {echo(encoding)}"
         raise UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, message)
     if not body:
         raise UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, "the body has no message; send one in its envelope")
-    flags, length = ENVELOPE.unpack_from(body) if len(body) >= ENVELOPE.size else (0, 0)
-    given = body[ENVELOPE.size :]
-    if len(body) < ENVELOPE.size or len(given) < length or flags > COMPRESSED:
+    flags, length = ENVELOPE_HEAD.unpack_from(body) if len(body) >= ENVELOPE_HEAD.size else (0, 0)
+    given = body[ENVELOPE_HEAD.size :]
+    if len(body) < ENVELOPE_HEAD.size or len(given) < length or flags > COMPRESSED_FLAG:
         message = "the body is no envelope: a byte of flags, the length in four bytes, and the message"
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, message)
     if len(given) > length:
         raise UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, "the body has more than one message; methods take one")
     if flags:
-        if encoding == IDENTITY:
+        if encoding == IDENTITY_ENCODING:
             message = f"the message is compressed; name its compression in {header}"
             raise UmgError(pb.ERROR_REASON_INTERNAL, message)
         return await asyncio.to_thread(decompress, given, encoding, limit_bytes)

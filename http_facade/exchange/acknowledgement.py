@@ -9,20 +9,24 @@ from aiohttp import HttpVersion11
 from multidict import istr
 
 from http_facade.exchange.http_exchange import HttpExchange
-from umg_grpc.wire.core.gateway_headers import ACKNOWLEDGE
+from umg_grpc.wire.core.gateway_headers import ACKNOWLEDGE_HEADER
 
-HEADER = istr(ACKNOWLEDGE)
-PROCESSING = b"HTTP/1.1 102 Processing\r\n\r\n"
+ACKNOWLEDGE_FIELD = istr(ACKNOWLEDGE_HEADER)
+PROCESSING_RESPONSE = b"HTTP/1.1 102 Processing\r\n\r\n"
 
 
 def acknowledge(exchange: HttpExchange) -> None:
     """Send 102 Processing (RFC 2518, section 10.1), if the request has the header, before the service is called. Raise
     ConnectionResetError if the client has left: it may have repeated the request.
     """
-    if HEADER not in exchange.request.headers or exchange.is_called or exchange.request.version < HttpVersion11:
+    if (
+        ACKNOWLEDGE_FIELD not in exchange.request.headers
+        or exchange.is_called
+        or exchange.request.version < HttpVersion11
+    ):
         return
     connection = exchange.connection
     if connection.is_closed_by_client():
         connection.abort()
         raise ConnectionResetError("the client closed the connection before the call was made")
-    connection.write_now(PROCESSING)
+    connection.write_now(PROCESSING_RESPONSE)

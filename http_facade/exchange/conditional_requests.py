@@ -11,7 +11,9 @@ from aiohttp import hdrs, web
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
-RANGE = re.compile(r"bytes=(?:(?P<first>[0-9]{1,18})-(?P<last>[0-9]{1,18})?|-(?P<suffix>[0-9]{1,18}))", re.IGNORECASE)
+RANGE_HEADER = re.compile(
+    r"bytes=(?:(?P<first>[0-9]{1,18})-(?P<last>[0-9]{1,18})?|-(?P<suffix>[0-9]{1,18}))", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Representation:
         selects the whole file: without the header, with several ranges, with an invalid one, and if `If-Range` names
         another version. Raise UmgError(RANGE_NOT_SATISFIABLE) for a range that begins after the end of the file.
         """
-        wanted = RANGE.fullmatch(headers.get(hdrs.RANGE, "").replace(" ", ""))
+        wanted = RANGE_HEADER.fullmatch(headers.get(hdrs.RANGE, "").replace(" ", ""))
         if wanted is None or not self._matches(headers.get(hdrs.IF_RANGE)):
             return None
         if wanted["suffix"] is not None:

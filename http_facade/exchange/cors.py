@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 
 from aiohttp import hdrs, web
 
-from http_facade.routes import ROUTES
+from http_facade.routes import ROUTE_TABLE
 
-METHODS = ", ".join(sorted({route.method for route in ROUTES} | {"HEAD"}))
-EXPOSED = "x-request-id, retry-after, x-should-retry, *"
+ALLOWED_METHODS = ", ".join(sorted({route.method for route in ROUTE_TABLE} | {"HEAD"}))
+EXPOSED_HEADERS = "x-request-id, retry-after, x-should-retry, *"
 """Response headers that pages may read. `*` covers the `x-umg-*` headers; the others are for older browsers."""
 PREFLIGHT_SECONDS = "600"
 
@@ -27,7 +27,7 @@ class CorsRules:
         if request.method != hdrs.METH_OPTIONS or method is None or self._allowed(request.headers) is None:
             return None
         headers = {
-            hdrs.ACCESS_CONTROL_ALLOW_METHODS: METHODS,
+            hdrs.ACCESS_CONTROL_ALLOW_METHODS: ALLOWED_METHODS,
             hdrs.ACCESS_CONTROL_ALLOW_HEADERS: request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, ""),
             hdrs.ACCESS_CONTROL_MAX_AGE: PREFLIGHT_SECONDS,
             hdrs.VARY: "Access-Control-Request-Headers",
@@ -40,7 +40,7 @@ class CorsRules:
             return {}
         allowed, headers = self._allowed(request_headers), dict[str, str]()
         if allowed is not None:
-            headers |= {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: allowed, hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED}
+            headers |= {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: allowed, hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED_HEADERS}
         if allowed != "*":
             headers[hdrs.VARY] = "Origin"  # the response to another origin, or to none, differs
         return headers

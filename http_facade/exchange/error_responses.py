@@ -7,7 +7,7 @@ from http import HTTPStatus
 from aiohttp import hdrs, web
 
 from http_facade.connect import connect_protocol, grpc_web
-from http_facade.connect.connect_protocol import CONNECT
+from http_facade.connect.connect_protocol import CONNECT_PROTOCOL
 from http_facade.connect.grpc_web import GRPC_WEB
 from umg_grpc.base.errors import UmgError
 from umg_grpc.operations.formats import face_of
@@ -30,7 +30,7 @@ NOT_RETRYABLE = frozenset(
 
 def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
     """Return the encoder of error bodies in the format `face`: a function of error and HTTP status. Raise KeyError."""
-    if face == CONNECT:
+    if face == CONNECT_PROTOCOL:
         return connect_protocol.encode_error
     if face == GRPC_WEB:
         return grpc_web.encode_error
@@ -47,8 +47,10 @@ def error_response(error: UmgError, face: str, status: int | None = None) -> web
     if status is None and "upgrade" in error.metadata:
         status = HTTPStatus.UPGRADE_REQUIRED
     elif status is None:
-        status = connect_protocol.http_status(error) if face in {CONNECT, GRPC_WEB} else http_status(error, face)
-    headers: dict[str, str] = {hdrs.CONTENT_TYPE: grpc_web.PROTO if face == GRPC_WEB else "application/json"}
+        status = (
+            connect_protocol.http_status(error) if face in {CONNECT_PROTOCOL, GRPC_WEB} else http_status(error, face)
+        )
+    headers: dict[str, str] = {hdrs.CONTENT_TYPE: grpc_web.PROTO_TYPE if face == GRPC_WEB else "application/json"}
     if status == 401:
         headers[hdrs.WWW_AUTHENTICATE] = "Bearer"
     if "upgrade" in error.metadata:

@@ -18,8 +18,8 @@ from umg_grpc.base.errors import UmgError, shutting_down
 from umg_grpc.wire.core.stream_memory_limits import MemoryReservation
 
 PART_BYTES = 128 << 10
-NOTHING = memoryview(b"")
-HEADERS = {
+NO_BYTES = memoryview(b"")
+STREAM_HEADERS = {
     hdrs.CACHE_CONTROL: "no-cache",
     "x-accel-buffering": "no",  # keeps nginx from buffering the events
 }
@@ -53,7 +53,7 @@ class EventStream(msgspec.Struct, eq=False):
     is_ended: bool = False
     last_chunk: bytes = b"0\r\n\r\n"
     """End of the body; empty for HTTP/1.0, which has no chunks: the closed connection ends its body."""
-    unsent: memoryview = NOTHING
+    unsent: memoryview = NO_BYTES
     """Rest of the events that `write_large` sends."""
     sent_at: float = 0.0
     """Time of the last write."""
@@ -78,7 +78,7 @@ class EventStream(msgspec.Struct, eq=False):
 
     def _begin(self, headers: Mapping[str, str]) -> bytes:
         """Return the encoded status line and headers, and start the timer of the heartbeats."""
-        exchange, own = self.exchange, CIMultiDict({hdrs.CONTENT_TYPE: self.content_type, **HEADERS})
+        exchange, own = self.exchange, CIMultiDict({hdrs.CONTENT_TYPE: self.content_type, **STREAM_HEADERS})
         own.extend(headers)  # metadata may have a name several times
         head, self.response = encode_head(exchange, own, None)
         if exchange.request.version < HttpVersion11:

@@ -5,14 +5,14 @@ from email.message import Message
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.multipart_forms import FORM, FormPart
+from umg_grpc.wire.core.multipart_forms import FORM_TYPE, FormPart
 
 MAX_PARTS = 256
 MAX_HEAD_BYTES = 8192
 """Maximum size of the headers of a part."""
 MAX_BOUNDARY_CHARACTERS = 200
-DISPOSITION, CONTENT_TYPE = "content-disposition", "content-type"
-PART_HEADERS = frozenset({DISPOSITION, CONTENT_TYPE})
+DISPOSITION_HEADER, CONTENT_TYPE = "content-disposition", "content-type"
+PART_HEADERS = frozenset({DISPOSITION_HEADER, CONTENT_TYPE})
 """Headers of a part that are read."""
 
 _LINE_END = b"\r\n"
@@ -42,7 +42,7 @@ def _boundary(content_type: str) -> bytes:
     header["content-type"] = content_type
     boundary = header.get_boundary("")
     if not (0 < len(boundary) <= MAX_BOUNDARY_CHARACTERS and boundary.isascii()):
-        raise _malformed(f"its content type has no valid boundary; send `{FORM}; boundary=...`")
+        raise _malformed(f"its content type has no valid boundary; send `{FORM_TYPE}; boundary=...`")
     return boundary.encode()
 
 
@@ -59,7 +59,7 @@ def _part(head: bytes, data: bytes) -> FormPart:
         title, _, value = line.partition(":")
         if (known := title.strip().lower()) in PART_HEADERS and known not in header:
             header[known] = value.strip()
-    name = header.get_param("name", header=DISPOSITION)
+    name = header.get_param("name", header=DISPOSITION_HEADER)
     if not isinstance(name, str) or not name:
         raise _malformed("a part has no name in its `content-disposition`")
     return FormPart(name, header.get_filename(), data, str(header.get(CONTENT_TYPE, "")))

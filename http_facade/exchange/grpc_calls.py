@@ -9,18 +9,25 @@ from multidict import istr
 
 from http_facade.exchange.acknowledgement import acknowledge
 from http_facade.exchange.credentials import credentials
-from http_facade.exchange.http_exchange import TIMEOUT_HEADER, TRACEPARENT_HEADER, HttpExchange
+from http_facade.exchange.http_exchange import TIMEOUT_FIELD, TRACEPARENT_FIELD, HttpExchange
 from umg_grpc.base.grpc_status import has_status_of
-from umg_grpc.knowledge.agents import AGENT, agent_of
-from umg_grpc.knowledge.client_headers import FACES, RESPONSE_HEADERS, request_names
+from umg_grpc.knowledge.agents import AGENT_HEADER, agent_of
+from umg_grpc.knowledge.client_headers import HEADER_FACES, RESPONSE_HEADERS, request_names
 from umg_grpc.knowledge.sessions import AGENT_HEADERS, MAX_CHARACTERS, SESSION_HEADERS
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import TEXT_FACES
-from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT, WAITING, cache_seconds, is_strict
+from umg_grpc.wire.core.gateway_headers import (
+    CACHE_HEADER,
+    STRICT_HEADER,
+    TIMEOUT_HEADER,
+    WAITING_HEADER,
+    cache_seconds,
+    is_strict,
+)
 from umg_grpc.wire.inprocess_attachment import Attachment
 from umg_grpc.wire.request_notes import RequestNotes
 
-STRICT_HEADER, CACHE_HEADER = istr(STRICT), istr(CACHE)
+STRICT_FIELD, CACHE_FIELD = istr(STRICT_HEADER), istr(CACHE_HEADER)
 SESSION_NAMES = tuple((istr(name), name) for name in (*SESSION_HEADERS, *AGENT_HEADERS))
 """Headers in which clients name the session of a request, and their names in metadata."""
 RESPONSE_HEADER_PREFIXES = (
@@ -140,7 +147,7 @@ async def expect_early_metadata(call: grpc.aio.Call, use: Callable[[Pairs], None
 
 
 def _is_early(initial: Pairs) -> bool:
-    return any(name == WAITING for name, _ in initial)
+    return any(name == WAITING_HEADER for name, _ in initial)
 
 
 def opened(call: Call) -> AbstractAsyncContextManager[object]:
@@ -168,25 +175,25 @@ def metadata(exchange: HttpExchange, face: str, *, key_only: bool = False) -> li
         pairs.append(("authorization", authorization))
     if key_only:
         return pairs
-    if STRICT_HEADER in headers and is_strict(headers[STRICT_HEADER]):
-        pairs.append((STRICT, "true"))
-    if (cache := headers.get(CACHE_HEADER)) is not None:
+    if STRICT_FIELD in headers and is_strict(headers[STRICT_FIELD]):
+        pairs.append((STRICT_HEADER, "true"))
+    if (cache := headers.get(CACHE_FIELD)) is not None:
         cache_seconds(cache)
-        pairs.append((CACHE, cache.strip()))
-    if TIMEOUT_HEADER in headers:  # the time left: the caller's timeout began with the request
-        pairs.append((TIMEOUT, f"{max(MIN_TIMEOUT_SECONDS, exchange.seconds_left()):.3f}"))
-    if TRACEPARENT_HEADER in headers and (trace := exchange.trace_context) is not None:
+        pairs.append((CACHE_HEADER, cache.strip()))
+    if TIMEOUT_FIELD in headers:  # the time left: the caller's timeout began with the request
+        pairs.append((TIMEOUT_HEADER, f"{max(MIN_TIMEOUT_SECONDS, exchange.seconds_left()):.3f}"))
+    if TRACEPARENT_FIELD in headers and (trace := exchange.trace_context) is not None:
         pairs += trace.pairs
     names_session = False
     for header, name in SESSION_NAMES:
         if header in headers and (value := headers[header]).isascii() and value.isprintable():
             pairs.append((name, value[: MAX_CHARACTERS + 1]))
             names_session = True
-    if names_session and face in FACES:  # clients with other headers of a session name it, too
+    if names_session and face in HEADER_FACES:  # clients with other headers of a session name it, too
         sent = request_names(face).select(headers)
         pairs += [(name, value) for name, value in sent.items() if name not in SESSION_HEADERS]
     if agent := agent_of(headers):
-        pairs.append((AGENT, agent))
+        pairs.append((AGENT_HEADER, agent))
     acknowledge(exchange)
     exchange.is_called = True
     return pairs

@@ -23,7 +23,7 @@ from umg_grpc.operations.formats import face_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.model_lists import MODEL_LISTS
 
-HTTP = "HTTP/1.1"
+HTTP_PROTOCOL = "HTTP/1.1"
 """Protocol that a refused upgrade names as the one to use."""
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger("http")
@@ -77,7 +77,7 @@ def _to_umg_error(failure: Exception, request: web.BaseRequest, face: str, reque
             return _with_wire_path(error, face)
         case web.HTTPMethodNotAllowed() | web.HTTPNotFound() if _is_websocket(request):
             message = f"{request.path} supports no WebSocket; send the request over HTTP"
-            return UmgError(pb.ERROR_REASON_METHOD_NOT_ALLOWED, message, upgrade=HTTP)
+            return UmgError(pb.ERROR_REASON_METHOD_NOT_ALLOWED, message, upgrade=HTTP_PROTOCOL)
         case web.HTTPMethodNotAllowed():
             allow = ", ".join(sorted(failure.allowed_methods))
             message = f"{request.method} is not allowed for {request.path}, which supports {allow}"

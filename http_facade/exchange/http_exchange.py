@@ -11,20 +11,20 @@ from multidict import istr
 
 from http_facade.exchange.client_connection import ClientConnection
 from http_facade.exchange.cors import CorsRules
-from umg_grpc.base.trace_context import TRACEPARENT, TRACESTATE, TraceContext, read_trace_context
+from umg_grpc.base.trace_context import PARENT_HEADER, STATE_HEADER, TraceContext, read_trace_context
 from umg_grpc.wire import TEXT_FACES
-from umg_grpc.wire.core.gateway_headers import TIMEOUT, timeout_seconds
+from umg_grpc.wire.core.gateway_headers import TIMEOUT_HEADER, timeout_seconds
 
-REQUEST_ID_HEADER = istr("x-request-id")
+REQUEST_ID_FIELD = istr("x-request-id")
 REQUEST_ID_HEADERS = (
-    REQUEST_ID_HEADER,
+    REQUEST_ID_FIELD,
     *(istr(codec.request_id_header) for codec in TEXT_FACES.values() if codec.request_id_header),
 )
 """Response headers with the request id, of which clients of each format read theirs."""
-TIMEOUT_HEADER = istr(TIMEOUT)
-TRACEPARENT_HEADER, TRACESTATE_HEADER = istr(TRACEPARENT), istr(TRACESTATE)
+TIMEOUT_FIELD = istr(TIMEOUT_HEADER)
+TRACEPARENT_FIELD, TRACESTATE_FIELD = istr(PARENT_HEADER), istr(STATE_HEADER)
 
-EXCHANGE: web.RequestKey["HttpExchange"] = web.RequestKey("exchange")
+EXCHANGE_KEY: web.RequestKey["HttpExchange"] = web.RequestKey("exchange")
 """Key of a request whose handler or answer has failed."""
 
 
@@ -64,9 +64,9 @@ class HttpExchange(msgspec.Struct, eq=False):
     def trace_context(self) -> TraceContext | None:
         """Trace context (W3C `traceparent`) that the caller sent; None if the request has no valid one."""
         headers = self.request.headers
-        if TRACEPARENT_HEADER not in headers:
+        if TRACEPARENT_FIELD not in headers:
             return None
-        return read_trace_context(headers.getall(TRACEPARENT_HEADER), headers.getall(TRACESTATE_HEADER, ()))
+        return read_trace_context(headers.getall(TRACEPARENT_FIELD), headers.getall(TRACESTATE_FIELD, ()))
 
     def elapsed_nanoseconds(self) -> int:
         """Return the nanoseconds since the request arrived."""
@@ -76,6 +76,6 @@ class HttpExchange(msgspec.Struct, eq=False):
         """Return the seconds until the timeout in the caller's header `x-umg-timeout`, negative after it; infinite
         without the header. Raise UmgError(INVALID_FIELD) for an invalid one.
         """
-        if (given := self.request.headers.get(TIMEOUT_HEADER)) is None:
+        if (given := self.request.headers.get(TIMEOUT_FIELD)) is None:
             return inf
         return timeout_seconds(given) - (time.monotonic() - self.began_at)

@@ -8,7 +8,7 @@ from aiohttp import hdrs
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import SentResponse, encode_head
 
-JSON = "application/json"
+JSON_TYPE = "application/json"
 
 
 class WholeResponse(msgspec.Struct, eq=False):
@@ -21,7 +21,7 @@ class WholeResponse(msgspec.Struct, eq=False):
 
     async def send(self, exchange: HttpExchange) -> SentResponse:
         """Send the response until the client has read nearly all of it or has left. Return the one for aiohttp."""
-        head, sent = encode_head(exchange, {hdrs.CONTENT_TYPE: JSON, **self.headers}, len(self.body))
+        head, sent = encode_head(exchange, {hdrs.CONTENT_TYPE: JSON_TYPE, **self.headers}, len(self.body))
         exchange.is_begun = True
         await exchange.connection.write(head, self.body)
         return sent

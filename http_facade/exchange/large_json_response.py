@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from aiohttp import hdrs, web
 
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.json_response import JSON, WholeResponse
+from http_facade.exchange.json_response import JSON_TYPE, WholeResponse
 from http_facade.exchange.response_head import begin_response
 from umg_grpc.wire.core.base64_files import TURN_ITERATIONS
 
@@ -21,7 +21,7 @@ async def response_in_pieces(
     body, more = bytes(next(pieces)), next(pieces, None)
     if more is None:
         return WholeResponse(headers, body)
-    response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: JSON, **headers})
+    response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: JSON_TYPE, **headers})
     await begin_response(exchange, response)
     await response.write(body + more)
     while True:

@@ -18,7 +18,7 @@ from http_facade.routes import model_call_route
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.request_ids import is_request_id, request_id_of
 
-SERVER = "umg"
+SERVER_NAME = "umg"
 
 _LINE = re.compile(rb"POST (/[!-~]{1,2048}) HTTP/1\.1\r\n")
 _LENGTH, _REQUEST_ID, _CONNECTION = b"\r\ncontent-length:", b"\r\nx-request-id:", b"\r\nconnection:"
@@ -115,7 +115,7 @@ def encode_http(response: web.Response, request_id: str, *, close: bool) -> byte
         **response.headers,
         hdrs.CONTENT_LENGTH: len(body),
         hdrs.DATE: formatdate(usegmt=True),
-        hdrs.SERVER: SERVER,
+        hdrs.SERVER: SERVER_NAME,
         **dict.fromkeys(REQUEST_ID_HEADERS, request_id),
         hdrs.CONNECTION: "close" if close else "keep-alive",
     }

@@ -8,7 +8,7 @@ from typing import TypeVar
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.body_decompression import WINDOWS, decompress, too_large
+from http_facade.body_decompression import DECOMPRESSION_WINDOWS, decompress, too_large
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.key_check import KeyCheck
 from http_facade.exchange.settings import Settings
@@ -18,12 +18,12 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import source_headers
 from umg_grpc.wire.core.json import echo
 from umg_grpc.wire.core.model_in_path import with_model
-from umg_grpc.wire.core.multipart_forms import FORM
+from umg_grpc.wire.core.multipart_forms import FORM_TYPE
 from umg_grpc.wire.core.request_body_decoding import decode_body, decode_form_body, is_slow
 
 Decoded = TypeVar("Decoded")
 
-JSON = "application/json"
+JSON_TYPE = "application/json"
 
 MAX_KEYLESS_BYTES = 2 << 20
 """Largest body of a request without a key, in bytes, as the service has it."""
@@ -47,7 +47,7 @@ class BodyReader:
         exchange: HttpExchange,
         decode: Callable[[bytes, Mapping[str, str], str], Decoded],
         decode_form: Callable[[bytes, str], Decoded] | None = None,
-        accepted: tuple[str, ...] = (JSON,),
+        accepted: tuple[str, ...] = (JSON_TYPE,),
     ) -> Decoded:
         """Admit the call, check its API key, receive the body, and return the result of `decode`, in a thread for large
         bodies. `decode` takes a body of one of the `accepted` media types (empty for any), its headers and the model in
@@ -58,10 +58,10 @@ class BodyReader:
         uploads occupy none.
         """
         body = await self.receive(
-            exchange, accepted if decode_form is None else tuple(dict.fromkeys((*accepted, FORM)))
+            exchange, accepted if decode_form is None else tuple(dict.fromkeys((*accepted, FORM_TYPE)))
         )
         sent = exchange.request.headers
-        if decode_form is not None and essence_of(content_type := sent.get(hdrs.CONTENT_TYPE, JSON)) == FORM:
+        if decode_form is not None and essence_of(content_type := sent.get(hdrs.CONTENT_TYPE, JSON_TYPE)) == FORM_TYPE:
             return await run_large(lambda: decode_form_body(decode_form, body, content_type), len(body))
         headers = source_headers(self._source_headers, sent)
         if deployment := exchange.deployment:
@@ -111,7 +111,7 @@ def _of_deployment(
 
 
 async def read_body(
-    exchange: HttpExchange, limit_bytes: int, seconds: float, accepted: Collection[str] = (JSON,)
+    exchange: HttpExchange, limit_bytes: int, seconds: float, accepted: Collection[str] = (JSON_TYPE,)
 ) -> bytes:
     """Receive the body of a request, and return it decompressed. `accepted`: allowed media types, empty for any; a
     missing content type counts as JSON, since plain HTTP libraries send none. Raises UmgError: UNSUPPORTED_MEDIA_TYPE;
@@ -121,10 +121,10 @@ async def read_body(
     """
     request = exchange.request
     kind = request.headers.get(hdrs.CONTENT_TYPE)
-    if accepted and kind is not None and (kind != JSON or JSON not in accepted):
+    if accepted and kind is not None and (kind != JSON_TYPE or JSON_TYPE not in accepted):
         check_content_type(kind, accepted)
     encoding = request.headers.get(hdrs.CONTENT_ENCODING, "").strip().lower()
-    if encoding and encoding not in {"identity", *WINDOWS}:
+    if encoding and encoding not in {"identity", *DECOMPRESSION_WINDOWS}:
         message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {echo(encoding)}"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, message)
     if (body := exchange.body) is None:
@@ -132,7 +132,7 @@ async def read_body(
             exchange.is_body_unread = True
             raise too_large(limit_bytes)
         body = await _upload(exchange, limit_bytes, seconds)
-    if encoding in WINDOWS:
+    if encoding in DECOMPRESSION_WINDOWS:
         # a few compressed kilobytes may decompress to the whole limit, which takes too long for the event loop
         return await asyncio.to_thread(decompress, body, encoding, limit_bytes)
     if len(body) > limit_bytes:

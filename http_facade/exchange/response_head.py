@@ -14,7 +14,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict
 
 from http_facade.exchange.http_exchange import REQUEST_ID_HEADERS, HttpExchange
-from http_facade.exchange.overload_rejections import SERVER
+from http_facade.exchange.overload_rejections import SERVER_NAME
 
 _ID = "{}"
 _REQUEST_IDS = "".join(f"{name}: {_ID}\r\n" for name in REQUEST_ID_HEADERS)
@@ -38,7 +38,7 @@ class LastSentResponse(SentResponse):
     keep_alive = False
 
 
-SENT, SENT_LAST = SentResponse(), LastSentResponse()
+SENT_RESPONSE, SENT_LAST = SentResponse(), LastSentResponse()
 """Responses on a connection that stays open, and on one that aiohttp closes."""
 
 
@@ -63,12 +63,12 @@ def encode_head(exchange: HttpExchange, headers: Mapping[str, str], length: int 
         framing += "Connection: close\r\n"
     ids = _REQUEST_IDS.replace(_ID, exchange.request_id)
     head = f"{version} 200 OK\r\n{_dated(int(time.time()))}{own}{framing}{ids}\r\n"
-    return head.encode("utf-8", "surrogateescape"), SENT if stays else SENT_LAST
+    return head.encode("utf-8", "surrogateescape"), SENT_RESPONSE if stays else SENT_LAST
 
 
 @lru_cache(maxsize=1)
 def _dated(second: int) -> str:
-    return f"Server: {SERVER}\r\nDate: {formatdate(second, usegmt=True)}\r\n"
+    return f"Server: {SERVER_NAME}\r\nDate: {formatdate(second, usegmt=True)}\r\n"
 
 
 async def begin_response(exchange: HttpExchange, response: web.StreamResponse) -> None:
@@ -77,7 +77,7 @@ async def begin_response(exchange: HttpExchange, response: web.StreamResponse) -
     """
     exchange.is_begun = True
     headers = response.headers
-    headers[hdrs.SERVER] = SERVER
+    headers[hdrs.SERVER] = SERVER_NAME
     for name in REQUEST_ID_HEADERS:
         headers[name] = exchange.request_id
     if exchange.cors is not None:

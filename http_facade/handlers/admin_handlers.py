@@ -9,9 +9,9 @@ from google.protobuf.message import Message
 
 from http_facade.exchange.grpc_calls import metadata
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.request_bodies import JSON, BodyReader
+from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
 from http_facade.exchange.settings import Settings
-from http_facade.handlers.admin_rpc_table import METHODS, SELF, AdminMethod
+from http_facade.handlers.admin_rpc_table import ADMIN_METHODS, SELF_PLACE, AdminMethod
 from http_facade.routes import Shape
 from umg_grpc.v1 import rpc
 from umg_grpc.wire.protobuf_json import from_query, to_json
@@ -26,13 +26,13 @@ class AdminHandlers:
         self._bodies = BodyReader(face, (), channel, settings)
 
     def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
-        """Return the handler of an administration operation, which calls its RPC in `METHODS`, or raise KeyError."""
-        method = METHODS[shape]
+        """Return the handler of an administration operation, which calls its RPC in `ADMIN_METHODS`, or raise KeyError."""
+        method = ADMIN_METHODS[shape]
 
         async def handle(exchange: HttpExchange) -> web.StreamResponse:
             message = await self._read(exchange, method)
             for name, value in exchange.parameters.items():
-                setattr(message, name, "" if (name, value) == ("key_id", SELF) else value)
+                setattr(message, name, "" if (name, value) == ("key_id", SELF_PLACE) else value)
             response = await getattr(self._stub, method.name)(message, metadata=metadata(exchange, self._face))
             return _json(msgspec.json.encode(to_json(response)))
 
@@ -46,4 +46,4 @@ class AdminHandlers:
 
 def _json(body: bytes) -> web.Response:
     """Return a JSON response with the header `Cache-Control: no-store`, because the body may contain a secret."""
-    return web.Response(headers={hdrs.CONTENT_TYPE: JSON, hdrs.CACHE_CONTROL: "no-store"}, body=body)
+    return web.Response(headers={hdrs.CONTENT_TYPE: JSON_TYPE, hdrs.CACHE_CONTROL: "no-store"}, body=body)

@@ -10,7 +10,7 @@ from http_facade.routes import Shape
 from umg_grpc.v1 import pb
 from umg_grpc.wire import administration_json
 
-SELF = "self"
+SELF_PLACE = "self"
 """Id in a path that means the calling key itself."""
 
 
@@ -24,7 +24,7 @@ class AdminMethod:
     """Function that reads a body; None for requests in the query of the URL."""
 
 
-METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
+ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
     {
         Shape.CREATE_KEY: AdminMethod("CreateKey", pb.CreateKeyRequest, administration_json.decode_create),
         Shape.LIST_KEYS: AdminMethod("ListKeys", pb.ListKeysRequest),

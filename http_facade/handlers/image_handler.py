@@ -23,14 +23,14 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.base64_files import NONCE_BYTES, EncodedFiles
 from umg_grpc.wire.core.model_in_path import form_of_model
-from umg_grpc.wire.core.response_shape import HEADER, client_shape
+from umg_grpc.wire.core.response_shape import SHAPE_HEADER, client_shape
 from umg_grpc.wire.core.sse import EVENT_STREAM
 from umg_grpc.wire.image_format import ImageStreamEncoder
 from umg_grpc.wire.images import IMAGE_FORMATS
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.unary_format import ClientShape
 
-VARY = f"{hdrs.USER_AGENT}, {HEADER}"
+VARY_HEADERS = f"{hdrs.USER_AGENT}, {SHAPE_HEADER}"
 """Request headers by which the shape of a response is selected."""
 
 
@@ -72,7 +72,7 @@ class GenerateImage:
                 self._stub.GenerateImage, request.canonical, exchange, self._face, notes
             )
             if self._codec.shape is None:
-                headers[hdrs.VARY] = VARY
+                headers[hdrs.VARY] = VARY_HEADERS
             pieces = self._codec.encode_pieces(response, request.canonical, request.shape, files)
             return await response_in_pieces(exchange, headers, pieces, self._settings.turns)
         finally:
@@ -81,7 +81,7 @@ class GenerateImage:
     async def _read(self, exchange: HttpExchange) -> ImageRequest:
         codec, headers, deployment = self._codec, exchange.request.headers, exchange.deployment
         # all clients of Azure read the bodies of SDKs
-        default = ClientShape.SDK if deployment and HEADER not in headers else None
+        default = ClientShape.SDK if deployment and SHAPE_HEADER not in headers else None
 
         def shape() -> ClientShape:
             return codec.shape or default or client_shape(headers)

@@ -9,7 +9,7 @@ from aiohttp import hdrs, web
 from http_facade.exchange.credentials import key_headers
 from http_facade.exchange.grpc_calls import metadata
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.request_bodies import JSON, BodyReader
+from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb, rpc
@@ -59,6 +59,6 @@ class ModelHandlers:
         if any(tag.value in (etag, "*") for tag in known):
             response = web.Response(status=304, headers=headers)
         else:
-            response = web.Response(headers={hdrs.CONTENT_TYPE: JSON, **headers}, body=body)
+            response = web.Response(headers={hdrs.CONTENT_TYPE: JSON_TYPE, **headers}, body=body)
         response.etag = etag
         return response

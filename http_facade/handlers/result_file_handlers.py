@@ -12,7 +12,7 @@ from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import begin_response
 from umg_grpc.v1 import pb, rpc
 
-SAFE = {
+SAFE_TYPES = {
     "x-content-type-options": "nosniff",
     "content-security-policy": "default-src 'none'; sandbox",
 }
@@ -61,5 +61,5 @@ def _headers(file: pb.File) -> dict[str, str]:
     return {
         hdrs.CACHE_CONTROL: f"private, max-age={rest}",
         hdrs.CONTENT_DISPOSITION: f'inline; filename="{file.file_name}"',
-        **SAFE,
+        **SAFE_TYPES,
     }

@@ -20,7 +20,7 @@ from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.readiness import readiness_response
-from http_facade.exchange.request_bodies import JSON, BodyReader
+from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.exchange.text_stream_encoding import EncodedStream
 from http_facade.handlers.admin_handlers import AdminHandlers
@@ -125,7 +125,7 @@ class Generate:
         await check_model(self._models, canonical.model, exchange, self._face)
         now = Timestamp()
         now.GetCurrentTime()
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(canonical, now.ToJsonString()))
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON_TYPE}, body=encode(canonical, now.ToJsonString()))
 
     async def _stream(
         self, exchange: HttpExchange, codec: TextFace, canonical: pb.GenerateRequest, notes: RequestNotes
@@ -135,7 +135,7 @@ class Generate:
         """
         encoder, content_type = codec.stream_encoder(canonical), codec.stream_type
         if codec.array_encoder is not None and exchange.request.query.get("alt") != "sse":
-            encoder, content_type = codec.array_encoder(canonical), JSON
+            encoder, content_type = codec.array_encoder(canonical), JSON_TYPE
         request = pb.StreamGenerateRequest(request=canonical)
         messages, call = open_stream(self._stub.StreamGenerate, request, exchange, self._face, notes)
         encoded = EncodedStream(encoder, self._settings.budget)
@@ -206,7 +206,7 @@ class CountTokens:
         count_request = pb.CountTokensRequest(request=canonical)
         counted, _ = await call_unary(self._stub.CountTokens, count_request, exchange, self._face, notes)
         original = counted.original_input_tokens if counted.HasField("original_input_tokens") else None
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=encode(counted.input_tokens, original))
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON_TYPE}, body=encode(counted.input_tokens, original))
 
 
 async def alive(_: HttpExchange) -> web.StreamResponse:

@@ -12,11 +12,11 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 from multidict import CIMultiDict
 
-from http_facade.body_decompression import WINDOWS
+from http_facade.body_decompression import DECOMPRESSION_WINDOWS
 from http_facade.connect import connect_protocol, grpc_web
 from http_facade.connect.rpc_message_envelopes import (
-    ENVELOPE,
-    IDENTITY,
+    ENVELOPE_HEAD,
+    IDENTITY_ENCODING,
     EnvelopedProtocol,
     Pairs,
     envelope,
@@ -35,11 +35,11 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import echo
 
-STREAM_TYPES: dict[str, EnvelopedProtocol] = {**connect_protocol.STREAMS, **grpc_web.CALLS}
+STREAM_TYPES: dict[str, EnvelopedProtocol] = {**connect_protocol.CONNECT_STREAMS, **grpc_web.GRPC_WEB_TYPES}
 """Protocols of a stream by the content type."""
-WEB_TYPES: dict[str, EnvelopedProtocol] = {**grpc_web.CALLS}
+WEB_TYPES: dict[str, EnvelopedProtocol] = {**grpc_web.GRPC_WEB_TYPES}
 """Protocols with envelopes of a unary method by the content type."""
-OK = Status()
+OK_STATUS = Status()
 
 
 class Frames:
@@ -81,7 +81,7 @@ class ConnectHandler:
         enveloped = STREAM_TYPES if method.is_stream else WEB_TYPES
         if (protocol := enveloped.get(kind)) is not None:
             return await self._stream(exchange, method, protocol, kind)
-        kind, accepted = kind or connect_protocol.JSON, (*connect_protocol.UNARY_TYPES, *WEB_TYPES)
+        kind, accepted = kind or connect_protocol.JSON_TYPE, (*connect_protocol.UNARY_TYPES, *WEB_TYPES)
         if method.is_stream or kind not in connect_protocol.UNARY_TYPES:
             return _unsupported_type(kind, STREAM_TYPES if method.is_stream else accepted)
         try:
@@ -94,12 +94,12 @@ class ConnectHandler:
     async def _unary(self, exchange: HttpExchange, method: RpcMethod, kind: str) -> web.Response:
         """Call a method by the unary form of the Connect protocol, whose bodies are bare messages."""
         sent = exchange.request.headers
-        encoding = sent.get(hdrs.CONTENT_ENCODING, IDENTITY).strip().lower()
-        if encoding not in {"", IDENTITY, *WINDOWS}:
+        encoding = sent.get(hdrs.CONTENT_ENCODING, IDENTITY_ENCODING).strip().lower()
+        if encoding not in {"", IDENTITY_ENCODING, *DECOMPRESSION_WINDOWS}:
             message = f"send the body uncompressed or with content-encoding: gzip or deflate, not {echo(encoding)}"
             raise UmgError(pb.ERROR_REASON_NOT_IMPLEMENTED, message)
         body = await self._bodies.receive(exchange, connect_protocol.UNARY_TYPES, needs_key=self._needs_key)
-        in_json = kind == connect_protocol.JSON
+        in_json = kind == connect_protocol.JSON_TYPE
         connect_protocol.check_version(sent)
         timeout = _timeout(exchange, connect_protocol.TIMEOUT_HEADER, connect_protocol.timeout_seconds)
         call = self._call(exchange, method, await method.parse(body, in_json=in_json), timeout)
@@ -111,7 +111,7 @@ class ConnectHandler:
 
     def _unary_failed(self, exchange: HttpExchange, failure: Exception) -> web.Response:
         failed = self._metadata.failed(failure, exchange)
-        headers = _with_trailers(failed.headers, failed.trailers, connect_protocol.JSON)
+        headers = _with_trailers(failed.headers, failed.trailers, connect_protocol.JSON_TYPE)
         body = connect_protocol.encode_status(failed.status)
         response = web.Response(status=failed.http_status, headers=headers, body=body)
         if exchange.is_body_unread:
@@ -127,7 +127,7 @@ class ConnectHandler:
             headers: Pairs = ()
             try:
                 trailers = await self._send(exchange, method, protocol, events)
-                end = protocol.end(OK, trailers)
+                end = protocol.end(OK_STATUS, trailers)
             except ConnectionError:  # of the client; that of a provider is an RPC error
                 raise
             except Exception as failure:
@@ -145,9 +145,9 @@ class ConnectHandler:
         if isinstance(protocol, connect_protocol.ConnectStream):
             connect_protocol.check_version(sent)
         body = await self._bodies.receive(
-            exchange, STREAM_TYPES, needs_key=self._needs_key, envelope_bytes=ENVELOPE.size
+            exchange, STREAM_TYPES, needs_key=self._needs_key, envelope_bytes=ENVELOPE_HEAD.size
         )
-        encoding = sent.get(protocol.encoding_header, IDENTITY)
+        encoding = sent.get(protocol.encoding_header, IDENTITY_ENCODING)
         message = await opened_message(body, encoding, protocol.encoding_header, self._settings.body_limit_bytes)
         request = await method.parse(message, in_json=protocol.in_json)
         timeout = _timeout(exchange, protocol.timeout_header, protocol.timeout_seconds)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import grpc
 from google.rpc.status_pb2 import Status
 
-from http_facade.connect.connect_protocol import CONNECT, http_status
+from http_facade.connect.connect_protocol import CONNECT_PROTOCOL, http_status
 from http_facade.connect.rpc_message_envelopes import Pairs
 from http_facade.connect.rpc_status import status_of
 from http_facade.exchange.error_responses import error_response
@@ -36,7 +36,7 @@ class CallMetadata:
 
     def request(self, exchange: HttpExchange, *, needs_key: bool) -> list[tuple[str, str]]:
         """Return a call's gRPC metadata. `needs_key`: False for signed requests. Raise UmgError for invalid headers."""
-        return (metadata if needs_key else keyless_metadata)(exchange, CONNECT)
+        return (metadata if needs_key else keyless_metadata)(exchange, CONNECT_PROTOCOL)
 
     def headers(self, initial: RpcMetadata) -> Pairs:
         """Return the HTTP response headers in the initial metadata of a call; none for None."""
@@ -48,9 +48,9 @@ class CallMetadata:
 
     def failed(self, failure: Exception, exchange: HttpExchange) -> FailedCall:
         """Convert a call's exception to the parts of its error response; store its reason for the access log."""
-        error = explain(failure, exchange, CONNECT)
+        error = explain(failure, exchange, CONNECT_PROTOCOL)
         exchange.failure = error.name
-        headers = dict(error_response(error, CONNECT).headers)
+        headers = dict(error_response(error, CONNECT_PROTOCOL).headers)
         if isinstance(failure, grpc.aio.AioRpcError):
             headers = response_headers(failure.trailing_metadata()) | headers
         del headers["Content-Type"]

@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.exchange.event_stream import HEADERS
+from http_facade.exchange.event_stream import STREAM_HEADERS
 from http_facade.exchange.grpc_calls import metadata
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.request_bodies import JSON
+from http_facade.exchange.request_bodies import JSON_TYPE
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.sse import EVENT_STREAM
@@ -41,8 +41,8 @@ class StoredResponseHandlers:
             events = stored_responses.encode_events(
                 found.response, stored_responses.decode_starting_after(exchange.request.query)
             )
-            return web.Response(headers=HEADERS | {hdrs.CONTENT_TYPE: EVENT_STREAM}, body=events)
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_stored(found.response))
+            return web.Response(headers=STREAM_HEADERS | {hdrs.CONTENT_TYPE: EVENT_STREAM}, body=events)
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON_TYPE}, body=stored_responses.encode_stored(found.response))
 
     async def delete(self, exchange: HttpExchange) -> web.StreamResponse:
         """Delete the stored response. Return the JSON confirmation."""
@@ -50,7 +50,7 @@ class StoredResponseHandlers:
         await self._stub.DeleteStoredResponse(
             pb.DeleteStoredResponseRequest(response_id=response_id), metadata=metadata(exchange, self._face)
         )
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_deleted(response_id))
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON_TYPE}, body=stored_responses.encode_deleted(response_id))
 
     async def cancel(self, exchange: HttpExchange) -> web.StreamResponse:
         """Cancel the stored response if it is still being generated. Return the response in its final state."""
@@ -58,7 +58,9 @@ class StoredResponseHandlers:
             pb.CancelStoredResponseRequest(response_id=exchange.parameters["response_id"]),
             metadata=metadata(exchange, self._face),
         )
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_stored(stopped.response))
+        return web.Response(
+            headers={hdrs.CONTENT_TYPE: JSON_TYPE}, body=stored_responses.encode_stored(stopped.response)
+        )
 
     async def list_input_items(self, exchange: HttpExchange) -> web.StreamResponse:
         """Return a page of the input items from which the stored response was generated."""
@@ -66,4 +68,4 @@ class StoredResponseHandlers:
             exchange.parameters["response_id"], exchange.request.query
         )
         items = await self._stub.ListInputItems(items_request, metadata=metadata(exchange, self._face))
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=stored_responses.encode_input_items(items))
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON_TYPE}, body=stored_responses.encode_input_items(items))

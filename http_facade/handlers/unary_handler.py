@@ -14,14 +14,14 @@ from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.large_json_response import response_in_pieces
 from http_facade.exchange.message_stream import stream_messages
-from http_facade.exchange.request_bodies import JSON, BodyReader
+from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
 from http_facade.exchange.settings import Settings
 from http_facade.routes import Route
 from umg_grpc.base.errors import UmgError
 from umg_grpc.operations import StreamedMethod, UnaryOperation
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.model_in_path import form_of_model
-from umg_grpc.wire.core.multipart_forms import FORM
+from umg_grpc.wire.core.multipart_forms import FORM_TYPE
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -30,7 +30,7 @@ from umg_grpc.wire.unary_format import UnaryFace
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 StreamCall: TypeAlias = "tuple[grpc.aio.UnaryStreamMultiCallable[Any, Message], type[Message]] | None"
-SOURCE = "source"
+SOURCE_FIELD = "source"
 """Field of a request with the caller's body."""
 
 
@@ -54,7 +54,7 @@ class UnaryHandler(Generic[Request, Response]):
         self._models = rpc.ModelServiceStub(channel)
         self._stream = _streamed_method(operation.full_service, operation.stream, channel)
         self._settings = settings
-        self._decode = _refuse_json if codec.media_types == (FORM,) else codec.decode_request
+        self._decode = _refuse_json if codec.media_types == (FORM_TYPE,) else codec.decode_request
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
     async def respond(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
@@ -67,10 +67,10 @@ class UnaryHandler(Generic[Request, Response]):
         if codec.encode_empty is not None and (empty := codec.encode_empty(canonical)) is not None:
             model, body = empty
             await check_model(self._models, model, exchange, self._face)
-            return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=body)
+            return web.Response(headers={hdrs.CONTENT_TYPE: JSON_TYPE}, body=body)
         wants_stream, encoder = codec.wants_stream, codec.stream_encoder
         if self._stream is not None and encoder is not None and wants_stream is not None:
-            source: pb.SourceDocument = getattr(canonical, SOURCE)
+            source: pb.SourceDocument = getattr(canonical, SOURCE_FIELD)
             if wants_stream(source.body):
                 method, request = self._stream
                 opened = open_stream(method, request(request=canonical), exchange, self._face, notes)
@@ -100,7 +100,7 @@ def _form_decoder(
 
 
 def _refuse_json(body: bytes, headers: Mapping[str, str], model: str = "") -> Never:
-    raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, f"send the body with content-type: {FORM}")
+    raise UmgError(pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE, f"send the body with content-type: {FORM_TYPE}")
 
 
 def _streamed_method(service: str, method: StreamedMethod[Any] | None, channel: grpc.aio.Channel) -> StreamCall:

@@ -3,17 +3,17 @@
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.exchange.conditional_requests import RANGE
+from http_facade.exchange.conditional_requests import RANGE_HEADER
 from http_facade.exchange.grpc_calls import metadata, opened
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import begin_response
-from http_facade.handlers.result_file_handlers import SAFE
+from http_facade.handlers.result_file_handlers import SAFE_TYPES
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.core.json import echo, invalid
 
 CACHE_CONTROL = "public, max-age=86400"
-VARIANTS = {
+DOWNLOAD_VARIANTS = {
     "video": pb.VIDEO_VARIANT_VIDEO,
     "thumbnail": pb.VIDEO_VARIANT_THUMBNAIL,
     "spritesheet": pb.VIDEO_VARIANT_SPRITESHEET,
@@ -79,10 +79,10 @@ def _wanted(exchange: HttpExchange) -> pb.DownloadVideoRequest:
             raise invalid("index", "expected a whole number from 0; correct it")
         wanted.index = int(index)
     if (variant := query.get("variant")) is not None:
-        if variant not in VARIANTS:
-            raise invalid("variant", f"{echo(variant)} is not one of its values: {', '.join(VARIANTS)}")
-        wanted.variant = VARIANTS[variant]
-    part = RANGE.fullmatch(exchange.request.headers.get(hdrs.RANGE, "").replace(" ", ""))
+        if variant not in DOWNLOAD_VARIANTS:
+            raise invalid("variant", f"{echo(variant)} is not one of its values: {', '.join(DOWNLOAD_VARIANTS)}")
+        wanted.variant = DOWNLOAD_VARIANTS[variant]
+    part = RANGE_HEADER.fullmatch(exchange.request.headers.get(hdrs.RANGE, "").replace(" ", ""))
     if part is not None and exchange.request.method == hdrs.METH_GET:
         if part["suffix"] is not None:
             wanted.range.limit = int(part["suffix"])
@@ -115,7 +115,7 @@ def _headers(head: pb.ContentHead) -> dict[str, str]:
         hdrs.CACHE_CONTROL: CACHE_CONTROL,
         hdrs.VARY: hdrs.AUTHORIZATION,  # caches must not give one caller's video to another
         hdrs.ACCEPT_RANGES: "bytes",
-        **SAFE,
+        **SAFE_TYPES,
     }
     if head.etag:
         headers[hdrs.ETAG] = f'"{head.etag}"'

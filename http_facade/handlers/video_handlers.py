@@ -10,7 +10,7 @@ from http_facade.exchange.form_bodies import parse_form
 from http_facade.exchange.grpc_calls import initial_headers, keyless_metadata, metadata
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.key_check import KeyCheck
-from http_facade.exchange.request_bodies import JSON, BodyReader, read_body
+from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader, read_body
 from http_facade.exchange.settings import Settings
 from http_facade.handlers.video_download_handler import VideoContent
 from http_facade.routes import Route, Shape
@@ -104,14 +104,14 @@ class VideoHandlers:
         await self._keys.check(exchange)
         request = video_object_caller_api.decode_list(exchange.request.query)
         page = await self._stub.ListVideoTasks(request, metadata=metadata(exchange, self._face))
-        return web.Response(headers={hdrs.CONTENT_TYPE: JSON}, body=video_object_caller_api.encode_list(page))
+        return web.Response(headers={hdrs.CONTENT_TYPE: JSON_TYPE}, body=video_object_caller_api.encode_list(page))
 
     async def delete(self, exchange: HttpExchange) -> web.StreamResponse:
         """Delete a finished video task, or cancel one that has not started. Return the confirmation."""
         request = pb.DeleteVideoTaskRequest(task_id=exchange.parameters["task_id"], entry=self._codec.entry)
         deleted = await self._stub.DeleteVideoTask(request, metadata=metadata(exchange, self._face))
         return web.Response(
-            headers={hdrs.CONTENT_TYPE: JSON}, body=video_object_caller_api.encode_deleted(deleted.task)
+            headers={hdrs.CONTENT_TYPE: JSON_TYPE}, body=video_object_caller_api.encode_deleted(deleted.task)
         )
 
     async def content(self, exchange: HttpExchange) -> web.StreamResponse:
@@ -141,7 +141,7 @@ class VideoHandlers:
     async def _get(self, exchange: HttpExchange, request: pb.GetVideoTaskRequest) -> web.StreamResponse:
         call = self._stub.GetVideoTask(request, metadata=metadata(exchange, self._face))
         found = await call
-        headers = {hdrs.CONTENT_TYPE: JSON, **await initial_headers(call)}
+        headers = {hdrs.CONTENT_TYPE: JSON_TYPE, **await initial_headers(call)}
         return web.Response(headers=headers, body=self._codec.encode_task(found.task, exchange.request_id))
 
     async def _submit(
@@ -162,7 +162,7 @@ class VideoHandlers:
         except grpc.aio.AioRpcError as failure:
             exchange.may_retry = from_rpc(failure).reason not in UNKNOWN_OUTCOMES
             raise
-        headers = {hdrs.CONTENT_TYPE: JSON, **await initial_headers(call)}
+        headers = {hdrs.CONTENT_TYPE: JSON_TYPE, **await initial_headers(call)}
         return web.Response(headers=headers, body=self._codec.encode_created(response.task, exchange.request_id))
 
 

@@ -11,22 +11,22 @@ from typing import NamedTuple
 from aiohttp import hdrs, web
 
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.request_bodies import JSON
+from http_facade.exchange.request_bodies import JSON_TYPE
 from http_facade.routes import Shape
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import echo
 
-DISTRIBUTION = "unified-model-gateway"
+DISTRIBUTION_NAME = "unified-model-gateway"
 CACHE_CONTROL = "no-cache"
 """Caches keep a page, and check before each use whether it has changed."""
-TYPES = {
+FILE_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-DIRECTIVES = (
+POLICY_DIRECTIVES = (
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
@@ -38,8 +38,8 @@ DIRECTIVES = (
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
 )
-SAFE = {
-    "content-security-policy": "; ".join(DIRECTIVES),
+SAFE_HEADERS = {
+    "content-security-policy": "; ".join(POLICY_DIRECTIVES),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -105,7 +105,7 @@ class PageHandlers:
 
 def _respond(exchange: HttpExchange, file: StaticFile) -> web.Response:
     """Return a static file, or 304 if the client's copy is current."""
-    headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, **SAFE}
+    headers = {hdrs.CACHE_CONTROL: CACHE_CONTROL, **SAFE_HEADERS}
     if any(tag.value in (file.etag, "*") for tag in exchange.request.if_none_match or ()):
         response = web.Response(status=304, headers=headers)
     else:
@@ -124,8 +124,8 @@ def _read() -> Mapping[str, StaticFile]:
     found = {}
     for path in files("http_facade").joinpath("assets").iterdir():
         suffix = path.name[path.name.rfind(".") :]
-        body = path.read_bytes().replace(b"{{version}}", version(DISTRIBUTION).encode())
-        found[path.name] = _file(body, TYPES[suffix])
+        body = path.read_bytes().replace(b"{{version}}", version(DISTRIBUTION_NAME).encode())
+        found[path.name] = _file(body, FILE_TYPES[suffix])
     return found
 
 
@@ -133,4 +133,4 @@ def _read() -> Mapping[str, StaticFile]:
 def _document() -> StaticFile:
     from http_facade.openapi.document import document_json  # it takes half a second, which the start does not have
 
-    return _file(document_json(), JSON)
+    return _file(document_json(), JSON_TYPE)

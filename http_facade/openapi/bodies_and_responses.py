@@ -8,7 +8,7 @@ from google.protobuf.descriptor_pool import Default
 from msgspec import Struct
 
 from http_facade.exchange.request_bodies import essence_of
-from http_facade.handlers.admin_rpc_table import METHODS
+from http_facade.handlers.admin_rpc_table import ADMIN_METHODS
 from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operations import operation_of
 from http_facade.routes import Route, Shape
@@ -21,19 +21,19 @@ from umg_grpc.wire.openapi_schemas import media_response_types as media
 from umg_grpc.wire.openapi_schemas import text_response_types as text
 from umg_grpc.wire.openapi_schemas.body_types import (
     BODY_TYPES,
-    COMPACTIONS,
-    COUNTS,
+    COMPACTION_BODIES,
+    COUNT_BODIES,
     MODEL_BODIES,
     BodyTypes,
     RemixBody,
 )
-from umg_grpc.wire.openapi_schemas.encoded_bodies import TEXT, EncodedBody
+from umg_grpc.wire.openapi_schemas.encoded_bodies import SAMPLE_TEXT, EncodedBody
 from umg_grpc.wire.openapi_schemas.protobuf_message_schemas import PlainSchemas
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
 from umg_grpc.wire.responses.stored_responses import encode_deleted
 from umg_grpc.wire.video.documented_bodies import VIDEO_DELETED, VIDEO_PAGE, queried_task
 
-JSON, EVENTS, FORM = "application/json", "text/event-stream", "multipart/form-data"
+JSON_TYPE, EVENTS_TYPE, FORM_TYPE = "application/json", "text/event-stream", "multipart/form-data"
 _BINARY: JsonObject = {"type": "string", "format": "binary"}
 _ADMIN_BODIES: Mapping[Shape, type[Struct]] = MappingProxyType(
     {
@@ -65,21 +65,21 @@ class Responses:
     def request_body(self, route: Route) -> JsonObject | None:
         """Return the OpenAPI request body of a route; None for a route without a body."""
         if (types := _body_types(route)) is not None:
-            kinds = (unary_codec(route.format).media_types if route.shape is Shape.UNARY else ()) or (JSON,)
+            kinds = (unary_codec(route.format).media_types if route.shape is Shape.UNARY else ()) or (JSON_TYPE,)
             json = {"schema": self._types.schema(types.request)}
-            content: JsonObject = {kind: json if kind == JSON else {"schema": _BINARY} for kind in kinds}
+            content: JsonObject = {kind: json if kind == JSON_TYPE else {"schema": _BINARY} for kind in kinds}
             if types.form is not None:
-                content[FORM] = {"schema": self._types.schema(types.form)}
+                content[FORM_TYPE] = {"schema": self._types.schema(types.form)}
             return {"required": True, "content": content}
         if (kind := _ADMIN_BODIES.get(route.shape)) is not None:
             schema = self._types.schema(kind)
-            return {"required": route.shape is not Shape.ROTATE_KEY, "content": {JSON: {"schema": schema}}}
+            return {"required": route.shape is not Shape.ROTATE_KEY, "content": {JSON_TYPE: {"schema": schema}}}
         if route.shape is Shape.GET_MODEL and (named := MODEL_BODIES.get(route.format)) is not None:
-            return {"required": True, "content": {JSON: {"schema": self._types.schema(named)}}}
+            return {"required": True, "content": {JSON_TYPE: {"schema": self._types.schema(named)}}}
         if route.shape is Shape.REMIX_VIDEO:
-            return {"required": True, "content": {JSON: {"schema": self._types.schema(RemixBody)}}}
+            return {"required": True, "content": {JSON_TYPE: {"schema": self._types.schema(RemixBody)}}}
         if route.shape is Shape.RECEIVE_VIDEO_CALLBACK:
-            return {"required": True, "content": {JSON: {"schema": {}}}}
+            return {"required": True, "content": {JSON_TYPE: {"schema": {}}}}
         return None
 
     def responses(self, route: Route) -> JsonObject:
@@ -104,25 +104,30 @@ class Responses:
             return self._stream(route)
         if route.shape is Shape.UNARY and unary_codec(route.format).content_type is not None:
             found = _body_types(route)
-            events = {EVENTS: self._events(found.event)} if found is not None and found.event is not None else {}
+            events = {EVENTS_TYPE: self._events(found.event)} if found is not None and found.event is not None else {}
             return {"*/*": {"schema": _BINARY}, **events}
         if (types := _body_types(route)) is not None:
-            content: JsonObject = {JSON: {"schema": self._types.schema(types.response)}}
+            content: JsonObject = {JSON_TYPE: {"schema": self._types.schema(types.response)}}
             if types.event is not None and route.stream is None:
                 content[_stream_type(route)] = self._events(types.event)
             return content
-        if (method := METHODS.get(route.shape)) is not None:
+        if (method := ADMIN_METHODS.get(route.shape)) is not None:
             response = Default().FindMethodByName(f"umg.v1.AdminService.{method.name}").output_type
-            return {JSON: {"schema": self._messages.schema(response)}}
+            return {JSON_TYPE: {"schema": self._messages.schema(response)}}
         if (kind := _RESPONSES.get(route.shape)) is not None:
-            content = {JSON: {"schema": self._types.schema(kind(route))}}
-            return content | ({EVENTS: self._events(text.ResponseEvent)} if route.shape is Shape.GET_RESPONSE else {})
+            content = {JSON_TYPE: {"schema": self._types.schema(kind(route))}}
+            return content | (
+                {EVENTS_TYPE: self._events(text.ResponseEvent)} if route.shape is Shape.GET_RESPONSE else {}
+            )
         return dict(_CONTENTS[route.shape])
 
     def _stream(self, route: Route) -> JsonObject:
         types = BODY_TYPES[route.format]
         array = {"type": "array", "items": self._types.schema(types.response)}
-        return {JSON: {"schema": array}, **({EVENTS: self._events(types.event)} if types.event is not None else {})}
+        return {
+            JSON_TYPE: {"schema": array},
+            **({EVENTS_TYPE: self._events(types.event)} if types.event is not None else {}),
+        }
 
     def _events(self, kind: object) -> JsonObject:
         """Return the OpenAPI content of a stream of events, or of lines, whose data has the Python type `kind`. The
@@ -133,7 +138,7 @@ class Responses:
 
 
 _RESPONSE_DELETED = EncodedBody(
-    "responses.Deleted", "Confirmation that a stored response was deleted.", lambda: [encode_deleted(TEXT)]
+    "responses.Deleted", "Confirmation that a stored response was deleted.", lambda: [encode_deleted(SAMPLE_TEXT)]
 )
 _RESPONSES: Mapping[Shape, Callable[[Route], object]] = MappingProxyType(
     {
@@ -156,9 +161,9 @@ _CONTENTS: Mapping[Shape, JsonObject] = MappingProxyType(
     {
         Shape.GET_VIDEO_CONTENT: {"video/mp4": {"schema": _BINARY}, "image/*": {"schema": _BINARY}},
         Shape.GET_FILE: {"*/*": {"schema": _BINARY}},
-        Shape.ALIVE: {JSON: {"schema": _STATUS}},
-        Shape.HOME: {JSON: {"schema": _STATUS}, "text/html": {"schema": {"type": "string"}}},
-        Shape.READY: {JSON: {"schema": _READINESS}},
+        Shape.ALIVE: {JSON_TYPE: {"schema": _STATUS}},
+        Shape.HOME: {JSON_TYPE: {"schema": _STATUS}, "text/html": {"schema": {"type": "string"}}},
+        Shape.READY: {JSON_TYPE: {"schema": _READINESS}},
         Shape.METRICS: {"text/plain": {"schema": {"type": "string"}}},
     }
 )
@@ -167,7 +172,7 @@ _CONTENTS: Mapping[Shape, JsonObject] = MappingProxyType(
 
 def _stream_type(route: Route) -> str:
     codec = TEXT_FACES.get(route.format)
-    return EVENTS if codec is None else essence_of(codec.stream_type)
+    return EVENTS_TYPE if codec is None else essence_of(codec.stream_type)
 
 
 def _response(description: str, content: JsonObject) -> JsonObject:
@@ -183,8 +188,8 @@ def _body_types(route: Route) -> BodyTypes | None:
             types: BodyTypes = resolve_name(unary_operation(route.format).body_types)[route.format]
             return types
         case Shape.COMPACT:
-            return COMPACTIONS[route.format]
+            return COMPACTION_BODIES[route.format]
         case Shape.COUNT_TOKENS:
-            return COUNTS[route.format]
+            return COUNT_BODIES[route.format]
         case _:  # operations without a format, whose bodies the schema describes
             return None

@@ -12,21 +12,21 @@ from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operations import operation_of
 from http_facade.openapi.parameters import parameters
 from http_facade.openapi.rpc_operations import Methods, methods_of
-from http_facade.routes import PAGE_SHAPES, ROUTES, Route, Shape
+from http_facade.routes import PAGE_SHAPES, ROUTE_TABLE, Route, Shape
 from umg_grpc.operations.formats import unary_operation
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
 
-DISTRIBUTION = "unified-model-gateway"
-DESCRIPTION = """\
+DISTRIBUTION_NAME = "unified-model-gateway"
+API_DESCRIPTION = """\
 One service in front of every AI model provider. Official clients call it with another base URL and key.
 
 Bodies are those of the wire formats, and objects are open: members that are not listed are passed on to a provider of
 the same format. An explicit null is the same as an absent member. Native bodies are accepted in camel case and in snake
 case. Paths of videos and images are also served with a slash at their end.
 """
-BEARER, METRICS_KEY = "bearer", "metrics"
+BEARER_SCHEME, METRICS_KEY = "bearer", "metrics"
 
 
 @cache
@@ -42,7 +42,7 @@ def document() -> JsonObject:
     errors = ErrorResponses(responses, types)
     received, methods = Responses(schemas, types, errors), Methods(schemas, errors)
     paths: dict[str, JsonObject] = {}
-    for route in documented(ROUTES):
+    for route in documented(ROUTE_TABLE):
         if route.shape is Shape.CALL_METHOD:
             for method in methods_of(route):
                 operation = methods.operation(route, method)
@@ -51,9 +51,13 @@ def document() -> JsonObject:
             paths.setdefault(route.name, {})[route.method.lower()] = _operation(route, received) | _security(route)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Unified Model Gateway", "version": version(DISTRIBUTION), "description": DESCRIPTION},
+        "info": {
+            "title": "Unified Model Gateway",
+            "version": version(DISTRIBUTION_NAME),
+            "description": API_DESCRIPTION,
+        },
         "servers": [{"url": "/"}],
-        "tags": [{"name": name} for name in dict.fromkeys(operation_of(row).tag for row in documented(ROUTES))],
+        "tags": [{"name": name} for name in dict.fromkeys(operation_of(row).tag for row in documented(ROUTE_TABLE))],
         "paths": paths,
         "components": {
             "schemas": dict(sorted(schemas.items())),
@@ -94,7 +98,7 @@ def _security(route: Route) -> JsonObject:
         return {"security": [{METRICS_KEY: []}, {}]}
     if not route.needs_key:
         return {"security": []}
-    names = [BEARER, *key_headers(route.format)]
+    names = [BEARER_SCHEME, *key_headers(route.format)]
     if parameter := key_parameter(route.format):
         names.append(f"query-{parameter}")
     return {"security": [{name: []} for name in names]}
@@ -102,11 +106,11 @@ def _security(route: Route) -> JsonObject:
 
 def _schemes() -> JsonObject:
     """Return the OpenAPI security schemes by name: `Authorization`, and key headers and parameters of the formats."""
-    faces = dict.fromkeys(row.format for row in ROUTES if row.needs_key)
+    faces = dict.fromkeys(row.format for row in ROUTE_TABLE if row.needs_key)
     headers = dict.fromkeys(name for face in faces for name in key_headers(face))
     queries = dict.fromkeys(name for face in faces if (name := key_parameter(face)))
     return {
-        BEARER: {"type": "http", "scheme": "bearer", "description": "A key of the gateway."},
+        BEARER_SCHEME: {"type": "http", "scheme": "bearer", "description": "A key of the gateway."},
         METRICS_KEY: {"type": "http", "scheme": "bearer", "description": "`metrics.key` of the config, if it has one."},
         **{name: {"type": "apiKey", "in": "header", "name": name} for name in headers},
         **{f"query-{name}": {"type": "apiKey", "in": "query", "name": name} for name in queries},

@@ -9,18 +9,18 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.http_status import HTTP_STATUS, OF_FORMATS, PROVIDERS_OWN
 from umg_grpc.wire.model_lists.documented_bodies import shapes_of
-from umg_grpc.wire.openapi_schemas.encoded_bodies import TEXT, EncodedBody
+from umg_grpc.wire.openapi_schemas.encoded_bodies import SAMPLE_TEXT, EncodedBody
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
 from umg_grpc.wire.protobuf_json import enum_names
 
-_METADATA = dict.fromkeys(("field", "model", "request_id", "unsupported", "upstream_code"), TEXT)
+_METADATA = dict.fromkeys(("field", "model", "request_id", "unsupported", "upstream_code"), SAMPLE_TEXT)
 _STATUSES = (
     *HTTP_STATUS.items(),
     *((reason, status) for (_, reason), status in OF_FORMATS.items()),
     *((pb.ERROR_REASON_UPSTREAM_REJECTED, int(status)) for status in PROVIDERS_OWN),
 )
 _ERRORS = [
-    (UmgError(reason, TEXT, **metadata), status)
+    (UmgError(reason, SAMPLE_TEXT, **metadata), status)
     for reason, status in _STATUSES
     for metadata in ({}, {**_METADATA, "retry_after_seconds": "1"})
 ]

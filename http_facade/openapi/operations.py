@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from http_facade.handlers.admin_rpc_table import METHODS
+from http_facade.handlers.admin_rpc_table import ADMIN_METHODS
 from http_facade.routes import Route, Shape
 from umg_grpc.operations.formats import unary_operation
 
@@ -43,7 +43,7 @@ _ADMIN_SUMMARIES = {
     Shape.GET_REQUEST: "Get the record of a request",
     Shape.LIST_CHANNELS: "List the channels and their states",
 }
-OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
+DESCRIBED_OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
     {
         Shape.GENERATE: OperationDescription(
             "Text", "Generate a response", "GenerationService.Generate", MODEL_STATUSES
@@ -99,7 +99,7 @@ OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
                 f"AdminService.{method.name}",
                 (*(KEY_STATUSES if method.decode is None else BODY_STATUSES), 404),
             )
-            for shape, method in METHODS.items()
+            for shape, method in ADMIN_METHODS.items()
         },
         Shape.CALL_METHOD: OperationDescription(
             "Methods of the schema", "Call a method of the schema", errors=(*MODEL_STATUSES, 499)
@@ -124,6 +124,6 @@ OPERATIONS: Mapping[Shape, OperationDescription] = MappingProxyType(
 def operation_of(route: Route) -> OperationDescription:
     """Return the row of a route."""
     if route.shape is not Shape.UNARY:
-        return OPERATIONS[route.shape]
+        return DESCRIBED_OPERATIONS[route.shape]
     row = unary_operation(route.format)
     return OperationDescription(row.tag, row.summary, f"{row.service}.{row.methods[0]}", MODEL_STATUSES)

@@ -6,17 +6,17 @@ from types import MappingProxyType
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from http_facade.handlers.admin_rpc_table import METHODS
-from http_facade.handlers.video_download_handler import VARIANTS
+from http_facade.handlers.admin_rpc_table import ADMIN_METHODS
+from http_facade.handlers.video_download_handler import DOWNLOAD_VARIANTS
 from http_facade.handlers.video_handlers import IDEMPOTENCY_KEY, MAX_KEY_CHARACTERS
 from http_facade.routes import MODEL_CALL_SHAPES, Route, Shape
 from umg_grpc.operations.formats import face_of
 from umg_grpc.v1.comments import comments
-from umg_grpc.wire.core.gateway_headers import CACHE, STRICT, TIMEOUT
+from umg_grpc.wire.core.gateway_headers import CACHE_HEADER, STRICT_HEADER, TIMEOUT_HEADER
 from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.response_shape import HEADER as SHAPE_HEADER
+from umg_grpc.wire.core.response_shape import SHAPE_HEADER
 from umg_grpc.wire.image_format import ImageFormat
-from umg_grpc.wire.model_lists.cohere import ENDPOINTS
+from umg_grpc.wire.model_lists.cohere import ENDPOINT_OPERATIONS
 from umg_grpc.wire.protobuf_json import enum_names, fields_of
 from umg_grpc.wire.responses.stored_responses import MAX_ITEMS
 from umg_grpc.wire.text_format import TextFace
@@ -69,11 +69,11 @@ _QUERIES: Mapping[Shape, tuple[JsonObject, ...]] = MappingProxyType(
         ),
         Shape.LIST_VIDEOS: (
             _query("limit", _number(video_object_caller_api.MAX_LIMIT), "Most videos of a page."),
-            _query("order", _choice(*video_object_caller_api.ORDERS), "Order of the videos by their creation."),
+            _query("order", _choice(*video_object_caller_api.LIST_ORDERS), "Order of the videos by their creation."),
             _query("after", _TEXT, "Id of the video after which the page begins."),
         ),
         Shape.GET_VIDEO_CONTENT: (
-            _query("variant", _choice(*VARIANTS), "Kind of the result; `video` is the default."),
+            _query("variant", _choice(*DOWNLOAD_VARIANTS), "Kind of the result; `video` is the default."),
             _query("index", _number(9999, 0), "Number of the result, from 0."),
         ),
     }
@@ -88,13 +88,18 @@ _QUERIES_OF_FORMATS: Mapping[tuple[Shape, str], tuple[JsonObject, ...]] = Mappin
             _query("before_id", _TEXT, "Id of the model before which the page ends. For the messages shape."),
             _query("page_size", _number(1000), "Most models of a page. For Cohere's shape."),
             _query("page_token", _TEXT, "`next_page_token` of the page before. For Cohere's shape."),
-            _query("endpoint", _choice(*ENDPOINTS), "Endpoint that the listed models have. For Cohere's shape."),
+            _query(
+                "endpoint", _choice(*ENDPOINT_OPERATIONS), "Endpoint that the listed models have. For Cohere's shape."
+            ),
         ),
         (Shape.CREATE_VIDEO, "video_f"): (
             _query(
-                "Action", _choice(vid_f_caller_api.SUBMIT, vid_f_caller_api.QUERY), "Action of the call.", required=True
+                "Action",
+                _choice(vid_f_caller_api.SUBMIT_ACTION, vid_f_caller_api.QUERY_ACTION),
+                "Action of the call.",
+                required=True,
             ),
-            _query("Version", _choice(vid_f_caller_api.VERSION), "Version of the API."),
+            _query("Version", _choice(vid_f_caller_api.API_VERSION), "Version of the API."),
         ),
         (Shape.GET_VIDEO, "video_e_3"): (
             _query("task_ids", _TEXT, "Id of the task; one in each call."),
@@ -110,9 +115,11 @@ def _header(name: str, description: str, schema: JsonObject = _TEXT) -> JsonObje
 
 
 _MODEL_HEADERS = (
-    _header(STRICT, "Whether fields that the provider cannot express are refused.", _choice("true", "false")),
-    _header(TIMEOUT, "Longest time of the call, for example `30` or `500ms`."),
-    _header(CACHE, "Time for which the response may come from the cache of responses, for example `5m`, or `off`."),
+    _header(STRICT_HEADER, "Whether fields that the provider cannot express are refused.", _choice("true", "false")),
+    _header(TIMEOUT_HEADER, "Longest time of the call, for example `30` or `500ms`."),
+    _header(
+        CACHE_HEADER, "Time for which the response may come from the cache of responses, for example `5m`, or `off`."
+    ),
 )
 
 
@@ -127,7 +134,7 @@ def parameters(route: Route) -> list[JsonObject]:
     found += _QUERIES_OF_FORMATS.get((route.shape, route.format), ())
     if route.shape is Shape.GENERATE and route.stream:
         found.append(_ALT)
-    method = METHODS.get(route.shape)
+    method = ADMIN_METHODS.get(route.shape)
     if method is not None and method.decode is None:
         named = set(_SEGMENT.findall(route.name))
         fields = fields_of(method.request).values()

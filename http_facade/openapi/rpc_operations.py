@@ -5,7 +5,7 @@ from the table in `operations`.
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.descriptor_pool import Default
 
-from http_facade.connect.connect_protocol import STREAMS, TIMEOUT_HEADER, VERSION_HEADER
+from http_facade.connect.connect_protocol import CONNECT_STREAMS, TIMEOUT_HEADER, VERSION_HEADER
 from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operations import operation_of
 from http_facade.routes import Route
@@ -13,7 +13,7 @@ from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.openapi_schemas.protobuf_message_schemas import ProtoJsonSchemas
 
-JSON, PROTO = "application/json", "application/proto"
+JSON_TYPE, PROTO_TYPE = "application/json", "application/proto"
 _STREAM = (
     "Envelopes of the Connect protocol: a byte of flags, the length in four bytes, the message. "
     "`x-message-schema` is the schema of a message in JSON; the last envelope has the error of a failed call."
@@ -66,9 +66,9 @@ class Methods:
 
 
 def _bodies(message: JsonObject) -> JsonObject:
-    return {JSON: {"schema": message}, PROTO: {"schema": {"type": "string", "format": "binary"}}}
+    return {JSON_TYPE: {"schema": message}, PROTO_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 
 
 def _envelopes(message: JsonObject) -> JsonObject:
     schema = {"type": "string", "format": "binary", "description": _STREAM, "x-message-schema": message}
-    return {kind: {"schema": schema} for kind in STREAMS}
+    return {kind: {"schema": schema} for kind in CONNECT_STREAMS}

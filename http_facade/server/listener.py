@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from http_facade.server.tls_handshake_failures import HandshakeFailures
 
-BACKLOG = 4096
+LISTEN_BACKLOG = 4096
 UNSENT_BYTES = 128 << 10
 """Most unsent bytes in the socket buffer of the system (`TCP_NOTSENT_LOWAT`: accepted sockets inherit it from the
 listening one). The default is megabytes per connection, also for clients that never read.
@@ -62,7 +62,7 @@ class Listener:
         """Listen on a host's addresses. Return the port. Connections wait for `accept`. Raises OSError if it fails."""
         found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, (name, *_) in dict.fromkeys((family, address) for family, _, _, _, address in found):
-            bound = socket.create_server((name, port), family=family, backlog=BACKLOG, reuse_port=share_port)
+            bound = socket.create_server((name, port), family=family, backlog=LISTEN_BACKLOG, reuse_port=share_port)
             if NOTSENT_LOWAT is not None:
                 bound.setsockopt(socket.IPPROTO_TCP, NOTSENT_LOWAT, UNSENT_BYTES)
             port = port or bound.getsockname()[1]

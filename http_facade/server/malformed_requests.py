@@ -9,8 +9,8 @@ from aiohttp.http_exceptions import LineTooLong
 
 from http_facade.exchange.error_responses import error_response
 from http_facade.exchange.handler_failures import log
-from http_facade.exchange.http_exchange import EXCHANGE, REQUEST_ID_HEADER
-from http_facade.exchange.overload_rejections import SERVER
+from http_facade.exchange.http_exchange import EXCHANGE_KEY, REQUEST_ID_FIELD
+from http_facade.exchange.overload_rejections import SERVER_NAME
 from http_facade.routes import DEFAULT_FORMAT
 from umg_grpc.base.errors import UmgError, internal
 from umg_grpc.base.request_ids import request_id_of
@@ -30,12 +30,12 @@ class HttpProtocol(web.RequestHandler):
         """Return the error response to a request that is no valid HTTP, or whose handler failed unexpectedly: called by
         aiohttp. Raises ConnectionError if a part of the response was already sent.
         """
-        known = request.get(EXCHANGE)  # None for a request that is no valid HTTP
+        known = request.get(EXCHANGE_KEY)  # None for a request that is no valid HTTP
         if known is not None and known.is_begun:
             if not isinstance(exc, ConnectionError):  # the client disconnected
                 log.error("answer broke off", exc_info=exc)
             raise ConnectionError("half a response was sent")
-        request_id = request_id_of(request.headers.get(REQUEST_ID_HEADER)) if known is None else known.request_id
+        request_id = request_id_of(request.headers.get(REQUEST_ID_FIELD)) if known is None else known.request_id
         if status < 500:
             status = 431 if isinstance(exc, LineTooLong) else status
             reason = "a line of its head is too long" if status == 431 else "it is not HTTP as the standard has it"
@@ -45,6 +45,6 @@ class HttpProtocol(web.RequestHandler):
             error = internal(request_id)
             log.error("unexpected failure", request_id=request_id, exc_info=exc)
         response = error_response(error, DEFAULT_FORMAT, status)
-        response.headers.update({hdrs.SERVER: SERVER, REQUEST_ID_HEADER: request_id})
+        response.headers.update({hdrs.SERVER: SERVER_NAME, REQUEST_ID_FIELD: request_id})
         response.force_close()
         return response

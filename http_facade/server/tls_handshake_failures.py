@@ -6,7 +6,7 @@ import time
 import structlog
 
 LOG_SECONDS = 1.0
-REASONS = {
+REASON_TEXTS = {
     "HTTP_REQUEST": "the client sent HTTP without TLS: it has to use https://",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client has no certificate, which `tls.client_ca` demands",
     "CERTIFICATE_VERIFY_FAILED": "the client certificate is not valid, or not of an authority in `tls.client_ca`",
@@ -35,5 +35,5 @@ class HandshakeFailures:
             return
         self._next = now + LOG_SECONDS
         text = error.reason if isinstance(error, ssl.SSLError) else str(error)
-        log.info("TLS handshake failed", reason=REASONS.get(text, text), not_logged=self._unlogged or None)
+        log.info("TLS handshake failed", reason=REASON_TEXTS.get(text, text), not_logged=self._unlogged or None)
         self._unlogged = 0

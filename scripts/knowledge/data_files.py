@@ -9,7 +9,7 @@ from scripts.knowledge.cost_map import model_rows
 from scripts.knowledge.litellm_models import source_model_rows
 from scripts.knowledge.packages import LICENCE, installed
 from scripts.knowledge.public_prices import providers
-from umg_grpc.knowledge.packages import PACKAGES, Package
+from umg_grpc.knowledge.packages import DATA_PACKAGES, Package
 from umg_grpc.knowledge.public_prices import cost_map, genai_prices
 from umg_grpc.knowledge.public_prices.merging import Rows as PriceRows
 from umg_grpc.knowledge.public_prices.merging import merged
@@ -24,7 +24,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 def generated() -> Mapping[str, str]:
     """Return the text of each generated data file by its name."""
-    models, prices = PACKAGES["generated_models"], PACKAGES["generated_prices"]
+    models, prices = DATA_PACKAGES["generated_models"], DATA_PACKAGES["generated_prices"]
     costs = json.loads(_data(models).read_text())
     return {
         models.data: _text(model_rows(costs)),
@@ -35,7 +35,7 @@ def generated() -> Mapping[str, str]:
 
 def public_prices() -> tuple[PriceRows, PriceRows]:
     """Return the prices of genai-prices, and those of the cost map of litellm."""
-    models, prices = PACKAGES["generated_models"], PACKAGES["generated_prices"]
+    models, prices = DATA_PACKAGES["generated_models"], DATA_PACKAGES["generated_prices"]
     return (
         genai_prices.price_rows(providers(_data(prices).read_text()), prices.as_of),
         cost_map.price_rows(json.loads(_data(models).read_text())),
@@ -47,7 +47,7 @@ def licences() -> str:
     notices = [
         f"{package.data}.json{OTHER_FILES.get(package.data, '')}: made from data of {package} ({package.source}).\n\n"
         + (installed() / package.name / LICENCE).read_text().strip()
-        for package in PACKAGES.values()
+        for package in DATA_PACKAGES.values()
     ]
     return "\n\n---\n\n".join(notices) + "\n"
 

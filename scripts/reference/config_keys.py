@@ -49,7 +49,7 @@ ELEMENTS: Mapping[tuple[type[ConfigEntry], str], tuple[type[ConfigEntry], ...]] 
     (file_schema._File, "channels"): (channels._ChannelEntry,),
     (file_schema._File, "models"): (model_settings._SettingsEntry,),
     (file_schema._File, "fallbacks"): (Fallbacks,),
-    (file_schema._File, "guards"): (*guards.KINDS.values(),),
+    (file_schema._File, "guards"): (*guards.GUARD_KINDS.values(),),
 }
 """Entries that a list or a mapping contains whose declared type is open."""
 SHORTEST = "channels: [{name: main, protocols: [sandbox], models: [famO-5]}]"

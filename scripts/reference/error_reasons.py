@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scripts.reference.markdown import code, paragraph, table
 from scripts.reference.schema import schema
-from umg_grpc.base.grpc_status import STATUS
+from umg_grpc.base.grpc_status import HTTP_STATUSES
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
@@ -35,7 +35,7 @@ def reasons() -> list[Reason]:
         reason = pb.ErrorReason.Value(value.name)
         name = value.name.removeprefix(PREFIX)
         description = STATUSES.sub("", paragraph(value.description))
-        found.append(Reason(name, STATUS[reason].name, HTTP_STATUS[reason], description))
+        found.append(Reason(name, HTTP_STATUSES[reason].name, HTTP_STATUS[reason], description))
     return found
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from http_facade.openapi.operations import operation_of
-from http_facade.routes import ROUTES, UNSERVED, Route
+from http_facade.routes import ROUTE_TABLE, UNSERVED_ROUTES, Route
 from scripts.reference.markdown import code, table
 
 
@@ -21,8 +21,10 @@ class Operation:
 
 def operations() -> list[Operation]:
     """Return all operations, in the order of the table. Paths with a slash at the end are left out."""
-    paths = {route.path for route in ROUTES}
-    shown = [route for route in ROUTES if route.path == "/" or route.path.removesuffix("/") not in paths - {route.path}]
+    paths = {route.path for route in ROUTE_TABLE}
+    shown = [
+        route for route in ROUTE_TABLE if route.path == "/" or route.path.removesuffix("/") not in paths - {route.path}
+    ]
     return [
         Operation(
             route.method,
@@ -56,7 +58,9 @@ def page() -> str:
     rows = [
         [f"`{each.method} {each.path}`", code(each.wire_format), each.access, each.description] for each in operations()
     ]
-    refused = [[code(each.prefix), each.api, "" if each.method == "*" else code(each.method)] for each in UNSERVED]
+    refused = [
+        [code(each.prefix), each.api, "" if each.method == "*" else code(each.method)] for each in UNSERVED_ROUTES
+    ]
     return (
         f"{HEAD}\n{table(('operation', 'format', 'access', 'meaning'), rows)}\n## APIs that are not served\n\n"
         "Known APIs at and below these paths are refused with the reason `API_NOT_SERVED`.\n\n"

@@ -14,7 +14,7 @@ from scripts.reference.markdown import code, table
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.errors.classification import ErrorRow, StatedCode, error_rows, overflow_wordings
 from umg_grpc.wire.errors.error_places import Place
 from umg_grpc.wire.errors.http_status import http_status
@@ -80,7 +80,8 @@ def render() -> str:
         INTRODUCTION,
         STATUSES,
         _table(
-            ("provider", "meaning", "recognized by", "vendors", "failure", *FORMATS, "source"), map(_row, error_rows())
+            ("provider", "meaning", "recognized by", "vendors", "failure", *TEXT_FORMATS, "source"),
+            map(_row, error_rows()),
         ),
         LONG,
         _table(("too long", "vendors", "message", "source"), wordings),
@@ -100,7 +101,7 @@ def _row(row: ErrorRow) -> list[str]:
     statuses = ", ".join(map(str, row.statuses)) or "any other"
     if row.protocols:
         statuses += f" ({', '.join(row.protocols)})"
-    callers = [_caller(row, face) for face in FORMATS]
+    callers = [_caller(row, face) for face in TEXT_FORMATS]
     return [statuses, row.meaning, row.sign, row.vendors, row.failure.value, *callers, row.source]
 
 
@@ -112,7 +113,7 @@ def caller_of(row: ErrorRow, face: str, status: int) -> str:
     """Return the status and the words that callers of a format get for the error of a row."""
     error = UmgError(pb.ErrorReason.Value(f"ERROR_REASON_{row.reason}"), "x", upstream_status=str(status))
     own = http_status(error, face)
-    stated = msgspec.json.decode(FORMATS[face].encode_error(error, own))["error"]
+    stated = msgspec.json.decode(TEXT_FORMATS[face].encode_error(error, own))["error"]
     words = stated.get("status") or stated.get("code") or stated["type"]
     return f"{own} {code(words)}"
 

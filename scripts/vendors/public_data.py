@@ -10,12 +10,12 @@ import msgspec
 from scripts.knowledge.cost_map import model_rows
 from scripts.knowledge.public_prices import providers
 from scripts.vendors.findings import Finding
-from umg_grpc.knowledge.data_files import FOLDER
+from umg_grpc.knowledge.data_files import DATA_FOLDER
 from umg_grpc.knowledge.known_models import find
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.public_prices import genai_prices
 from umg_grpc.knowledge.public_prices.cost_map import price_rows as prices_of_cost_map
-from umg_grpc.knowledge.public_prices.merging import MAKERS, Rows, is_equal
+from umg_grpc.knowledge.public_prices.merging import MODEL_MAKERS, Rows, is_equal
 from umg_grpc.knowledge.shipped_prices import price_ids
 
 COST_MAP = "litellm"
@@ -79,7 +79,7 @@ def _of_prices(theirs: Rows, package: str) -> Iterator[Finding]:
     """Yield the prices for input and output in a package that differ from our rows."""
     ours = {(row["vendor"], row["model"]): row for row in _committed("generated_prices")}
     for (vendor, model), row in sorted(theirs.items()):
-        keys = ((each, id_) for each in (vendor, *MAKERS) for id_ in price_ids(model))
+        keys = ((each, id_) for each in (vendor, *MODEL_MAKERS) for id_ in price_ids(model))
         known = [ours[key] for key in keys if key in ours]
         if not known:
             yield Finding("prices", package, f"{vendor}/{model}: new", KEPT)
@@ -106,7 +106,7 @@ def _changes(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
 
 
 def _committed(name: str) -> list[dict[str, Any]]:
-    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=list[dict[str, Any]])
+    return msgspec.json.decode((DATA_FOLDER / f"{name}.json").read_bytes(), type=list[dict[str, Any]])
 
 
 def _by_id(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -115,6 +115,6 @@ def _by_id(rows: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
 
 def _named_models() -> set[str]:
     ids = {str(row["model"]) for row in _committed("prices")}
-    for provider in PROVIDERS.values():
+    for provider in PROVIDER_PRESETS.values():
         ids |= {model if isinstance(model, str) else model.id for model in provider.models}
     return {model for model in ids if "*" not in model}

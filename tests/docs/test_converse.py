@@ -16,8 +16,8 @@ from tests.support.providers.converse import judge
 from tests.support.providers.converse_shapes import parameters, service_model
 from tests.unit.schema.test_fields import ROWS, Row, is_in_the_schema, names
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.converse import CONVERSE
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.converse import CONVERSE_FORMAT
 
 Json = dict[str, Any]
 ROWS_OF_PAGE = [row for row in ROWS if row.section == "Bedrock's Converse"]
@@ -149,11 +149,11 @@ def bodies() -> Iterator[Json]:
         forced.CopyFrom(WHOLE)
         forced.ClearField("reasoning")
         forced.tool_choice.CopyFrom(pb.ToolChoice(mode=pb.TOOL_CHOICE_MODE_REQUIRED, names=names_))
-        yield json.loads(CONVERSE.encode_request(forced, CLAUDE, False).body)
-    upstream = CONVERSE.encode_request(WHOLE, CLAUDE, False)
+        yield json.loads(CONVERSE_FORMAT.encode_request(forced, CLAUDE, False).body)
+    upstream = CONVERSE_FORMAT.encode_request(WHOLE, CLAUDE, False)
     yield json.loads(upstream.body) | {"modelId": CLAUDE}
-    request, _, notes = FORMATS["chat"].decode_request(json.dumps(LEAST["chat"] | PASSED).encode(), {}, "m")
-    yield json.loads(CONVERSE.encode_request(request, CLAUDE, False, notes=notes).body)
+    request, _, notes = TEXT_FORMATS["chat"].decode_request(json.dumps(LEAST["chat"] | PASSED).encode(), {}, "m")
+    yield json.loads(CONVERSE_FORMAT.encode_request(request, CLAUDE, False, notes=notes).body)
 
 
 def test_a_request_writes_the_members_that_have_a_home() -> None:
@@ -204,7 +204,7 @@ def removals(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def decoded(body: Json) -> pb.GenerateResponse:
-    return CONVERSE.decode_response(json.dumps(body).encode(), pb.GenerateRequest(model="m"), False)
+    return CONVERSE_FORMAT.decode_response(json.dumps(body).encode(), pb.GenerateRequest(model="m"), False)
 
 
 REMOVALS = [(BLOCKS.sub("content[]", path), body) for path, body in removals(copy.deepcopy(ANSWER))]

@@ -17,7 +17,7 @@ from tests.proofs.retrieval.test_retrieval import SEARCHES
 from tests.support.callers.api import ApiClient
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config, built_in
-from umg_grpc.knowledge.catalogue import CATALOGUE
+from umg_grpc.knowledge.catalogue import MODEL_CATALOGUE
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.upstream.http.embedding_batches import MAX_CONCURRENT_PARTS
 from umg_grpc.v1 import pb
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_the_table_of_models_is_the_catalogue() -> None:
     local = {model.id for model in built_in().channels[0].models}
     expected = []
-    for model in CATALOGUE.values():
+    for model in MODEL_CATALOGUE.values():
         if not {pb.MODEL_OPERATION_EMBED, pb.MODEL_OPERATION_RERANK}.intersection(model.operations):
             continue
         embeds, own = model.HasField("embedding"), model.embedding.default_dimensions

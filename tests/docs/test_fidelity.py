@@ -23,7 +23,7 @@ from tests.support.providers.server import RecordingProvider, serve_provider
 from tests.support.recorded_gateway import RecordedGateway
 from tests.unit.schema.test_fields import HOMES, VALUES, names
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS as CODECS
+from umg_grpc.wire import TEXT_FORMATS as CODECS
 from umg_grpc.wire import TEXT_UPSTREAMS
 
 TABLES = everything()

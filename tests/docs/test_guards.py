@@ -21,9 +21,9 @@ from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.gateways import KEY, running
 from tests.support.serving import serving
 from umg_grpc.config import parse
-from umg_grpc.config.guards import KINDS
-from umg_grpc.knowledge.guarded_patterns import PATTERNS, SETS
-from umg_grpc.service.guardrails.guard_driver import DECISIONS
+from umg_grpc.config.guards import GUARD_KINDS
+from umg_grpc.knowledge.guarded_patterns import GUARDED_PATTERNS, PATTERN_SETS
+from umg_grpc.service.guardrails.guard_driver import GUARD_DECISIONS
 from umg_grpc.v1 import pb
 
 PAGE = (DOCS / "guards.md").read_text(encoding="utf-8")
@@ -66,13 +66,15 @@ def test_every_config_of_the_page_is_valid(config: str) -> None:
 
 
 def test_the_tables_have_every_kind_and_decision() -> None:
-    assert [quoted(cells[0])[0] for cells in rows(PAGE, "Kinds")][: len(KINDS)] == list(KINDS)
-    assert sorted(quoted(cells[0])[0] for cells in rows(PAGE, "Decisions")) == sorted(DECISIONS)
+    assert [quoted(cells[0])[0] for cells in rows(PAGE, "Kinds")][: len(GUARD_KINDS)] == list(GUARD_KINDS)
+    assert sorted(quoted(cells[0])[0] for cells in rows(PAGE, "Decisions")) == sorted(GUARD_DECISIONS)
 
 
 def test_the_table_of_sets_has_every_pattern() -> None:
     found = {quoted(cells[0])[0]: quoted(cells[1]) for cells in rows(PAGE, "Sets of patterns")}
-    assert found == {name: [*dict.fromkeys(row.name for row in PATTERNS if row.set == name)] for name in SETS}
+    assert found == {
+        name: [*dict.fromkeys(row.name for row in GUARDED_PATTERNS if row.set == name)] for name in PATTERN_SETS
+    }
 
 
 def test_the_examples_of_a_webhook_are_the_messages_of_the_schema() -> None:

@@ -8,7 +8,7 @@ from tests.docs.tables import DOCS, quoted, rows
 from tests.support.providers.images.image_file_texts import png
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import parse
-from umg_grpc.knowledge.families.image import FAMILY_FIELDS, MODELS
+from umg_grpc.knowledge.families.image import FAMILY_FIELDS, IMAGE_MODELS
 from umg_grpc.upstream.http.image_generation import MAX_CONCURRENT_CALLS
 from umg_grpc.upstream.http.image_tasks import MAX_FAILED_QUERIES
 from umg_grpc.upstream.http.image_url_inlining import MAX_CONCURRENT, MAX_TOTAL_BYTES
@@ -85,7 +85,7 @@ def test_the_table_of_fields_is_measured() -> None:
 def test_a_config_sample_is_valid(sample: str) -> None:
     names = re.findall(r"\$\{(\w+)\}", sample)
     config = parse(sample, "sample.yaml", dict.fromkeys(names, "sk-sample"))
-    assert {model.id for channel in config.channels for model in channel.models} <= MODELS.keys()
+    assert {model.id for channel in config.channels for model in channel.models} <= IMAGE_MODELS.keys()
 
 
 def test_every_protocol_has_a_row_and_a_sample() -> None:

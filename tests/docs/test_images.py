@@ -5,20 +5,20 @@ import re
 
 import pytest
 
-from http_facade.routes import DEPLOYMENT_ROUTES, ROUTES, Shape
+from http_facade.routes import DEPLOYMENT_ROUTES, ROUTE_TABLE, Shape
 from tests.docs.tables import DOCS, quoted, rows
 from tests.documents.spec.callers import frames_of
 from tests.support.callers.api import ApiClient
 from umg_grpc.knowledge.families.image import (
     FAMILY_FIELDS,
-    GENERAL,
+    GENERAL_RULES,
+    IMAGE_MODELS,
     MAX_GROUP,
     MAX_SIDE,
     MIN_SIDE,
-    MODELS,
     QUALITY_TIERS,
     RATIO_PIXELS,
-    TIERS,
+    SIZE_TIERS,
     ImageRules,
 )
 from umg_grpc.v1.limits import MAX_COUNT
@@ -47,7 +47,7 @@ def _sizes(row: ImageRules) -> tuple[str, str]:
 
 async def test_the_table_of_models_is_that_of_the_families() -> None:
     expected = []
-    for model, row in MODELS.items():
+    for model, row in IMAGE_MODELS.items():
         group = f", a group 1 to {MAX_GROUP}" if "sequential_image_generation" in row.fields else ""
         made = _count(1, row.max_n) + group
         form = "bytes" if row.always_bytes else "addresses"
@@ -57,7 +57,7 @@ async def test_the_table_of_models_is_that_of_the_families() -> None:
 
 async def test_the_sizes_are_those_of_the_families() -> None:
     shown = set(re.findall(r"`(\d+x\d+)`", PAGE))
-    lists = [row.sizes for row in MODELS.values() if row.sizes is not None and row.sizes is not RATIO_PIXELS]
+    lists = [row.sizes for row in IMAGE_MODELS.values() if row.sizes is not None and row.sizes is not RATIO_PIXELS]
     assert shown == {size for sizes in lists for size in sizes}
     assert f"has {MIN_SIDE} to {MAX_SIDE} pixels" in FLAT
     assert set(re.findall(r"`(\d+:\d+)`", PAGE)) == RATIO_PIXELS.keys()
@@ -79,9 +79,9 @@ async def test_the_table_of_fields_is_that_of_the_families() -> None:
     names = [quoted(cells[0])[0] for cells in table]
     assert {CANONICAL.get(name, name) for name in names} == FAMILY_FIELDS
     for name, cells in zip(names, table, strict=True):
-        owners = [family for family, row in GENERAL.items() if CANONICAL.get(name, name) in row.fields]
+        owners = [family for family, row in GENERAL_RULES.items() if CANONICAL.get(name, name) in row.fields]
         assert cells[1].split(", ") == OWN.get(name, owners)
-        values = {value for row in GENERAL.values() for value in row.values.get(CANONICAL.get(name, name), ())}
+        values = {value for row in GENERAL_RULES.values() for value in row.values.get(CANONICAL.get(name, name), ())}
         shown = {value for value in quoted(cells[2]) if not value.startswith("img")}
         if values and name not in OWN and not name.endswith("_options") and name != "aspect_ratio":
             assert shown >= values
@@ -89,16 +89,16 @@ async def test_the_table_of_fields_is_that_of_the_families() -> None:
     assert common is not None
     assert {*quoted(common[1]), *names} <= set(ImageBody.__struct_fields__) | {"negative_prompt", "prompt_extend"}
     assert (f"0 to {MAX_COUNT}" in FLAT, f"at most {MAX_PIXELS} pixels" in FLAT) == (True, True)
-    assert set(QUALITY_TIERS.values()) <= TIERS.keys()
+    assert set(QUALITY_TIERS.values()) <= SIZE_TIERS.keys()
 
 
 async def test_the_limit_of_a_file_is_that_of_the_families() -> None:
-    [limit] = {row.max_input_bytes for row in MODELS.values()} - {None}
+    [limit] = {row.max_input_bytes for row in IMAGE_MODELS.values()} - {None}
     assert f"at most {limit} bytes" in FLAT
 
 
 async def test_every_path_is_on_the_page() -> None:
-    rows = [route for route in ROUTES if route not in DEPLOYMENT_ROUTES]
+    rows = [route for route in ROUTE_TABLE if route not in DEPLOYMENT_ROUTES]
     paths = {route.path.rstrip("/") for route in rows if route.shape is Shape.GENERATE_IMAGE}
     assert set(re.findall(r"(/v1/images/\w+)", PAGE)) == paths
 

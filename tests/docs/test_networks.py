@@ -15,7 +15,7 @@ from tests.unit.store import test_blob_store as storage
 from tests.unit.upstream import test_caller_url_fetch as urls
 from tests.unit.upstream import test_command_tokens as tokens
 from tests.unit.upstream import test_issuer_connections as issuers
-from umg_grpc.base.proxy_rules import ALL, CGI, HTTP, HTTPS, NONE
+from umg_grpc.base.proxy_rules import ALL_VARIABLE, CGI_VARIABLE, HTTP_VARIABLE, HTTPS_VARIABLE, NONE_VARIABLE
 from umg_grpc.process.channel_file_checks import AUTHORITY_FILE, AUTHORITY_FOLDERS
 
 PAGE = (DOCS / "operating.md").read_text(encoding="utf-8")
@@ -42,7 +42,10 @@ def test_each_row_of_the_table_has_a_test() -> None:
     assert all(isfunction(test) or iscoroutinefunction(test) for test in ROWS.values())
 
 
-@pytest.mark.parametrize("name", [HTTPS, HTTP, ALL, NONE, CGI, AUTHORITY_FILE, AUTHORITY_FOLDERS])
+@pytest.mark.parametrize(
+    "name",
+    [HTTPS_VARIABLE, HTTP_VARIABLE, ALL_VARIABLE, NONE_VARIABLE, CGI_VARIABLE, AUTHORITY_FILE, AUTHORITY_FOLDERS],
+)
 def test_each_variable_of_the_code_is_described(name: str) -> None:
     assert name in quoted(TEXT)
 

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import ClientSession
 
 from http_facade.exchange.credentials import key_headers, key_parameter
-from http_facade.routes import ROUTES
+from http_facade.routes import ROUTE_TABLE
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.support.callers.api import ApiClient
 from tests.support.processes import Served, run
@@ -23,7 +23,7 @@ from umg_grpc.config.channel_quirks import QuirksEntry
 from umg_grpc.config.channels import served_protocols
 from umg_grpc.config.file_schema import _File
 from umg_grpc.config.model_settings import _CapabilitiesEntry, _SettingsEntry
-from umg_grpc.knowledge.families.text import CHAT_FIELDS, FAMILIES, OWNERS, split_suffix
+from umg_grpc.knowledge.families.text import CHAT_FIELDS, MODEL_OWNERS, TEXT_FAMILIES, split_suffix
 from umg_grpc.knowledge.quirks import Quirks, SearchWithFunctions
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_UPSTREAMS
@@ -181,7 +181,7 @@ async def test_a_length_that_a_model_cannot_have_and_an_operation_are_refused(ca
 
 
 async def test_every_header_and_parameter_for_a_callers_key_is_documented() -> None:
-    faces = {route.format for route in ROUTES if route.format}
+    faces = {route.format for route in ROUTE_TABLE if route.format}
     places = {header for face in faces for header in key_headers(face)}
     places |= {f"?{key_parameter(face)}=" for face in faces if key_parameter(face)} | {"Authorization: Bearer KEY"}
     assert {"x-api-key", "?key="} <= places
@@ -191,9 +191,9 @@ async def test_every_header_and_parameter_for_a_callers_key_is_documented() -> N
 async def test_the_families_own_the_fields_of_the_table() -> None:
     documented = {quoted(cells[0])[0]: set(quoted(cells[1])) for cells in rows(PAGE, "Families")}
     takes = {family for family, words in CHAT_FIELDS.items() if words.thinking == "thinking"}
-    owned: dict[str, set[str]] = {family: {"thinking"} if family in takes else set() for family in FAMILIES}
-    for field, family in OWNERS.items():
-        if f"extra_body.{field}" not in OWNERS:  # else it is the same, merged into the body
+    owned: dict[str, set[str]] = {family: {"thinking"} if family in takes else set() for family in TEXT_FAMILIES}
+    for field, family in MODEL_OWNERS.items():
+        if f"extra_body.{field}" not in MODEL_OWNERS:  # else it is the same, merged into the body
             owned[family].add(field)
     assert documented == owned
 
@@ -239,13 +239,13 @@ async def test_a_fault_mark_has_an_effect_in_a_text_to_embed_and_in_a_query(mark
 
 async def test_the_table_has_every_mark() -> None:
     known = [
-        simulated_faults.FAIL,
-        simulated_faults.CUT,
-        simulated_faults.BUSY,
-        simulated_faults.SLOW,
-        simulated_faults.REFUSE,
-        simulated_faults.BLOCK,
-        simulated_faults.REDACTED,
+        simulated_faults.FAIL_MARK,
+        simulated_faults.CUT_MARK,
+        simulated_faults.BUSY_MARK,
+        simulated_faults.SLOW_MARK,
+        simulated_faults.REFUSE_MARK,
+        simulated_faults.BLOCK_MARK,
+        simulated_faults.REDACTED_MARK,
     ]
     assert list(MARKS) == [f"[[{name}]]" for name in known]
     assert MARKS["[[slow]]"] == HTTP_STATUS[simulated_faults.late("total", callers=False).reason]

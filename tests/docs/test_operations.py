@@ -26,10 +26,10 @@ from umg_grpc.base.errors import Failure
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
 from umg_grpc.config.model_settings import _SettingsEntry
-from umg_grpc.config.value_parsers import UNITS
+from umg_grpc.config.value_parsers import BYTE_UNITS
 from umg_grpc.config.values import ModelInfo
-from umg_grpc.operations import ROWS
-from umg_grpc.process.grpc_server import STREAMS
+from umg_grpc.operations import OPERATION_ROWS
+from umg_grpc.process.grpc_server import MAX_STREAMS
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import response_cache
 from umg_grpc.service.pipeline import failure_policy, slow_stream_starts, stream_pipeline
@@ -37,7 +37,7 @@ from umg_grpc.service.resilience import call_start_queue, circuit_breaker, load_
 from umg_grpc.service.telemetry import content_capture, otlp_export
 from umg_grpc.service.video_tasks import task_metrics
 from umg_grpc.store import blob_store, redis_client
-from umg_grpc.store.write_ahead_journal import FULL
+from umg_grpc.store.write_ahead_journal import JOURNAL_FULL
 from umg_grpc.upstream import caller_url_fetch
 from umg_grpc.upstream.http import key_rotation
 from umg_grpc.v1 import pb
@@ -101,7 +101,7 @@ def read(default: str) -> float | None:
     if found is None:
         assert default == NONE
         return None
-    return float(found[1]) * UNITS[found[2]]
+    return float(found[1]) * BYTE_UNITS[found[2]]
 
 
 def test_the_keys_of_a_model_are_those_of_its_entry() -> None:
@@ -121,10 +121,12 @@ def test_the_table_has_the_consequences_of_each_failure() -> None:
     table = {quoted(cells[0])[0]: cells for cells in rows(PAGE, "Kinds of failures")}
     for failure in Failure:
         _, _, counts, following, again, _ = table[failure.value]
-        assert (again == "later") == (failure in failure_policy.REPEATABLE), failure
-        assert (failure in failure_policy.FINAL) <= (following == "no"), failure
-        assert counts.startswith("no") == (failure in circuit_breaker.INCONCLUSIVE | circuit_breaker.ANSWERED), failure
-        assert counts.endswith("answered") == (failure in circuit_breaker.ANSWERED), failure
+        assert (again == "later") == (failure in failure_policy.REPEATABLE_FAILURES), failure
+        assert (failure in failure_policy.FINAL_FAILURES) <= (following == "no"), failure
+        assert counts.startswith("no") == (
+            failure in circuit_breaker.INCONCLUSIVE_FAILURES | circuit_breaker.ANSWERED_FAILURES
+        ), failure
+        assert counts.endswith("answered") == (failure in circuit_breaker.ANSWERED_FAILURES), failure
 
 
 LEVELS = {
@@ -143,17 +145,17 @@ def counted() -> dict[str, set[str]]:
     made.finished(call, "OK", 0.1)
     end_attempt(made, "m", "ok")
     made.failure("main", ProviderFailure(FailureKind.WRONG_KEY, 401))
-    made.refused(load_shedding.FULL)
+    made.refused(load_shedding.FULL_CAUSE)
     made.mended("main", "m", "seed")
     made.hedged("m", won=True)
     made.fell_back("m", "other", "quota")
     made.count_guard("secrets", "request", "masked", 0.1)
     made.count_cache_lookup("hit")
     made.count_credential_read("main", "failed")
-    made.count_egress(caller_url_fetch.FETCHED)
-    made.count_lost_records(1, FULL)
+    made.count_egress(caller_url_fetch.FETCHED_OUTCOME)
+    made.count_lost_records(1, JOURNAL_FULL)
     made.count_records_deleted_early(1)
-    made.count_blob_bytes(blob_store.STORED, 1)
+    made.count_blob_bytes(blob_store.STORED_BYTES, 1)
     tasks = task_metrics.TaskMetrics(made)
     for count in (tasks.submitted, tasks.polled, tasks.ended, tasks.called_back, tasks.read):
         count("", "")
@@ -175,15 +177,15 @@ def test_every_figure_is_in_the_table_with_its_labels() -> None:
 
 def test_the_documented_reasons_of_refusals_are_those_of_the_metrics() -> None:
     [cells] = [cells for cells in rows(PAGE, "Metrics") if "umg_refused_total" in cells[0]]
-    assert load_shedding.REFUSALS | {"connections"} == set(quoted(cells[2])) - {"lag"}
+    assert load_shedding.REFUSAL_CAUSES | {"connections"} == set(quoted(cells[2])) - {"lag"}
 
 
 def test_the_documented_rules_for_urls_are_those_of_the_code() -> None:
-    outcomes = {caller_url_fetch.FETCHED, caller_url_fetch.REFUSED, caller_url_fetch.FAILED}
+    outcomes = {caller_url_fetch.FETCHED_OUTCOME, caller_url_fetch.REFUSED_OUTCOME, caller_url_fetch.FAILED_OUTCOME}
     [cells] = [cells for cells in rows(PAGE, "Metrics") if "umg_egress_total" in cells[0]]
     assert outcomes == set(quoted(cells[2]))
     assert f"at most {caller_url_fetch.MAX_REDIRECTS} redirects are followed" in TEXT
-    assert f"the port {network_places.PORTS['https']};" in TEXT
+    assert f"the port {network_places.DEFAULT_PORTS['https']};" in TEXT
     for example in ("files.example.com", "*.example.com", "10.0.0.0/8", "minio:9000", "[fd00::/8]:8080"):
         assert f"`{example}`" in TEXT
         network_places.parse_place(example)
@@ -227,7 +229,7 @@ class DocumentedNumber:
 DOCUMENTED_NUMBERS = [
     DocumentedNumber("of at least {}.", circuit_breaker.MIN_CALLS),
     DocumentedNumber("by at most {} calls at a time", circuit_breaker.MAX_PROBES),
-    DocumentedNumber("longer by up to {} %", circuit_breaker.JITTER * 100),
+    DocumentedNumber("longer by up to {} %", circuit_breaker.OPEN_TIME_JITTER * 100),
     DocumentedNumber(
         "the channel is paused for {} seconds, then twice as long each time, at most 15 minutes",
         circuit_breaker.DOWN_SECONDS,
@@ -248,13 +250,13 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("One every {} seconds is allowed besides", retry_budget.SECONDS_PER_TOKEN),
     DocumentedNumber("is saved, up to {}. Mended", retry_budget.MAX_TOKENS),
     DocumentedNumber("may take up to {} in advance", retry_budget.MEND_CREDIT),
-    DocumentedNumber("({} where it is less)", call_start_queue.ALWAYS),
-    DocumentedNumber("where more than {} wait.", call_start_queue.ALWAYS),
-    DocumentedNumber("and {} callers are never rejected", call_start_queue.ALWAYS),
+    DocumentedNumber("({} where it is less)", call_start_queue.ALWAYS_STARTED),
+    DocumentedNumber("where more than {} wait.", call_start_queue.ALWAYS_STARTED),
+    DocumentedNumber("and {} callers are never rejected", call_start_queue.ALWAYS_STARTED),
     DocumentedNumber("503 with `retry-after: {}`", errors.AGAIN_SECONDS),
     DocumentedNumber("be silent for {} seconds", Settings.silent_seconds),
     DocumentedNumber("one for each {} KiB", request_bodies.MIN_UPLOAD_BYTES_PER_SECOND / 1024),
-    DocumentedNumber("carries up to {} calls", STREAMS),
+    DocumentedNumber("carries up to {} calls", MAX_STREAMS),
     DocumentedNumber("and up to {} MiB.", response_cache.MAX_BYTES / 2**20),
     DocumentedNumber("at most `{}d`", MAX_CACHE_SECONDS / 86400),
     DocumentedNumber("more than {},000,000 seconds count as that many", MAX_TIMEOUT_SECONDS / 1e6),
@@ -275,7 +277,7 @@ def test_a_documented_number_is_that_of_the_code(case: DocumentedNumber) -> None
 
 
 def test_the_page_has_the_names_of_every_operation_in_telemetry() -> None:
-    found = [row.telemetry for row in ROWS if row.telemetry is not None]
+    found = [row.telemetry for row in OPERATION_ROWS if row.telemetry is not None]
     assert [name for row in found for name in (f"`{row.name} MODEL`", f"`{row.durations}`") if name not in TEXT] == []
 
 

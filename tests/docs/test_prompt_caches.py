@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tests.docs.tables import quoted, rows
-from umg_grpc.knowledge.client_headers import HEADERS as CLIENT_HEADERS
-from umg_grpc.knowledge.sessions import HEADERS
+from umg_grpc.knowledge.client_headers import CLIENT_HEADERS
+from umg_grpc.knowledge.sessions import SESSION_HEADER_ROWS
 from umg_grpc.service.caching.prompt_cache_affinity import SMALLEST_BYTES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "prompt-caches.md").read_text(encoding="utf-8")
@@ -12,7 +12,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "prompt-caches.md").read_text(encod
 
 def test_the_headers_that_name_a_session_are_those_of_the_page() -> None:
     found = [(*quoted(cells[0]), *cells[1:]) for cells in rows(PAGE, "Headers that name a session")]
-    assert found == [(row.header, row.names, row.client) for row in HEADERS]
+    assert found == [(row.header, row.names, row.client) for row in SESSION_HEADER_ROWS]
 
 
 def test_the_headers_that_pass_to_a_vendor_and_back_are_those_of_the_page() -> None:

@@ -6,7 +6,7 @@ import pytest
 from scripts.reference.provider_errors import PAGE, caller_of, render
 from umg_grpc.base.errors import Failure
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.errors.classification import ErrorRow, error_rows
 from umg_grpc.wire.errors.http_status import HTTP_STATUS, http_status
 
@@ -23,12 +23,12 @@ def test_the_page_equals_the_tables() -> None:
     assert PAGE.read_text(encoding="utf-8") == render(), "run `make errors` and look at the difference"
 
 
-@pytest.mark.parametrize("protocol", FORMATS)
+@pytest.mark.parametrize("protocol", TEXT_FORMATS)
 @pytest.mark.parametrize(("row", "status"), PLAIN, ids=[f"{status}: {row.meaning}" for row, status in PLAIN])
 def test_callers_get_the_error_of_the_page(row: ErrorRow, status: int, protocol: str) -> None:
-    error = FORMATS[protocol].decode_error(status, {}, msgspec.json.encode({"error": {"message": "no"}}))
+    error = TEXT_FORMATS[protocol].decode_error(status, {}, msgspec.json.encode({"error": {"message": "no"}}))
     decided = next(each for each in error_rows() if each.reason == error.name and status in each.statuses)
-    for face, codec in FORMATS.items():
+    for face, codec in TEXT_FORMATS.items():
         own = http_status(error, face)
         stated = msgspec.json.decode(codec.encode_error(error, own))["error"]
         words = stated.get("status") or stated.get("code") or stated["type"]

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from tests.docs.tables import DOCS, quoted
-from umg_grpc.cli.provider_texts import TITLES
+from umg_grpc.cli.provider_texts import KIND_TITLES
 from umg_grpc.config import parse
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
 
 PAGE = (DOCS / "providers.md").read_text(encoding="utf-8")
 ROWS = {
@@ -29,11 +29,12 @@ KEYS = (
 
 
 def test_the_tables_have_each_preset_below_the_heading_of_its_kind() -> None:
-    assert list(ROWS) == list(PROVIDERS)
+    assert list(ROWS) == list(PROVIDER_PRESETS)
     _, *sections = re.split(r"^### ", PAGE[PAGE.index("\n## Presets") :], flags=re.MULTILINE)
     found = {text.partition("\n")[0]: re.findall(r"^\| `([^`]+)` \| \[", text, re.MULTILINE) for text in sections}
     assert found == {
-        title: [name for name, row in PROVIDERS.items() if row.kind == kind] for kind, title in TITLES.items()
+        title: [name for name, row in PROVIDER_PRESETS.items() if row.kind == kind]
+        for kind, title in KIND_TITLES.items()
     }
 
 
@@ -41,9 +42,9 @@ def keys(preset: Provider) -> list[str]:
     return [variable for names in preset.variables for variable in names.split(":")]
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", PROVIDER_PRESETS)
 def test_a_row_has_the_values_of_its_preset(name: str) -> None:
-    preset = PROVIDERS[name]
+    preset = PROVIDER_PRESETS[name]
     _, service, protocols, base_url, variables, models = ROWS[name]
     assert service == f"[{preset.title}]({preset.source})"
     assert tuple(quoted(protocols)) == preset.protocols

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from http_facade.routes import ROUTES
+from http_facade.routes import ROUTE_TABLE
 from tests.docs.recording.picture import PAGE as RECORDING
 from tests.docs.recording.picture import steps_of
 from tests.docs.recording.session import Step, session, shape, shown
@@ -20,9 +20,9 @@ from tests.world.sdk.node_runner import NODE, installed
 from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.config import parse
 from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
-from umg_grpc.knowledge.families.text import FAMILIES
-from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
-from umg_grpc.process.service_factory import SERVICES
+from umg_grpc.knowledge.families.text import TEXT_FAMILIES
+from umg_grpc.knowledge.families.video import VIDEO_FAMILIES
+from umg_grpc.process.service_factory import SERVICE_NAMES
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -119,10 +119,10 @@ def test_every_path_of_the_gateway_is_on_the_page_and_every_one_on_the_page_is_s
     def plain(path: str) -> str:
         return re.sub(r"\{.*?\}", "{}", path)
 
-    paths = {route.path for route in ROUTES}
+    paths = {route.path for route in ROUTE_TABLE}
     served = {
         (route.method, plain(route.path))
-        for route in ROUTES
+        for route in ROUTE_TABLE
         if not route.path.startswith("/v1/models/{model:.+}:")
         and route.path.removesuffix("/") not in paths - {route.path}
     }
@@ -132,7 +132,7 @@ def test_every_path_of_the_gateway_is_on_the_page_and_every_one_on_the_page_is_s
 
 
 def test_every_service_that_is_served_over_grpc_is_on_the_page() -> None:
-    assert sorted(set(re.findall(r"`(umg\.v1\.\w+Service)`", FEATURES))) == SERVICES
+    assert sorted(set(re.findall(r"`(umg\.v1\.\w+Service)`", FEATURES))) == SERVICE_NAMES
 
 
 async def test_the_key_command_of_the_table_works(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_the_page_explains_the_names_of_all_families() -> None:
     named = set(re.findall(r"`(\w+)`", sentence))
     ranges = re.findall(r"`(\w+)` to `(\w+)`", sentence)
     between = {f"{first[:-1]}{chr(code)}" for first, last in ranges for code in range(ord(first[-1]), ord(last[-1]))}
-    assert {*FAMILIES, *IMAGE_FAMILIES, *VIDEO_FAMILIES} - named - between == set()
+    assert {*TEXT_FAMILIES, *IMAGE_FAMILIES, *VIDEO_FAMILIES} - named - between == set()
 
 
 def test_make_lists_the_targets_that_the_documents_name() -> None:

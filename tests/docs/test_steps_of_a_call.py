@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.tables import DOCS, quoted, rows
 from tests.support.gateways import running
-from umg_grpc.service.pipeline.steps import INPUTS, STEPS
+from umg_grpc.service.pipeline.steps import INPUTS, PIPELINE_STEPS
 
 PAGE = (DOCS / "architecture.md").read_text(encoding="utf-8")
 SIMULATED = "channels:\n  - {name: simulated, protocols: [sandbox], models: [m]}\n"
@@ -20,7 +20,7 @@ async def test_the_table_has_the_steps_of_each_operation(tmp_path: Path) -> None
         taken = [text.steps, images.steps, unary.steps, video.creation.steps]
         assert all({*other.steps, INPUTS} == {*unary.steps} for other in others)
         assert video.remixes.steps == video.creation.steps
-    table = [[f"`{step.name}`", *("yes" if step in steps else "" for steps in taken)] for step in STEPS]
+    table = [[f"`{step.name}`", *("yes" if step in steps else "" for steps in taken)] for step in PIPELINE_STEPS]
     assert rows(PAGE, "The steps of a call") == table
 
 

@@ -11,7 +11,7 @@ from tests.support.videos import image, submission
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
 from umg_grpc.knowledge.media_models import media_model
-from umg_grpc.knowledge.task_words import SHARED, WORDS
+from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, TASK_WORDS
 from umg_grpc.knowledge.video_places import video_places
 from umg_grpc.service.video_tasks import stalls
 from umg_grpc.service.video_tasks.poll_outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS
@@ -71,7 +71,7 @@ def test_the_words_of_relays_are_those_of_the_table() -> None:
     words = {cells[0]: quoted(cells[1]) for cells in rows(PAGE, "Relays")}
     words["lost"] = words.pop("unknown to the provider")
     known = {word: meaning for meaning, listed in words.items() for word in listed}
-    assert known == WORDS[SHARED]
+    assert known == TASK_WORDS[ALL_PROTOCOLS]
 
 
 def duration(seconds: float) -> str:

@@ -4,11 +4,11 @@ import re
 
 from http_facade.routes import VIDEO_ROUTES, Shape
 from tests.docs.tables import DOCS, quoted, rows, section
-from umg_grpc.knowledge.families.video import DOCUMENTED, RULES, Entry, Rules
+from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS, ENTRY_RULES, Entry, Rules
 from umg_grpc.service.video_tasks.poll_hints import POLL_AFTER, POLL_SECONDS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import (
-    ENTRIES,
+    ENTRY_FORMATS,
     unified_caller_api,
     vid_d_caller_api,
     vid_e_3_caller_api,
@@ -17,7 +17,7 @@ from umg_grpc.wire.video import (
     vid_g_caller_api,
     video_object_caller_api,
 )
-from umg_grpc.wire.video.prompt_option_markers import MARKERS
+from umg_grpc.wire.video.prompt_option_markers import OPTION_MARKERS
 
 PAGE = (DOCS / "videos.md").read_text(encoding="utf-8")
 NAMES: dict[Entry, str] = {
@@ -30,13 +30,13 @@ NAMES: dict[Entry, str] = {
     pb.VIDEO_ENTRY_G: "G",
 }
 WORDS = {
-    pb.VIDEO_ENTRY_UNIFIED: unified_caller_api.STATES,
-    pb.VIDEO_ENTRY_VIDEO_OBJECT: video_object_caller_api.STATES,
-    pb.VIDEO_ENTRY_D: vid_d_caller_api.STATES,
-    pb.VIDEO_ENTRY_E_V1: vid_e_v1_caller_api.STATES,
-    pb.VIDEO_ENTRY_E_3: vid_e_3_caller_api.STATES,
-    pb.VIDEO_ENTRY_F: vid_f_caller_api.STATES,
-    pb.VIDEO_ENTRY_G: vid_g_caller_api.STATES,
+    pb.VIDEO_ENTRY_UNIFIED: unified_caller_api.STATE_NAMES,
+    pb.VIDEO_ENTRY_VIDEO_OBJECT: video_object_caller_api.STATE_NAMES,
+    pb.VIDEO_ENTRY_D: vid_d_caller_api.STATE_NAMES,
+    pb.VIDEO_ENTRY_E_V1: vid_e_v1_caller_api.STATE_NAMES,
+    pb.VIDEO_ENTRY_E_3: vid_e_3_caller_api.STATE_NAMES,
+    pb.VIDEO_ENTRY_F: vid_f_caller_api.STATE_NAMES,
+    pb.VIDEO_ENTRY_G: vid_g_caller_api.STATE_NAMES,
 }
 SECONDS = "duration_seconds"
 
@@ -79,9 +79,9 @@ def parameters() -> list[list[str]]:
     """Return the rows of the table of models."""
     return [
         [NAMES[entry], f"`{model}`", lengths(rules), defaults(rules), choices(rules), media(rules)]
-        for entry, models in RULES.items()
+        for entry, models in ENTRY_RULES.items()
         for model, rules in models.items()
-        if model in DOCUMENTED
+        if model in DOCUMENTED_MODELS
     ]
 
 
@@ -107,11 +107,11 @@ def test_the_words_of_the_states_are_those_of_the_entries() -> None:
 def test_entries_with_notifications_are_named() -> None:
     [sentence] = re.findall(r"(?s)\*\*Notifications\*\*.*?`callback_url` of (.*?) is notified", PAGE)
     named = {name for name in NAMES.values() if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w.])", sentence)}
-    assert named == {NAMES[entry] for entry, row in ENTRIES.items() if row.notifies}
+    assert named == {NAMES[entry] for entry, row in ENTRY_FORMATS.items() if row.notifies}
 
 
 def test_every_marker_is_on_the_page() -> None:
-    assert set(quoted(section(PAGE, "Unified entry"))) >= {f"--{marker}" for marker in MARKERS}
+    assert set(quoted(section(PAGE, "Unified entry"))) >= {f"--{marker}" for marker in OPTION_MARKERS}
 
 
 def test_the_hints_are_those_of_the_page() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from umg_grpc.cli.common_flags import DATA
+from umg_grpc.cli.common_flags import DATA_FOLDER
 
-FOLDER = Path(__file__).parents[2] / DATA
+FOLDER = Path(__file__).parents[2] / DATA_FOLDER
 EXISTED = pytest.StashKey[bool]()
 
 

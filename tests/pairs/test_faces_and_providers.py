@@ -9,10 +9,10 @@ import pytest
 
 from tests.pairs.table import FACES, PROVIDERS, TEXT_FACES, Kind, Provider, protocols_of, strict_fake
 from tests.support.providers.faulty.right_answers import PATHS
-from umg_grpc.operations.embed import EMBEDDING
-from umg_grpc.operations.generate import GENERATION
+from umg_grpc.operations.embed import EMBED_OPERATION
+from umg_grpc.operations.generate import GENERATE_OPERATION
 from umg_grpc.operations.image import IMAGE_GENERATION
-from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.operations.rerank import RERANK_OPERATION
 from umg_grpc.operations.video import VIDEO_CREATION
 from umg_grpc.wire import TEXT_FACES as TEXT_FACES_OF_PRODUCT
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
@@ -21,9 +21,9 @@ from umg_grpc.wire.rerank import RERANK_FORMATS
 ROOM = Path(__file__).parent
 FACE_TABLES = {Kind.TEXT: TEXT_FACES_OF_PRODUCT, Kind.EMBEDDING: EMBEDDING_FORMATS, Kind.RERANKING: RERANK_FORMATS}
 PROTOCOLS = {
-    Kind.TEXT: GENERATION.protocols,
-    Kind.EMBEDDING: EMBEDDING.protocols,
-    Kind.RERANKING: RERANKING.protocols,
+    Kind.TEXT: GENERATE_OPERATION.protocols,
+    Kind.EMBEDDING: EMBED_OPERATION.protocols,
+    Kind.RERANKING: RERANK_OPERATION.protocols,
     Kind.IMAGE: IMAGE_GENERATION.protocols,
     Kind.VIDEO: VIDEO_CREATION.protocols,
 }

@@ -21,7 +21,7 @@ from sqlalchemy.util import LRUCache
 
 from umg_grpc.store import database as database_module
 from umg_grpc.store import open_store
-from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE
+from umg_grpc.store.database_kinds import SQLITE_FILE, SQLITE_KIND
 
 _schema = list[bytes]()
 """Content of the file of an empty database, once `create_database` made one."""
@@ -186,7 +186,7 @@ async def create_database(data: Path) -> None:
     """
     if not _schema:
         with tempfile.TemporaryDirectory() as directory:
-            await (await open_store(SQLITE, Path(directory))).aclose()
+            await (await open_store(SQLITE_KIND, Path(directory))).aclose()
             _schema.append((Path(directory) / SQLITE_FILE).read_bytes())
     _write_database(data, _schema[0])
 

@@ -9,7 +9,7 @@ import typer.main
 from structlog.testing import capture_logs
 
 from http_facade.path_router import PathRouter
-from http_facade.routes import ROUTES
+from http_facade.routes import ROUTE_TABLE
 from tests.support.databases import share_compiled_statements
 from umg_grpc.access.bootstrap_key import ensure_bootstrap
 from umg_grpc.cli.commands import app
@@ -34,7 +34,7 @@ def run() -> None:
     build, command = typer.main.get_command, typer.main.get_command(app)
     vars(typer.main)["get_command"] = lambda made: build(made) if READ_WHEN_BUILT in os.environ else command
     share_compiled_statements()
-    PathRouter(ROUTES, lambda _: NotImplemented)
+    PathRouter(ROUTE_TABLE, lambda _: NotImplemented)
     with tempfile.TemporaryDirectory() as folder, capture_logs():
         asyncio.run(_open(Path(folder)))
 

@@ -14,7 +14,7 @@ from umg_grpc.config import Address, Config, parse
 from umg_grpc.process.serve_options import Options
 from umg_grpc.process.serve_process import gateway
 from umg_grpc.process.service_factory import Service
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 
 KEY = "sk-umg-end-to-end"
 ANY = Address("127.0.0.1", 0)
@@ -50,7 +50,7 @@ async def running(
 ) -> AsyncGenerator[Running, None]:
     """Run the gateway of a config, until the context ends. `environment`: more variables."""
     parsed = parse(config, "test.yaml", {}) if isinstance(config, str) else config
-    if parsed.database == SQLITE:
+    if parsed.database == SQLITE_KIND:
         await create_database(data)
     async with gateway(Options(None, ANY, ANY, data), parsed, {"UMG_API_KEY": KEY, **environment}, None) as state:
         assert state.service is not None

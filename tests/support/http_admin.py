@@ -12,8 +12,8 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from http_facade.handlers.admin_rpc_table import METHODS, SELF
-from http_facade.routes import ROUTES
+from http_facade.handlers.admin_rpc_table import ADMIN_METHODS, SELF_PLACE
+from http_facade.routes import ROUTE_TABLE
 from umg_grpc.cli.admin_client import CommandError, method_name
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names, fields_of, member_name, to_json
@@ -30,11 +30,15 @@ class HttpAdmin:
 
     async def call(self, request: Message, kind: type[MessageT]) -> MessageT:
         """Return the response to a request. Raise CommandError with the message of an error."""
-        route = next(row for row in ROUTES if row.shape in METHODS and METHODS[row.shape].name == method_name(request))
+        route = next(
+            row
+            for row in ROUTE_TABLE
+            if row.shape in ADMIN_METHODS and ADMIN_METHODS[row.shape].name == method_name(request)
+        )
         path, in_path = route.name, [name for name in fields_of(type(request)) if f"{{{name}}}" in route.name]
         for name in in_path:
-            path = path.replace(f"{{{name}}}", quote(getattr(request, name) or SELF, safe=""))
-        in_body = METHODS[route.shape].decode is not None
+            path = path.replace(f"{{{name}}}", quote(getattr(request, name) or SELF_PLACE, safe=""))
+        in_body = ADMIN_METHODS[route.shape].decode is not None
         query = [] if in_body else [pair for pair in to_query(request) if pair[0] not in in_path]
         async with (
             aiohttp.ClientSession(self._url, headers=self._headers) as session,

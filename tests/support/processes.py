@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.support import forked_umg_starts
 from tests.support.secrets import leaked
-from umg_grpc.access.bootstrap_key import VARIABLE
+from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE
 
 START_SECONDS = 180
@@ -58,7 +58,7 @@ class Served:
     @property
     def key(self) -> str:
         """First key: the one in the environment, else the one that the gateway's first start stored."""
-        return self.environment.get(VARIABLE) or (self.data / BOOTSTRAP_FILE).read_text().strip()
+        return self.environment.get(BOOTSTRAP_KEY_VARIABLE) or (self.data / BOOTSTRAP_FILE).read_text().strip()
 
     @property
     def curl(self) -> str:
@@ -95,7 +95,7 @@ async def serve(
         part for flag in ("--http", "--grpc") if flag not in arguments for part in (flag, "127.0.0.1:0")
     ]
     variables = {**os.environ, **(environment or {})}
-    first_key = variables.get(VARIABLE, "")
+    first_key = variables.get(BOOTSTRAP_KEY_VARIABLE, "")
     assert len(first_key) <= 1 or leaked([first_key]), "the first key has no form that is found in logs"
     command = ("serve", "--data", str(data), *ports, *arguments)
     if not READ_AT_IMPORT.isdisjoint(environment or {}):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.databases import Postgres
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def prove(name: str, holds: Callable[[Setting], bool]) -> None:
         server = Postgres(directory / "server")
         results = list[bool]()
         for title, database, gateways in (
-            ("SQLite", SQLITE, 1),
+            ("SQLite", SQLITE_KIND, 1),
             ("PostgreSQL, two gateways", server.create(name), 2),
         ):
             place = directory / f"{gateways}"

@@ -11,7 +11,7 @@ from tests.support.databases import Database, Postgres
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.tables import ReasoningRow, ResponseRow, ThreadRow
-from umg_grpc.store.usage_tables import TOTALS, EarlierUsageRow, UsageRow
+from umg_grpc.store.usage_tables import TOTAL_TABLES, EarlierUsageRow, UsageRow
 
 
 @dataclass
@@ -69,7 +69,7 @@ async def usage_store(module_database: Database) -> AsyncIterator[Store]:
     async with store.write() as session:
         for row in (UsageRow, EarlierUsageRow):
             await session.execute(delete(row))
-        for totals in TOTALS:
+        for totals in TOTAL_TABLES:
             await session.execute(delete(totals.table))
     try:
         yield store

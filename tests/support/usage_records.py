@@ -9,7 +9,7 @@ import msgspec
 from umg_grpc.base.time_units import micros_of
 from umg_grpc.store.usage_record_table import UsageRecord
 from umg_grpc.store.usage_sums import DIMENSION_COLUMNS
-from umg_grpc.store.usage_tables import AGENT
+from umg_grpc.store.usage_tables import AGENT_COLUMN
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ALL = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,7 +35,7 @@ def column_sets() -> Iterator[tuple[str, ...]]:
     """Yield the sets of columns by which usage is summed: all without the agent, and the agent alone, with each other
     column, and with all of them.
     """
-    others = [name for name in DIMENSION_COLUMNS if name != AGENT]
+    others = [name for name in DIMENSION_COLUMNS if name != AGENT_COLUMN]
     for count in range(len(others) + 1):
         yield from combinations(others, count)
-    yield from ((AGENT,), *((name, AGENT) for name in others), tuple(DIMENSION_COLUMNS))
+    yield from ((AGENT_COLUMN,), *((name, AGENT_COLUMN) for name in others), tuple(DIMENSION_COLUMNS))

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Row, String, bindparam, func, or_, select,
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from umg_grpc.access.key_settings import BOOTSTRAP, KeyFields, NamedKeyFields, check_fields
+from umg_grpc.access.key_settings import BOOTSTRAP_KEY, KeyFields, NamedKeyFields, check_fields
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import Store
 from umg_grpc.store.database import repeated, repeated_idempotent
@@ -148,8 +148,8 @@ class ApiKeys:
         try:
             async with self._store.write() as session:
                 row = await _find_live(session, reference)
-                if row.name == BOOTSTRAP and "name" in fields:
-                    message = f"`{BOOTSTRAP}` is the gateway's own first key, which keeps its name"
+                if row.name == BOOTSTRAP_KEY and "name" in fields:
+                    message = f"`{BOOTSTRAP_KEY}` is the gateway's own first key, which keeps its name"
                     raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field="name")
                 _set_fields(row, fields)
                 if "name" in fields:
@@ -171,10 +171,10 @@ class ApiKeys:
         secret = new_secret()
         async with self._store.write() as session:
             row = await _find_live(session, reference)
-            if row.name == BOOTSTRAP:
+            if row.name == BOOTSTRAP_KEY:
                 flag = "umg serve --replace-bootstrap-key"
                 message = f"the first key has its secret from its file or UMG_API_KEY; `{flag}` takes another"
-                raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=BOOTSTRAP)
+                raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=BOOTSTRAP_KEY)
             row.previous_secret_hash, row.previous_prefix = row.secret_hash, row.prefix
             row.previous_expire_time = utc_of(self._clock) + overlap
             row.secret_hash, row.prefix = hash_secret(secret), shown_prefix(secret)
@@ -186,7 +186,7 @@ class ApiKeys:
         follow the key with the id `after` ("" for the first page). Raise UmgError(INVALID_FIELD) if there is none.
         """
         async with self._store.read() as session:
-            query = select(*COLUMNS).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
+            query = select(*KEY_COLUMNS).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
             if not include_ended:
                 query = query.where(self._is_live())
             if after:
@@ -203,7 +203,7 @@ class ApiKeys:
     async def list(self) -> list[Key]:
         """Return all keys, including revoked ones, oldest first."""
         async with self._store.read() as session:
-            query = select(*COLUMNS).order_by(ApiKey.create_time, ApiKey.key_id)
+            query = select(*KEY_COLUMNS).order_by(ApiKey.create_time, ApiKey.key_id)
             return [_key_of(row) for row in await session.execute(query)]
 
     def _is_live(self) -> ColumnElement[bool]:
@@ -319,9 +319,9 @@ def new_row(secret: str, name: str, create_time: datetime) -> ApiKey:
         expire_time=None,
         revoke_time=None,
         channels=[],
-        show_route=name == BOOTSTRAP,
+        show_route=name == BOOTSTRAP_KEY,
         operations=[],
-        administrator=name == BOOTSTRAP,
+        administrator=name == BOOTSTRAP_KEY,
         owner="",
         tags={},
     )
@@ -376,7 +376,7 @@ async def _find(session: AsyncSession, reference: str) -> ApiKey:
     raise UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message, id=reference[:SHOWN_CHARACTERS])
 
 
-COLUMNS: Final = tuple(ApiKey.__table__.columns)  # of which many rows are read faster than objects
+KEY_COLUMNS: Final = tuple(ApiKey.__table__.columns)  # of which many rows are read faster than objects
 
 
 def _key_of(row: ApiKey | Row[Any]) -> Key:

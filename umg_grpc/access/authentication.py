@@ -12,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.access.api_keys import ApiKeys, Key, hash_secret
 from umg_grpc.access.caller import Caller, KeyReference
-from umg_grpc.access.known_keys import MAX_KNOWN, REMOVED, KnownKey, KnownKeys, Rejection
+from umg_grpc.access.known_keys import MAX_KNOWN, REMOVED_KEY_TIME, KnownKey, KnownKeys, Rejection
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
@@ -24,13 +24,13 @@ RETRY_SECONDS = 1.0  # time between two lookups while the database is unavailabl
 KNOWN_WAIT_SECONDS = 1.0  # longest time that a known caller waits for the database
 UNKNOWN_WAIT_SECONDS = 5.0  # the same for an unknown one
 QUERY_SECONDS = 5.0
-BATCH = 256  # secrets looked up by one query
+KEY_BATCH = 256  # secrets looked up by one query
 CHANGES_SECONDS = 1.0  # longest time between two reads of the keys that were changed
-JITTER = 0.2  # largest share of that time by which it is shortened, so that processes do not read together
+RELOAD_JITTER = 0.2  # largest share of that time by which it is shortened, so that processes do not read together
 RELOAD_SECONDS = 3600.0  # longest time between two loads of all keys
 OUTAGE_RELOAD_SECONDS = 10.0  # the same after an outage: another server, without the last changes, may have replaced it
 FIRST_LOAD_SECONDS = 2.0  # longest wait for the first load at the start
-PAGE = 200  # keys loaded by one query, after which the event loop runs other tasks
+KEYS_PER_PAGE = 200  # keys loaded by one query, after which the event loop runs other tasks
 MAX_QUEUED = 65_536
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -180,7 +180,7 @@ class Authenticator:
 
     def _is_usable(self, known: KnownKey) -> bool:
         """Return whether the state of the key is recent enough to rely on. Request a lookup if it is old."""
-        if known.checked == REMOVED:
+        if known.checked == REMOVED_KEY_TIME:
             return False
         now = self._monotonic()
         if (age := now - max(known.checked, self._current_at)) > FRESH_SECONDS:
@@ -218,7 +218,7 @@ class Authenticator:
         if not future.done():
             self._mark_unavailable("it does not answer")
         outcome = future.result() if future.done() else None
-        if outcome is None and known is not None and known.checked != REMOVED and not self._is_outdated(known):
+        if outcome is None and known is not None and known.checked != REMOVED_KEY_TIME and not self._is_outdated(known):
             return known.caller
         return outcome
 
@@ -227,7 +227,7 @@ class Authenticator:
             try:
                 if self._monotonic() >= self._reload_at:
                     await self._load()
-                    self._reload_at = self._monotonic() + RELOAD_SECONDS * (1 - JITTER * self._chance())
+                    self._reload_at = self._monotonic() + RELOAD_SECONDS * (1 - RELOAD_JITTER * self._chance())
                 await self._read_changes()
                 self._mark_available()
             except Exception as error:  # drivers raise various exceptions if the database is unavailable
@@ -235,19 +235,19 @@ class Authenticator:
                 reload_at = self._monotonic() + OUTAGE_RELOAD_SECONDS * self._chance()
                 self._reload_at = min(self._reload_at, reload_at)
             self._loaded.set()
-            await asyncio.sleep(self._every * (1 - JITTER * self._chance()))
+            await asyncio.sleep(self._every * (1 - RELOAD_JITTER * self._chance()))
 
     async def _read_changes(self) -> None:
         """Read all changes of keys since the last call from the database."""
         while True:
             began = self._monotonic()
             async with asyncio.timeout(QUERY_SECONDS):
-                changes = await self._keys.changes(self._last_change, PAGE)
+                changes = await self._keys.changes(self._last_change, KEYS_PER_PAGE)
             for change in changes:
                 for digest in self._memory.record_change(change, began, self._monotonic()):
                     self._request_lookup(digest)
                 self._last_change = change.number
-            if len(changes) < PAGE:
+            if len(changes) < KEYS_PER_PAGE:
                 break
         self._current_at = began
 
@@ -258,7 +258,7 @@ class Authenticator:
         while count < MAX_KNOWN:
             started = self._monotonic()
             async with asyncio.timeout(QUERY_SECONDS):
-                page, last = await self._keys.live_page(last, PAGE)
+                page, last = await self._keys.live_page(last, KEYS_PER_PAGE)
             count += len(page)
             for digest, key in page.items():
                 if self._memory.last_check(digest) <= started:  # a later lookup may have found a revocation
@@ -275,7 +275,7 @@ class Authenticator:
             await self._work.wait()
             self._work.clear()
             while self._queued:
-                self._in_flight = dict(itertools.islice(self._queued.items(), BATCH))
+                self._in_flight = dict(itertools.islice(self._queued.items(), KEY_BATCH))
                 for digest in self._in_flight:
                     del self._queued[digest]
                 await self._run_query()

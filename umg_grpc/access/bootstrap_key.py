@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.access.api_keys import SHOWN_SHARE, hash_secret, new_row, new_secret, shown_prefix, utc_now
-from umg_grpc.access.key_settings import BOOTSTRAP
+from umg_grpc.access.key_settings import BOOTSTRAP_KEY
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE, create_secret_file
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.lazy_logger import LazyLogger
@@ -27,7 +27,7 @@ from umg_grpc.v1 import pb
 
 logger = LazyLogger(__name__)
 
-VARIABLE = "UMG_API_KEY"
+BOOTSTRAP_KEY_VARIABLE = "UMG_API_KEY"
 REPLACE_FLAG = "--replace-bootstrap-key"
 MIN_EXPOSED_CHARACTERS = 20
 """Fewest characters of a secret where callers on other machines could guess it."""
@@ -57,7 +57,7 @@ class Bootstrap:
     @property
     def source(self) -> str:
         """Name of the file or environment variable that contains the secret; "" if the secret is unknown."""
-        return "" if self.secret is None else str(self.file or VARIABLE)
+        return "" if self.secret is None else str(self.file or BOOTSTRAP_KEY_VARIABLE)
 
 
 async def ensure_bootstrap(
@@ -78,7 +78,7 @@ async def ensure_bootstrap(
     that of the valid key and for a short one if `exposed`, OSError if the file cannot be read or created.
     """
     if variable:
-        _check_secret(variable, VARIABLE)
+        _check_secret(variable, BOOTSTRAP_KEY_VARIABLE)
     file = data_dir / BOOTSTRAP_FILE
     existed = file.exists()
     try:
@@ -116,7 +116,7 @@ async def _install(store: Store, file: Path, variable: str | None, now: datetime
             return found
         if current is None:
             if known is None:
-                session.add(_stamped(new_row(secret, BOOTSTRAP, now), now))
+                session.add(_stamped(new_row(secret, BOOTSTRAP_KEY, now), now))
             return _created(found, new=known is None)
         if not replace:
             if variable:
@@ -132,7 +132,7 @@ async def _install(store: Store, file: Path, variable: str | None, now: datetime
 
 
 async def _current_row(session: AsyncSession) -> ApiKey | None:
-    live = select(ApiKey).where(ApiKey.name == BOOTSTRAP, ApiKey.revoke_time.is_(None))
+    live = select(ApiKey).where(ApiKey.name == BOOTSTRAP_KEY, ApiKey.revoke_time.is_(None))
     row: ApiKey | None = await session.scalar(live.with_for_update())
     return row
 
@@ -145,7 +145,7 @@ def _check_length(current: ApiKey | None) -> None:
         message = (
             f"the first key of this database, made {_origin(current)}, has fewer than {MIN_EXPOSED_CHARACTERS} "
             f"characters, which is too short where other machines can connect: add {REPLACE_FLAG} to replace it by a "
-            f"longer {VARIABLE} or a generated key, or bind 127.0.0.1"
+            f"longer {BOOTSTRAP_KEY_VARIABLE} or a generated key, or bind 127.0.0.1"
         )
         raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="live")
 
@@ -171,8 +171,8 @@ def _origin(row: ApiKey) -> str:
 
 def _refusal(found: Bootstrap, current: ApiKey) -> UmgError:
     message = (
-        f"{VARIABLE} ({found.prefix}…) is not the first key of this database ({current.prefix}…, made "
-        f"{_origin(current)}): set that value, or unset {VARIABLE} to leave the key alone, or add {REPLACE_FLAG} to "
+        f"{BOOTSTRAP_KEY_VARIABLE} ({found.prefix}…) is not the first key of this database ({current.prefix}…, made "
+        f"{_origin(current)}): set that value, or unset {BOOTSTRAP_KEY_VARIABLE} to leave the key alone, or add {REPLACE_FLAG} to "
         "replace it, which ends the old value for all its callers"
     )
     return UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="live")
@@ -184,7 +184,9 @@ def _log(found: Bootstrap) -> None:
         message = "the first API key stays as another start made it; its secret is not known here"
         logger.warning(message, key=key, made=found.origin, replace=REPLACE_FLAG)
     elif found.revoked:
-        message = f"the first API key was revoked: set another {VARIABLE}, or delete its file to get a new one"
+        message = (
+            f"the first API key was revoked: set another {BOOTSTRAP_KEY_VARIABLE}, or delete its file to get a new one"
+        )
         logger.warning(message, key=key, source=source)
     elif found.replaced_prefix is not None:
         logger.warning("the first API key was replaced", key=key, source=source, replaced=f"{found.replaced_prefix}…")
@@ -195,7 +197,7 @@ def _log(found: Bootstrap) -> None:
 def _check_secret(secret: str, place: object) -> None:
     if not (secret.isascii() and secret.isprintable() and " " not in secret and secret):
         message = f"{place} must be printable ASCII without spaces, for it travels in a header"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=VARIABLE)
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=BOOTSTRAP_KEY_VARIABLE)
 
 
 def _read(file: Path) -> str | None:

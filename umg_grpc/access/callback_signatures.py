@@ -7,7 +7,7 @@ from collections.abc import Sequence
 PROVIDER_PURPOSE = b"umg callbacks of providers"
 CALLER_PURPOSE = b"umg callbacks to callers:"
 """Purposes from which keys are derived, so that a signature for one of them is none for another."""
-PATH = "/vidE/callbacks/"
+CALLBACK_PATH = "/vidE/callbacks/"
 SECRET_PREFIX = "whsec_"  # noqa: S105  of Standard Webhooks, not a secret
 
 
@@ -23,7 +23,7 @@ class CallbackSignatures:
 
     def path_of(self, task_id: str) -> str:
         """Return the signed path at which a provider notifies the gateway of the state of a task."""
-        return f"{PATH}{task_id}/{self._signature(self._provider_keys[0], task_id)}"
+        return f"{CALLBACK_PATH}{task_id}/{self._signature(self._provider_keys[0], task_id)}"
 
     def is_valid(self, task_id: str, signature: str) -> bool:
         """Return whether a callback path of the task has a valid signature. Compares in constant time."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from umg_grpc.access.key_settings import BOOTSTRAP
-from umg_grpc.access.permissions import ADMIN, OPERATIONS, model_operations
+from umg_grpc.access.key_settings import BOOTSTRAP_KEY
+from umg_grpc.access.permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS, model_operations
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.v1 import pb
@@ -62,7 +62,7 @@ class Caller:
         """Name of the key in the digests of its conversations. The first key of each database has another id, but may
         have the same secret (UMG_API_KEY) at all replicas, which then have to agree.
         """
-        return BOOTSTRAP if self.name == BOOTSTRAP else self.key_id
+        return BOOTSTRAP_KEY if self.name == BOOTSTRAP_KEY else self.key_id
 
     @cached_property
     def has_limits(self) -> bool:
@@ -73,7 +73,9 @@ class Caller:
     @cached_property
     def scopes(self) -> frozenset[str]:
         """Permissions of the key: its allowed operations, and `admin` if it may manage keys."""
-        return (self.operations or frozenset(OPERATIONS)) | (frozenset({ADMIN}) if self.administrator else frozenset())
+        return (self.operations or frozenset(PERMITTED_OPERATIONS)) | (
+            frozenset({ADMIN_SCOPE}) if self.administrator else frozenset()
+        )
 
     @cached_property
     def model_operations(self) -> "frozenset[pb.ModelOperation.ValueType] | None":
@@ -85,7 +87,7 @@ class Caller:
         if not self.scopes.isdisjoint(required):
             return
         operation = min(required)
-        if operation == ADMIN:
+        if operation == ADMIN_SCOPE:
             message = "this API key may not administer the gateway; use a key of an administrator"
         else:
             message = (

@@ -10,10 +10,10 @@ import jwt
 
 from umg_grpc.store.blob_store import BLOB_ID, Blob, not_found
 
-ALGORITHM = "HS256"
-PURPOSE = b"umg result files"
+SIGNATURE_ALGORITHM = "HS256"
+LINK_PURPOSE = b"umg result files"
 """Purpose from which the key of links is derived, so that a signature for another purpose is no link."""
-PATH = "/files/"
+FILES_PATH = "/files/"
 MAX_TOKEN_CHARACTERS = 2048
 
 
@@ -42,7 +42,9 @@ class FileLinks:
         """
         self.base_url = ""
         """URL of the gateway for callers, without a trailing slash; set before calls are accepted."""
-        self._key, *self._accepted = (hmac.digest(each.encode(), PURPOSE, "sha256") for each in (secret, *accepted))
+        self._key, *self._accepted = (
+            hmac.digest(each.encode(), LINK_PURPOSE, "sha256") for each in (secret, *accepted)
+        )
         self._ttl = timedelta(seconds=ttl)
         self._now = now
 
@@ -50,12 +52,12 @@ class FileLinks:
         """Return a signed link to a stored file. `file_name`: name that a browser suggests. It expires after `seconds`
         (None: as late as possible), but not later than the file is deleted because of its age.
         """
-        return f"{self.base_url}{PATH}{self.token_of(blob, file_name=file_name, seconds=seconds)}"
+        return f"{self.base_url}{FILES_PATH}{self.token_of(blob, file_name=file_name, seconds=seconds)}"
 
     def token_of(self, blob: Blob, *, file_name: str = "", seconds: float | None = None) -> str:
         """Return the signed token of a link to a stored file, with the parameters and the expiry of `url_of`."""
         claims = {"b": blob.id, "exp": self.expire_time_of(blob, seconds)}
-        return jwt.encode({**claims, "n": file_name} if file_name else claims, self._key, ALGORITHM)
+        return jwt.encode({**claims, "n": file_name} if file_name else claims, self._key, SIGNATURE_ALGORITHM)
 
     def expire_time_of(self, blob: Blob, seconds: float | None = None) -> datetime:
         """Return the expiry, in whole seconds, of a link created now that is valid for `seconds` (None: longest)."""
@@ -70,7 +72,7 @@ class FileLinks:
                 raise not_found()
             # compared with our clock below
             key = self._key_of(token)
-            claims = jwt.decode(token, key, [ALGORITHM], options={"require": ["exp"], "verify_exp": False})
+            claims = jwt.decode(token, key, [SIGNATURE_ALGORITHM], options={"require": ["exp"], "verify_exp": False})
             blob_id, name, end = claims.get("b"), claims.get("n", ""), datetime.fromtimestamp(int(claims["exp"]), UTC)
         except (jwt.InvalidTokenError, ValueError, OverflowError, UnicodeError):
             raise not_found() from None
@@ -83,6 +85,6 @@ class FileLinks:
     def _key_of(self, token: str) -> bytes:
         for key in self._accepted:
             with suppress(jwt.InvalidTokenError):
-                jwt.decode(token, key, [ALGORITHM], options={"verify_exp": False})
+                jwt.decode(token, key, [SIGNATURE_ALGORITHM], options={"verify_exp": False})
                 return key
         return self._key

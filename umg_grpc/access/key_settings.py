@@ -5,11 +5,11 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import TypedDict
 
-from umg_grpc.access.permissions import OPERATIONS
+from umg_grpc.access.permissions import PERMITTED_OPERATIONS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
-BOOTSTRAP = "bootstrap"
+BOOTSTRAP_KEY = "bootstrap"
 """Name of the key that `bootstrap_key.py` creates."""
 
 SECRET_OR_ID = re.compile(r"sk-umg-|key_[0-9a-f]+\Z")
@@ -58,8 +58,10 @@ def check_fields(fields: NamedKeyFields, now: datetime) -> None:
         _check_name(fields["name"])
     _check_patterns("model_patterns", "model pattern", "`gpt-4o`, `famG-*`", fields.get("model_patterns", ()))
     _check_patterns("channels", "channel's name", "`openai`, `azure-*`", fields.get("channels", ()))
-    if unknown := set(fields.get("operations", ())) - set(OPERATIONS):
-        raise _invalid("operations", f"`{min(unknown)}` is not an operation; choose from {', '.join(OPERATIONS)}")
+    if unknown := set(fields.get("operations", ())) - set(PERMITTED_OPERATIONS):
+        raise _invalid(
+            "operations", f"`{min(unknown)}` is not an operation; choose from {', '.join(PERMITTED_OPERATIONS)}"
+        )
     _check_limit("requests_per_minute", MAX_REQUESTS_PER_MINUTE, fields.get("requests_per_minute"))
     _check_limit("tokens_per_minute", MAX_TOKENS_PER_MINUTE, fields.get("tokens_per_minute"))
     _check_limit("concurrent_requests", MAX_CONCURRENT_REQUESTS, fields.get("concurrent_requests"))
@@ -74,8 +76,8 @@ def check_fields(fields: NamedKeyFields, now: datetime) -> None:
 def _check_name(name: str) -> None:
     if not (0 < len(name) <= MAX_NAME_CHARACTERS and name.isprintable() and name == name.strip()):
         raise _invalid("name", f"a name has 1 to {MAX_NAME_CHARACTERS} printable characters and no space at its ends")
-    if name == BOOTSTRAP:
-        raise _invalid("name", f"`{BOOTSTRAP}` is the name of the gateway's own first key; choose another")
+    if name == BOOTSTRAP_KEY:
+        raise _invalid("name", f"`{BOOTSTRAP_KEY}` is the name of the gateway's own first key; choose another")
     if SECRET_OR_ID.match(name):
         message = "it looks like the secret, the prefix or the id of a key, by which keys are named too; choose another"
         raise _invalid("name", message)

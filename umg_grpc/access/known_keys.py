@@ -12,7 +12,7 @@ from umg_grpc.access.caller import Caller, KeyReference
 MAX_KNOWN = 100_000
 MAX_CHANGED = 10_000  # keys whose last change is remembered, for lookups in flight
 MAX_REJECTED = 4096
-REMOVED = float("-inf")
+REMOVED_KEY_TIME = float("-inf")
 
 
 class Rejection(enum.Enum):
@@ -78,7 +78,7 @@ class KnownKeys:
 
     def record_lookup(self, digest: str, key: Key | None, started: float) -> Caller | Rejection:
         """Store the result of a lookup as `record` does, unless the key was changed since the lookup began."""
-        if key is not None and key.revoke_time is None and self._changed.get(key.key_id, REMOVED) > started:
+        if key is not None and key.revoke_time is None and self._changed.get(key.key_id, REMOVED_KEY_TIME) > started:
             return caller_of(key)
         return self.record(digest, key, started)
 
@@ -120,7 +120,7 @@ class KnownKeys:
     def _remove(self, digest: str) -> None:
         """Remove a key from memory, and mark it as removed for calls that hold it."""
         if (known := self.valid.pop(digest, None)) is not None:
-            known.checked = REMOVED
+            known.checked = REMOVED_KEY_TIME
             secrets = self._secrets[known.caller.key_id]
             secrets.discard(digest)
             if not secrets:

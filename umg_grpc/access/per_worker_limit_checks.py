@@ -10,8 +10,8 @@ from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.config import ModelInfo
 from umg_grpc.v1 import pb
 
-REMEDY = "set `redis` in the config, or serve with one worker"
-FIELDS: Final = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
+LIMIT_REMEDY = "set `redis` in the config, or serve with one worker"
+LIMIT_FIELDS: Final = ("requests_per_minute", "tokens_per_minute", "concurrent_requests")
 MAX_NAMED = 10
 """Maximum number of keys and models that an error names."""
 
@@ -35,8 +35,10 @@ def check_models(models: Mapping[str, ModelInfo]) -> None:
 
 def check_key(fields: KeyFields) -> None:
     """Raise UmgError(WRONG_STATE) if a change of a key's settings sets a limit, which each worker would count alone."""
-    if any(fields.get(name) is not None for name in FIELDS):
-        message = f"this gateway has several workers without Redis, and each would count a limit for itself: {REMEDY}"
+    if any(fields.get(name) is not None for name in LIMIT_FIELDS):
+        message = (
+            f"this gateway has several workers without Redis, and each would count a limit for itself: {LIMIT_REMEDY}"
+        )
         raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="workers")
 
 
@@ -52,7 +54,9 @@ class LimitedKeys:
             self._logged.discard(key.key_id)
         elif key.key_id not in self._logged:
             self._logged.add(key.key_id)
-            message = f"a key has limits, which each worker counts for itself: {REMEDY}; the next start is refused"
+            message = (
+                f"a key has limits, which each worker counts for itself: {LIMIT_REMEDY}; the next start is refused"
+            )
             logger.warning(message, key=key.key_id, key_prefix=key.prefix)
 
 
@@ -63,4 +67,4 @@ def _limited(models: Mapping[str, ModelInfo]) -> list[str]:
 def _check(limited: Sequence[str], problem: str) -> None:
     if limited:
         named = ", ".join(limited[:MAX_NAMED]) + (", …" if len(limited) > MAX_NAMED else "")
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, f"{problem}; {REMEDY}: {named}", field="redis")
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, f"{problem}; {LIMIT_REMEDY}: {named}", field="redis")

@@ -3,28 +3,28 @@
 from collections.abc import Mapping
 from itertools import chain
 
-from umg_grpc.operations import ROWS, SCOPES, ModelOperation
+from umg_grpc.operations import OPERATION_ROWS, SCOPE_OPERATIONS, ModelOperation
 
-ADMIN = "admin"
+ADMIN_SCOPE = "admin"
 """Scope of a key that manages keys. A key without a restriction of operations does not have it."""
 
-MODELS = "models"
+MODELS_SCOPE = "models"
 """Permission for the list of models."""
 
-OPERATIONS: Mapping[str, frozenset[ModelOperation]] = {
-    **{scope: frozenset(operations) for scope, operations in SCOPES.items()},
-    MODELS: frozenset(),
+PERMITTED_OPERATIONS: Mapping[str, frozenset[ModelOperation]] = {
+    **{scope: frozenset(operations) for scope, operations in SCOPE_OPERATIONS.items()},
+    MODELS_SCOPE: frozenset(),
 }
 """Operation of keys -> operations of models that it permits."""
 
-EVERY_KEY = frozenset({*OPERATIONS, ADMIN})
+EVERY_KEY = frozenset({*PERMITTED_OPERATIONS, ADMIN_SCOPE})
 """Scopes of a method that every key may call."""
 
 _SERVICES: Mapping[str, frozenset[str] | None] = {
-    **{row.service: frozenset({row.scope}) for row in ROWS},
-    "ModelService": frozenset({MODELS}),
+    **{row.service: frozenset({row.scope}) for row in OPERATION_ROWS},
+    "ModelService": frozenset({MODELS_SCOPE}),
     "FileService": None,
-    "AdminService": frozenset({ADMIN}),
+    "AdminService": frozenset({ADMIN_SCOPE}),
 }
 _METHODS: Mapping[str, frozenset[str] | None] = {
     # a key may read itself; the servicer checks which key a call names
@@ -43,6 +43,6 @@ def required_scopes(method: str) -> frozenset[str] | None:
 
 def model_operations(operations: frozenset[str]) -> frozenset[ModelOperation]:
     """Return the model operations, for example text generation, that a key with these permissions may use. Raise
-    KeyError for a name that is not in `OPERATIONS`.
+    KeyError for a name that is not in `PERMITTED_OPERATIONS`.
     """
-    return frozenset(chain.from_iterable(OPERATIONS[name] for name in operations))
+    return frozenset(chain.from_iterable(PERMITTED_OPERATIONS[name] for name in operations))

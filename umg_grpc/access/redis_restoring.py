@@ -16,7 +16,7 @@ RETRY_SECONDS = 0.5
 
 # KEYS[1]: the hash of a limit. ARGV: the units of a second, the prefix of the fields, the lifetime of the hash in
 # seconds, then pairs: an age in units, and the amount to add at that time, by the server's clock.
-RESTORE = """
+RESTORE_SCRIPT = """
 local time = redis.call('TIME')
 local now = time[1] * ARGV[1] + math.floor(time[2] * ARGV[1] / 1000000)
 for place = 4, #ARGV, 2 do
@@ -96,4 +96,4 @@ class Restoring:
             counts[int((now - time) * form.units)] += amount
         pairs = [str(each) for pair in counts.items() for each in pair]
         head = [str(form.units), form.field, str(form.lifetime_seconds)]
-        await client.eval(RESTORE, 1, form.prefix + limit_id, *head, *pairs)
+        await client.eval(RESTORE_SCRIPT, 1, form.prefix + limit_id, *head, *pairs)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis as Client
     from redis.commands.core import AsyncScript
 
-PREFIX = "umg:running:"
+CONCURRENCY_KEY_PREFIX = "umg:running:"
 LEASE_SECONDS = 30
 """Time after which the permits of a killed process return."""
 RENEW_SECONDS = 5.0
@@ -40,7 +40,7 @@ GRACE_SECONDS = 0.3
 WANTED_SECONDS = 2.0
 """Time after a call without a permit in which no process keeps unused permits."""
 POLL_SECONDS = 0.05
-SLICES = 10
+PERMIT_SLICES = 10
 """Smallest quotient of a limit and the permits that a process leases beyond its calls."""
 CLOSE_SECONDS = 1.0
 
@@ -51,7 +51,7 @@ CLOSE_SECONDS = 1.0
 # of a lease, and the times for which unused permits may be kept and for which permits are wanted. Returns the number of
 # calls that are admitted, the additional permits, 1 if unused ones may be kept, 1 if others may keep some, and the
 # permits of the others.
-SYNCHRONIZE = """
+SYNCHRONIZE_SCRIPT = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local limit, running, need = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -238,7 +238,7 @@ class SharedConcurrencyLimits:
             return
         now = self._now()
         is_frequent = now < key.leased_at + SYNCHRONIZE_SECONDS
-        key.size = min(max(1, 2 * key.size), key.limit // SLICES) if is_frequent else 0
+        key.size = min(max(1, 2 * key.size), key.limit // PERMIT_SLICES) if is_frequent else 0
         key.leased_at = now
         need = len(key.queue)
         reply = await self._send(key_id, key, need=need, more=key.size, keeps=is_frequent)
@@ -292,5 +292,5 @@ class SharedConcurrencyLimits:
 
     async def _run_script(self, client: "Client", *, key_id: str, arguments: list[int | str]) -> _PermitReply:
         if self._script is None:
-            self._script = client.register_script(SYNCHRONIZE)
-        return _PermitReply(*await self._script([PREFIX + key_id], arguments))
+            self._script = client.register_script(SYNCHRONIZE_SCRIPT)
+        return _PermitReply(*await self._script([CONCURRENCY_KEY_PREFIX + key_id], arguments))

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis as Client
     from redis.commands.core import AsyncScript
 
-PREFIX = "umg:requests:"
+RATE_KEY_PREFIX = "umg:requests:"
 LEASE_SECONDS = 0.5
-SLICES = 50
+RATE_SLICES = 50
 """Smallest quotient of a limit and a slice."""
 REPORT_SECONDS = 0.1
 """Time after the end of a slice until its requests are reported, unless the next call does so before."""
@@ -59,7 +59,7 @@ MAX_ENDED = 16
 # time after its end in which it may still be returned. Then slices that have ended: the id, and the number of times
 # that follow with their requests. Returns the number of admitted requests, the size of the new slice, the time, the
 # requests that remain, the time until another one is admitted, and whether slices of others may be returned before.
-LEASE = """
+LEASE_SCRIPT = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local limit, span, step, need = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -125,7 +125,7 @@ return {admitted, slice, now, math.max(0, limit - total), retry, open}
 """
 
 
-ADMITTED, UNAVAILABLE = 0.0, -1.0
+ADMITTED_WAIT, UNAVAILABLE_WAIT = 0.0, -1.0
 """Outcomes of an admitted request, and of one that Redis did not answer. Other outcomes are seconds to wait."""
 
 
@@ -224,7 +224,7 @@ class SharedRequestLimits:
         self._redis = redis
         self._now = now
         self._admitted = admitted
-        form = Hash(PREFIX, "u", 1_000_000, math.ceil(WINDOW_SECONDS + LEASE_SECONDS))
+        form = Hash(RATE_KEY_PREFIX, "u", 1_000_000, math.ceil(WINDOW_SECONDS + LEASE_SECONDS))
         self._restoring = Restoring(redis, form, now, "restoring of requests")
         redis.on_data_lost.append(self._restore)
         self._keys: dict[str, _KeySlices] = {}
@@ -241,11 +241,11 @@ class SharedRequestLimits:
             key = self._changed_key(key_id, limit)
         elif (leased := key.slice) is not None and leased.is_usable(now):
             leased.take(now)
-            return ADMITTED
+            return ADMITTED_WAIT
         elif (refusal := key.refusal) is not None and now < refusal.until:
             return refusal.free_at - now
         outcome = await key.queue.wait(lambda: self._decide(key_id, key), lambda _: None)
-        if outcome == UNAVAILABLE:
+        if outcome == UNAVAILABLE_WAIT:
             raise RedisUnavailable
         return outcome
 
@@ -315,14 +315,14 @@ class SharedRequestLimits:
         now = self._now()
         while len(key.queue) and key.slice is not None and key.slice.is_usable(now):
             key.slice.take(now)
-            key.queue.settle(ADMITTED, 1)
+            key.queue.settle(ADMITTED_WAIT, 1)
         if not len(key.queue):
             return
         reply = await self._lease(key_id, key, len(key.queue))
         if reply is None:
-            key.queue.settle(UNAVAILABLE)
+            key.queue.settle(UNAVAILABLE_WAIT)
             return
-        key.queue.settle(ADMITTED, reply.admitted)
+        key.queue.settle(ADMITTED_WAIT, reply.admitted)
         if not reply.retry:
             return
         seconds = reply.retry / 1e6
@@ -339,7 +339,7 @@ class SharedRequestLimits:
         key.end_slice()
         now = self._now()
         if need:
-            key.size = min(key.next_size(now), key.limit // SLICES)
+            key.size = min(key.next_size(now), key.limit // RATE_SLICES)
             key.leased_at = now
         new = _Slice(f"{self._process}:{next(self._numbers)}", now, step=_step(key.limit))
         sent, key.ended = key.ended, []
@@ -363,14 +363,14 @@ class SharedRequestLimits:
         self, client: "Client", *, key_id: str, key: _KeySlices, need: int, new: _Slice, sent: Sequence[_Slice]
     ) -> _SliceReply:
         if self._script is None:
-            self._script = client.register_script(LEASE)
+            self._script = client.register_script(LEASE_SCRIPT)
         arguments: list[int | str] = [
             *(key.limit, _micros(WINDOW_SECONDS), new.step),
             *(need, key.size if need else 0, _micros(LEASE_SECONDS), new.slice_id, _micros(GRACE_SECONDS)),
         ]
         for ended in sent:
             arguments += [ended.slice_id, len(ended.used), *(each for pair in ended.used.items() for each in pair)]
-        return _SliceReply(*await self._script([PREFIX + key_id], arguments))
+        return _SliceReply(*await self._script([RATE_KEY_PREFIX + key_id], arguments))
 
     def _check(self, key_id: str) -> None:
         self._unchecked.add(key_id)

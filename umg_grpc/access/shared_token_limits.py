@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis as Client
     from redis.commands.core import AsyncScript
 
-PREFIX = "umg:tokens:"
+TOKENS_KEY_PREFIX = "umg:tokens:"
 LEASE_SECONDS = 2
-SLICES = 50
+LIMIT_SLICES = 50
 """Number of slices of a limit, unless a call needs a larger one."""
 RETURN_SECONDS = 1.0
 CLOSE_SECONDS = 1.0
@@ -33,7 +33,7 @@ COUNTED_SECONDS = WINDOW_SECONDS + LEASE_SECONDS + 1
 # needs, the size of a slice, the seconds that a lease counts, then corrections: a second, and tokens to add to it.
 # Returns the tokens leased, their second, the seconds until the call is admitted if the tokens are not available, and
 # the tokens that no process has leased.
-LEASE = """
+LEASE_SCRIPT = """
 local now = tonumber(redis.call('TIME')[1])
 local limit, need, slice, span = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 for place = 5, #ARGV, 2 do
@@ -122,7 +122,7 @@ class SharedTokenLimits:
         """
         self._redis = redis
         self._now = now
-        form = Hash(PREFIX, "", 1, COUNTED_SECONDS)
+        form = Hash(TOKENS_KEY_PREFIX, "", 1, COUNTED_SECONDS)
         self._restoring = Restoring(redis, form, now, "restoring of tokens")
         self._used = used
         redis.on_data_lost.append(self._restore)
@@ -211,7 +211,7 @@ class SharedTokenLimits:
         key.return_slice()
         now = self._now()
         expires_at = now + LEASE_SECONDS  # before the command, whose seconds begin later
-        lease = await self._call(key_id, key, tokens, max(tokens, key.limit // SLICES))
+        lease = await self._call(key_id, key, tokens, max(tokens, key.limit // LIMIT_SLICES))
         self._keys[key_id] = key
         key.unleased, key.replied_at = lease.unleased, now
         if lease.granted < tokens:
@@ -226,5 +226,5 @@ class SharedTokenLimits:
 
     async def _run_script(self, client: "Client", key_id: str, arguments: list[int]) -> _Lease:
         if self._script is None:
-            self._script = client.register_script(LEASE)
-        return _Lease(*await self._script([PREFIX + key_id], arguments))
+            self._script = client.register_script(LEASE_SCRIPT)
+        return _Lease(*await self._script([TOKENS_KEY_PREFIX + key_id], arguments))

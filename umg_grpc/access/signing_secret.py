@@ -5,7 +5,7 @@ from pathlib import Path
 
 from umg_grpc.access.secret_files import create_secret_file
 
-FILE = "link.secret"
+SIGNING_KEY_FILE = "link.secret"
 SECRET_BYTES = 32
 
 
@@ -13,6 +13,6 @@ def link_secret(configured: str | None, data: Path) -> str:
     """Return the configured secret, else that in a file of the data directory, created if missing. Raise OSError."""
     if configured is not None:
         return configured
-    file = data / FILE
+    file = data / SIGNING_KEY_FILE
     create_secret_file(file, secrets.token_urlsafe(SECRET_BYTES))
     return file.read_text().strip()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-PURPOSE = b"umg summaries of conversations:"
+SEAL_PURPOSE = b"umg summaries of conversations:"
 """Purpose from which keys are derived, so that no other use of the secret has the same key."""
 NONCE_BYTES = 12
 MAX_SUMMARY_BYTES = 8 << 20
@@ -45,4 +45,4 @@ class SummarySeals:
 
 
 def _cipher(secret: bytes, owner: str) -> AESGCM:
-    return AESGCM(hmac.digest(secret, PURPOSE + owner.encode(), "sha256"))
+    return AESGCM(hmac.digest(secret, SEAL_PURPOSE + owner.encode(), "sha256"))

@@ -27,7 +27,7 @@ from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords, encode_record
 from umg_grpc.store.usage_sweep import sweep_usage
-from umg_grpc.store.write_ahead_journal import DISK, Journal
+from umg_grpc.store.write_ahead_journal import DISK_FAILED, Journal
 
 WRITE_SECONDS = 0.8
 """Time after which the database has a record, unless a write takes longer than the one before; then up to the second
@@ -218,7 +218,7 @@ class UsageLog:
         if not self._lost:
             logger.error("usage records are lost: neither the journal nor the database takes them")
         self._lost += count
-        self._count_lost(count, self._journal.refusal or DISK)
+        self._count_lost(count, self._journal.refusal or DISK_FAILED)
 
     async def _write(self) -> None:
         if self._late_since is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.base.network_places import NUMBER, PORTS, IpAddress, NetworkPlace, ascii_host
+from umg_grpc.base.network_places import ADDRESS_NUMBER, DEFAULT_PORTS, IpAddress, NetworkPlace, ascii_host
 from umg_grpc.base.proxy_rules import NO_PROXIES, ProxyRules
 from umg_grpc.v1 import pb
 
@@ -55,7 +55,7 @@ REFUSED_V6 = tuple(
         "3fff::/20",  # documentation
     )
 )
-ISATAP = frozenset({0x00005EFE, 0x02005EFE})
+ISATAP_BITS = frozenset({0x00005EFE, 0x02005EFE})
 """Bits 64 to 95 of an address whose last 32 bits are an IPv4 address to which a router may tunnel."""
 
 LOCAL_SUFFIXES = (
@@ -64,8 +64,8 @@ LOCAL_SUFFIXES = (
 )
 """Domains that are no part of the public DNS."""
 
-FORM = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?")
-FORBIDDEN = re.compile(r"[\x00-\x20\x7f-\xa0\\\u2028\u2029\ufeff]")
+URL_FORM = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?")
+FORBIDDEN_CHARACTERS = re.compile(r"[\x00-\x20\x7f-\xa0\\\u2028\u2029\ufeff]")
 IPV6_AUTHORITY = re.compile(r"\[(?P<host>[0-9A-Fa-f:.]+)\](?::(?P<port>[0-9]{1,5}))?")
 NAME_AUTHORITY = re.compile(r"(?P<host>[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?")
 
@@ -111,16 +111,16 @@ def check_url(url: str, rules: EgressRules, field: str | None) -> CheckedUrl:
     """Parse and check a caller's URL. Raise UrlRefusedError. `field`: its field; None in a provider's response."""
     if len(url) > MAX_URL_CHARACTERS:
         raise refused(field, f"is longer than {MAX_URL_CHARACTERS} characters")
-    if FORBIDDEN.search(url):
+    if FORBIDDEN_CHARACTERS.search(url):
         raise refused(field, "has spaces, control characters or backslashes in it; encode them")
-    form = FORM.fullmatch(url)
+    form = URL_FORM.fullmatch(url)
     if form is None:
         raise refused(field, "is not an absolute https URL with a host")
     scheme = form["scheme"].lower()
-    if scheme not in PORTS:
+    if scheme not in DEFAULT_PORTS:
         raise refused(field, "has a scheme that is not fetched; use https")
     host, address, port = _authority(form["authority"], field)
-    port = PORTS[scheme] if port is None else port
+    port = DEFAULT_PORTS[scheme] if port is None else port
     is_exempt = any(place.has_host(host, port) for place in rules.allow)
     objection = "" if is_exempt else _objection(scheme, host, port, address, rules)
     networks = [place for place in rules.allow if place.network is not None]
@@ -129,7 +129,7 @@ def check_url(url: str, rules: EgressRules, field: str | None) -> CheckedUrl:
     written = f"[{host}]" if isinstance(address, IPv6Address) else host
     rest = form["rest"] if form["rest"].startswith("/") else f"/{form['rest']}"
     return CheckedUrl(
-        url=f"{scheme}://{written}{'' if port == PORTS[scheme] else f':{port}'}{rest}",
+        url=f"{scheme}://{written}{'' if port == DEFAULT_PORTS[scheme] else f':{port}'}{rest}",
         scheme=scheme,
         host=host,
         port=port,
@@ -164,7 +164,7 @@ def is_public(address: IpAddress) -> bool:
     """Return whether an address is on the public internet; False for one that embeds an IPv4 address (NAT64)."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in REFUSED_V4)
-    is_isatap = (int(address) >> 32) & 0xFFFFFFFF in ISATAP
+    is_isatap = (int(address) >> 32) & 0xFFFFFFFF in ISATAP_BITS
     return address in GLOBAL_V6 and not is_isatap and not any(address in network for network in REFUSED_V6)
 
 
@@ -208,7 +208,7 @@ def _authority(authority: str, field: str | None) -> tuple[str, IpAddress | None
         host = ascii_host(parts["host"].removesuffix("."))
     except ValueError:
         raise refused(field, "has no valid host") from None
-    if not NUMBER.fullmatch(host.rpartition(".")[2]):
+    if not ADDRESS_NUMBER.fullmatch(host.rpartition(".")[2]):
         return host, None, port
     try:
         return host, IPv4Address(host), port
@@ -220,8 +220,8 @@ def _objection(scheme: str, host: str, port: int, address: IpAddress | None, rul
     """Return the reason why the rules forbid to call the host at a public address; "" if they permit it."""
     if scheme == "http" and not rules.http:
         return "has the scheme http; use https"
-    if port != PORTS[scheme]:
-        return f"has the port {port}; only {PORTS[scheme]} is called for {scheme}"
+    if port != DEFAULT_PORTS[scheme]:
+        return f"has the port {port}; only {DEFAULT_PORTS[scheme]} is called for {scheme}"
     if address is None and ("." not in host or any(f".{host}".endswith(f".{suffix}") for suffix in LOCAL_SUFFIXES)):
         return NOT_PUBLIC
     return "" if address is None or is_public(address) else NOT_PUBLIC

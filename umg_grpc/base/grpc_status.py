@@ -9,10 +9,10 @@ from google.rpc import error_details_pb2, status_pb2
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
-DOMAIN = "umg"
+ERROR_DOMAIN = "umg"
 DETAILS_KEY = "grpc-status-details-bin"
 
-STATUS = {
+HTTP_STATUSES = {
     pb.ERROR_REASON_UNSPECIFIED: grpc.StatusCode.UNKNOWN,
     pb.ERROR_REASON_MALFORMED_BODY: grpc.StatusCode.INVALID_ARGUMENT,
     pb.ERROR_REASON_INVALID_FIELD: grpc.StatusCode.INVALID_ARGUMENT,
@@ -61,7 +61,7 @@ STATUS = {
     pb.ERROR_REASON_UPSTREAM_OVERLOADED: grpc.StatusCode.UNAVAILABLE,
 }
 
-NAMES = frozenset(pb.ErrorReason.keys())
+REASON_NAMES = frozenset(pb.ErrorReason.keys())
 
 # Reason and message of a failure without our details, which gRPC itself raised (unreachable server, message too large).
 BARE_STATUS = {
@@ -86,8 +86,10 @@ def to_status(error: UmgError, request_id: str = "") -> bytes:
     """Return an error as a serialised `google.rpc.Status`, for the trailing metadata `grpc-status-details-bin`. It has
     `ErrorInfo`, `RetryInfo` if the time until a retry is known, and `RequestInfo` unless `request_id` is "".
     """
-    status = status_pb2.Status(code=STATUS[error.reason].value[0], message=error.message)
-    status.details.add().Pack(error_details_pb2.ErrorInfo(reason=error.name, domain=DOMAIN, metadata=error.metadata))
+    status = status_pb2.Status(code=HTTP_STATUSES[error.reason].value[0], message=error.message)
+    status.details.add().Pack(
+        error_details_pb2.ErrorInfo(reason=error.name, domain=ERROR_DOMAIN, metadata=error.metadata)
+    )
     if "retry_after_seconds" in error.metadata:
         delay = Duration(seconds=math.ceil(float(error.metadata["retry_after_seconds"])))
         status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
@@ -105,7 +107,7 @@ def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:
         if key == DETAILS_KEY and isinstance(value, bytes):
             for detail in status_pb2.Status.FromString(value).details:
                 info = error_details_pb2.ErrorInfo()
-                if detail.Unpack(info) and info.domain == DOMAIN:
+                if detail.Unpack(info) and info.domain == ERROR_DOMAIN:
                     return UmgError(_reason(info.reason), error.details() or "", **info.metadata)
     reason, message = BARE_STATUS.get(error.code(), (pb.ERROR_REASON_INTERNAL, "the gateway's service failed"))
     return UmgError(reason, message)
@@ -113,9 +115,9 @@ def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:
 
 def has_status_of(error: grpc.aio.AioRpcError, reason: "pb.ErrorReason.ValueType") -> bool:
     """Return whether a failed RPC has the gRPC status code of a reason, which other reasons may have too."""
-    return error.code() == STATUS[reason]
+    return error.code() == HTTP_STATUSES[reason]
 
 
 def _reason(name: str) -> "pb.ErrorReason.ValueType":
     known = f"ERROR_REASON_{name}"
-    return pb.ErrorReason.Value(known) if known in NAMES else pb.ERROR_REASON_INTERNAL
+    return pb.ErrorReason.Value(known) if known in REASON_NAMES else pb.ERROR_REASON_INTERNAL

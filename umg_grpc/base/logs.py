@@ -21,7 +21,7 @@ from umg_grpc.base.printable_text import printable_json, printable_lines
 FLUSH_SECONDS = 0.05
 CREDENTIAL_LIBRARIES = ("azure", "botocore", "google.auth")
 """Libraries whose warnings are left out: the gateway logs their failures itself, with the channel."""
-LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+LOG_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
 def configure(level: Literal["debug", "info", "warning", "error"], form: Literal["auto", "text", "json"]) -> None:
@@ -38,7 +38,7 @@ def configure(level: Literal["debug", "info", "warning", "error"], form: Literal
         processors = [structlog.processors.add_log_level, Timestamper(), _drop_none, _printable_values, console]
     structlog.configure(
         processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+        wrapper_class=structlog.make_filtering_bound_logger(LOG_LEVELS[level]),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr) if text else LineWriter(sys.stderr.buffer),
         cache_logger_on_first_use=True,
     )
@@ -46,7 +46,7 @@ def configure(level: Literal["debug", "info", "warning", "error"], form: Literal
     logging.getLogger("grpc._cython.cygrpc").setLevel(logging.CRITICAL)
     for name in CREDENTIAL_LIBRARIES:
         logging.getLogger(name).setLevel(logging.ERROR)
-    logging.basicConfig(handlers=[StdlibLogHandler()], level=max(LEVELS[level], logging.WARNING), force=True)
+    logging.basicConfig(handlers=[StdlibLogHandler()], level=max(LOG_LEVELS[level], logging.WARNING), force=True)
 
 
 class LineWriter:

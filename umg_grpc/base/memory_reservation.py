@@ -25,5 +25,5 @@ class CallMemory:
             self.owner.release(self)
 
 
-MEMORY: ContextVar[CallMemory | None] = ContextVar("memory of the call", default=None)
+CALL_MEMORY: ContextVar[CallMemory | None] = ContextVar("memory of the call", default=None)
 """Memory of the current call, inherited by its tasks; set at its start by the HTTP face or the gRPC interceptor."""

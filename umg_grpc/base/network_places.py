@@ -10,11 +10,11 @@ IpAddress: TypeAlias = IPv4Address | IPv6Address
 IpNetwork: TypeAlias = IPv4Network | IPv6Network
 
 
-PORTS = {"https": 443, "http": 80}
+DEFAULT_PORTS = {"https": 443, "http": 80}
 
-NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
-PLACE = re.compile(
+ADDRESS_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+HOST_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+PLACE_FORM = re.compile(
     r"(?P<host>[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?|\[(?P<in_brackets>[^\]]+)\](?::(?P<its_port>[0-9]{1,5}))?"
 )
 
@@ -45,7 +45,7 @@ def parse_place(text: str) -> NetworkPlace:
     """Parse an entry: `host`, `*.domain`, an address or a network, each optionally with `:port`; an IPv6 address with a
     port is in brackets. Raise ValueError for any other text.
     """
-    match = PLACE.fullmatch(text.strip().lower())
+    match = PLACE_FORM.fullmatch(text.strip().lower())
     if match is None:  # an IPv6 address or network without brackets
         return NetworkPlace(network=ip_network(text.strip()))
     port = match["port"] or match["its_port"]
@@ -55,7 +55,7 @@ def parse_place(text: str) -> NetworkPlace:
     if match["in_brackets"] is not None:
         return NetworkPlace(network=IPv6Network(match["in_brackets"]), port=number)
     host: str = match["host"]
-    if "/" in host or NUMBER.fullmatch(host.rpartition(".")[2]):
+    if "/" in host or ADDRESS_NUMBER.fullmatch(host.rpartition(".")[2]):
         return NetworkPlace(network=IPv4Network(host), port=number)
     name = ascii_host(host.removeprefix("*.").removesuffix("."))
     return NetworkPlace(f".{name}" if host.startswith("*.") else name, port=number)
@@ -66,7 +66,7 @@ def place_of(base_url: str) -> NetworkPlace | None:
     url = urlsplit(base_url)
     if not url.hostname:
         return None
-    port = url.port or PORTS.get(url.scheme)
+    port = url.port or DEFAULT_PORTS.get(url.scheme)
     try:
         place = parse_place(f"[{url.hostname}]" if ":" in url.hostname else url.hostname)
     except ValueError:
@@ -81,6 +81,6 @@ def ascii_host(host: str) -> str:
 
         host = URL.build(scheme="http", host=host).raw_host or ""
     name = host.lower()
-    if len(name) > 253 or not all(LABEL.fullmatch(label) for label in name.split(".")):
+    if len(name) > 253 or not all(HOST_LABEL.fullmatch(label) for label in name.split(".")):
         raise ValueError(f"{host} is no host")
     return name

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
 
-from umg_grpc.base.network_places import PORTS, IpAddress, NetworkPlace, parse_place
+from umg_grpc.base.network_places import DEFAULT_PORTS, IpAddress, NetworkPlace, parse_place
 
-HTTPS, HTTP, ALL, NONE = "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"
-CGI = "REQUEST_METHOD"
+HTTPS_VARIABLE, HTTP_VARIABLE, ALL_VARIABLE, NONE_VARIABLE = "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"
+CGI_VARIABLE = "REQUEST_METHOD"
 """Variable of CGI scripts, whose `HTTP_PROXY` is the header `Proxy` of their caller."""
-SEPARATORS = re.compile(r"[,\s]+")
-NETWORK = re.compile(r"\[?(?P<network>[^\[\]/]+/[0-9]+)\]?(?::(?P<port>[0-9]{1,5}))?")
+ENTRY_SEPARATORS = re.compile(r"[,\s]+")
+NETWORK_FORM = re.compile(r"\[?(?P<network>[^\[\]/]+/[0-9]+)\]?(?::(?P<port>[0-9]{1,5}))?")
 """Network in `NO_PROXY`, one of IPv6 optionally in brackets, with an optional port."""
-PRINTABLE = re.compile(r"[!-~]+")
-EXPECTED = (
+PRINTABLE_TEXT = re.compile(r"[!-~]+")
+EXPECTED_RULES = (
     "the URL of an HTTP proxy, http://HOST:PORT or https://HOST:PORT, with special characters of its password as %XX; "
     "SOCKS is not supported"
 )
@@ -43,7 +43,7 @@ class ProxyError(ValueError):
     """Error for a variable that does not contain the URL of an HTTP proxy. Its text never contains the value."""
 
     def __init__(self, variable: str) -> None:
-        super().__init__(f"expected the environment variable {variable} to be {EXPECTED}")
+        super().__init__(f"expected the environment variable {variable} to be {EXPECTED_RULES}")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ProxyRules:
         """Return the proxy for a URL; None for a direct call."""
         parts = urlsplit(url)
         host = _host(parts)
-        return self.of(parts.scheme, host, parts.port or PORTS.get(parts.scheme, 0), _address(host))
+        return self.of(parts.scheme, host, parts.port or DEFAULT_PORTS.get(parts.scheme, 0), _address(host))
 
     def of(self, scheme: str, host: str, port: int, address: IpAddress | None) -> Proxy | None:
         """Return the proxy for a place; None to call it directly. `host`: in lower case; `address`: None for a name."""
@@ -88,12 +88,12 @@ def environment_proxies(environment: Mapping[str, str]) -> ProxyRules:
     lower case has precedence, also if empty. `HTTP_PROXY` in upper case is ignored in CGI scripts.
     """
     places = list[NetworkPlace]()
-    entries = [entry for entry in SEPARATORS.split(_value(environment, NONE)[1]) if entry]
+    entries = [entry for entry in ENTRY_SEPARATORS.split(_value(environment, NONE_VARIABLE)[1]) if entry]
     if "*" in entries:
         return ProxyRules(is_off=True)
     for entry in entries:
         places += _places(entry)
-    return ProxyRules(_proxy(environment, HTTPS), _proxy(environment, HTTP), tuple(places))
+    return ProxyRules(_proxy(environment, HTTPS_VARIABLE), _proxy(environment, HTTP_VARIABLE), tuple(places))
 
 
 def is_loopback(host: str, address: IpAddress | None) -> bool:
@@ -113,16 +113,16 @@ def _proxy(environment: Mapping[str, str], name: str) -> Proxy | None:
     """Return the proxy that the variable `name`, or else ALL_PROXY, contains. A URL may omit `http://`."""
     variable, value = _value(environment, name)
     if not variable:
-        variable, value = _value(environment, ALL)
+        variable, value = _value(environment, ALL_VARIABLE)
     if not value:
         return None
     url = (value if "://" in value else f"http://{value}").rstrip("/")
     try:
         parts = urlsplit(url)
-        is_usable = parts.scheme in PORTS and parts.hostname and parts.port != 0
+        is_usable = parts.scheme in DEFAULT_PORTS and parts.hostname and parts.port != 0
     except ValueError:
         is_usable = False
-    if not is_usable or not PRINTABLE.fullmatch(url) or parts.path or "?" in url or "#" in url:
+    if not is_usable or not PRINTABLE_TEXT.fullmatch(url) or parts.path or "?" in url or "#" in url:
         raise ProxyError(variable)
     return Proxy(url, variable)
 
@@ -131,7 +131,7 @@ def _value(environment: Mapping[str, str], name: str) -> tuple[str, str]:
     """Return (name of the variable that is set, its value without spaces around it); empty strings if none is set."""
     if (value := environment.get(name.lower())) is not None:
         return name.lower(), value.strip()
-    if name == HTTP and CGI in environment:
+    if name == HTTP_VARIABLE and CGI_VARIABLE in environment:
         return "", ""
     value = environment.get(name)
     return (name, value.strip()) if value else ("", "")
@@ -142,7 +142,7 @@ def _places(entry: str) -> Iterator[NetworkPlace]:
     optional port. An entry in any other form is ignored, as by other clients.
     """
     try:
-        if (match := NETWORK.fullmatch(entry)) is not None:
+        if (match := NETWORK_FORM.fullmatch(entry)) is not None:
             port = int(match["port"]) if match["port"] else None
             yield NetworkPlace(network=ip_network(match["network"], strict=False), port=port)
             return

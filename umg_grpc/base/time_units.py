@@ -2,24 +2,24 @@
 
 from datetime import UTC, datetime, timedelta
 
-SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 """Seconds of each unit; a number without a unit is in seconds."""
-AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
-EPOCH = datetime.fromtimestamp(0, UTC)
+AGE_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+UNIX_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def micros_of(time: datetime) -> int:
     """Return a time as microseconds since 1970 in UTC."""
-    return (time - EPOCH) // timedelta(microseconds=1)
+    return (time - UNIX_EPOCH) // timedelta(microseconds=1)
 
 
 def time_of(micros: int) -> datetime:
     """Return microseconds since 1970 as a time in UTC."""
-    return EPOCH + timedelta(microseconds=micros)
+    return UNIX_EPOCH + timedelta(microseconds=micros)
 
 
 def age_text(seconds: float) -> str:
     """Return an age in its largest whole unit, at least a second, for example `3 min`."""
     age = max(1, int(seconds))
-    size, unit = next((size, unit) for size, unit in AGES if age >= size)
+    size, unit = next((size, unit) for size, unit in AGE_UNITS if age >= size)
     return f"{age // size} {unit}"

@@ -4,7 +4,7 @@ from typing import Protocol, TypeVar
 
 from google.protobuf.message import Message
 
-VARIABLE = "UMG_ADMIN_KEY"
+ADMIN_KEY_VARIABLE = "UMG_ADMIN_KEY"
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 

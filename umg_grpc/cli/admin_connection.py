@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.cli.admin_client import VARIABLE, AdminClient, CommandError
+from umg_grpc.cli.admin_client import ADMIN_KEY_VARIABLE, AdminClient, CommandError
 from umg_grpc.cli.common_flags import AdminTarget
 
 
@@ -38,13 +38,13 @@ async def opened(target: AdminTarget) -> AsyncGenerator[AdminClient, None]:
 def admin_key(file: Path | None) -> str:
     """Return the API key for a gateway: from the file, else from UMG_ADMIN_KEY. Raise CommandError without one."""
     try:
-        key = os.environ.get(VARIABLE, "") if file is None else file.read_text(encoding="utf-8")
+        key = os.environ.get(ADMIN_KEY_VARIABLE, "") if file is None else file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"--api-key-file: {file} cannot be read: {error}") from None
     key = key.strip()
     if not key:
-        place = VARIABLE if file is None else f"the file {file}"
+        place = ADMIN_KEY_VARIABLE if file is None else f"the file {file}"
         raise CommandError(f"--gateway needs the key of an administrator: put it into {place}")
     if not (key.isascii() and key.isprintable()):
-        raise CommandError(f"a key has visible ASCII characters only; correct {file or VARIABLE}")
+        raise CommandError(f"a key has visible ASCII characters only; correct {file or ADMIN_KEY_VARIABLE}")
     return key

@@ -23,10 +23,10 @@ from umg_grpc.v1 import pb, rpc
 with suppress(ImportError):  # missing on some platforms
     import readline  # noqa: F401 - its import adds arrow keys and a history to `input`
 
-PROMPT = "> "
-QUIT = "/quit"
+INPUT_PROMPT = "> "
+QUIT_COMMAND = "/quit"
 WAKE_UP_SECONDS = 0.2
-HELP = """\
+CHAT_HELP = """\
 /model NAME   talk to another model; without a name: say which it is
 /models       list the models
 /new          forget what was said
@@ -231,7 +231,7 @@ class Chat:
             if not self._conversation.model and not await self._until_stopped(self._choose()):
                 return
             self._screen.note(f"model {self._conversation.model}; /help lists the commands")
-            while (line := self._read()) is not None and line.strip() != QUIT:
+            while (line := self._read()) is not None and line.strip() != QUIT_COMMAND:
                 if not await self._until_stopped(self._handle(line)):
                     self._screen.note("stopped")
 
@@ -272,7 +272,7 @@ class Chat:
         typed = sys.stdin.isatty() and sys.stdout.isatty()
         with _ctrl_c_raises():
             try:
-                return input(PROMPT if typed else "")
+                return input(INPUT_PROMPT if typed else "")
             except (EOFError, KeyboardInterrupt):
                 if typed:
                     self._screen.line("")
@@ -291,7 +291,7 @@ class Chat:
         command, _, argument = line.partition(" ")
         match command, argument.strip():
             case "/help", _:
-                self._screen.line(HELP)
+                self._screen.line(CHAT_HELP)
             case "/models", _:
                 for model in await self._list():
                     mark = "*" if model.id == self._conversation.model else " "

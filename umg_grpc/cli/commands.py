@@ -23,8 +23,8 @@ from umg_grpc.cli import (
     video_commands,
 )
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
-from umg_grpc.cli.gateway_connection import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.cli.common_flags import DATA_FOLDER, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag
+from umg_grpc.cli.gateway_connection import DEFAULT_ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
 if TYPE_CHECKING:
     from umg_grpc.config import Tls
@@ -42,7 +42,7 @@ app.add_typer(usage_commands.requests, name="requests")
 app.command()(video_commands.video)
 app.add_typer(video_commands.tasks, name="tasks")
 
-HTTP = "127.0.0.1:8080"
+DEFAULT_HTTP = "127.0.0.1:8080"
 
 
 def _print_version(wanted: bool) -> None:
@@ -70,9 +70,11 @@ def serve(
     from_env: Annotated[
         bool, typer.Option("--from-env", help="Without a file: the providers whose keys are in the environment.")
     ] = False,
-    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="Port 0: any free one.")] = HTTP,
-    grpc: Annotated[str, typer.Option(metavar="HOST:PORT", help="With --faces http: the service to call.")] = ADDRESS,
-    data: DataFlag = DATA,
+    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="Port 0: any free one.")] = DEFAULT_HTTP,
+    grpc: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="With --faces http: the service to call.")
+    ] = DEFAULT_ADDRESS,
+    data: DataFlag = DATA_FOLDER,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that share the ports.")] = 1,
     faces: Annotated[str, typer.Option(help="`http,grpc`, or one of them.")] = "http,grpc",
     replace_bootstrap_key: Annotated[
@@ -86,12 +88,12 @@ def serve(
     from umg_grpc.config import Address
     from umg_grpc.process.config_loading import FROM_ENVIRONMENT, load
     from umg_grpc.process.gateway_processes import run
-    from umg_grpc.process.serve_options import FACES, Options
+    from umg_grpc.process.serve_options import SERVED_FACES, Options
 
     if from_env and config is not None:
         raise typer.BadParameter("expected either --config or --from-env", param_hint="--from-env")
-    wanted = tuple(face for face in FACES if face in {name.strip() for name in faces.split(",")})
-    if not wanted or {name.strip() for name in faces.split(",")} - set(FACES):
+    wanted = tuple(face for face in SERVED_FACES if face in {name.strip() for name in faces.split(",")})
+    if not wanted or {name.strip() for name in faces.split(",")} - set(SERVED_FACES):
         raise typer.BadParameter("expected http,grpc or one of them", param_hint="--faces")
     try:
         listener = Address.parse(metrics) if metrics is not None else None
@@ -124,9 +126,9 @@ def openapi() -> None:
 def doctor(
     *,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
-    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP address of the gateway.")] = HTTP,
-    grpc: Annotated[str, typer.Option(metavar="HOST:PORT", help="gRPC address of the gateway.")] = ADDRESS,
+    data: DataFlag = DATA_FOLDER,
+    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="DEFAULT_HTTP address of the gateway.")] = DEFAULT_HTTP,
+    grpc: Annotated[str, typer.Option(metavar="HOST:PORT", help="gRPC address of the gateway.")] = DEFAULT_ADDRESS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Check whether a gateway can run here: Python, ports, database, Redis, files, limits. Exit with 1 if not."""
@@ -150,7 +152,7 @@ def doctor(
 @app.command()
 def health(
     *,
-    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP address of the gateway.")] = HTTP,
+    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="DEFAULT_HTTP address of the gateway.")] = DEFAULT_HTTP,
     ready: Annotated[bool, typer.Option("--ready", help="Whether it accepts calls, not only whether it runs.")] = False,
     tls: Annotated[bool, typer.Option("--tls", help="Connect with TLS, without a check of the certificate.")] = False,
 ) -> None:
@@ -166,7 +168,7 @@ def health(
 
 
 @app.command()
-def reload(data: DataFlag = DATA) -> None:
+def reload(data: DataFlag = DATA_FOLDER) -> None:
     """Make the running gateways of a data directory read their configs again, and print the changes in each process."""
     from umg_grpc.process.reload_sockets import reload_all
 
@@ -182,17 +184,17 @@ def check(
     live: Annotated[
         bool, typer.Option("--live", help="Also call each provider and guard, and explain failures.")
     ] = False,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Check a config: print its errors by line, or else the number of its channels and models."""
     from umg_grpc.base.errors import UmgError
     from umg_grpc.process.channel_file_checks import check_authorities, check_files
     from umg_grpc.process.config_loading import FROM_ENVIRONMENT, load
-    from umg_grpc.process.exposure_checks import UNENCRYPTED, replica_warnings, unencrypted_host
+    from umg_grpc.process.exposure_checks import UNENCRYPTED_KEY, replica_warnings, unencrypted_host
     from umg_grpc.process.local_model_check import check_local_models
     from umg_grpc.process.proxy_report import proxy_lines
     from umg_grpc.process.retired_model_report import retired_models
-    from umg_grpc.routing import REMEDY, Router, uncalled_fallbacks, unpriced_models, unserved_models
+    from umg_grpc.routing import PRICE_REMEDY, Router, uncalled_fallbacks, unpriced_models, unserved_models
     from umg_grpc.store import StoreError
 
     source = config or FROM_ENVIRONMENT
@@ -206,7 +208,7 @@ def check(
         if found.blobs.url is not None:
             from umg_grpc.store.blob_backend_selection import blob_place  # here, as the next: slow to import
 
-            blob_place(found.blobs.url, found.blobs.endpoint, DATA)
+            blob_place(found.blobs.url, found.blobs.endpoint, DATA_FOLDER)
     except (OSError, StoreError, UmgError) as error:
         print(f"{source}: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
@@ -216,7 +218,7 @@ def check(
         print(f"{source}: warning: {warning}")
     for channel in found.channels:
         if (host := unencrypted_host(channel)) is not None:
-            print(f"{source}: warning: {UNENCRYPTED} (channel {channel.name}, host {host})")
+            print(f"{source}: warning: {UNENCRYPTED_KEY} (channel {channel.name}, host {host})")
     for line in proxy_lines(found):
         print(f"{source}: proxy {line}")
     for line in retired_models(found, datetime.now(UTC).date()):
@@ -226,7 +228,7 @@ def check(
         print(f"{source}: warning: {line}")
     if unpriced := unpriced_models(router):
         refused = f"{_count(len(unpriced), 'model')} without a price, refused to keys with a budget"
-        print(printable(f"{source}: warning: {refused}: {', '.join(unpriced)}; {REMEDY}"))
+        print(printable(f"{source}: warning: {refused}: {', '.join(unpriced)}; {PRICE_REMEDY}"))
     channels, models = _count(len(found.channels), "channel"), _count(len(router.models()), "model")
     patterns = {model.id for channel in found.channels for model in channel.models if "*" in model.id}
     matched = f", {_count(len(patterns), 'pattern')} of models" if patterns else ""
@@ -258,11 +260,11 @@ def models(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help=f"The gateway that says how each channel is. Default: the config's metrics.address, or {HTTP}.",
+            help=f"The gateway that says how each channel is. Default: the config's metrics.address, or {DEFAULT_HTTP}.",
         ),
     ] = None,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
     gateway: GatewayFlag = "",
     api_key_file: KeyFileFlag = None,
 ) -> None:
@@ -270,9 +272,9 @@ def models(
     from umg_grpc.cli import model_list as commands
     from umg_grpc.cli.breaker_metrics import states
     from umg_grpc.process.config_loading import load
-    from umg_grpc.routing import PROTOCOLS
+    from umg_grpc.routing import OPERATION_PROTOCOLS
 
-    faces = tuple(dict.fromkeys(name for names in PROTOCOLS.values() for name in names))
+    faces = tuple(dict.fromkeys(name for names in OPERATION_PROTOCOLS.values() for name in names))
     if face and face not in faces:
         raise typer.BadParameter(f"expected one of {', '.join(faces)}", param_hint="--face")
     if (key or face) and explain is None:
@@ -287,7 +289,7 @@ def models(
     if forget is not None:
         run_async(commands.forget(found, data, forget))
         return
-    address = http or str(found.metrics.address or HTTP)
+    address = http or str(found.metrics.address or DEFAULT_HTTP)
     certificate = found.tls.certificate if found.tls is not None and address != str(found.metrics.address) else None
     states_of = states(address, found.metrics.key, certificate)
     if explain is None:
@@ -299,7 +301,7 @@ def models(
 @app.command()
 def chat(
     *,
-    grpc: GrpcFlag = ADDRESS,
+    grpc: GrpcFlag = DEFAULT_ADDRESS,
     key: KeyFlag = "",
     model: Annotated[str | None, typer.Option(help="Without it the first that the gateway lists.")] = None,
     system: Annotated[str, typer.Option(help="System prompt.")] = "",
@@ -310,7 +312,7 @@ def chat(
     tls: TlsFlag = False,
     ca: CaFlag = None,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Talk to a model in the terminal. Ctrl-C stops a response, Ctrl-D ends."""
     from umg_grpc.cli import chat as talking

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from umg_grpc.base.time_units import SECONDS
+from umg_grpc.base.time_units import UNIT_SECONDS
 
 ConfigFlag = Annotated[Path | None, typer.Option("--config", help="YAML file; without it the built-in config.")]
 DataFlag = Annotated[Path, typer.Option("--data", help="Folder of the database and the bootstrap key.")]
@@ -25,7 +25,7 @@ KeyFileFlag = Annotated[
     Path | None,
     typer.Option("--api-key-file", metavar="FILE", help="With --gateway: the key, instead of UMG_ADMIN_KEY."),
 ]
-DATA = Path(".umg")
+DATA_FOLDER = Path(".umg")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def time_of(text: str, flag: str) -> datetime:
 def time_or_age(text: str, flag: str) -> datetime:
     """Parse an ISO 8601 time, or a span before now (`12h`). Raise typer.BadParameter for the flag if it is invalid."""
     if match := re.fullmatch(r"([0-9]{1,5})([smhd])", text):
-        return datetime.now(UTC) - timedelta(seconds=int(match[1]) * SECONDS[match[2]])
+        return datetime.now(UTC) - timedelta(seconds=int(match[1]) * UNIT_SECONDS[match[2]])
     return time_of(text, flag)
 
 

@@ -2,7 +2,7 @@
 
 import typer
 
-ABSENT = "the conformance kit is not installed: run `pip install ./clients/conformance` in a checkout"
+KIT_ABSENT = "the conformance kit is not installed: run `pip install ./clients/conformance` in a checkout"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -17,5 +17,5 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _absent() -> None:
-    typer.echo(f"umg: {ABSENT}", err=True)
+    typer.echo(f"umg: {KIT_ABSENT}", err=True)
     raise typer.Exit(2)

@@ -10,7 +10,7 @@ from umg_grpc.cli.admin_client import ResponseT, method_name
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.database_connection import opened_database
 from umg_grpc.process.config_loading import load_storage
-from umg_grpc.service.pipeline.call import CURRENT, Arrival, Call
+from umg_grpc.service.pipeline.call import CURRENT_CALL, Arrival, Call
 from umg_grpc.service.servicers.administration import Administration
 from umg_grpc.v1 import pb
 
@@ -32,7 +32,7 @@ class LocalAdmin:
         name = method_name(request)
         call = Call(Arrival(name, {}, trusted=True, request_id="umg"))
         call.known_caller = Caller("", "umg", (), None, None, administrator=True)
-        CURRENT.set(call)
+        CURRENT_CALL.set(call)
         response: ResponseT = await getattr(self._administration, name)(request, None)
         return response
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from umg_grpc.cli.health import connection_to
 from umg_grpc.config import Address, Config
 from umg_grpc.process import port_checks
-from umg_grpc.process.open_file_limit import LEAST, MAX_FILES, OTHERS, max_clients
-from umg_grpc.process.python_build_check import REMEDY, missing_optimizations
+from umg_grpc.process.open_file_limit import LEAST_FILES, MAX_FILES, OTHER_FILES, max_clients
+from umg_grpc.process.python_build_check import BUILD_REMEDY, missing_optimizations
 from umg_grpc.store.database_kinds import READY_SECONDS
 
 WAIT_SECONDS = 3.0
@@ -79,7 +79,7 @@ async def examine(machine: Machine, *, as_json: bool) -> int:
 async def _checks(machine: Machine) -> AsyncIterator[Check]:
     yield interpreter()
     yield event_loop()
-    for address, purpose in ((machine.http, port_checks.HTTP), (machine.grpc, port_checks.GRPC)):
+    for address, purpose in ((machine.http, port_checks.HTTP_PURPOSE), (machine.grpc, port_checks.GRPC_PURPOSE)):
         yield await asyncio.to_thread(port, address, machine, purpose)
     yield data_folder(machine.data)
     for check in await database(machine):
@@ -98,7 +98,7 @@ def interpreter() -> Check:
     name = f"{platform.python_implementation()} {platform.python_version()}"
     if missing := missing_optimizations():
         found = f"{name} was built without {' and '.join(missing)}, which makes calls up to 1.9 times slower"
-        return Check("python", CheckState.WARN, found, REMEDY)
+        return Check("python", CheckState.WARN, found, BUILD_REMEDY)
     return Check("python", CheckState.OK, f"{name}, built with optimizations")
 
 
@@ -161,7 +161,7 @@ async def database(machine: Machine) -> list[Check]:
     """Check that the database can be reached, has the expected schema, and has the right time."""
     from umg_grpc.store import StoreError
     from umg_grpc.store.database_state import database_state
-    from umg_grpc.store.schema_version import HEAD
+    from umg_grpc.store.schema_version import NEWEST_MIGRATION
 
     try:
         state = await database_state(machine.config.database, machine.data)
@@ -170,13 +170,13 @@ async def database(machine: Machine) -> list[Check]:
     clock = abs(state.skew_seconds)
     if not state.schema:
         checks = [Check("database", CheckState.OK, "reachable; the first start creates the tables")]
-    elif state.schema == HEAD:
-        checks = [Check("database", CheckState.OK, f"reachable, schema {HEAD}")]
-    elif state.schema < HEAD:
-        found = f"schema {state.schema}, this version has {HEAD}"
+    elif state.schema == NEWEST_MIGRATION:
+        checks = [Check("database", CheckState.OK, f"reachable, schema {NEWEST_MIGRATION}")]
+    elif state.schema < NEWEST_MIGRATION:
+        found = f"schema {state.schema}, this version has {NEWEST_MIGRATION}"
         checks = [Check("database", CheckState.WARN, found, "the next start migrates it; make a backup before")]
     else:
-        found = f"schema {state.schema} is of a newer version, this one has {HEAD}"
+        found = f"schema {state.schema} is of a newer version, this one has {NEWEST_MIGRATION}"
         checks = [Check("database", CheckState.FAIL, found, "start the newer version")]
     if clock > MAX_CLOCK_SECONDS:
         grade = CheckState.FAIL if clock > READY_SECONDS else CheckState.WARN
@@ -217,11 +217,11 @@ def open_files(connections: int, soft: int, hard: int) -> Check:
     """
     limit = MAX_FILES if hard == resource.RLIM_INFINITY else max(soft, hard)
     remedy = "raise it: `ulimit -Hn`, `LimitNOFILE=` of systemd, `--ulimit nofile=` of Docker"
-    if limit < LEAST:
-        return Check("open files", CheckState.FAIL, f"limit {limit}, at least {LEAST} are needed", remedy)
+    if limit < LEAST_FILES:
+        return Check("open files", CheckState.FAIL, f"limit {limit}, at least {LEAST_FILES} are needed", remedy)
     if max_clients(limit) < connections:
         found = f"limit {limit} is enough for {max_clients(limit)} of {connections} connections"
-        return Check("open files", CheckState.WARN, found, f"{remedy} to {2 * connections + OTHERS}")
+        return Check("open files", CheckState.WARN, found, f"{remedy} to {2 * connections + OTHER_FILES}")
     return Check("open files", CheckState.OK, f"limit {limit}")
 
 

@@ -15,8 +15,8 @@ from umg_grpc.base.pasted_lines import shell_word
 if TYPE_CHECKING:
     import grpc
 
-ADDRESS = "127.0.0.1:50051"
-OPTIONS = (("grpc.max_receive_message_length", -1),)
+DEFAULT_ADDRESS = "127.0.0.1:50051"
+GRPC_OPTIONS = (("grpc.max_receive_message_length", -1),)
 CONNECT_SECONDS = 10
 
 GrpcFlag = Annotated[str, typer.Option("--grpc", metavar="HOST:PORT", help="The gateway's gRPC address.")]
@@ -50,7 +50,7 @@ class GrpcTarget:
         from grpc import ssl_channel_credentials
         from grpc.aio import insecure_channel, secure_channel
 
-        options = (*OPTIONS, *proxy_options(self.address))
+        options = (*GRPC_OPTIONS, *proxy_options(self.address))
         if self.tls:
             async with secure_channel(self.address, ssl_channel_credentials(self.authorities), options) as channel:
                 await self._connect(channel)
@@ -100,6 +100,6 @@ def grpc_target(address: str, key: str, *, tls: bool, ca: Path | None, data: Pat
         authorities = ca.read_bytes() if ca is not None else None
     except OSError as error:
         raise typer.BadParameter(f"{ca}: {error.strerror}", param_hint="--ca") from None
-    flags = "" if address == ADDRESS else f" --grpc {shell_word(address)}"
+    flags = "" if address == DEFAULT_ADDRESS else f" --grpc {shell_word(address)}"
     flags += f" --ca {shell_word(str(ca))}" if ca is not None else " --tls" if tls else ""
     return GrpcTarget(address, secret, tls or ca is not None, authorities, flags)

@@ -8,8 +8,8 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from umg_grpc.config.address import Address
 
 WAIT_SECONDS = 4.0
-PATHS = {False: "/healthz", True: "/readyz"}
-OK = 200
+HEALTH_PATHS = {False: "/healthz", True: "/readyz"}
+OK_STATUS = 200
 
 
 def check_health(address: Address, *, ready: bool, tls: bool) -> int:
@@ -18,7 +18,7 @@ def check_health(address: Address, *, ready: bool, tls: bool) -> int:
     """
     connection = connection_to(address, tls=tls)
     try:
-        connection.request("GET", PATHS[ready])
+        connection.request("GET", HEALTH_PATHS[ready])
         response = connection.getresponse()
         body = response.read().decode(errors="replace")
     except (OSError, HTTPException) as error:
@@ -27,7 +27,7 @@ def check_health(address: Address, *, ready: bool, tls: bool) -> int:
     finally:
         connection.close()
     print(_summary(body))
-    return 0 if response.status == OK else 1
+    return 0 if response.status == OK_STATUS else 1
 
 
 def connection_to(address: Address, *, tls: bool) -> HTTPConnection:

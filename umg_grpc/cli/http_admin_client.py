@@ -23,11 +23,11 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from umg_grpc.base.proxy_rules import ProxyError
-from umg_grpc.cli.admin_client import VARIABLE, CommandError, ResponseT, method_name
+from umg_grpc.cli.admin_client import ADMIN_KEY_VARIABLE, CommandError, ResponseT, method_name
 from umg_grpc.cli.environment_proxy import proxy_handler
 from umg_grpc.config import Address
 
-SERVICE = "umg.v1.AdminService"
+ADMIN_SERVICE = "umg.v1.AdminService"
 WAIT_SECONDS = 60.0
 PATH_CHARACTERS = "/%:@!$&'()*+,;="
 """Characters of a path that are sent as they are, beside letters, digits and `_.-~` (RFC 3986, section 3.3)."""
@@ -61,7 +61,7 @@ class RemoteAdmin:
         if parts.username is not None:
             raise CommandError(
                 "--gateway: a user name and a password in the URL are not accepted; remove them, and set the key by "
-                f"{VARIABLE} or --api-key-file"
+                f"{ADMIN_KEY_VARIABLE} or --api-key-file"
             )
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise CommandError(
@@ -78,7 +78,7 @@ class RemoteAdmin:
         yield cls(build_opener(proxies, NoRedirects), ascii_path.rstrip("/"), key)
 
     async def call(self, request: Message, kind: type[ResponseT]) -> ResponseT:
-        url = f"{self._gateway}/{SERVICE}/{method_name(request)}"
+        url = f"{self._gateway}/{ADMIN_SERVICE}/{method_name(request)}"
         response = await self._send(url, json_format.MessageToJson(request).encode())
         try:
             return json_format.ParseDict(response, kind(), ignore_unknown_fields=True)
@@ -147,7 +147,7 @@ def _explained(status: int, body: dict[str, object], gateway: str) -> str:
     reason = message or f"status {status}"
     match status:
         case 401:
-            return f"{gateway} does not accept the key: {reason}; correct {VARIABLE} or --api-key-file"
+            return f"{gateway} does not accept the key: {reason}; correct {ADMIN_KEY_VARIABLE} or --api-key-file"
         case 403:
             return f"{reason}; `umg keys create --admin` makes one, and the first key is one"
         case _ if not message:

@@ -21,9 +21,11 @@ from umg_grpc.cli.terminal_pictures import MAX_COLUMNS, encoder_of
 from umg_grpc.v1 import pb, rpc
 
 STANDARD_OUTPUT = "-"
-EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
-MEDIA_TYPES = {f".{extension}": media_type for media_type, extension in EXTENSIONS.items()} | {".jpeg": "image/jpeg"}
-MAKES, EDITS = pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE
+FILE_EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp", "image/gif": "gif"}
+MEDIA_TYPES = {f".{extension}": media_type for media_type, extension in FILE_EXTENSIONS.items()} | {
+    ".jpeg": "image/jpeg"
+}
+MAKE_OPERATION, EDIT_OPERATION = pb.MODEL_OPERATION_GENERATE_IMAGE, pb.MODEL_OPERATION_EDIT_IMAGE
 
 
 @dataclass
@@ -61,7 +63,7 @@ async def _first_model(channel: grpc.aio.Channel, target: GrpcTarget, *, edits: 
     """Return the id of the first listed model that generates images, or with `edits` one that edits images."""
     stub: rpc.ModelServiceAsyncStub = rpc.ModelServiceStub(channel)
     listed = await stub.ListModels(pb.ListModelsRequest(page_size=1000), metadata=target.credentials)
-    wanted = EDITS if edits else MAKES
+    wanted = EDIT_OPERATION if edits else MAKE_OPERATION
     for model in listed.models:
         if wanted in model.operations:
             return model.id
@@ -100,7 +102,7 @@ def _save(command: ImageCommand, image: pb.Image, console: Console) -> None:
         output.write(image.data)
         output.flush()
         return
-    path = _path(command, EXTENSIONS.get(image.mime_type, "bin"))
+    path = _path(command, FILE_EXTENSIONS.get(image.mime_type, "bin"))
     path.write_bytes(image.data)
     if MEDIA_TYPES.get(path.suffix.lower(), image.mime_type) != image.mime_type:
         console.print(f"{path} contains {image.mime_type}; choose another type with --type", markup=False)

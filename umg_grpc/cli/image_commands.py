@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import DATA, ConfigFlag, DataFlag
-from umg_grpc.cli.gateway_connection import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag
+from umg_grpc.cli.gateway_connection import DEFAULT_ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
 if TYPE_CHECKING:
     from umg_grpc.v1 import pb
@@ -48,12 +48,12 @@ def image(
     show: Annotated[
         bool | None, typer.Option("--show/--no-show", help="Show the image in the terminal; without either, if it can.")
     ] = None,
-    grpc: GrpcFlag = ADDRESS,
+    grpc: GrpcFlag = DEFAULT_ADDRESS,
     key: KeyFlag = "",
     tls: TlsFlag = False,
     ca: CaFlag = None,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Make an image, save it, and show it in terminals that can (kitty, iTerm2, WezTerm and others)."""
     from rich.console import Console

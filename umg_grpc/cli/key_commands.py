@@ -6,16 +6,25 @@ from typing import Annotated
 
 import typer
 
-from umg_grpc.base.time_units import SECONDS
+from umg_grpc.base.time_units import UNIT_SECONDS
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import DATA, AdminTarget, ConfigFlag, DataFlag, GatewayFlag, KeyFileFlag, names, time_of
+from umg_grpc.cli.common_flags import (
+    DATA_FOLDER,
+    AdminTarget,
+    ConfigFlag,
+    DataFlag,
+    GatewayFlag,
+    KeyFileFlag,
+    names,
+    time_of,
+)
 
 app = typer.Typer(
     no_args_is_help=True, help="Issue, list, change, rotate and revoke the keys with which callers authenticate."
 )
-NONE = "none"
+NO_LIMIT = "none"
 """Value of a flag of `umg keys update` that removes a limit."""
-EVERYTHING = "*"
+NO_RESTRICTION = "*"
 """Value of a flag of `umg keys update` that removes a restriction."""
 
 Reference = Annotated[str, typer.Argument(help="Id, name or prefix.")]
@@ -52,17 +61,17 @@ def create_key(
     ] = None,
     budget_period: Annotated[
         str, typer.Option(metavar="PERIOD", help="The budget begins anew each day or month, in UTC; or never: none.")
-    ] = NONE,
+    ] = NO_LIMIT,
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, e.g. 2030-01-31T12:00Z.")] = None,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
     gateway: GatewayFlag = "",
     api_key_file: KeyFileFlag = None,
 ) -> None:
     """Issue a key. It is shown once, as the last line."""
     from umg_grpc.cli import keys as commands
 
-    if _period(budget_period) != NONE and budget is None:
+    if _period(budget_period) != NO_LIMIT and budget is None:
         raise typer.BadParameter("it goes with --budget CREDITS", param_hint="--budget-period")
     fields = {
         "name": name,
@@ -106,7 +115,7 @@ def update_key(
     budget_period: Annotated[str | None, typer.Option(metavar="PERIOD", help="day, month or none.")] = None,
     expires: Annotated[str | None, typer.Option(metavar="ISO", help="When it ends, or none.")] = None,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
     gateway: GatewayFlag = "",
     api_key_file: KeyFileFlag = None,
 ) -> None:
@@ -121,16 +130,16 @@ def update_key(
     fields: dict[str, object] = {field: value for field, value in given.items() if value is not None}
     for field, (noun, flag, text) in patterns.items():
         if text is not None:
-            fields[field] = [] if text.strip() == EVERYTHING else _patterns(text, noun, flag)
+            fields[field] = [] if text.strip() == NO_RESTRICTION else _patterns(text, noun, flag)
     for field, (flag, text) in limits.items():
         if text is not None:
-            fields[field] = None if text == NONE else _limit(text, flag)
+            fields[field] = None if text == NO_LIMIT else _limit(text, flag)
     if budget is not None:
-        fields["budget_micro_credits"] = None if budget == NONE else _budget(budget)
+        fields["budget_micro_credits"] = None if budget == NO_LIMIT else _budget(budget)
     if budget_period is not None:
         fields["budget_period"] = _period(budget_period)
     if expires is not None:
-        fields["expire_time"] = None if expires == NONE else time_of(expires, "--expires")
+        fields["expire_time"] = None if expires == NO_LIMIT else time_of(expires, "--expires")
     tags = dict(_tag(text) for text in tag or ())
     if not fields and not tags:
         raise typer.BadParameter("name at least one setting to change, such as --rpm 60; see --help")
@@ -139,7 +148,7 @@ def update_key(
 
 @app.command("list")
 def list_keys(
-    config: ConfigFlag = None, data: DataFlag = DATA, gateway: GatewayFlag = "", api_key_file: KeyFileFlag = None
+    config: ConfigFlag = None, data: DataFlag = DATA_FOLDER, gateway: GatewayFlag = "", api_key_file: KeyFileFlag = None
 ) -> None:
     """List all keys, without their secrets."""
     from umg_grpc.cli import keys as commands
@@ -151,7 +160,7 @@ def list_keys(
 def show_key(
     key: Reference,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
     gateway: GatewayFlag = "",
     api_key_file: KeyFileFlag = None,
 ) -> None:
@@ -166,7 +175,7 @@ def show_webhook_secret(
     key: Reference,
     *,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Print the secret with which its holder verifies the notifications of video tasks."""
     from umg_grpc.cli import keys as commands
@@ -182,7 +191,7 @@ def rotate_key(
         str, typer.Option(metavar="TIME", help="How long the former secret stays valid: 24h, 30m, 0; at most 30d.")
     ] = "24h",
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
     gateway: GatewayFlag = "",
     api_key_file: KeyFileFlag = None,
 ) -> None:
@@ -196,7 +205,7 @@ def rotate_key(
 def revoke_key(
     key: Reference,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
     gateway: GatewayFlag = "",
     api_key_file: KeyFileFlag = None,
 ) -> None:
@@ -218,7 +227,7 @@ def _patterns(text: str | None, noun: str, flag: str) -> list[str]:
 
 def _limit(text: str, flag: str) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,9}", text):
-        raise typer.BadParameter(f"expected a whole number from 1 on, or {NONE}", param_hint=flag)
+        raise typer.BadParameter(f"expected a whole number from 1 on, or {NO_LIMIT}", param_hint=flag)
     return int(text)
 
 
@@ -251,4 +260,4 @@ def _span(text: str) -> timedelta:
     match = re.fullmatch(r"([0-9]{1,8})([smhd]?)", text)
     if match is None:
         raise typer.BadParameter(f"{text!r} is no time, such as 24h, 30m or 0", param_hint="--overlap")
-    return timedelta(seconds=int(match[1]) * SECONDS[match[2]])
+    return timedelta(seconds=int(match[1]) * UNIT_SECONDS[match[2]])

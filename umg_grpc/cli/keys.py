@@ -20,7 +20,7 @@ from umg_grpc.wire import administration_json as bodies
 from umg_grpc.wire.administration_json import OPERATION_NAMES, PERIOD_NAMES
 
 KEYS_PER_PAGE = 1000
-ONCE = "the key is shown only now; keep it:"
+SHOWN_ONCE = "the key is shown only now; keep it:"
 
 Fields = Mapping[str, object]
 """Settings of a key under their names in JSON, see `umg_grpc/wire/administration_json.py`."""
@@ -55,16 +55,16 @@ def _warn_of_per_worker_limits(target: AdminTarget, key: pb.Key) -> None:
     if target.gateway:
         return
     # imported here: slow to import, and needed on a database alone
-    from umg_grpc.access.per_worker_limit_checks import FIELDS, REMEDY
+    from umg_grpc.access.per_worker_limit_checks import LIMIT_FIELDS, LIMIT_REMEDY
     from umg_grpc.store.process_locks import USAGE_DIRECTORY, count_running
 
-    if not any(key.settings.HasField(name) for name in FIELDS) or load_storage(target.config).redis is not None:
+    if not any(key.settings.HasField(name) for name in LIMIT_FIELDS) or load_storage(target.config).redis is not None:
         return
     with suppress(OSError):  # of files of another user
         if (running := count_running(target.data / USAGE_DIRECTORY)) > 1:
             print(
                 f"umg: warning: {running} processes serve {target.data} without Redis, and each counts the limits for "
-                f"itself: {REMEDY}; the next start with --workers is refused",
+                f"itself: {LIMIT_REMEDY}; the next start with --workers is refused",
                 file=sys.stderr,
             )
 
@@ -134,7 +134,7 @@ def _body(fields: Fields) -> bytes:
 
 
 def _print_secret(secret: str) -> None:
-    print(ONCE)
+    print(SHOWN_ONCE)
     print(secret)
 
 
@@ -143,12 +143,12 @@ def _print(keys: Sequence[pb.Key]) -> None:
         *("id", "name", "key", "models", "channels", "rpm", "expires", "route", "operations", "owner", "last used"),
         "state",
     )
-    texts = [TEXTS[title] for title in titles]
+    texts = [SETTING_TEXTS[title] for title in titles]
     print_table(titles, [[text(key) for text in texts] for key in keys])
 
 
 def _print_lines(key: pb.Key) -> None:
-    for title, text in TEXTS.items():
+    for title, text in SETTING_TEXTS.items():
         if value := text(key):
             print(f"{title:<13}{value}")
 
@@ -182,7 +182,7 @@ def _state(key: pb.Key) -> str:
     return "expired" if expires is not None and expires <= datetime.now(UTC) else "live"
 
 
-TEXTS: Mapping[str, Callable[[pb.Key], str]] = {
+SETTING_TEXTS: Mapping[str, Callable[[pb.Key], str]] = {
     "id": lambda key: key.key_id,
     "name": lambda key: key.settings.name,
     "key": lambda key: f"{key.prefix}…",

@@ -11,7 +11,7 @@ from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, price_source
 from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.routing import Target
 
-LISTED = 8
+MAX_LISTED = 8
 """Most members of a list that are printed."""
 OWN_SETTINGS = frozenset({"cache_marks"})
 """Quirks that follow from another setting of the channel."""
@@ -19,10 +19,10 @@ OTHER_FACTS = ("default_effort", "input_tokens", "cache_min_tokens", "endpoints"
 """Facts that no quirk has."""
 Cells = tuple[str, str, str, str]
 """Origin, whether the quirk is certain, source and date."""
-WRITTEN: Cells = ("config", "yes", "`quirks` of the channel", "")
-DESCRIBED: Cells = ("config", "no", "other settings of the channel or model, or the catalogue of models", "")
-ORIGINS = {"hand": "model", "generated": "model, generated", "inherited": "model, inherited"}
-COLUMNS = ("quirk", "value", "formats", "origin", "certain", "source", "as of")
+WRITTEN_CELLS: Cells = ("config", "yes", "`quirks` of the channel", "")
+DESCRIBED_CELLS: Cells = ("config", "no", "other settings of the channel or model, or the catalogue of models", "")
+ORIGIN_TEXTS = {"hand": "model", "generated": "model, generated", "inherited": "model, inherited"}
+RESTRICTION_COLUMNS = ("quirk", "value", "formats", "origin", "certain", "source", "as of")
 
 
 def print_restrictions(target: Target, prices: PriceFile) -> None:
@@ -39,7 +39,7 @@ def print_restrictions(target: Target, prices: PriceFile) -> None:
         print_line(f"restrictions of {name}: none is known")
         return
     print_line(f"restrictions of {name} ({_identity(found, vendor)}); `quirks` of the channel override them:")
-    print_table(COLUMNS, rows)
+    print_table(RESTRICTION_COLUMNS, rows)
     if others:
         print_line(f"further facts: {', '.join(others)}")
     if (price := price_row(target.model, vendor, prices)) is not None and (stated := row_text(price)):
@@ -65,7 +65,7 @@ def _rows(target: Target) -> Iterator[tuple[str, ...]]:
             source = _source(sources, name, value)
             if source is not None and source.general and name not in written:
                 continue
-            cells = WRITTEN if name in written else _cells(source, is_certain=name in certain)
+            cells = WRITTEN_CELLS if name in written else _cells(source, is_certain=name in certain)
             formats.setdefault((name, _text(value), cells), []).append(protocol)
     for (name, text, cells), protocols in formats.items():
         yield (name, text, ", ".join(protocols), *cells)
@@ -94,8 +94,8 @@ def _members_of_vectors(target: Target) -> Iterator[tuple[str, ...]]:
 
 def _cells(source: QuirkSource | None, *, is_certain: bool) -> Cells:
     if source is None:
-        return DESCRIBED
-    return (ORIGINS.get(source.origin, source.origin), "yes" if is_certain else "no", source.source, source.as_of)
+        return DESCRIBED_CELLS
+    return (ORIGIN_TEXTS.get(source.origin, source.origin), "yes" if is_certain else "no", source.source, source.as_of)
 
 
 def _source(sources: list[QuirkSource], name: str, value: object) -> QuirkSource | None:
@@ -115,8 +115,8 @@ def _text(value: object) -> str:
             return str(value).lower()
         case frozenset() | tuple() | list():
             members = [str(each) for each in (sorted(value) if isinstance(value, frozenset) else value)]
-            more = f", ... ({len(members)})" if len(members) > LISTED else ""
-            return f"[{', '.join(members[:LISTED])}{more}]"
+            more = f", ... ({len(members)})" if len(members) > MAX_LISTED else ""
+            return f"[{', '.join(members[:MAX_LISTED])}{more}]"
         case Mapping():
             return f"{{{', '.join(f'{key}: {each}' for key, each in value.items())}}}"
         case _:  # numbers and texts

@@ -10,7 +10,7 @@ from umg_grpc.config import Config
 from umg_grpc.process.live_channel_check import call_channels
 from umg_grpc.service.channel_check import CheckResult
 
-SECONDS = 20.0
+CHECK_SECONDS = 20.0
 """Most seconds of the check of one channel; all are checked at the same time."""
 
 
@@ -24,7 +24,7 @@ def run(config: Config) -> int:
 
 async def check_live(config: Config) -> int:
     """Call each channel once, and print a table of the results. Return the exit code: 0 if all succeeded, else 1."""
-    results = await call_channels(config, SECONDS)
+    results = await call_channels(config, CHECK_SECONDS)
     print_table(("channel", "result", ""), map(_row, results))
     return int(not all(result.is_fine for result in results))
 

@@ -26,20 +26,29 @@ from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
 from umg_grpc.knowledge.prices import (
     AUDIO_SECOND,
-    CHARACTER,
-    IMAGE,
-    INPUT,
-    OUTPUT,
+    CHARACTER_UNIT,
+    IMAGE_UNIT,
+    INPUT_TOKEN,
+    OUTPUT_TOKEN,
     PRICED_UNITS,
-    REQUEST,
-    SEARCH,
-    VIDEO,
+    REQUEST_UNIT,
+    SEARCH_UNIT,
     VIDEO_SECOND,
+    VIDEO_UNIT,
     Unit,
 )
 from umg_grpc.process.model_list_report import failed_lists
 from umg_grpc.process.retired_model_report import retired_models
-from umg_grpc.routing import PROTOCOLS, VERBS, ModelOperation, Resolved, RoutePreferences, Router, Target, is_priced
+from umg_grpc.routing import (
+    OPERATION_PROTOCOLS,
+    OPERATION_VERBS,
+    ModelOperation,
+    Resolved,
+    RoutePreferences,
+    Router,
+    Target,
+    is_priced,
+)
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import not_found
 from umg_grpc.service.resilience.circuit_breaker_states import CircuitState
@@ -53,14 +62,14 @@ from umg_grpc.v1 import pb
 if TYPE_CHECKING:
     from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 
-EACH: Mapping[Unit, str] = MappingProxyType(
+UNIT_TEXTS: Mapping[Unit, str] = MappingProxyType(
     {
-        REQUEST: "a call",
-        SEARCH: "a search",
-        IMAGE: "an image",
+        REQUEST_UNIT: "a call",
+        SEARCH_UNIT: "a search",
+        IMAGE_UNIT: "an image",
         VIDEO_SECOND: "a second",
-        VIDEO: "a video",
-        CHARACTER: "a character",
+        VIDEO_UNIT: "a video",
+        CHARACTER_UNIT: "a character",
         AUDIO_SECOND: "a second of audio",
     }
 )
@@ -68,10 +77,10 @@ EACH: Mapping[Unit, str] = MappingProxyType(
 
 States = Mapping[Pair, str]
 """State of each channel at a model in a running gateway; empty if no gateway answers."""
-STATES = {value: state for state, value in CIRCUIT_STATES.items()}
-OPERATOR = Caller("", "operator", (), None, None)
-HEALTHY = STATE_NAMES[CircuitState.CLOSED]
-UNUSED = "not asked"
+STATES_BY_VALUE = {value: state for state, value in CIRCUIT_STATES.items()}
+OPERATOR_CALLER = Caller("", "operator", (), None, None)
+HEALTHY_STATE = STATE_NAMES[CircuitState.CLOSED]
+UNUSED_NOTE = "not asked"
 Row: TypeAlias = tuple[str, str, str, str]
 """Channel, provider's model id, state, reasons."""
 
@@ -93,7 +102,10 @@ async def list_remote(target: AdminTarget) -> None:
     async with opened(target) as admin:
         found = await admin.call(pb.ListChannelsRequest(), pb.ListChannelsResponse)
     seconds = {_pair(each): each.open_duration.ToTimedelta().total_seconds() for each in found.channels}
-    _print(found, {_pair(each): state_text(STATES.get(each.state), seconds[_pair(each)]) for each in found.channels})
+    _print(
+        found,
+        {_pair(each): state_text(STATES_BY_VALUE.get(each.state), seconds[_pair(each)]) for each in found.channels},
+    )
 
 
 def _print(found: pb.ListChannelsResponse, states: States) -> None:
@@ -121,9 +133,9 @@ def _price(model: pb.ModelChannels) -> str:
     prices = {price.unit: price.micro_credits_per_million for price in model.prices}
     if prices and not any(price.micro_credits_per_million for price in model.prices):
         return "free"
-    texts = [_price_of_one(model, unit, name) for unit, name in EACH.items() if unit in prices]
-    if not prices.keys() <= EACH.keys():
-        texts.insert(0, " / ".join(_credits(prices.get(unit, 0)) for unit in (INPUT, OUTPUT)))
+    texts = [_price_of_one(model, unit, name) for unit, name in UNIT_TEXTS.items() if unit in prices]
+    if not prices.keys() <= UNIT_TEXTS.keys():
+        texts.insert(0, " / ".join(_credits(prices.get(unit, 0)) for unit in (INPUT_TOKEN, OUTPUT_TOKEN)))
     return ", ".join(texts) or "none"
 
 
@@ -221,12 +233,15 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
         caller.check_model(model, found.alias)
 
     def is_healthy(target: Target) -> bool:
-        return states.get((target.channel.name, target.model), HEALTHY) == HEALTHY
+        return states.get((target.channel.name, target.model), HEALTHY_STATE) == HEALTHY_STATE
 
     if name != model:
         print_line(f"{name} is served as {model}")
     pins = caller.channels if caller is not None else ()
-    refusals, operations = [], [operation for operation in found.model.described.operations if operation in VERBS]
+    refusals, operations = (
+        [],
+        [operation for operation in found.model.described.operations if operation in OPERATION_VERBS],
+    )
     if caller is not None and caller.model_operations is not None:
         operations = [operation for operation in operations if operation in caller.model_operations]
         if not operations:
@@ -235,7 +250,9 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
             )
             raise UmgError(pb.ERROR_REASON_PERMISSION_DENIED, message, model=name)
     for operation in operations:
-        preferences = RoutePreferences(face if face in PROTOCOLS[operation] else "", pins, is_healthy=is_healthy)
+        preferences = RoutePreferences(
+            face if face in OPERATION_PROTOCOLS[operation] else "", pins, is_healthy=is_healthy
+        )
         try:
             rows = _rows(router, model, operation, preferences, states)
             if caller is not None and caller.budget_micro_credits is not None:
@@ -243,7 +260,7 @@ def _explain(router: Router, name: str, face: str, caller: Caller | None, states
         except UmgError as error:
             refusals.append(error)
         else:
-            print(f"to {VERBS[operation]}:")
+            print(f"to {OPERATION_VERBS[operation]}:")
             print_table(("channel", "upstream model", "state", "reasons"), rows)
     if len(refusals) == len(operations):
         raise refusals[0]
@@ -257,7 +274,7 @@ def _resolve(router: Router, name: str, caller: Caller | None) -> Resolved:
         served = (model.id for model in router.models() if any(each.model == name for each in router.targets(model.id)))
         if (model := next(served, None)) is not None:
             return router.resolve(model)
-        raise not_found(caller or OPERATOR, name, router) from None
+        raise not_found(caller or OPERATOR_CALLER, name, router) from None
 
 
 def _rows(
@@ -269,8 +286,8 @@ def _rows(
     for target in router.targets(model):
         if target.channel.name not in used:
             able = operation in target.operations
-            why = "not one of the key's channels" if able else f"it cannot {VERBS[operation]}"
-            explained.append((target, f"{UNUSED}: {why}"))
+            why = "not one of the key's channels" if able else f"it cannot {OPERATION_VERBS[operation]}"
+            explained.append((target, f"{UNUSED_NOTE}: {why}"))
     return [
         (target.channel.name, target.model, _state(states, (target.channel.name, target.model)), why)
         for target, why in explained
@@ -281,21 +298,23 @@ def _affordable(rows: list[Row], router: Router, found: Resolved, operation: Mod
     """Return the rows for a key with a budget, which uses channels with a price of the model alone."""
     model = found.model.id
     priced = {target.channel.name for target in router.targets(model) if is_priced(target.prices, operation)}
-    used = [row for row in rows if not row[-1].startswith(UNUSED)]
+    used = [row for row in rows if not row[-1].startswith(UNUSED_NOTE)]
     if not any(row[0] in priced for row in used):
         raise model_unpriced(found.alias or model)
     first = [row for row in used if row[0] in priced]
-    skipped = [(*row[:3], f"{UNUSED}: it has no price, and the key has a budget") for row in used if row not in first]
+    skipped = [
+        (*row[:3], f"{UNUSED_NOTE}: it has no price, and the key has a budget") for row in used if row not in first
+    ]
     return [*first, *skipped, *(row for row in rows if row not in used)]
 
 
 def _state(states: States, pair: Pair) -> str:
-    return states.get(pair, HEALTHY if states else "-")
+    return states.get(pair, HEALTHY_STATE if states else "-")
 
 
 def _state_and_kind(states: States, failures: Mapping[Pair, pb.ChannelFailure], pair: Pair) -> str:
     state = _state(states, pair)
-    failure = failures.get(pair) if states and state != HEALTHY else None
+    failure = failures.get(pair) if states and state != HEALTHY_STATE else None
     return state if failure is None else f"{state} ({failure.kind})"
 
 

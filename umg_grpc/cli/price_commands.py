@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from umg_grpc.cli.common_flags import DATA, ConfigFlag, DataFlag
+from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="List, explain and update the public prices of models."
@@ -20,7 +20,7 @@ def list_(
     *,
     vendor: VendorFlag = "",
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """List the public prices in credits: for a million tokens, or for one unit of any other kind."""
     from umg_grpc.cli.public_prices import list_prices
@@ -37,7 +37,7 @@ def explain(
         str, typer.Option(metavar="NAME", help="Vendor of a provider's id: a name of `umg providers`.")
     ] = "",
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Print the prices of a model at each of its channels, with their conditions, source and date."""
     from umg_grpc.cli.public_prices import explain_model
@@ -54,7 +54,7 @@ def update(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, and write nothing.")] = False,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Replace the file of public prices by those of a file or URL, and print the changes."""
     from umg_grpc.cli.public_prices import update_prices

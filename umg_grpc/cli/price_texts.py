@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.knowledge.price_rows import UnitPrices, messages_of
-from umg_grpc.knowledge.prices import PRICED_UNITS, TOKENS
+from umg_grpc.knowledge.prices import PRICED_UNITS, TOKEN_UNITS
 from umg_grpc.v1 import pb
 
 UNIT_NAMES = {
@@ -14,7 +14,7 @@ UNIT_NAMES = {
 
 def price_text(price: pb.Price) -> str:
     """Return a price as text: `input token 2.5` for a million tokens, `image 0.04` for one of any other unit."""
-    is_token = price.unit in TOKENS
+    is_token = price.unit in TOKEN_UNITS
     credits_ = Decimal(price.micro_credits_per_million) / MICRO_CREDITS / (1 if is_token else PRICED_UNITS)
     variant = " ".join(part for part in (price.size, price.quality) if part)
     name = UNIT_NAMES.get(price.unit, "unknown unit").removesuffix(" token")

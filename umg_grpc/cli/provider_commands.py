@@ -12,14 +12,14 @@ def providers(name: Annotated[str | None, typer.Argument(help="Show all values o
     """List the providers that a channel can name: `provider: NAME` fills in its address, protocols and models."""
     from umg_grpc.cli.provider_texts import details, table
     from umg_grpc.config.yaml_conversion import similar
-    from umg_grpc.knowledge.presets import PROVIDERS
+    from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 
     if name is None:
         print(table())
-    elif name in PROVIDERS:
+    elif name in PROVIDER_PRESETS:
         print(details(name))
     else:
-        meant = similar(name, PROVIDERS)
+        meant = similar(name, PROVIDER_PRESETS)
         hint = f"did you mean `{meant}`?" if meant else "`umg providers` lists all"
         print(f"umg: {name} is not a provider; {hint}", file=sys.stderr)
         raise typer.Exit(2)

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from textwrap import fill
 from types import MappingProxyType
 
-from umg_grpc.knowledge.presets import PROVIDERS, Kind, Provider
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Kind, Provider
 
-WIDTH = 80
-TITLES: Mapping[Kind, str] = MappingProxyType(
+TEXT_WIDTH = 80
+KIND_TITLES: Mapping[Kind, str] = MappingProxyType(
     {
         "maker": "Makers of models",
         "cloud": "Clouds",
@@ -22,23 +22,23 @@ TITLES: Mapping[Kind, str] = MappingProxyType(
 
 def table() -> str:
     """Return a text table of all providers by kind: name, first environment variable of the key, protocols."""
-    return "\n\n".join("\n".join((title, *_rows(kind))) for kind, title in TITLES.items())
+    return "\n\n".join("\n".join((title, *_rows(kind))) for kind, title in KIND_TITLES.items())
 
 
 def _rows(kind: Kind) -> Iterator[str]:
     """Yield the lines of the providers of a kind, whose protocols continue below each other."""
-    presets = [preset for preset in PROVIDERS.values() if preset.kind == kind]
+    presets = [preset for preset in PROVIDER_PRESETS.values() if preset.kind == kind]
     keys = [_credentials(preset).partition(" or ")[0].removesuffix(",") for preset in presets]
     name_width, key_width = max(len(preset.name) for preset in presets), max(map(len, keys))
     for preset, key in zip(presets, keys, strict=True):
         head = f"  {preset.name:{name_width}}  {key:{key_width}}  "
         indent = " " * len(head)
-        yield fill(", ".join(preset.protocols), WIDTH, initial_indent=head, subsequent_indent=indent)
+        yield fill(", ".join(preset.protocols), TEXT_WIDTH, initial_indent=head, subsequent_indent=indent)
 
 
 def details(name: str) -> str:
     """Return a provider's preset as YAML, as a channel of a config. Raise KeyError for an unknown one."""
-    preset = PROVIDERS[name]
+    preset = PROVIDER_PRESETS[name]
     lines = [
         f"# {preset.title}: {preset.source}",
         *([f"# shut down on {preset.retired}; use {preset.instead}"] if preset.retired else []),

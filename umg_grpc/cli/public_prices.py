@@ -11,7 +11,7 @@ from urllib.request import build_opener
 import msgspec
 import typer
 
-from umg_grpc.access.permissions import OPERATIONS
+from umg_grpc.access.permissions import PERMITTED_OPERATIONS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.wildcard_patterns import matcher
@@ -25,7 +25,7 @@ from umg_grpc.knowledge.price_rows import FilePrice, UnitPrices, messages_of, ra
 from umg_grpc.knowledge.prices import Rate
 from umg_grpc.knowledge.shipped_prices import (
     NO_FILE,
-    TABLE,
+    SHIPPED_PRICES,
     PriceFile,
     price_ids,
     price_row,
@@ -41,7 +41,7 @@ FETCH_SECONDS = 60.0
 MAX_BYTES = 64 * 1024 * 1024
 LISTED_CHANGES = 40
 """Most changes that are printed."""
-COLUMNS = ("model", "vendor", "prices", "rates", "retired", "as of")
+PRICE_COLUMNS = ("model", "vendor", "prices", "rates", "retired", "as of")
 
 
 def list_prices(file: PriceFile, pattern: str, vendor: str) -> None:
@@ -55,7 +55,7 @@ def list_prices(file: PriceFile, pattern: str, vendor: str) -> None:
     if not rows:
         print(f"umg: no model with a public price fits {pattern}", file=sys.stderr)
         raise typer.Exit(1)
-    print_table(COLUMNS, rows)
+    print_table(PRICE_COLUMNS, rows)
 
 
 def _all_rows(file: PriceFile) -> Iterator[UnitPrices]:
@@ -92,7 +92,7 @@ def _print_unpriced(target: Target) -> None:
         return
     missing = [
         name
-        for name, operations in OPERATIONS.items()
+        for name, operations in PERMITTED_OPERATIONS.items()
         if any(not is_priced(target.prices, each) for each in operations & target.operations)
     ]
     if missing:
@@ -120,7 +120,9 @@ def _explain_target(config: Config, model: str, target: Target) -> None:
 def _print_row(model: str, row: UnitPrices, region: str) -> None:
     """Print the prices of a row for a provider's model, each of its rates, and their source."""
     source, as_of = price_source(row)
-    origin = "file of newer prices" if isinstance(row, FilePrice) else "hand-kept" if row in TABLE else "generated"
+    origin = (
+        "file of newer prices" if isinstance(row, FilePrice) else "hand-kept" if row in SHIPPED_PRICES else "generated"
+    )
     print_line(
         f"  row: {row.vendor or 'of its maker'}/{row.model} ({origin}; looked up: {', '.join(price_ids(model))})"
     )

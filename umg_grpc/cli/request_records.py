@@ -16,18 +16,39 @@ from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.price_texts import price_text
 from umg_grpc.cli.text_tables import print_table
-from umg_grpc.cli.usage import INPUTS, OPERATIONS, OUTPUTS, Calls, Format, counts_of, print_records, time_message
+from umg_grpc.cli.usage import (
+    INPUT_COLUMNS,
+    OPERATION_NAMES,
+    OUTPUT_COLUMNS,
+    Calls,
+    Format,
+    counts_of,
+    print_records,
+    time_message,
+)
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names, to_json
 
 PAGE_SIZE = 1000
-REASONS = enum_names(pb.ErrorReason.DESCRIPTOR)
-TABLE = ("time", "request", "key", "model", "channel", "outcome", "ms", "attempts", "input", "output", "credits")
-ATTEMPTS = (
+REASON_NAMES = enum_names(pb.ErrorReason.DESCRIPTOR)
+TABLE_COLUMNS = (
+    "time",
+    "request",
+    "key",
+    "model",
+    "channel",
+    "outcome",
+    "ms",
+    "attempts",
+    "input",
+    "output",
+    "credits",
+)
+ATTEMPT_COLUMNS = (
     *("channel", "upstream model", "after ms", "ms", "status", "outcome"),
     *("kind", "code", "request id there", "message", "protocol"),
 )
-COLUMNS = (
+CSV_COLUMNS = (
     *("request_id", "start_time", "key_id", "operation", "method", "face", "agent", "model", "channel", "streamed"),
     *(
         "status",
@@ -60,11 +81,11 @@ async def list_requests(target: AdminTarget, calls: Calls, limit: int, printed: 
     match printed:
         case Format.TABLE:
             names = {key.key_id: key.settings.name for key in keys}
-            print_table(TABLE, [_table_row(record, names) for record in records])
+            print_table(TABLE_COLUMNS, [_table_row(record, names) for record in records])
         case Format.JSONL:
             print_records(map(to_json, records), (), printed)
         case Format.CSV:
-            columns = [*COLUMNS, *counts_of(()), "micro_credits"]
+            columns = [*CSV_COLUMNS, *counts_of(()), "micro_credits"]
             print_records([_csv_row(record) for record in records], columns, printed)
         case unhandled:
             assert_never(unhandled)
@@ -81,7 +102,7 @@ async def show_request(target: AdminTarget, request_id: str) -> None:
             print(f"{name:<19}{value}")
         if record.attempts:
             print("attempts:")
-            print_table(ATTEMPTS, [attempt_row(record, attempt) for attempt in record.attempts])
+            print_table(ATTEMPT_COLUMNS, [attempt_row(record, attempt) for attempt in record.attempts])
 
 
 async def _records(admin: AdminClient, request: pb.ListRequestRecordsRequest, limit: int) -> list[pb.RequestRecord]:
@@ -116,7 +137,7 @@ def _lines(record: pb.RequestRecord, key: str) -> Iterator[tuple[str, str]]:
     yield "method", record.method
     yield "face", record.face
     yield "agent", record.agent or "unknown"
-    yield "operation", OPERATIONS.get(record.operation, "none")
+    yield "operation", OPERATION_NAMES.get(record.operation, "none")
     yield "model", record.model
     if record.task_id:
         yield "task", record.task_id
@@ -148,7 +169,7 @@ def charged_text(record: pb.RequestRecord) -> str:
 
 def _table_row(record: pb.RequestRecord, names: Mapping[str, str]) -> tuple[str, ...]:
     counts = counts_of(record.quantities)
-    tokens = (sum(counts[name] for name in names) for names in (INPUTS, OUTPUTS))
+    tokens = (sum(counts[name] for name in names) for names in (INPUT_COLUMNS, OUTPUT_COLUMNS))
     called = (record.model, record.channel or "none", _outcome(record), _ms(record.duration), str(len(record.attempts)))
     cost = credits_text(record.micro_credits)
     key = names.get(record.key_id, record.key_id)
@@ -157,12 +178,12 @@ def _table_row(record: pb.RequestRecord, names: Mapping[str, str]) -> tuple[str,
 
 def _csv_row(record: pb.RequestRecord) -> dict[str, object]:
     members = {**to_json(record), "attempts": len(record.attempts)}
-    known = {name: members[name] for name in COLUMNS}
+    known = {name: members[name] for name in CSV_COLUMNS}
     return {**known, **counts_of(record.quantities), "micro_credits": record.micro_credits}
 
 
 def attempt_row(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> tuple[str, ...]:
-    """Return the cells of the table `ATTEMPTS` for one attempt of a call."""
+    """Return the cells of the table `ATTEMPT_COLUMNS` for one attempt of a call."""
     after = attempt.start_time.ToMicroseconds() - record.start_time.ToMicroseconds()
     return (
         attempt.channel,
@@ -170,7 +191,7 @@ def attempt_row(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> tuple[s
         f"{after / 1000:.1f}",
         _ms(attempt.duration),
         str(attempt.upstream_status_code or ""),
-        REASONS.get(attempt.reason, "ok"),
+        REASON_NAMES.get(attempt.reason, "ok"),
         attempt.failure_kind,
         attempt.upstream_code,
         attempt.upstream_request_id,
@@ -180,7 +201,7 @@ def attempt_row(record: pb.RequestRecord, attempt: pb.RequestAttempt) -> tuple[s
 
 
 def _outcome(record: pb.RequestRecord) -> str:
-    reason = REASONS.get(record.reason)
+    reason = REASON_NAMES.get(record.reason)
     return f"{record.status} ({reason})" if reason else record.status
 
 

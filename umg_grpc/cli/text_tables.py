@@ -16,7 +16,7 @@ MAX_DRAWN_ROWS = 1000
 PIPE_COLUMNS = 400  # wide enough that no cell is cut in a pipe; on a terminal cells are cut at its width
 
 BAR_WIDTH = 24
-EIGHTHS = " ▏▎▍▌▋▊▉"
+BAR_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def bars(values: Sequence[int]) -> list[str]:
@@ -27,7 +27,7 @@ def bars(values: Sequence[int]) -> list[str]:
 
 def _bar(eighths: int) -> str:
     whole, rest = divmod(eighths, 8)
-    return "█" * whole + EIGHTHS[rest].strip()
+    return "█" * whole + BAR_EIGHTHS[rest].strip()
 
 
 def print_line(text: str) -> None:

@@ -13,8 +13,8 @@ from umg_grpc.cli.text_tables import print_table
 from umg_grpc.process.config_loading import load_storage
 from umg_grpc.store.tables import MediaTask, TaskCallback
 
-COLUMNS = ("task", "key", "URL", "created", "attempts", "next attempt", "reason")
-DEAD = "given up"
+CALLBACK_COLUMNS = ("task", "key", "URL", "created", "attempts", "next attempt", "reason")
+GIVEN_UP = "given up"
 
 
 async def list_callbacks(config: Path | None, data: Path, limit: int) -> None:
@@ -34,11 +34,11 @@ async def list_callbacks(config: Path | None, data: Path, limit: int) -> None:
     rows = [
         (
             *(each.task_id, each.owner, each.url, _time(each.create_micros), str(each.attempts)),
-            *(DEAD if each.next_attempt_micros is None else _time(each.next_attempt_micros), reason or ""),
+            *(GIVEN_UP if each.next_attempt_micros is None else _time(each.next_attempt_micros), reason or ""),
         )
         for each, reason in found
     ]
-    print_table(COLUMNS, rows)
+    print_table(CALLBACK_COLUMNS, rows)
 
 
 def _time(micros: int) -> str:

@@ -17,39 +17,39 @@ from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.keys import all_keys
 from umg_grpc.cli.text_tables import bars, print_table
-from umg_grpc.knowledge.prices import REQUEST
+from umg_grpc.knowledge.prices import REQUEST_UNIT
 from umg_grpc.v1 import pb
 from umg_grpc.wire.protobuf_json import enum_names
 
 PAGE_SIZE = 10_000
-KEY = "key"
-BUCKETS: Mapping[str, str] = MappingProxyType(
+KEY_DIMENSION = "key"
+TIME_BUCKETS: Mapping[str, str] = MappingProxyType(
     {"minute": "%Y-%m-%dT%H:%MZ", "hour": "%Y-%m-%dT%H:00Z", "day": "%Y-%m-%d", "month": "%Y-%m"}
 )
 """Time buckets, with the format of their times."""
-MONTH = "month"
-STEPS: Mapping[str, timedelta] = MappingProxyType(
+MONTH_BUCKET = "month"
+BUCKET_STEPS: Mapping[str, timedelta] = MappingProxyType(
     {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}
 )
 MAX_GAPS = 1000
 _BUCKET_VALUES = {name: value for value, name in enum_names(pb.UsageBucket.DESCRIPTOR).items()}
 _DIMENSION_VALUES = {name: value for value, name in enum_names(pb.UsageDimension.DESCRIPTOR).items()}
-DIMENSIONS = (*BUCKETS, *_DIMENSION_VALUES)
-OPERATIONS = enum_names(pb.ModelOperation.DESCRIPTOR)
-UNITS: Mapping[int, str] = MappingProxyType(
+DIMENSION_NAMES = (*TIME_BUCKETS, *_DIMENSION_VALUES)
+OPERATION_NAMES = enum_names(pb.ModelOperation.DESCRIPTOR)
+UNIT_NAMES: Mapping[int, str] = MappingProxyType(
     {
         unit: f"{name}es" if name == "search" else f"{name}s"
         for unit, name in enum_names(pb.BillableUnit.DESCRIPTOR).items()
-        if unit != REQUEST
+        if unit != REQUEST_UNIT
     }
 )
 """Names of the counts of units, for example `input_tokens`."""
-INPUTS = (
+INPUT_COLUMNS = (
     *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens"),
     *("audio_input_tokens", "image_input_tokens"),
 )
-OUTPUTS = ("output_tokens", "reasoning_tokens", "audio_output_tokens", "image_output_tokens")
-OTHERS = tuple(name for name in UNITS.values() if not name.endswith("_tokens"))
+OUTPUT_COLUMNS = ("output_tokens", "reasoning_tokens", "audio_output_tokens", "image_output_tokens")
+OTHER_COUNTS = tuple(name for name in UNIT_NAMES.values() if not name.endswith("_tokens"))
 """Counts that have a column in a table only if one of its rows has them."""
 
 
@@ -109,15 +109,15 @@ async def usage(
             models=calls.models,
             channels=calls.channels,
             agents=calls.agents,
-            group_by=[pb.UsageDimension.ValueType(_DIMENSION_VALUES[name]) for name in by if name not in BUCKETS],
+            group_by=[pb.UsageDimension.ValueType(_DIMENSION_VALUES[name]) for name in by if name not in TIME_BUCKETS],
             page_size=PAGE_SIZE,
         )
         for name in by:
-            if name in BUCKETS:
+            if name in TIME_BUCKETS:
                 request.bucket = pb.UsageBucket.ValueType(_BUCKET_VALUES[name])
         entries, begin = await _entries(admin, request)
         rows = [_row(by, entry) for entry in entries]
-        names = {key.key_id: key.settings.name for key in await all_keys(admin)} if KEY in by else {}
+        names = {key.key_id: key.settings.name for key in await all_keys(admin)} if KEY_DIMENSION in by else {}
     rows.sort(key=lambda row: [*row.group.values()])
     if printed is Format.TABLE:
         has_bars = sys.stdout.isatty() if chart is None else chart
@@ -149,9 +149,9 @@ def time_message(time: datetime | None) -> Timestamp | None:
 
 def counts_of(quantities: Iterable[pb.Quantity]) -> dict[str, int]:
     """Return the sum of the quantities of each unit by its name, for example `input_tokens`; 0 for missing units."""
-    found = dict.fromkeys(UNITS.values(), 0)
+    found = dict.fromkeys(UNIT_NAMES.values(), 0)
     for quantity in quantities:
-        if (name := UNITS.get(quantity.unit)) is not None:
+        if (name := UNIT_NAMES.get(quantity.unit)) is not None:
             found[name] += quantity.count
     return found
 
@@ -189,20 +189,20 @@ def _row(by: Sequence[str], entry: pb.UsageEntry) -> UsageTotal:
 
 def _with_gaps(name: str, rows: Sequence[UsageTotal]) -> list[UsageTotal]:
     """Return the rows with empty rows added for the spans of the time dimension `name` without calls."""
-    if name not in BUCKETS or not rows:
+    if name not in TIME_BUCKETS or not rows:
         return [*rows]
     known = {row.group[name]: row for row in rows}
     texts, time = [rows[0].group[name]], _start_of(name, rows[0].group[name])
     while texts[-1] != rows[-1].group[name]:
-        time = (time + timedelta(days=31)).replace(day=1) if name == MONTH else time + STEPS[name]
-        texts.append(time.strftime(BUCKETS[name]))
+        time = (time + timedelta(days=31)).replace(day=1) if name == MONTH_BUCKET else time + BUCKET_STEPS[name]
+        texts.append(time.strftime(TIME_BUCKETS[name]))
         if len(texts) > MAX_GAPS:
             return [*rows]
     return [known.get(text) or UsageTotal({name: text}, 0, 0, counts_of(()), 0) for text in texts]
 
 
 def _start_of(name: str, text: str) -> datetime:
-    return datetime.strptime(text, BUCKETS[name]).replace(tzinfo=UTC)
+    return datetime.strptime(text, TIME_BUCKETS[name]).replace(tzinfo=UTC)
 
 
 def _text(name: str, entry: pb.UsageEntry) -> str:
@@ -216,14 +216,14 @@ def _text(name: str, entry: pb.UsageEntry) -> str:
         case "agent":
             return entry.agent
         case "operation":
-            return OPERATIONS.get(entry.operation, "")
+            return OPERATION_NAMES.get(entry.operation, "")
         case bucket:  # all other columns are times
-            return entry.start_time.ToDatetime(UTC).strftime(BUCKETS[bucket])
+            return entry.start_time.ToDatetime(UTC).strftime(TIME_BUCKETS[bucket])
 
 
 def _print_table(by: Sequence[str], rows: Sequence[UsageTotal], names: Mapping[str, str], *, has_bars: bool) -> None:
     """Print the rows, and their total if there are several."""
-    others = [name for name in OTHERS if any(row.counts[name] for row in rows)]
+    others = [name for name in OTHER_COUNTS if any(row.counts[name] for row in rows)]
     headings = [name.replace("_", " ") for name in others]
     columns = [*by, "requests", "failed", "input", "cached", "share", "output", "reasoning", *headings, "credits"]
     cells = [[*_cells(row, names), *_figures([row], others)] for row in rows]
@@ -240,18 +240,18 @@ def _print_table(by: Sequence[str], rows: Sequence[UsageTotal], names: Mapping[s
 
 def _cells(row: UsageTotal, names: Mapping[str, str]) -> Iterator[str]:
     for name, text in row.group.items():
-        yield names.get(text, text) if name == KEY else text
+        yield names.get(text, text) if name == KEY_DIMENSION else text
 
 
 def _figures(rows: Sequence[UsageTotal], others: Sequence[str] = ()) -> list[str]:
-    tokens, cached = sum(row.sum(INPUTS) for row in rows), sum(row.counts["cache_read_tokens"] for row in rows)
+    tokens, cached = sum(row.sum(INPUT_COLUMNS) for row in rows), sum(row.counts["cache_read_tokens"] for row in rows)
     figures = (
         sum(row.requests for row in rows),
         sum(row.failed for row in rows),
         tokens,
         cached,
         f"{cached / tokens:.1%}" if tokens else "-",
-        sum(row.sum(OUTPUTS) for row in rows),
+        sum(row.sum(OUTPUT_COLUMNS) for row in rows),
         sum(row.counts["reasoning_tokens"] for row in rows),
         *(sum(row.counts[name] for row in rows) for name in others),
     )
@@ -259,11 +259,11 @@ def _figures(rows: Sequence[UsageTotal], others: Sequence[str] = ()) -> list[str
 
 
 def _columns(by: Sequence[str]) -> list[str]:
-    groups = [column for name in by for column in ((KEY, "key_name") if name == KEY else (name,))]
-    return [*groups, "requests", "failed", *UNITS.values(), "micro_credits"]
+    groups = [column for name in by for column in ((KEY_DIMENSION, "key_name") if name == KEY_DIMENSION else (name,))]
+    return [*groups, "requests", "failed", *UNIT_NAMES.values(), "micro_credits"]
 
 
 def _members(row: UsageTotal, names: Mapping[str, str]) -> dict[str, object]:
-    key_name = {"key_name": names.get(row.group[KEY], "")} if KEY in row.group else {}
+    key_name = {"key_name": names.get(row.group[KEY_DIMENSION], "")} if KEY_DIMENSION in row.group else {}
     sums = {"requests": row.requests, "failed": row.failed, **row.counts, "micro_credits": row.micro_credits}
     return {**row.group, **key_name, **sums}

@@ -6,7 +6,7 @@ import typer
 
 from umg_grpc.cli.command_runner import run_async
 from umg_grpc.cli.common_flags import (
-    DATA,
+    DATA_FOLDER,
     AdminTarget,
     ConfigFlag,
     DataFlag,
@@ -27,12 +27,12 @@ ModelsFlag = Annotated[str, typer.Option("--model", metavar="MODEL,..", help="On
 ChannelsFlag = Annotated[str, typer.Option("--channel", metavar="NAME,..", help="Only these channels.")]
 AgentsFlag = Annotated[str, typer.Option("--agent", metavar="NAME,..", help="Only calls of these programs.")]
 FormatFlag = Annotated[str, typer.Option("--format", metavar="NAME", help="table, csv or jsonl.")]
-SINCE = "Calls from this ISO time on, or of a span before now: 30d, 12h, 15m."
+SINCE_HELP = "Calls from this ISO time on, or of a span before now: 30d, 12h, 15m."
 
 
 def usage(
     *,
-    since: Annotated[str, typer.Option(metavar="TIME", help=SINCE)] = "30d",
+    since: Annotated[str, typer.Option(metavar="TIME", help=SINCE_HELP)] = "30d",
     until: UntilFlag = None,
     by: Annotated[
         str,
@@ -50,7 +50,7 @@ def usage(
         bool | None, typer.Option("--chart/--no-chart", help="Bars in the table; without it on a terminal only.")
     ] = None,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
     gateway: GatewayFlag = "",
     api_key_file: KeyFileFlag = None,
 ) -> None:
@@ -58,8 +58,8 @@ def usage(
     from umg_grpc.cli import usage as commands
 
     groups = tuple(dict.fromkeys(names(by)))
-    if set(groups) - set(commands.DIMENSIONS) or len(set(groups) & set(commands.BUCKETS)) > 1:
-        message = f"expected names of {', '.join(commands.DIMENSIONS)}, of the first four at most one"
+    if set(groups) - set(commands.DIMENSION_NAMES) or len(set(groups) & set(commands.TIME_BUCKETS)) > 1:
+        message = f"expected names of {', '.join(commands.DIMENSION_NAMES)}, of the first four at most one"
         raise typer.BadParameter(message, param_hint="--by")
     calls = _calls(since, until, key, model, channel, agent)
     target = AdminTarget(config, data, gateway, api_key_file)
@@ -69,7 +69,7 @@ def usage(
 @requests.command("list")
 def list_requests(
     *,
-    since: Annotated[str, typer.Option(metavar="TIME", help=SINCE)] = "24h",
+    since: Annotated[str, typer.Option(metavar="TIME", help=SINCE_HELP)] = "24h",
     until: UntilFlag = None,
     key: KeysFlag = "",
     model: ModelsFlag = "",
@@ -79,7 +79,7 @@ def list_requests(
     limit: Annotated[int, typer.Option(min=1, help="Most records.")] = 50,
     printed: FormatFlag = "table",
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
     gateway: GatewayFlag = "",
     api_key_file: KeyFileFlag = None,
 ) -> None:
@@ -95,7 +95,7 @@ def list_requests(
 def show_request(
     request_id: Annotated[str, typer.Argument(help="Request id of the call, from its `x-request-id`.")],
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
     gateway: GatewayFlag = "",
     api_key_file: KeyFileFlag = None,
 ) -> None:

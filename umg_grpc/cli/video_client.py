@@ -22,16 +22,16 @@ from umg_grpc.base.pasted_lines import shell_word
 from umg_grpc.cli.chat import CONTROL_CHARACTERS
 from umg_grpc.cli.gateway_connection import GrpcTarget
 from umg_grpc.cli.text_tables import print_table
-from umg_grpc.knowledge.families.video import RULES, Rules
+from umg_grpc.knowledge.families.video import ENTRY_RULES, Rules
 from umg_grpc.v1 import pb, rpc
 
-TERMINAL = frozenset({pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_FAILED, pb.VIDEO_TASK_STATE_CANCELLED})
+TERMINAL_STATES = frozenset({pb.VIDEO_TASK_STATE_SUCCEEDED, pb.VIDEO_TASK_STATE_FAILED, pb.VIDEO_TASK_STATE_CANCELLED})
 RECONNECT_SECONDS = 1.0
-RECONNECTIONS = 30
+MAX_RECONNECTIONS = 30
 """Number of times in succession that a broken stream of changes is opened again."""
-AGES = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+AGE_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 ALL_KEYS = "*"
-ENUM = re.compile(r"^VIDEO_(?:TASK_STATE|TASK_KIND|ENTRY|VARIANT|MEDIA_KIND|MEDIA_ROLE)_(\w+)$")
+ENUM_NAME = re.compile(r"^VIDEO_(?:TASK_STATE|TASK_KIND|ENTRY|VARIANT|MEDIA_KIND|MEDIA_ROLE)_(\w+)$")
 
 
 @dataclass
@@ -74,7 +74,7 @@ class VideoOptions:
 
 def _entry(model: pb.Model) -> "tuple[pb.VideoEntry.ValueType, Rules | None]":
     for name in (model.id, model.family):
-        for entry, rows in RULES.items():
+        for entry, rows in ENTRY_RULES.items():
             if name in rows:
                 return entry, rows[name]
     return pb.VIDEO_ENTRY_UNIFIED, None
@@ -126,7 +126,7 @@ class VideoClient:
                 return
             except grpc.aio.AioRpcError as error:
                 failures += 1
-                if not has_status_of(error, pb.ERROR_REASON_UNAVAILABLE) or failures > RECONNECTIONS:
+                if not has_status_of(error, pb.ERROR_REASON_UNAVAILABLE) or failures > MAX_RECONNECTIONS:
                     raise
                 await asyncio.sleep(RECONNECT_SECONDS)
             finally:
@@ -249,14 +249,14 @@ def _rows(value: object, path: str = "") -> list[tuple[str, str]]:
         return [row for name, each in value.items() for row in _rows(each, f"{path}.{name}" if path else name)]
     if isinstance(value, list):
         return [row for place, each in enumerate(value) for row in _rows(each, f"{path}[{place}]")]
-    return [(path, _plain(ENUM.sub(lambda found: found[1].lower(), str(value))))]
+    return [(path, _plain(ENUM_NAME.sub(lambda found: found[1].lower(), str(value))))]
 
 
 async def cancel(target: GrpcTarget, task_id: str) -> None:
     """Cancel a task that has not ended."""
     async with _opened(target) as client:
         task = await client.task(task_id)
-        if task.state in TERMINAL:
+        if task.state in TERMINAL_STATES:
             message = f"the task {_state(task)} before; there is nothing to cancel"
             raise UmgError(pb.ERROR_REASON_WRONG_STATE, message)
         gone = await client.stub.DeleteVideoTask(pb.DeleteVideoTaskRequest(task_id=task_id), metadata=client.metadata)
@@ -272,5 +272,5 @@ def _plain(text: str) -> str:
 
 
 def _age(seconds: float) -> str:
-    size, unit = next((each for each in AGES if seconds >= each[0]), AGES[-1])
+    size, unit = next((each for each in AGE_UNITS if seconds >= each[0]), AGE_UNITS[-1])
     return f"{int(seconds // size)} {unit}"

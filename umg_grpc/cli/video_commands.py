@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from umg_grpc.cli.command_runner import run_async
-from umg_grpc.cli.common_flags import DATA, ConfigFlag, DataFlag
-from umg_grpc.cli.gateway_connection import ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
+from umg_grpc.cli.common_flags import DATA_FOLDER, ConfigFlag, DataFlag
+from umg_grpc.cli.gateway_connection import DEFAULT_ADDRESS, CaFlag, GrpcFlag, KeyFlag, TlsFlag, grpc_target
 
 if TYPE_CHECKING:
     from umg_grpc.cli.video_client import VideoOptions
@@ -19,8 +19,8 @@ TaskArgument = Annotated[str, typer.Argument(metavar="TASK", help="Id of the tas
 OutputFlag = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="File of the video; of several, the first.")
 ]
-STATES = ("submitting", "queued", "running", "succeeded", "failed", "cancelled")
-INTERRUPTED = 130
+TASK_STATES = ("submitting", "queued", "running", "succeeded", "failed", "cancelled")
+INTERRUPTED_STATUS = 130
 
 
 def video(
@@ -42,12 +42,12 @@ def video(
     seed: Annotated[
         int | None, typer.Option(min=-1, help="The same seed gives the same video, where supported.")
     ] = None,
-    grpc: GrpcFlag = ADDRESS,
+    grpc: GrpcFlag = DEFAULT_ADDRESS,
     key: KeyFlag = "",
     tls: TlsFlag = False,
     ca: CaFlag = None,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Make a video: submit a task, show its progress, and save the file. Ctrl-C leaves the task running."""
     from umg_grpc.cli import video_client as commands
@@ -80,24 +80,24 @@ def _options(prompt: str, model: str | None, images: list[str], last_frame: str 
 @tasks.command("list")
 def list_tasks(
     *,
-    state: Annotated[str, typer.Option(metavar="NAME,..", help=f"Only these states: {', '.join(STATES)}.")] = "",
+    state: Annotated[str, typer.Option(metavar="NAME,..", help=f"Only these states: {', '.join(TASK_STATES)}.")] = "",
     model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Of all keys; for an administrator.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most tasks.")] = 20,
-    grpc: GrpcFlag = ADDRESS,
+    grpc: GrpcFlag = DEFAULT_ADDRESS,
     key: KeyFlag = "",
     tls: TlsFlag = False,
     ca: CaFlag = None,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """List the newest tasks."""
     from umg_grpc.cli import video_client as commands
     from umg_grpc.cli.common_flags import names
 
     states = names(state)
-    if set(states) - set(STATES):
-        raise typer.BadParameter(f"expected names of {', '.join(STATES)}", param_hint="--state")
+    if set(states) - set(TASK_STATES):
+        raise typer.BadParameter(f"expected names of {', '.join(TASK_STATES)}", param_hint="--state")
     target = grpc_target(grpc, key, tls=tls, ca=ca, data=data)
     _run(commands.list_tasks(target, states, model, every=every, limit=limit))
 
@@ -106,12 +106,12 @@ def list_tasks(
 def show(
     task: TaskArgument,
     *,
-    grpc: GrpcFlag = ADDRESS,
+    grpc: GrpcFlag = DEFAULT_ADDRESS,
     key: KeyFlag = "",
     tls: TlsFlag = False,
     ca: CaFlag = None,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Print a task with its parameters, results or reason of failure."""
     from umg_grpc.cli import video_client as commands
@@ -124,12 +124,12 @@ def watch(
     task: TaskArgument,
     *,
     output: OutputFlag = None,
-    grpc: GrpcFlag = ADDRESS,
+    grpc: GrpcFlag = DEFAULT_ADDRESS,
     key: KeyFlag = "",
     tls: TlsFlag = False,
     ca: CaFlag = None,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Show the progress of a task until it ends, and save its video with -o. Ctrl-C leaves the task running."""
     from umg_grpc.cli import video_client as commands
@@ -141,12 +141,12 @@ def watch(
 def cancel(
     task: TaskArgument,
     *,
-    grpc: GrpcFlag = ADDRESS,
+    grpc: GrpcFlag = DEFAULT_ADDRESS,
     key: KeyFlag = "",
     tls: TlsFlag = False,
     ca: CaFlag = None,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """Cancel a task that its provider has not started."""
     from umg_grpc.cli import video_client as commands
@@ -159,7 +159,7 @@ def callbacks(
     *,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Most notifications.")] = 50,
     config: ConfigFlag = None,
-    data: DataFlag = DATA,
+    data: DataFlag = DATA_FOLDER,
 ) -> None:
     """List the notifications of callers that are not delivered, with those given up, in the database of a config."""
     from umg_grpc.cli import undelivered_callbacks as commands
@@ -171,4 +171,4 @@ def _run(work: Coroutine[None, None, None]) -> None:
     try:
         run_async(work)
     except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED_STATUS) from None

@@ -2,14 +2,14 @@
 budgets: those of real models of their kind.
 """
 
-from umg_grpc.operations import UNARY
+from umg_grpc.operations import UNARY_OPERATIONS
 
 LOCAL_CHANNEL = """\
   - name: local
     protocols: [local]
     models: [smollm2-135m-instruct, wordllama-256, wordllama-rerank]
 """
-_MODELS = {model: (row.scope, price) for row in UNARY.values() for model, price in row.simulated.items()}
+_MODELS = {model: (row.scope, price) for row in UNARY_OPERATIONS.values() for model, price in row.simulated.items()}
 """Model of an operation with examples -> the operation, and the price."""
 BUILT_IN = (
     f"channels:\n{LOCAL_CHANNEL}"

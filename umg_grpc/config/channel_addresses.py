@@ -12,9 +12,9 @@ from umg_grpc.knowledge.presets import Provider
 from umg_grpc.knowledge.vendors import vendor_of
 from umg_grpc.operations.provider_call_paths import call_path
 
-SLASHES = re.compile(r"(?<!:)/{2,}")
+REPEATED_SLASHES = re.compile(r"(?<!:)/{2,}")
 """Repeated slashes in the path of a URL, which providers do not serve."""
-PART = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
+PART_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
 """Value of a part, which is one label of a host or one segment of a path."""
 
 
@@ -66,7 +66,7 @@ def _account_address(document: YamlDocument, path: Path, preset: Provider, accou
         if name not in names:
             document.problem((*path, "account", name), f"expected {any_of(names)}")
             reported = True
-        elif not PART.fullmatch(value):
+        elif not PART_VALUE.fullmatch(value):
             document.problem((*path, "account", name), "expected letters, digits, `.`, `_` or `-`")
             reported = True
         elif "." in value and f"<{name}>" in (urlsplit(preset.base_url).hostname or ""):
@@ -106,7 +106,7 @@ def base_url_of(document: YamlDocument, path: Path, written: str | None, protoco
         return ""
     if "?" in written:
         document.problem(path, "expected a URL without a query; its parameters go into `query: {NAME: VALUE}`")
-    base = SLASHES.sub("/", url(document, path, written))  # of a variable that ends in a slash
+    base = REPEATED_SLASHES.sub("/", url(document, path, written))  # of a variable that ends in a slash
     for protocol in protocols:
         if (added := call_path(protocol, base)) is not None:
             document.problem(path, f"expected {base.removesuffix(added)}: `{protocol}` adds {added} at each call")

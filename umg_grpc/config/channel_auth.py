@@ -22,7 +22,7 @@ from umg_grpc.config.file_sections import (
     QueryAuth,
     ServiceAccountAuth,
 )
-from umg_grpc.config.value_parsers import PRINTABLE
+from umg_grpc.config.value_parsers import PRINTABLE_TEXT
 from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.cloud_credentials import shown_by, token_scope
 from umg_grpc.knowledge.presets import SERVICE_ACCOUNT_FILE, Provider
@@ -30,7 +30,7 @@ from umg_grpc.knowledge.presets import SERVICE_ACCOUNT_FILE, Provider
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 HEADER_VALUE = re.compile(r"[ -~\t]*")
 PARAMETER_NAME = re.compile(r"[A-Za-z0-9._~$-]{1,64}")
-PAIR = re.compile(r"[^:]+:.+")
+KEY_PAIR = re.compile(r"[^:]+:.+")
 AWS_KEY = re.compile(r"[^:]+:[^:]+(?::[^:]+)?")
 AWS_HOST = re.compile(
     r"(?:[a-z0-9-]+\.)*?(?P<service>[a-z][a-z0-9-]*)\.(?P<region>[a-z]{2,}(?:-[a-z]+)+-[0-9]+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)"
@@ -139,11 +139,11 @@ def api_keys(document: YamlDocument, path: Path, api_key: str | list[str] | None
     elif isinstance(auth, AccessKeyAuth) and auth.scheme == "aws":
         if not all(AWS_KEY.fullmatch(key) for key in keys):
             document.problem((*path, "api_key"), "expected ACCESS_KEY_ID:SECRET_ACCESS_KEY, optionally :SESSION_TOKEN")
-    elif isinstance(auth, JwtAuth) and not all(PAIR.fullmatch(key) for key in keys if ":" in key):
+    elif isinstance(auth, JwtAuth) and not all(KEY_PAIR.fullmatch(key) for key in keys if ":" in key):
         document.problem((*path, "api_key"), "expected ACCESS_KEY:SECRET_KEY, or an API key without a colon")
-    elif isinstance(auth, AccessKeyAuth) and not all(PAIR.fullmatch(key) for key in keys):
+    elif isinstance(auth, AccessKeyAuth) and not all(KEY_PAIR.fullmatch(key) for key in keys):
         document.problem((*path, "api_key"), "expected ACCESS_KEY:SECRET_KEY for this kind of `auth`")
-    if not all(PRINTABLE.fullmatch(key) for key in keys):
+    if not all(PRINTABLE_TEXT.fullmatch(key) for key in keys):
         document.problem((*path, "api_key"), "expected printable characters without spaces or line ends")
     return keys
 
@@ -178,5 +178,5 @@ def check_query(document: YamlDocument, path: Path, query: Mapping[str, str], au
             document.problem((*path, name), "expected the name of a parameter, e.g. api-version")
         elif name == taken:
             document.problem((*path, name), "expected another parameter: this one carries the key")
-        elif not PRINTABLE.fullmatch(value):
+        elif not PRINTABLE_TEXT.fullmatch(value):
             document.problem((*path, name), "expected printable ASCII without spaces, which the gateway encodes")

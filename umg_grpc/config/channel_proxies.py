@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import chain
 
-from umg_grpc.base.proxy_rules import NONE, Proxy, ProxyError, ProxyRules, environment_proxies, is_local
-from umg_grpc.config.values import DIRECT, Channel
+from umg_grpc.base.proxy_rules import NONE_VARIABLE, Proxy, ProxyError, ProxyRules, environment_proxies, is_local
+from umg_grpc.config.values import DIRECT_ROUTE, Channel
 from umg_grpc.config.yaml_document import YamlDocument
 
 
@@ -16,7 +16,7 @@ def environment_rules(document: YamlDocument, channels: Sequence[Channel]) -> Pr
         urls = chain.from_iterable(channel.addresses for channel in channels if channel.proxy is None)
         if not all(map(is_local, urls)):
             document.problem((), str(error))
-        places = {name: value for name, value in document.environment.items() if name.upper() == NONE}
+        places = {name: value for name, value in document.environment.items() if name.upper() == NONE_VARIABLE}
         return environment_proxies(places)
 
 
@@ -26,7 +26,7 @@ def channel_proxy(channel: Channel, rules: ProxyRules, url: str) -> Proxy | None
     """
     if channel.proxy is None:
         return rules.of_url(url)
-    return None if channel.proxy == DIRECT else Proxy(channel.proxy, "proxy of the channel")
+    return None if channel.proxy == DIRECT_ROUTE else Proxy(channel.proxy, "proxy of the channel")
 
 
 def proxy_url(channel: Channel, rules: ProxyRules, url: str) -> str | None:

@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.config.file_sections import ConfigEntry
 from umg_grpc.config.yaml_document import Path, YamlDocument
-from umg_grpc.knowledge.client_headers import OWNERS
+from umg_grpc.knowledge.client_headers import HEADER_OWNERS
 from umg_grpc.knowledge.quirks import (
     HASH_CHARACTERS,
     NO_QUIRKS,
@@ -89,8 +89,10 @@ def quirks(document: YamlDocument, path: Path, written: QuirksEntry) -> Quirks:
         document.problem((*path, "min_user_characters"), f"expected at most {min(max_characters, HASH_CHARACTERS)}")
     if written == QuirksEntry():
         return NO_QUIRKS
-    if unknown := set(written.client_headers or ()) - OWNERS:
-        document.problem((*path, "client_headers"), f"expected {' or '.join(sorted(OWNERS))}, got {min(unknown)}")
+    if unknown := set(written.client_headers or ()) - HEADER_OWNERS:
+        document.problem(
+            (*path, "client_headers"), f"expected {' or '.join(sorted(HEADER_OWNERS))}, got {min(unknown)}"
+        )
     values = msgspec.structs.asdict(written)
     if isinstance(written.sampling, bool):
         values["sampling"] = "all" if written.sampling else "never"

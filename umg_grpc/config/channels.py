@@ -16,11 +16,11 @@ from umg_grpc.config.channel_quirks import QuirksEntry, quirks
 from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, Timeout
 from umg_grpc.config.price_settings import price_region, unpriced
 from umg_grpc.config.value_parsers import family, url
-from umg_grpc.config.values import DIRECT, SIMULATED_PROTOCOL, Channel, ChannelModel
+from umg_grpc.config.values import DIRECT_ROUTE, SIMULATED_PROTOCOL, Channel, ChannelModel
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Path, Value, YamlDocument
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
-from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
+from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.operations.image import IMAGE_GENERATION
 from umg_grpc.operations.protocols import (
     has_input_limit,
@@ -34,18 +34,20 @@ from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS, has_cache_marks, st
 
 OWN_PROTOCOLS = ("local", SIMULATED_PROTOCOL)
 """Upstreams inside the gateway: each is the only protocol of its channel, and takes no network settings."""
-PROTOCOLS: Mapping[ModelOperation, Collection[str]] = {value: row.protocols for value, row in OPERATIONS.items()}
+OPERATION_PROTOCOLS: Mapping[ModelOperation, Collection[str]] = {
+    value: row.protocols for value, row in OPERATIONS_BY_VALUE.items()
+}
 """Protocols of the providers that can do an operation."""
 
 
 def served_protocols() -> tuple[str, ...]:
     """Return the names of all protocols that a channel may list in the config."""
-    return (*dict.fromkeys(chain.from_iterable(PROTOCOLS.values())), *OWN_PROTOCOLS)
+    return (*dict.fromkeys(chain.from_iterable(OPERATION_PROTOCOLS.values())), *OWN_PROTOCOLS)
 
 
-DISCOVER, ANY_MODEL = "discover", "*"
+DISCOVER_MODELS, ANY_MODEL = "discover", "*"
 """Value of `models` for those of the provider's list, and the pattern for every model."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+CHANNEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
 UPSTREAM_KEYS = (
@@ -127,7 +129,7 @@ def channels(document: YamlDocument, values: Value, directory: PurePath) -> Iter
     names: set[str] = set()
     for position, value in enumerate(values if isinstance(values, list) else []):
         path: Path = ("channels", position)
-        only = isinstance(value, dict) and value.get("models") == DISCOVER
+        only = isinstance(value, dict) and value.get("models") == DISCOVER_MODELS
         without = {key: child for key, child in value.items() if key != "models"} if isinstance(value, dict) else value
         written = read_entry(document, path, without if only else value, _ChannelEntry)
         entry = _with_preset(document, path, written) if written is not None else None
@@ -135,7 +137,7 @@ def channels(document: YamlDocument, values: Value, directory: PurePath) -> Iter
             continue
         if only and not entry.models:
             entry = msgspec.structs.replace(entry, models=[ANY_MODEL])
-        if not NAME.fullmatch(entry.name):
+        if not CHANNEL_NAME.fullmatch(entry.name):
             document.problem((*path, "name"), "expected up to 64 letters, digits, `.`, `_` or `-`")
         elif entry.name in names:
             document.problem((*path, "name"), f"expected a name of its own; `{entry.name}` is taken")
@@ -152,7 +154,9 @@ def channels(document: YamlDocument, values: Value, directory: PurePath) -> Iter
             yield _own_channel(document, path, entry, own, models)
         else:
             made = _http_channel(document, path, entry, protocols, models, directory)
-            preset = PROVIDERS.get(made.provider) if not only and written is not None and not written.models else None
+            preset = (
+                PROVIDER_PRESETS.get(made.provider) if not only and written is not None and not written.models else None
+            )
             yield replace(made, discovery=_discovery(document, path, made, entry.discover, only=only, preset=preset))
 
 
@@ -203,9 +207,9 @@ def _with_preset(document: YamlDocument, path: Path, entry: _ChannelEntry) -> _C
                 document.problem(path, f"expected `{key}`, which is missing; `provider` would fill it in")
                 return None
         return entry
-    preset = PROVIDERS.get(entry.provider)
+    preset = PROVIDER_PRESETS.get(entry.provider)
     if preset is None:
-        meant = similar(entry.provider, PROVIDERS)
+        meant = similar(entry.provider, PROVIDER_PRESETS)
         hint = f"did you mean `{meant}`?" if meant else "of others, set `protocols` and `base_url`"
         document.problem((*path, "provider"), f"expected a provider that `umg providers` lists; {hint}")
         return None
@@ -259,7 +263,7 @@ def _protocols(document: YamlDocument, path: Path, protocols: list[str]) -> tupl
 
 
 def _no_protocol(written: str) -> str:
-    if (provider := written.lower()) in PROVIDERS:
+    if (provider := written.lower()) in PROVIDER_PRESETS:
         return f"`{written}` is a provider: set `provider: {provider}` in place of `protocols`"
     if (meant := protocol_by_other_name(written) or similar(written, served_protocols())) is not None:
         return f"`{written}` is not a protocol; did you mean `{meant}`?"
@@ -353,7 +357,7 @@ def _http_channel(
 
 
 def _proxy(document: YamlDocument, path: Path, written: str | None) -> str | None:
-    return written if written in {None, DIRECT} else url(document, path, written, user=True)
+    return written if written in {None, DIRECT_ROUTE} else url(document, path, written, user=True)
 
 
 def _timeout(written: float | Timeout) -> Timeout:

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from umg_grpc.config.values import Config
 
-DIGITS = 12
+HASH_DIGITS = 12
 
 
 def config_hash(config: Config) -> str:
@@ -18,7 +18,7 @@ def config_hash(config: Config) -> str:
     found = sha256()
     for part in _parts(config):
         found.update(part.encode() + b"\0")
-    return found.hexdigest()[:DIGITS]
+    return found.hexdigest()[:HASH_DIGITS]
 
 
 def _parts(value: object) -> Iterator[str]:

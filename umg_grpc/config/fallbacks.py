@@ -12,7 +12,7 @@ from umg_grpc.config.values import ModelInfo
 from umg_grpc.config.yaml_conversion import read_entry
 from umg_grpc.config.yaml_document import Path, YamlDocument
 
-CAUSES = tuple(field.name for field in fields(Fallbacks))
+FALLBACK_CAUSES = tuple(field.name for field in fields(Fallbacks))
 """Causes that the section names, in its order."""
 
 
@@ -36,11 +36,13 @@ def fallbacks(
             for at, problem in _problems(model, listed, names, models, served):
                 document.problem((*place, *at), problem)
         if isinstance(value, list):
-            made[model] = Fallbacks(**dict.fromkeys(CAUSES, tuple(map(str, value))))
+            made[model] = Fallbacks(**dict.fromkeys(FALLBACK_CAUSES, tuple(map(str, value))))
         elif not isinstance(value, dict):
-            document.problem(path, f"expected a list of models, or a mapping of causes ({', '.join(CAUSES)}) to lists")
+            document.problem(
+                path, f"expected a list of models, or a mapping of causes ({', '.join(FALLBACK_CAUSES)}) to lists"
+            )
         elif not value:
-            document.problem(path, f"expected at least one cause of {', '.join(CAUSES)}")
+            document.problem(path, f"expected at least one cause of {', '.join(FALLBACK_CAUSES)}")
         elif (entry := read_entry(document, path, value, Fallbacks)) is not None:
             made[model] = entry
     return made
@@ -54,7 +56,7 @@ def fallbacks_of(written: Mapping[str, Fallbacks], model: str) -> Fallbacks | No
         if not patterns:
             return None
         found = written[max(patterns, key=len)]
-    lists = {cause: tuple(name for name in getattr(found, cause) if name != model) for cause in CAUSES}
+    lists = {cause: tuple(name for name in getattr(found, cause) if name != model) for cause in FALLBACK_CAUSES}
     return Fallbacks(**lists) if any(lists.values()) else None
 
 
@@ -77,7 +79,7 @@ def _lists(path: Path, value: object) -> Iterator[tuple[Path, Sequence[object]]]
     if isinstance(value, list):
         yield path, value
     for cause, listed in value.items() if isinstance(value, dict) else ():
-        if cause in CAUSES and isinstance(listed, list):
+        if cause in FALLBACK_CAUSES and isinstance(listed, list):
             yield (*path, cause), listed
 
 

@@ -39,8 +39,8 @@ from umg_grpc.config.values import (
 from umg_grpc.config.yaml_conversion import read_entry
 from umg_grpc.config.yaml_document import ConfigError, YamlDocument
 
-BUCKET = re.compile(r"(?:s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]{1,62}(?:/[^?#\s]*)?")
-ORIGIN = re.compile(r"\*|https?://[^\s/?#]+")
+BUCKET_URL = re.compile(r"(?:s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]{1,62}(?:/[^?#\s]*)?")
+ORIGIN_FORM = re.compile(r"\*|https?://[^\s/?#]+")
 
 
 class _RetentionEntry(ConfigEntry, frozen=True):
@@ -227,7 +227,7 @@ def _config(document: YamlDocument, directory: PurePath) -> Config | None:
 def _check(document: YamlDocument, file: _File) -> None:
     """Report the values that are wrong only together, or that no type can describe."""
     for position, origin in enumerate(file.cors.origins):
-        if not ORIGIN.fullmatch(origin):
+        if not ORIGIN_FORM.fullmatch(origin):
             document.problem(("cors", "origins", position), "expected an origin (https://app.example) or `*`")
     _check_database(document, file.database)
     retries, breaker = file.retries, file.breaker
@@ -303,7 +303,7 @@ def _egress(document: YamlDocument, entry: _EgressEntry, proxies: ProxyRules) ->
 
 
 def _blobs(document: YamlDocument, entry: _BlobsEntry) -> BlobStorage:
-    if entry.url is not None and not BUCKET.fullmatch(entry.url):
+    if entry.url is not None and not BUCKET_URL.fullmatch(entry.url):
         document.problem(("blobs", "url"), "expected s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX")
     endpoint = None
     if entry.endpoint is not None:

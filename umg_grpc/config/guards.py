@@ -15,19 +15,26 @@ from umg_grpc.config.value_parsers import url
 from umg_grpc.config.values import GuardRow
 from umg_grpc.config.yaml_conversion import any_of, read_entry
 from umg_grpc.config.yaml_document import Path, YamlDocument
-from umg_grpc.knowledge.guarded_patterns import MAX_BLANKS, PATTERNS, SETS, WORDS, GuardedPattern, folded
-from umg_grpc.operations import ROWS
+from umg_grpc.knowledge.guarded_patterns import (
+    GUARDED_PATTERNS,
+    MAX_BLANKS,
+    PATTERN_SETS,
+    WORDS_SET,
+    GuardedPattern,
+    folded,
+)
+from umg_grpc.operations import OPERATION_ROWS
 
-NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+GUARD_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 PATTERN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
-TARGET = re.compile(r"[^\s/:@]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}|unix:.+")
-BLANKS = r"[\s\pZ]+"
+GUARD_TARGET = re.compile(r"[^\s/:@]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}|unix:.+")
+WORD_BLANKS = r"[\s\pZ]+"
 """White space between the words of a phrase."""
-PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
+PUNCTUATION_MARK = re.compile(r"[!-/:-@\[-`{-~]")
 MAX_WORDS = 5000
 """Most words of a guard, which are compiled in a second."""
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-OPERATIONS = tuple(dict.fromkeys(row.scope for row in ROWS))
+GUARDED_OPERATIONS = tuple(dict.fromkeys(row.scope for row in OPERATION_ROWS))
 """Operations that guards may be restricted to."""
 
 
@@ -102,7 +109,7 @@ class GrpcGuardEntry(RemoteGuardEntry, frozen=True, kw_only=True, tag="grpc", ta
     """Whether the connection uses TLS, by the system's authorities."""
 
 
-KINDS: Mapping[str, type[GuardEntry]] = {
+GUARD_KINDS: Mapping[str, type[GuardEntry]] = {
     str(kind.__struct_config__.tag): kind for kind in (PatternGuardEntry, WebhookGuardEntry, GrpcGuardEntry)
 }
 """Value of the key `kind` -> the other keys of a guard."""
@@ -120,14 +127,14 @@ def guards(
     names = set[str]()
     for position, value in enumerate(written):
         path: Path = ("guards", position)
-        if not isinstance(value, dict) or value.get("kind") not in KINDS:
-            document.problem(path, f"expected a mapping with `kind`, {any_of(tuple(KINDS))}")
+        if not isinstance(value, dict) or value.get("kind") not in GUARD_KINDS:
+            document.problem(path, f"expected a mapping with `kind`, {any_of(tuple(GUARD_KINDS))}")
             continue
         kind = str(value["kind"])
         rest = {key: each for key, each in value.items() if key != "kind"}
-        if (entry := read_entry(document, path, rest, KINDS[kind])) is None:
+        if (entry := read_entry(document, path, rest, GUARD_KINDS[kind])) is None:
             continue
-        if not NAME.fullmatch(entry.name):
+        if not GUARD_NAME.fullmatch(entry.name):
             document.problem((*path, "name"), "expected lower-case letters, digits, `-` and `_`, at most 32")
         if entry.name in names:
             document.problem((*path, "name"), f"expected another name; `{entry.name}` stands before")
@@ -136,8 +143,8 @@ def guards(
             if "*" not in model and (problem := problem_of_model(model, aliases, served)) is not None:
                 document.problem((*path, "models", at), problem)
         for at, operation in enumerate(entry.operations):
-            if operation not in OPERATIONS:
-                document.problem((*path, "operations", at), f"expected {any_of(OPERATIONS)}")
+            if operation not in GUARDED_OPERATIONS:
+                document.problem((*path, "operations", at), f"expected {any_of(GUARDED_OPERATIONS)}")
         yield _guard(document, path, kind, entry)
 
 
@@ -145,7 +152,7 @@ def _guard(document: YamlDocument, path: Path, kind: str, entry: GuardEntry) -> 
     """Return the guard of an entry, and report its problems to the document."""
     guard = GuardRow(
         name=entry.name,
-        kind=kind,  # type: ignore[arg-type]  # one of `KINDS`
+        kind=kind,  # type: ignore[arg-type]  # one of `GUARD_KINDS`
         phases=entry.on,
         models=entry.models,
         operations=entry.operations,
@@ -169,7 +176,7 @@ def _guard(document: YamlDocument, path: Path, kind: str, entry: GuardEntry) -> 
     if isinstance(entry, WebhookGuardEntry):
         return replace(guard, address=url(document, (*path, "url"), entry.url))
     if isinstance(entry, GrpcGuardEntry):
-        if not TARGET.fullmatch(entry.target):
+        if not GUARD_TARGET.fullmatch(entry.target):
             document.problem((*path, "target"), "expected HOST:PORT or unix:PATH")
         return replace(guard, address=entry.target, tls=entry.tls)
     return guard
@@ -180,9 +187,9 @@ def _rows(document: YamlDocument, path: Path, entry: PatternGuardEntry) -> Itera
     if not (entry.sets or entry.words or entry.patterns):
         document.problem(path, "expected `sets`, `words` or `patterns`")
     for at, name in enumerate(entry.sets):
-        if name not in SETS:
-            document.problem((*path, "sets", at), f"expected {any_of(SETS)}")
-    yield from (row for row in PATTERNS if row.set in entry.sets)
+        if name not in PATTERN_SETS:
+            document.problem((*path, "sets", at), f"expected {any_of(PATTERN_SETS)}")
+    yield from (row for row in GUARDED_PATTERNS if row.set in entry.sets)
     for at, word in enumerate(entry.words):
         if word.strip():
             yield _word(word)
@@ -205,8 +212,8 @@ def _word(word: str) -> GuardedPattern:
     begin = " ".join(map(folded, parts))
     return GuardedPattern(
         name="word",
-        set=WORDS,
-        pattern=before + BLANKS.join(PUNCTUATION.sub(r"\\\g<0>", part) for part in parts) + after,
+        set=WORDS_SET,
+        pattern=before + WORD_BLANKS.join(PUNCTUATION_MARK.sub(r"\\\g<0>", part) for part in parts) + after,
         begins=(begin,),
         most=len(begin) + (len(parts) - 1) * MAX_BLANKS + 1,
         ignores_case=True,

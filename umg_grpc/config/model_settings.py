@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
-from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
+from umg_grpc.config.channels import OPERATION_PROTOCOLS, OWN_PROTOCOLS
 from umg_grpc.config.file_sections import ConfigEntry, ModelLimits, Seconds
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.price_settings import prices, unpriced
@@ -13,18 +13,18 @@ from umg_grpc.config.value_parsers import duration, family, time
 from umg_grpc.config.values import Channel, Config, ModelInfo
 from umg_grpc.config.yaml_conversion import any_of, read_entry
 from umg_grpc.config.yaml_document import Path, Value, YamlDocument
-from umg_grpc.operations import SCOPES
-from umg_grpc.tokens.vocabularies import TOKENIZERS
+from umg_grpc.operations import SCOPE_OPERATIONS
+from umg_grpc.tokens.vocabularies import TOKENIZER_ROWS
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)]
 Length = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
 """Length of an embedding vector."""
-T = TypeVar("T")
+EnumValue = TypeVar("EnumValue")
 
 
-def _enum_names(values: Iterable[tuple[str, T]], prefix: str) -> dict[str, T]:
+def _enum_names(values: Iterable[tuple[str, EnumValue]], prefix: str) -> dict[str, EnumValue]:
     return {name.removeprefix(prefix).lower(): value for name, value in values if value}
 
 
@@ -119,7 +119,7 @@ def models(document: YamlDocument, values: Value, served: ModelIndex | None) -> 
                     display_name=entry.display_name,
                     create_time=time(document, (*path, "created"), entry.created),
                     family=family(document, (*path, "family"), entry.family),
-                    tokenizer=_one_of(document, (*path, "tokenizer"), entry.tokenizer, TOKENIZERS),
+                    tokenizer=_one_of(document, (*path, "tokenizer"), entry.tokenizer, TOKENIZER_ROWS),
                     described=_public_model(document, path, entry, found.protocols if found else ()),
                     hedge=entry.hedge,
                     cache=duration(document, (*path, "cache"), entry.cache) if entry.cache is not None else None,
@@ -149,13 +149,13 @@ def _operations(
 ) -> "Iterator[pb.ModelOperation.ValueType]":
     """Yield the model operations that `words` name (None for none)."""
     for position, word in enumerate(words or ()):
-        if word not in SCOPES:
-            document.problem((*path, position), f"expected {any_of(tuple(SCOPES))}")
-        elif protocols and set(protocols).isdisjoint((*PROTOCOLS[SCOPES[word][0]], *OWN_PROTOCOLS)):
-            needs = f"`{word}` takes a channel with {any_of(PROTOCOLS[SCOPES[word][0]])}"
+        if word not in SCOPE_OPERATIONS:
+            document.problem((*path, position), f"expected {any_of(tuple(SCOPE_OPERATIONS))}")
+        elif protocols and set(protocols).isdisjoint((*OPERATION_PROTOCOLS[SCOPE_OPERATIONS[word][0]], *OWN_PROTOCOLS)):
+            needs = f"`{word}` takes a channel with {any_of(OPERATION_PROTOCOLS[SCOPE_OPERATIONS[word][0]])}"
             document.problem((*path, position), f"expected what a channel of the model can do; {needs}")
         else:
-            yield from SCOPES[word]
+            yield from SCOPE_OPERATIONS[word]
 
 
 def _capabilities(document: YamlDocument, path: Path, entry: _CapabilitiesEntry, model: pb.Model) -> None:

@@ -6,22 +6,22 @@ from collections.abc import Iterator, Mapping
 from umg_grpc.base.credits import MICRO_CREDITS
 from umg_grpc.config.yaml_conversion import any_of
 from umg_grpc.config.yaml_document import Path, YamlDocument
-from umg_grpc.knowledge.prices import MEDIA, PRICED_UNITS, REQUEST, Item, Unit, Variant, variant_of
+from umg_grpc.knowledge.prices import MEDIA_UNITS, PRICED_UNITS, REQUEST_UNIT, Item, Unit, Variant, variant_of
 from umg_grpc.knowledge.shipped_prices import price_regions
 from umg_grpc.v1 import pb
 
-PRICE = re.compile(r"[0-9]{1,15}")
-CREDITS = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,6}))?")
+PRICE_FORM = re.compile(r"[0-9]{1,15}")
+CREDITS_FORM = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,6}))?")
 MICRO_DIGITS = 6  # a micro-credit is the sixth decimal of a credit
 MAX_CREDITS = 1_000_000  # of one image, so that the price of a million is within 64 bits
-ANY = "any"
+ANY_VARIANT = "any"
 """Name of every other size or quality."""
 _UNITS = {name.removeprefix("BILLABLE_UNIT_").lower(): unit for name, unit in pb.BillableUnit.items() if unit}
 _SUFFIX = "_token"
 _TOKENS = {name.removesuffix(_SUFFIX): unit for name, unit in _UNITS.items() if name.endswith(_SUFFIX)}
 """Tokens by the names under which their prices are in credits."""
-FREE, REFUSE = "free", "refuse"
-NOTHING = pb.Price(unit=REQUEST)
+UNPRICED_FREE, UNPRICED_REFUSED = "free", "refuse"
+FREE_PRICE = pb.Price(unit=REQUEST_UNIT)
 """Price 0 of a call: a price for every operation."""
 
 
@@ -34,11 +34,13 @@ def unpriced(
     if written is None:
         return None
     if isinstance(written, str):
-        if written not in (FREE, REFUSE):
-            document.problem(path, f"expected `{FREE}`, `{REFUSE}`, or prices such as {{input: 1.25, output: 10}}")
-        return (NOTHING,) if written == FREE else ()
+        if written not in (UNPRICED_FREE, UNPRICED_REFUSED):
+            document.problem(
+                path, f"expected `{UNPRICED_FREE}`, `{UNPRICED_REFUSED}`, or prices such as {{input: 1.25, output: 10}}"
+            )
+        return (FREE_PRICE,) if written == UNPRICED_FREE else ()
     if not written:
-        document.problem(path, f"expected a price, `{FREE}` or `{REFUSE}`")
+        document.problem(path, f"expected a price, `{UNPRICED_FREE}` or `{UNPRICED_REFUSED}`")
     return tuple(prices(document, path, written))
 
 
@@ -62,7 +64,7 @@ def prices(document: YamlDocument, path: Path, written: Mapping[str, object]) ->
             document.problem(at, "expected one price for a unit; this one has another above")
             continue
         priced.add(unit)
-        if unit in MEDIA:
+        if unit in MEDIA_UNITS:
             yield from _prices_of_variants(document, at, unit, price)
         elif (amount := _amount(document, at, name, price)) is not None:
             yield pb.Price(unit=unit, micro_credits_per_million=amount)
@@ -101,12 +103,12 @@ def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
         yield "", price, path
         return
     for word, value in price.items():
-        yield "" if word == ANY else word, value, (*path, word)
+        yield "" if word == ANY_VARIANT else word, value, (*path, word)
 
 
 def micro_credits_of(credits_: object) -> int | None:
     """Convert a decimal number of credits to micro-credits, exactly; None for no number or more than 6 decimals."""
-    match = CREDITS.fullmatch(credits_) if isinstance(credits_, str) else None
+    match = CREDITS_FORM.fullmatch(credits_) if isinstance(credits_, str) else None
     return int(match[1] + (match[2] or "").ljust(MICRO_DIGITS, "0")) if match else None
 
 
@@ -116,4 +118,4 @@ def _each(credits_: object) -> int | None:
 
 
 def _whole(price: object) -> int | None:
-    return int(price) if isinstance(price, str) and PRICE.fullmatch(price) else None
+    return int(price) if isinstance(price, str) and PRICE_FORM.fullmatch(price) else None

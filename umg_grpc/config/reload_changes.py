@@ -8,7 +8,7 @@ import msgspec
 
 from umg_grpc.config.values import Config
 
-RELOADED = frozenset(
+RELOADED_KEYS = frozenset(
     {
         *("channels", "models", "aliases", "fallbacks", "guards", "retries", "breaker", "egress"),
         *("shipped_prices", "price_file", "public_prices", "unpriced", "discovery"),
@@ -33,10 +33,10 @@ def changes(started: Config, current: Config, new: Config) -> Changes:
     """Return the settings that differ in a new config, for the report of a reload. `started`: config at the start of
     the process, with which settings that need a restart are compared; `current`: config in effect.
     """
-    reloaded = RELOADED | RELOADED_OF_CHANNELS
+    reloaded = RELOADED_KEYS | RELOADED_OF_CHANNELS
     return Changes(
         applied=tuple(key for key in _changed(current, new) if key in reloaded),
-        need_restart=tuple(key for key in _changed(started, new) if key not in RELOADED),
+        need_restart=tuple(key for key in _changed(started, new) if key not in RELOADED_KEYS),
     )
 
 
@@ -46,7 +46,7 @@ def _changed(old: Config, new: Config) -> list[str]:
         before, after = getattr(old, field.name), getattr(new, field.name)
         if before == after:
             continue
-        is_section = field.name not in RELOADED and type(before) is type(after)
+        is_section = field.name not in RELOADED_KEYS and type(before) is type(after)
         inner = _names(before) if is_section else []
         found += [f"{field.name}.{name}" for name in inner if getattr(before, name) != getattr(after, name)]
         if not inner:

@@ -4,15 +4,15 @@ import re
 from datetime import UTC, datetime
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from umg_grpc.base.time_units import SECONDS
+from umg_grpc.base.time_units import UNIT_SECONDS
 from umg_grpc.config.address import Address
 from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
-from umg_grpc.knowledge.families.text import FAMILIES
-from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
+from umg_grpc.knowledge.families.text import TEXT_FAMILIES
+from umg_grpc.knowledge.families.video import VIDEO_FAMILIES
 
-UNITS = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
-UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+BYTE_UNITS = {"": 1, "B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
+BYTE_UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 # The gRPC message limit is twice the body limit, and must fit in 31 bits.
 LARGEST_BODY = 1023 * 1024**2
 LARGEST_STORE = 1024 * 1024**4
@@ -34,8 +34,8 @@ REDISS_OPTIONS = {
 }
 """Allowed query parameters of Redis URLs. Timeouts and retries are set by the gateway, not by the URL."""
 
-PRINTABLE = re.compile(r"[!-~]+")
-FAMILY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
+PRINTABLE_TEXT = re.compile(r"[!-~]+")
+FAMILY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 
 
 def body_size(document: YamlDocument, path: Path, text: str) -> int:
@@ -54,13 +54,13 @@ def store_size(document: YamlDocument, path: Path, text: str) -> int:
 
 def _size(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,15})\s*([A-Za-z]*)", text)
-    return int(match[1]) * UNITS.get(match[2], 0) if match else 0
+    return int(match[1]) * BYTE_UNITS.get(match[2], 0) if match else 0
 
 
 def duration(document: YamlDocument, path: Path, text: str) -> int:
     """Parse a duration, for example `30d`, `12h`, `15m`, `45s` or a plain number of seconds. Return seconds."""
     match = re.fullmatch(r"([0-9]{1,10})\s*([smhd]?)", text)
-    seconds = int(match[1]) * SECONDS[match[2]] if match else 0
+    seconds = int(match[1]) * UNIT_SECONDS[match[2]] if match else 0
     if not 1 <= seconds <= MAX_SECONDS:
         document.problem(path, "expected a time like 30d, 12h, 15m or seconds, at most 3650d")
     return seconds
@@ -70,11 +70,11 @@ def family(document: YamlDocument, path: Path, text: str | None) -> str | None:
     """Return the name of a model family unchanged, also an unknown one. Report invalid characters, and a known family
     in another letter case, for example `famo`.
     """
-    families = (*FAMILIES, *IMAGE_FAMILIES, *VIDEO_FAMILIES)
+    families = (*TEXT_FAMILIES, *IMAGE_FAMILIES, *VIDEO_FAMILIES)
     spelling = next((known for known in families if text is not None and text.lower() == known.lower()), text)
     if spelling != text:
         document.problem(path, f"expected `{spelling}`, in this spelling")
-    elif text is not None and not FAMILY.fullmatch(text):
+    elif text is not None and not FAMILY_NAME.fullmatch(text):
         document.problem(path, "expected a family such as famG: up to 32 letters, digits, `.`, `_` or `-`")
     return text
 
@@ -96,7 +96,7 @@ def url(document: YamlDocument, path: Path, text: str, *, user: bool = False) ->
     try:
         parts = urlsplit(text)
         is_valid = (
-            parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0 and PRINTABLE.fullmatch(text)
+            parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0 and PRINTABLE_TEXT.fullmatch(text)
         )
     except ValueError:
         is_valid = False
@@ -118,7 +118,7 @@ def address(document: YamlDocument, path: Path, text: str) -> Address | None:
 
 def token(document: YamlDocument, path: Path, text: str) -> str:
     """Return a secret for `authorization: Bearer SECRET`. Report characters that a header cannot contain."""
-    if PRINTABLE.fullmatch(text) is None:
+    if PRINTABLE_TEXT.fullmatch(text) is None:
         document.problem(path, "expected ASCII characters without spaces, since it is sent in a header")
     return text
 
@@ -135,7 +135,7 @@ def redis_url(document: YamlDocument, path: Path, text: str) -> str:
     """Return the URL of a Redis server unchanged. Report an invalid URL or query parameter."""
     try:
         parts = urlsplit(text)
-        is_valid = "#" not in text and PRINTABLE.fullmatch(text) and _is_redis_address(parts)
+        is_valid = "#" not in text and PRINTABLE_TEXT.fullmatch(text) and _is_redis_address(parts)
     except ValueError:  # raised also for an invalid port
         document.problem(path, "expected redis://HOST:PORT/NUMBER, rediss:// or unix://PATH")
         return text

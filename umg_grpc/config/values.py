@@ -31,7 +31,7 @@ from umg_grpc.wire.provider_protocols import has_cache_marks, needs_cache_marks
 
 SIMULATED_PROTOCOL = "sandbox"
 """Protocol of the channels that the simulated provider serves."""
-DIRECT = "direct"
+DIRECT_ROUTE = "direct"
 """Value of `proxy` for a channel that uses none, also not that of the environment."""
 
 
@@ -76,7 +76,7 @@ class Channel:
     query: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
     """Parameters that are added to the query of every URL; none of them is the key."""
     proxy: str | None = field(default=None, repr=False)
-    """URL of an HTTP proxy, optionally with credentials, or `DIRECT`; None for that of the environment."""
+    """URL of an HTTP proxy, optionally with credentials, or `DIRECT_ROUTE`; None for that of the environment."""
     ca_file: str | None = None
     """PEM file of the trusted certificate authorities, instead of those of the system."""
     priority: int = 0

@@ -13,7 +13,7 @@ from umg_grpc.config.values import Channel, GuardRow
 from umg_grpc.config.yaml_document import Path, Value, YamlDocument
 from umg_grpc.knowledge.quirks import SearchWithFunctions
 
-CHOICES = {
+KEY_CHOICES = {
     "kind": tuple(str(kind.__struct_config__.tag) for kind in get_args(Auth)),
     "scheme": get_args(AccessKeyAuth.__annotations__["scheme"]),
     "level": get_args(Log.__annotations__["level"]),
@@ -26,10 +26,10 @@ CHOICES = {
     "on_failure": get_args(GuardRow.__annotations__["on_failure"]),
 }
 
-STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")  # the last is any key of a mapping
-MISSING = re.compile(r"Object missing required field `([^`]*)`")
-UNKNOWN = re.compile(r"Object contains unknown field `([^`]*)`")
-WORDS = {
+PATH_STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")  # the last is any key of a mapping
+MISSING_FIELD = re.compile(r"Object missing required field `([^`]*)`")
+UNKNOWN_FIELD = re.compile(r"Object contains unknown field `([^`]*)`")
+TYPE_WORDS = {
     "str": "text",
     "int": "a whole number",
     "float": "a number",
@@ -38,11 +38,11 @@ WORDS = {
     "object": "a mapping",
 }
 NUMBER_EXPECTED = re.compile(r"Expected `(?:[a-z]+ \| )*(?:int|float)\b")
-FRACTION = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?", re.IGNORECASE)
-INFINITE = re.compile(r"[-+]?\.?inf(?:inity)?", re.IGNORECASE)
-NAN = re.compile(r"[-+]?\.?nan", re.IGNORECASE)
+FRACTION_TEXT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?", re.IGNORECASE)
+INFINITE_TEXT = re.compile(r"[-+]?\.?inf(?:inity)?", re.IGNORECASE)
+NAN_TEXT = re.compile(r"[-+]?\.?nan", re.IGNORECASE)
 
-SIMILARITY = 0.75
+LEAST_SIMILARITY = 0.75
 """Least ratio of `difflib` between a misspelt word and the meant one; `price` and `pace` have 0.67."""
 
 Entry = TypeVar("Entry", bound=ConfigEntry)
@@ -99,18 +99,18 @@ def _unknown_key(key: str, known: Mapping[str, object]) -> str:
 def _report_mismatch(document: YamlDocument, path: Path, value: Value, kind: object, message: str) -> None:
     """Report a conversion error of msgspec at the path of the wrong value, in the terms of the config file."""
     text, _, place = message.partition(" - at `$")
-    for step in STEP.finditer(place):
+    for step in PATH_STEP.finditer(place):
         if isinstance(value, list):
             path, value = (*path, int(step["index"])), value[int(step["index"])]
         elif isinstance(value, dict):
             key = step["key"] or next(iter(value))
             path, value = (*path, key), value.get(key)
-    if missing := MISSING.fullmatch(text):
+    if missing := MISSING_FIELD.fullmatch(text):
         document.problem(path, f"expected `{missing[1]}`, which is missing")
-    elif unknown := UNKNOWN.fullmatch(text):
+    elif unknown := UNKNOWN_FIELD.fullmatch(text):
         document.problem((*path, unknown[1]), _unknown_key(unknown[1], _keys_of(kind)))
     elif text.startswith("Invalid"):
-        document.problem(path, f"expected {any_of(CHOICES[_last_key(path)])}")
+        document.problem(path, f"expected {any_of(KEY_CHOICES[_last_key(path)])}")
     else:
         reworded = _number_mismatch(text, value) if isinstance(value, str) else text
         document.problem(path, re.sub(r"`([a-z| ]+)`", _type_words, reworded).replace("Expected", "expected", 1))
@@ -134,23 +134,23 @@ def _number_mismatch(text: str, value: str) -> str:
     if not NUMBER_EXPECTED.match(text):
         return text
     expected = text.partition(", got ")[0]
-    if INFINITE.fullmatch(value):
+    if INFINITE_TEXT.fullmatch(value):
         return f"{expected}, got infinity"
-    if NAN.fullmatch(value):
+    if NAN_TEXT.fullmatch(value):
         return f"{expected}, got nan, which is no number"
-    if FRACTION.fullmatch(value) and "`float" not in text and "got" in text:
+    if FRACTION_TEXT.fullmatch(value) and "`float" not in text and "got" in text:
         return f"{expected}, got a fraction"
     return text
 
 
 def _type_words(match: re.Match[str]) -> str:
-    return " or ".join(WORDS.get(kind, "nothing") for kind in match[1].split(" | "))
+    return " or ".join(TYPE_WORDS.get(kind, "nothing") for kind in match[1].split(" | "))
 
 
 def similar(written: str, names: Collection[str]) -> str | None:
     """Return the name that is most similar to `written`; None if none is similar."""
     spellings = {name.lower(): name for name in names}
-    found = get_close_matches(written.lower(), spellings, n=1, cutoff=SIMILARITY)
+    found = get_close_matches(written.lower(), spellings, n=1, cutoff=LEAST_SIMILARITY)
     return spellings[found[0]] if found else None
 
 

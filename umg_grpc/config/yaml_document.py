@@ -14,17 +14,17 @@ Path = tuple[str | int, ...]
 
 Value = str | None | list["Value"] | dict[str, "Value"]
 
-REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+VARIABLE_REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NULL_TAG = "tag:yaml.org,2002:null"
-LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+YAML_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Parser, seven times as fast where PyYAML is built with libyaml, as its wheels are."""
 MAX_VALUES = 1_000_000
 """Most values of a file, about 400 MB of memory. An alias counts with all values that it repeats: a file of ten lines
 could have billions.
 """
 SHOWN_PROBLEMS = 100
-HINTS = (
+LINE_HINTS = (
     (re.compile(r"[\[{,:-]\s*[*&@`%]"), "put a text that begins with `*`, `&`, `@`, `%` or a backquote in quotes"),
     (re.compile(r"^\s*\t|^ *\t"), "indent by spaces: YAML permits no tabs there"),
     (re.compile(r":\s+[^\s'\"{\[].*:\s"), "put a text with `: ` in it in quotes"),
@@ -76,7 +76,7 @@ class YamlDocument:
         self._values = 0
         self._loader = yaml.SafeLoader("")  # used for its rules of merge keys and of null
         try:
-            root = yaml.compose(text, Loader=LOADER)
+            root = yaml.compose(text, Loader=YAML_LOADER)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = mark.line if mark else 0
@@ -163,7 +163,7 @@ class YamlDocument:
             name = match["name"]
             if name is None:
                 return "${"
-            if not match["end"] or not VARIABLE.fullmatch(name):
+            if not match["end"] or not VARIABLE_NAME.fullmatch(name):
                 self.problem(
                     path, "expected ${NAME} with the name of an environment variable; $${ stands for ${ itself"
                 )
@@ -173,12 +173,12 @@ class YamlDocument:
                 return ""
             return self.environment[name]
 
-        return REFERENCE.sub(replace, text)
+        return VARIABLE_REFERENCE.sub(replace, text)
 
 
 def _hint(lines: list[str], number: int) -> str:
     line = lines[number] if number < len(lines) else ""
-    return next((f"; {hint}" for pattern, hint in HINTS if pattern.search(line)), "")
+    return next((f"; {hint}" for pattern, hint in LINE_HINTS if pattern.search(line)), "")
 
 
 def _format_path(path: Path) -> str:

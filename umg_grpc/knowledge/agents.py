@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
 
-UNKNOWN = ""
+UNKNOWN_AGENT = ""
 """Agent of a call whose headers match no row."""
 USER_AGENT = "user-agent"
-AGENT = "x-umg-agent"
+AGENT_HEADER = "x-umg-agent"
 """Header, and name in metadata, that names an agent of the table and decides before all others."""
 MAX_CHARACTERS = 64
 """Length to which values of headers are compared. It bounds the size of the cache: callers choose the values."""
@@ -37,17 +37,17 @@ class AgentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Date on which the source was read."""
 
 
-AGENTS = tuple(read_rows("agents", AgentRow))
+AGENT_ROWS = tuple(read_rows("agents", AgentRow))
 """Rows in the order in which they decide."""
-NAMES = frozenset(row.agent for row in AGENTS)
-_OTHER_HEADERS = tuple(dict.fromkeys(row.header for row in AGENTS if row.header not in {USER_AGENT, AGENT}))
+AGENT_NAMES = frozenset(row.agent for row in AGENT_ROWS)
+_OTHER_HEADERS = tuple(dict.fromkeys(row.header for row in AGENT_ROWS if row.header not in {USER_AGENT, AGENT_HEADER}))
 
 
 def agent_of(headers: Mapping[str, str]) -> str:
-    """Return the agent that sent a request; `UNKNOWN` if no row matches. It is found by the header `AGENT`, else by its
+    """Return the agent that sent a request; `UNKNOWN_AGENT` if no row matches. It is found by the header `AGENT_HEADER`, else by its
     user agent, else by further headers (names in lower case).
     """
-    if (named := headers.get(AGENT)) in NAMES:
+    if (named := headers.get(AGENT_HEADER)) in AGENT_NAMES:
         return named
     row = _row_of(USER_AGENT, headers.get(USER_AGENT, "")[:MAX_CHARACTERS])
     if row is not None and not row.is_library:
@@ -57,10 +57,10 @@ def agent_of(headers: Mapping[str, str]) -> str:
             other = _row_of(header, value[:MAX_CHARACTERS])
             if other is not None:
                 return other.agent
-    return UNKNOWN if row is None else row.agent
+    return UNKNOWN_AGENT if row is None else row.agent
 
 
 @lru_cache(CACHED_VALUES)
 def _row_of(header: str, value: str) -> AgentRow | None:
     value = value.lower()
-    return next((row for row in AGENTS if row.header == header and value and value.startswith(row.begins)), None)
+    return next((row for row in AGENT_ROWS if row.header == header and value and value.startswith(row.begins)), None)

@@ -37,13 +37,13 @@ class BedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     as_of: str = ""
 
 
-UNKNOWN = BedrockModel(models="", caches_an_hour=True)
+UNKNOWN_MODEL = BedrockModel(models="", caches_an_hour=True)
 
 
 @lru_cache(FOUND_MODELS)
 def bedrock_model(model: str) -> BedrockModel:
-    """Return the facts about a model by its id, or its ARN; `UNKNOWN` for a model without a row."""
-    return next((row for row, pattern in _patterns() if pattern.match(model)), UNKNOWN)
+    """Return the facts about a model by its id, or its ARN; `UNKNOWN_MODEL` for a model without a row."""
+    return next((row for row, pattern in _patterns() if pattern.match(model)), UNKNOWN_MODEL)
 
 
 @cache

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from umg_grpc.v1 import pb
 
-GENERATES = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
-MAKES, EDITS = (pb.MODEL_OPERATION_GENERATE_IMAGE,), (pb.MODEL_OPERATION_EDIT_IMAGE,)
+GENERATE_OPERATIONS = (pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_COUNT_TOKENS)
+MAKE_OPERATIONS, EDIT_OPERATIONS = (pb.MODEL_OPERATION_GENERATE_IMAGE,), (pb.MODEL_OPERATION_EDIT_IMAGE,)
 TASK_TYPES = (
     *("RETRIEVAL_QUERY", "RETRIEVAL_DOCUMENT", "SEMANTIC_SIMILARITY", "CLASSIFICATION", "CLUSTERING"),
     *("QUESTION_ANSWERING", "FACT_VERIFICATION", "CODE_RETRIEVAL_QUERY"),
@@ -41,7 +41,7 @@ def _text(
         )
     return pb.Model(
         id=model,
-        operations=(*GENERATES, *MAKES, *EDITS) if images else GENERATES,
+        operations=(*GENERATE_OPERATIONS, *MAKE_OPERATIONS, *EDIT_OPERATIONS) if images else GENERATE_OPERATIONS,
         input_token_limit=context,
         output_token_limit=output,
         capabilities=capabilities,
@@ -96,7 +96,7 @@ def _video(model: str, *inputs: str, remix: bool = False) -> pb.Model:
 
 _BUDGET, _LEVEL, _SWITCH = pb.REASONING_CONTROL_BUDGET, pb.REASONING_CONTROL_LEVEL, pb.REASONING_CONTROL_SWITCH
 
-CATALOGUE: Mapping[str, pb.Model] = {
+MODEL_CATALOGUE: Mapping[str, pb.Model] = {
     model.id: model
     for model in (
         _text("famG-2.5-flash", 1_048_576, 65_536, reasoning=_BUDGET),
@@ -123,15 +123,15 @@ CATALOGUE: Mapping[str, pb.Model] = {
         _rerank("rerank-v1", context=4096),
         _rerank("wordllama-rerank", context=8192),
         # image document, "Model families and capabilities"
-        _image("imgA-3-0-t2i-250415", *MAKES),
-        _image("imgA-4-0-250828", *MAKES, *EDITS),
-        _image("imgA-4-5-251128", *MAKES, *EDITS),
-        _image("imgB-3-0-i2i-250628", *EDITS),
-        _image("imgC-1", *MAKES, *EDITS),
-        _image("imgC-1-mini", *MAKES, *EDITS),
-        _image("imgD-plus", *MAKES),
-        _image("imgD-edit-plus", *EDITS),
-        _image("imgD-edit", *EDITS),
+        _image("imgA-3-0-t2i-250415", *MAKE_OPERATIONS),
+        _image("imgA-4-0-250828", *MAKE_OPERATIONS, *EDIT_OPERATIONS),
+        _image("imgA-4-5-251128", *MAKE_OPERATIONS, *EDIT_OPERATIONS),
+        _image("imgB-3-0-i2i-250628", *EDIT_OPERATIONS),
+        _image("imgC-1", *MAKE_OPERATIONS, *EDIT_OPERATIONS),
+        _image("imgC-1-mini", *MAKE_OPERATIONS, *EDIT_OPERATIONS),
+        _image("imgD-plus", *MAKE_OPERATIONS),
+        _image("imgD-edit-plus", *EDIT_OPERATIONS),
+        _image("imgD-edit", *EDIT_OPERATIONS),
         # video document, "Models by entry"
         _video("vidA-2", "image", remix=True),
         _video("vidB-3.0-fast-generate-001", "image"),
@@ -168,4 +168,4 @@ def describe(*ids: str) -> pb.Model | None:
     """Return the description of the first of these model ids that the catalogue has, or None. The returned message is
     shared: the caller must not change it.
     """
-    return next((CATALOGUE[model] for model in ids if model in CATALOGUE), None)
+    return next((MODEL_CATALOGUE[model] for model in ids if model in MODEL_CATALOGUE), None)

@@ -34,11 +34,11 @@ class ClientHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Date on which the source was read."""
 
 
-HEADERS = tuple(read_rows("client_headers", ClientHeader))
-OWNERS = frozenset(row.owner for row in HEADERS)
-FACES = frozenset(row.face for row in HEADERS)
+CLIENT_HEADERS = tuple(read_rows("client_headers", ClientHeader))
+HEADER_OWNERS = frozenset(row.owner for row in CLIENT_HEADERS)
+HEADER_FACES = frozenset(row.face for row in CLIENT_HEADERS)
 """Text formats with rows in the table."""
-RESPONSE_HEADERS = tuple(row.header for row in HEADERS if row.direction == "response")
+RESPONSE_HEADERS = tuple(row.header for row in CLIENT_HEADERS if row.direction == "response")
 
 
 class Names(Struct, frozen=True):
@@ -60,7 +60,7 @@ class Names(Struct, frozen=True):
 @cache
 def request_names(face: str, owners: tuple[str, ...] | None = None) -> Names:
     """Return the names of the request headers of clients of a text format. `owners`: of the headers, None for all."""
-    rows = [row for row in HEADERS if row.face == face and row.direction == "request"]
+    rows = [row for row in CLIENT_HEADERS if row.face == face and row.direction == "request"]
     names = [row.header for row in rows if owners is None or row.owner in owners]
     beginnings = tuple(name.removesuffix("*") for name in names if name.endswith("*"))
     return Names(frozenset(name for name in names if not name.endswith("*")), beginnings)
@@ -71,7 +71,7 @@ def response_names(face: str, owners: tuple[str, ...], *, is_renamed: bool) -> t
     """Return the names of the headers in responses of the vendors `owners` that clients of a text format are sent.
     `is_renamed`: whether the caller names the model by another id than the vendor.
     """
-    rows = [row for row in HEADERS if row.face == face and row.owner in owners and row.direction == "response"]
+    rows = [row for row in CLIENT_HEADERS if row.face == face and row.owner in owners and row.direction == "response"]
     return tuple(row.header for row in rows if not (is_renamed and row.names_model))
 
 

@@ -21,4 +21,4 @@ class ClientLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 CLIENT_LINES = tuple(read_rows("client_lines", ClientLine))
-BEGINNINGS = tuple(row.begins for row in CLIENT_LINES)
+LINE_BEGINNINGS = tuple(row.begins for row in CLIENT_LINES)

@@ -23,9 +23,9 @@ class ClientMember(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Date on which the source was read."""
 
 
-MEMBERS = tuple(read_rows("client_members", ClientMember))
+CLIENT_MEMBERS = tuple(read_rows("client_members", ClientMember))
 
 
 def members_for_others(face: str, owners: tuple[str, ...]) -> frozenset[str]:
     """Return the members of items of a text format that a provider which takes those of `owners` is not sent."""
-    return frozenset(row.member for row in MEMBERS if row.face == face and row.owner not in owners)
+    return frozenset(row.member for row in CLIENT_MEMBERS if row.face == face and row.owner not in owners)

@@ -5,11 +5,11 @@ from typing import TypeVar
 
 import msgspec
 
-FOLDER = Path(__file__).parent / "data"
+DATA_FOLDER = Path(__file__).parent / "data"
 
 Row = TypeVar("Row")
 
 
 def read_rows(name: str, row: type[Row]) -> list[Row]:
     """Return the rows of the data file `name`.json. Raise msgspec.ValidationError for an unknown or missing member."""
-    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=list[row])  # type: ignore[valid-type]
+    return msgspec.json.decode((DATA_FOLDER / f"{name}.json").read_bytes(), type=list[row])  # type: ignore[valid-type]

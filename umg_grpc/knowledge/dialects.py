@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.known_models import FOUND_MODELS, find
 from umg_grpc.knowledge.model_facts import FACT_NAMES, NO_FACTS, ModelFacts
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SystemPlace
 from umg_grpc.knowledge.vendors import vendor_of
 
@@ -66,7 +66,7 @@ class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @cache
 def _uncharted() -> frozenset[str]:
-    return frozenset(row.name for row in PROVIDERS.values() if not row.restrictions_known)
+    return frozenset(row.name for row in PROVIDER_PRESETS.values() if not row.restrictions_known)
 
 
 @cache

@@ -48,12 +48,14 @@ class FinishReasonRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 MAX_WORDS = 256  # words of providers that are kept with their meanings
-ROWS = tuple(read_rows("finish_reasons", FinishReasonRow))
-MEANINGS: Mapping[str, Meaning] = MappingProxyType({row.word.lower(): row.meaning for row in reversed(ROWS)})
+FINISH_REASONS = tuple(read_rows("finish_reasons", FinishReasonRow))
+REASON_MEANINGS: Mapping[str, Meaning] = MappingProxyType(
+    {row.word.lower(): row.meaning for row in reversed(FINISH_REASONS)}
+)
 """Word in lower case -> meaning."""
 
 
 @lru_cache(MAX_WORDS)
 def meaning_of(word: str) -> Meaning | None:
     """Return the meaning of a finish reason in any case; None for an unknown word."""
-    return MEANINGS.get(word) or MEANINGS.get(word.lower())
+    return REASON_MEANINGS.get(word) or REASON_MEANINGS.get(word.lower())

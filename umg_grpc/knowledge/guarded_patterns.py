@@ -37,15 +37,15 @@ class GuardedPattern(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Date on which the source was read."""
 
 
-WORDS = "words"
+WORDS_SET = "words"
 MAX_BLANKS = 50
 """Characters of white space between two words of a phrase up to which its beginning is held back in a stream."""
-PATTERNS = tuple(read_rows("guarded_patterns", GuardedPattern))
-SEPARATORS = " -\u00a0\u2007\u2009\u202f\u2010\u2011\u2013"
+GUARDED_PATTERNS = tuple(read_rows("guarded_patterns", GuardedPattern))
+DIGIT_SEPARATORS = " -\u00a0\u2007\u2009\u202f\u2010\u2011\u2013"
 """Blanks and hyphens between groups of digits, also the ones of typography."""
-GROUP = re.compile(r"[0-9]+")
+DIGIT_GROUP = re.compile(r"[0-9]+")
 MIN_DIGITS, MAX_DIGITS = 13, 19
-SETS = tuple(dict.fromkeys(row.set for row in PATTERNS))
+PATTERN_SETS = tuple(dict.fromkeys(row.set for row in GUARDED_PATTERNS))
 """Names of the sets, in their order."""
 
 
@@ -55,10 +55,10 @@ def folded(text: str) -> str:
 
 
 def card_numbers(digits: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of card numbers in a row of groups of digits, divided by single `SEPARATORS`: 13 to 19
+    """Yield the places of card numbers in a row of groups of digits, divided by single `DIGIT_SEPARATORS`: 13 to 19
     digits in whole groups, of which the first is 2 to 6 and the last the check digit (ISO/IEC 7812-1).
     """
-    groups, end = [*GROUP.finditer(digits)], 0
+    groups, end = [*DIGIT_GROUP.finditer(digits)], 0
     for at, first in enumerate(groups):
         if first.start() < end or first[0][0] not in "23456":
             continue

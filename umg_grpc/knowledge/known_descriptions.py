@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from umg_grpc.knowledge.model_facts import ModelFacts, in_common
 from umg_grpc.v1 import pb
 
-MEDIA = ("image", "file", "audio", "video")
+INPUT_MEDIA = ("image", "file", "audio", "video")
 
 
 def describe_known(models: Sequence[ModelFacts]) -> pb.Model:
@@ -16,7 +16,7 @@ def describe_known(models: Sequence[ModelFacts]) -> pb.Model:
     abilities = facts.abilities or frozenset()
     media = abilities if facts.inputs is None else facts.inputs
     capabilities = pb.ModelCapabilities(
-        input_modalities=[kind for kind in MEDIA if kind in media],
+        input_modalities=[kind for kind in INPUT_MEDIA if kind in media],
         tools="tools" in abilities,
         parallel_tools="parallel_tools" in abilities,
         structured_output=facts.json_schema is True,

@@ -12,11 +12,11 @@ from msgspec import structs
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_facts import NO_FACTS, Facts, ModelFacts, in_common, known_facts
 from umg_grpc.knowledge.model_ids import IdPattern, ModelVersion, Series, all_series, series_of, spellings
-from umg_grpc.knowledge.packages import PACKAGES
+from umg_grpc.knowledge.packages import DATA_PACKAGES
 from umg_grpc.knowledge.vendors import CLOSED_MAKERS, is_closed
 
 Origin = Literal["hand", "generated", "inherited"]
-NOTHING: frozenset[str] = frozenset()
+NO_NAMES: frozenset[str] = frozenset()
 FOUND_MODELS = 2048
 """Models whose facts are cached: more than a config has, since callers may name any id where a pattern matches."""
 
@@ -93,11 +93,11 @@ def find(model: str, vendor: str) -> FoundModel:
 def _rows(ids: tuple[str, ...], vendor: str, series: Series | None) -> list[Applied]:
     """Return the rows about a model, hand-kept ones first."""
     speaks = series is not None and vendor in series.vendors
-    package = PACKAGES["generated_models"]
+    package = DATA_PACKAGES["generated_models"]
     return [
         *(_applied(row, speaks) for row in _hand_rows() if row.holds(ids, vendor)),
         *(
-            Applied("generated", f"{package}, {row.vendor}/{row.model}", package.as_of, known_facts(row), NOTHING)
+            Applied("generated", f"{package}, {row.vendor}/{row.model}", package.as_of, known_facts(row), NO_NAMES)
             for row in _generated(ids, vendor)
         ),
     ]
@@ -105,7 +105,7 @@ def _rows(ids: tuple[str, ...], vendor: str, series: Series | None) -> list[Appl
 
 def _applied(row: HandRow, speaks: bool) -> Applied:
     facts = known_facts(row)
-    sure = frozenset(facts) if row.sure and (speaks or row.vendors) else NOTHING
+    sure = frozenset(facts) if row.sure and (speaks or row.vendors) else NO_NAMES
     return Applied("hand", row.source, row.as_of, facts, sure)
 
 

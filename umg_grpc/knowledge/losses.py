@@ -37,7 +37,7 @@ class MemberRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Canonical field with its value."""
 
 
-LOSSES: Mapping[str, FieldRow] = MappingProxyType({row.field: row for row in read_rows("losses", FieldRow)})
+FIELD_LOSSES: Mapping[str, FieldRow] = MappingProxyType({row.field: row for row in read_rows("losses", FieldRow)})
 
 
 def _members() -> Mapping[str, Mapping[str, str]]:
@@ -47,22 +47,22 @@ def _members() -> Mapping[str, Mapping[str, str]]:
     return MappingProxyType(members)
 
 
-MEMBERS = _members()
+LOSS_MEMBERS = _members()
 """Protocol -> member of its bodies -> canonical field."""
 
 
 def loss_of(field: str) -> Loss:
     """Return the loss of a canonical field by its own row or that of the field around it; `refuse` if unknown."""
-    while field not in LOSSES:
+    while field not in FIELD_LOSSES:
         field, dot, _ = field.rpartition(".")
         if not dot:
             return "refuse"
-    return LOSSES[field].loss
+    return FIELD_LOSSES[field].loss
 
 
 def field_of_member(protocol: str, member: str) -> str:
     """Return the canonical field of a member of a provider's body, by the longest known part of its path, or ""."""
-    known = MEMBERS.get(protocol, {})
+    known = LOSS_MEMBERS.get(protocol, {})
     while member and member not in known:
         member = member.rpartition(".")[0]
     return known.get(member, "")

@@ -22,14 +22,14 @@ class MatryoshkaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Date on which the source was read."""
 
 
-ROWS = tuple(read_rows("matryoshka_models", MatryoshkaModel))
+MATRYOSHKA_MODELS = tuple(read_rows("matryoshka_models", MatryoshkaModel))
 """Rows of the data file; the first that matches applies."""
 
 
 @lru_cache(maxsize=1024)
 def shortest_vector(model: str) -> int | None:
     """Return the shortest length to which vectors of a model may be cut; None for a model without known cuts."""
-    for row in ROWS:
+    for row in MATRYOSHKA_MODELS:
         if re.search(rf"(?:^|[/:-])(?:{row.models})(?![a-z0-9])", model.lower()):
             return row.shortest
     return None

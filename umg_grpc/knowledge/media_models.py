@@ -17,7 +17,7 @@ Medium: TypeAlias = Literal["image", "video", "audio"]
 
 Value: TypeAlias = bool | int | str
 
-FRAMES = ("first_frame", "last_frame")
+FRAME_ROLES = ("first_frame", "last_frame")
 """Input images that conditions name like parameters: true for a request with the image, else false."""
 
 
@@ -25,7 +25,7 @@ class Condition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Rule about two parameters: with some values of the one, the other has to have one of its values."""
 
     parameter: str
-    """A parameter, or one of `FRAMES`."""
+    """A parameter, or one of `FRAME_ROLES`."""
     values: tuple[Value, ...]
     """Values of the parameter at which the rule applies, of texts in any case."""
     needs: str
@@ -96,7 +96,7 @@ class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         return self._pattern.fullmatch(model) is not None
 
 
-ROWS = tuple(read_rows("media_models", MediaModel))
+MEDIA_MODELS = tuple(read_rows("media_models", MediaModel))
 """Rows of the data file, in its order."""
 
 
@@ -111,11 +111,11 @@ def is_among(value: object, accepted: Collection[Value]) -> bool:
 def media_model(protocol: str, model: str) -> MediaModel | None:
     """Return the row of a vendor's model in a protocol; None for a model without rules, whose vendor checks all."""
     name = model.rpartition("/")[2].lower()
-    return next((row for row in ROWS if row.protocol == protocol and row.matches(name)), None)
+    return next((row for row in MEDIA_MODELS if row.protocol == protocol and row.matches(name)), None)
 
 
 @lru_cache(maxsize=1024)
 def default_seconds(model: str) -> int | None:
     """Return the length of a video of a vendor's model whose request states none; None if it is not documented."""
     name = model.rpartition("/")[2].lower()
-    return next((row.default_seconds for row in ROWS if row.default_seconds and row.matches(name)), None)
+    return next((row.default_seconds for row in MEDIA_MODELS if row.default_seconds and row.matches(name)), None)

@@ -48,14 +48,14 @@ class MemberDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Date on which the source was read."""
 
 
-DIALECTS = tuple(read_rows("member_dialects", MemberDialect))
+MEMBER_DIALECTS = tuple(read_rows("member_dialects", MemberDialect))
 """Rows of the data file; the first that matches applies."""
 
 
 def dialects_at(base_url: str) -> tuple[MemberDialect, ...]:
     """Return the rows for the vendor at the address of a channel; none for an unknown vendor."""
     host = urlsplit(base_url).hostname or ""
-    return tuple(row for row in DIALECTS if re.fullmatch(rf"(?:.*\.)?(?:{row.hosts})", host))
+    return tuple(row for row in MEMBER_DIALECTS if re.fullmatch(rf"(?:.*\.)?(?:{row.hosts})", host))
 
 
 def dialect_of(rows: tuple[MemberDialect, ...], model: str, protocol: str) -> MemberDialect | None:

@@ -27,5 +27,5 @@ class Package(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return f"{self.name} {self.version}"
 
 
-PACKAGES: Mapping[str, Package] = MappingProxyType({row.data: row for row in read_rows("packages", Package)})
+DATA_PACKAGES: Mapping[str, Package] = MappingProxyType({row.data: row for row in read_rows("packages", Package)})
 """Package by the name of the data file that is made from it."""

@@ -168,5 +168,5 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return operations_named(found.operations) if found is not None else None
 
 
-PROVIDERS: Mapping[str, Provider] = MappingProxyType({row.name: row for row in read_rows("presets", Provider)})
+PROVIDER_PRESETS: Mapping[str, Provider] = MappingProxyType({row.name: row for row in read_rows("presets", Provider)})
 """Preset by its name, which is the value of `provider`."""

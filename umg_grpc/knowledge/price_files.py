@@ -14,7 +14,7 @@ from umg_grpc.knowledge.vendors import known_vendors
 
 Keys = tuple[str, str]
 """Vendor and model of a row."""
-SHAPES = "rows of prices, the cost map of LiteLLM, or the JSON file of genai-prices"
+EXPECTED_SHAPES = "rows of prices, the cost map of LiteLLM, or the JSON file of genai-prices"
 
 
 def read_price_file(content: bytes) -> PriceFile:
@@ -41,9 +41,9 @@ def updated_rows(content: bytes, source: str, as_of: str) -> list[FilePrice]:
             _check_vendors(rows)
             return rows
         case _:  # any other JSON value
-            raise ValueError(f"expected {SHAPES}")
+            raise ValueError(f"expected {EXPECTED_SHAPES}")
     if not found:
-        raise ValueError(f"no prices of known vendors are in it; expected {SHAPES}")
+        raise ValueError(f"no prices of known vendors are in it; expected {EXPECTED_SHAPES}")
     shipped = shipped_rows()
     return [
         row
@@ -80,7 +80,7 @@ def _check_vendors(rows: Iterable[UnitPrices]) -> None:
 def _entries(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     entries = {key: entry for key, entry in data.items() if isinstance(entry, dict) and "litellm_provider" in entry}
     if not entries:
-        raise ValueError(f"expected {SHAPES}")
+        raise ValueError(f"expected {EXPECTED_SHAPES}")
     return entries
 
 

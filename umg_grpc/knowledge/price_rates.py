@@ -6,15 +6,15 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from umg_grpc.knowledge.prices import TOKENS, Hours, Prices, Rate, Rates, completed
+from umg_grpc.knowledge.prices import TOKEN_UNITS, Hours, Prices, Rate, Rates, completed
 
 ANY_TIER = "auto"
 """Class of service in a request that leaves the choice to the provider."""
 CHOSEN_TIERS = frozenset({"flex", "priority"})
 """Classes of service that a provider may choose."""
-HUNDRED = 100
+FULL_PERCENT = 100
 DAY_SECONDS = 86_400
-MAXIMUM = Rate()
+MAXIMUM_RATE = Rate()
 """Mark, behind rates, of the highest prices among those of all their combinations."""
 
 
@@ -68,8 +68,8 @@ def highest_prices(prices: Prices, terms: Terms) -> Prices:
     )
     if not possible:
         return prices
-    if (known := rates.found.get((*possible, MAXIMUM))) is None:
-        known = rates.found[*possible, MAXIMUM] = _highest(rates, possible, prices)
+    if (known := rates.found.get((*possible, MAXIMUM_RATE))) is None:
+        known = rates.found[*possible, MAXIMUM_RATE] = _highest(rates, possible, prices)
     return known
 
 
@@ -104,8 +104,8 @@ def _prices_with(rates: Rates, chosen: tuple[Rate, ...]) -> Prices:
         return known
     found = dict(rates.stated)
     for rate in chosen:
-        if rate.percent != HUNDRED:
-            found |= {item: -(-found[item] * rate.percent // HUNDRED) for item in TOKENS & found.keys()}
+        if rate.percent != FULL_PERCENT:
+            found |= {item: -(-found[item] * rate.percent // FULL_PERCENT) for item in TOKEN_UNITS & found.keys()}
         found.update(rate.micro_credits)
     return rates.found.setdefault(chosen, Prices(completed(found)))
 

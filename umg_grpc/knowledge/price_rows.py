@@ -15,7 +15,7 @@ from umg_grpc.v1 import pb
 NO_SIZES: Mapping[str, str] = MappingProxyType({})
 STATE_REGION = frozenset({"anthropic"})
 """Vendors whose responses state the region of a call. At all others only the channel determines it."""
-REGIONAL = "regional"
+REGIONAL_TIER = "regional"
 """Region of the rates of all regions of a model that have none of their own."""
 DAY_MINUTES = 24 * 60
 
@@ -120,7 +120,7 @@ class ShippedPrice(UnitPrices, frozen=True, kw_only=True):
 def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
     """Return the rates of a row. `region`: of the channel, whose rates always apply; without it, of all regions."""
     if region and all(rate.region != region for rate in row.rates):
-        region = REGIONAL
+        region = REGIONAL_TIER
     rates = (rate.rate() for rate in row.rates)
     return [
         replace(rate, region="") if rate.region == region else rate

@@ -30,27 +30,27 @@ Item: TypeAlias = Unit | Variant
 Quantities: TypeAlias = Mapping[Item, int]
 """Number of units by unit, or by its variants, without zeros. Each token has exactly one unit."""
 
-INPUT, OUTPUT = pb.BILLABLE_UNIT_INPUT_TOKEN, pb.BILLABLE_UNIT_OUTPUT_TOKEN
+INPUT_TOKEN, OUTPUT_TOKEN = pb.BILLABLE_UNIT_INPUT_TOKEN, pb.BILLABLE_UNIT_OUTPUT_TOKEN
 CACHE_READ, CACHE_WRITE = pb.BILLABLE_UNIT_CACHE_READ_TOKEN, pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN
-LONG_CACHE_WRITE, REASONING = pb.BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN, pb.BILLABLE_UNIT_REASONING_TOKEN
+LONG_CACHE_WRITE, REASONING_TOKEN = pb.BILLABLE_UNIT_LONG_CACHE_WRITE_TOKEN, pb.BILLABLE_UNIT_REASONING_TOKEN
 AUDIO_INPUT, AUDIO_OUTPUT = pb.BILLABLE_UNIT_AUDIO_INPUT_TOKEN, pb.BILLABLE_UNIT_AUDIO_OUTPUT_TOKEN
 IMAGE_INPUT, IMAGE_OUTPUT = pb.BILLABLE_UNIT_IMAGE_INPUT_TOKEN, pb.BILLABLE_UNIT_IMAGE_OUTPUT_TOKEN
-REQUEST, SEARCH = pb.BILLABLE_UNIT_REQUEST, pb.BILLABLE_UNIT_SEARCH
-IMAGE, VIDEO, VIDEO_SECOND = pb.BILLABLE_UNIT_IMAGE, pb.BILLABLE_UNIT_VIDEO, pb.BILLABLE_UNIT_VIDEO_SECOND
-CHARACTER, AUDIO_SECOND = pb.BILLABLE_UNIT_CHARACTER, pb.BILLABLE_UNIT_AUDIO_SECOND
-MEDIA = frozenset({IMAGE, VIDEO, VIDEO_SECOND})
+REQUEST_UNIT, SEARCH_UNIT = pb.BILLABLE_UNIT_REQUEST, pb.BILLABLE_UNIT_SEARCH
+IMAGE_UNIT, VIDEO_UNIT, VIDEO_SECOND = pb.BILLABLE_UNIT_IMAGE, pb.BILLABLE_UNIT_VIDEO, pb.BILLABLE_UNIT_VIDEO_SECOND
+CHARACTER_UNIT, AUDIO_SECOND = pb.BILLABLE_UNIT_CHARACTER, pb.BILLABLE_UNIT_AUDIO_SECOND
+MEDIA_UNITS = frozenset({IMAGE_UNIT, VIDEO_UNIT, VIDEO_SECOND})
 """Units that may have prices by size and quality."""
 
-FALLBACKS: Mapping[Unit, Unit] = MappingProxyType(
+FALLBACK_UNITS: Mapping[Unit, Unit] = MappingProxyType(
     {
-        CACHE_READ: INPUT,
-        CACHE_WRITE: INPUT,
+        CACHE_READ: INPUT_TOKEN,
+        CACHE_WRITE: INPUT_TOKEN,
         LONG_CACHE_WRITE: CACHE_WRITE,
-        AUDIO_INPUT: INPUT,
-        IMAGE_INPUT: INPUT,
-        REASONING: OUTPUT,
-        AUDIO_OUTPUT: OUTPUT,
-        IMAGE_OUTPUT: OUTPUT,
+        AUDIO_INPUT: INPUT_TOKEN,
+        IMAGE_INPUT: INPUT_TOKEN,
+        REASONING_TOKEN: OUTPUT_TOKEN,
+        AUDIO_OUTPUT: OUTPUT_TOKEN,
+        IMAGE_OUTPUT: OUTPUT_TOKEN,
     }
 )
 """Unit whose price applies to a unit without a price of its own; a unit that is not here is free. In an order in which
@@ -111,7 +111,7 @@ class Rates:
     """Prices by the rates that apply, computed once for each combination."""
 
 
-VIDEOS = frozenset({VIDEO, VIDEO_SECOND})
+VIDEO_UNITS = frozenset({VIDEO_UNIT, VIDEO_SECOND})
 TIER_PIXELS = {
     "480p": 832 * 480,
     "720p": 1280 * 720,
@@ -123,7 +123,7 @@ TIER_PIXELS = {
 """Resolution of videos, on which prices depend -> the pixels of its widescreen size, about as many as of the others."""
 SAME_TIER = math.log(1.3)
 """Largest distance, between logarithms of pixels, of a size that has the price of a resolution."""
-TOKENS = frozenset({*FALLBACKS, INPUT, OUTPUT})
+TOKEN_UNITS = frozenset({*FALLBACK_UNITS, INPUT_TOKEN, OUTPUT_TOKEN})
 """Units of which prices are stated for a million, and to which the percentage of a rate applies."""
 
 
@@ -163,7 +163,7 @@ class Prices:
         """Return the highest price, in micro-credits for a million, among these units and all their variants."""
         prices = self.micro_credits
         found = [prices.get(unit, 0) for unit in units]
-        if not MEDIA.isdisjoint(units):
+        if not MEDIA_UNITS.isdisjoint(units):
             found += [price for item, price in prices.items() if isinstance(item, Variant) and item.unit in units]
         return max(found)
 
@@ -171,7 +171,7 @@ class Prices:
 def _fallbacks(item: Variant) -> Iterator[Item]:
     """Yield the items whose price a variant without one of its own has, the first that has one."""
     parts = item.quality.split("+")
-    tiers = _tiers_of(item.size) if item.unit in VIDEOS else ()
+    tiers = _tiers_of(item.size) if item.unit in VIDEO_UNITS else ()
     for size in dict.fromkeys((item.size, *tiers, "")):
         for quality in (item.quality, *parts):
             yield Variant(item.unit, size, quality)
@@ -190,7 +190,7 @@ def _tiers_of(size: str) -> Iterator[str]:
             yield tier
 
 
-FREE = Prices()
+FREE_PRICES = Prices()
 
 
 def variant_of(unit: Unit, size: str = "", quality: str = "") -> Item:
@@ -216,7 +216,7 @@ def price_list(prices: Iterable[pb.Price], rates: Sequence[Rate] = ()) -> Prices
     }
     found = completed(stated)
     if not rates:
-        return Prices(found) if found else FREE
+        return Prices(found) if found else FREE_PRICES
     above = [rate.above_tokens for rate in rates if rate.above_tokens]
     usual_tokens = min(above, default=MAX_COUNT) if all(rate.is_conditional for rate in rates) else NO_TOKENS
     return Prices(found, Rates(stated, tuple(rates), usual_tokens, any(rate.is_timed for rate in rates)))
@@ -228,7 +228,7 @@ def completed(stated: Mapping[Item, int]) -> Mapping[Item, int]:
     for item in stated:
         if isinstance(item, Variant) and item.unit not in found:
             found[item.unit] = max(other for each, other in found.items() if unit_of(each) == item.unit)
-    for unit, general in FALLBACKS.items():
+    for unit, general in FALLBACK_UNITS.items():
         if unit not in found and general in found:
             found[unit] = found[general]
     return found
@@ -238,7 +238,7 @@ def quantities_of(usage: pb.Usage) -> Quantities:
     """Return the billed quantities of one call: one request, its tokens by kind, and its other units. If a provider
     reports more tokens of one kind than tokens in total, the total is billed.
     """
-    found: dict[Item, int] = {REQUEST: 1}
+    found: dict[Item, int] = {REQUEST_UNIT: 1}
     left = usage.input_tokens
     if count := usage.cache_read_tokens:
         left = _take(found, CACHE_READ, count, left)
@@ -251,19 +251,19 @@ def quantities_of(usage: pb.Usage) -> Quantities:
     if count := usage.image_input_tokens:
         left = _take(found, IMAGE_INPUT, count, left)
     if left > 0:
-        found[INPUT] = left
+        found[INPUT_TOKEN] = left
     left = usage.output_tokens
     if count := usage.reasoning_tokens:
-        left = _take(found, REASONING, count, left)
+        left = _take(found, REASONING_TOKEN, count, left)
     if count := usage.audio_output_tokens:
         left = _take(found, AUDIO_OUTPUT, count, left)
     if count := usage.image_output_tokens:
         left = _take(found, IMAGE_OUTPUT, count, left)
     if left > 0:
-        found[OUTPUT] = left
+        found[OUTPUT_TOKEN] = left
     if (count := usage.web_search_requests) > 0:
-        found[SEARCH] = count
-    others = {CHARACTER: usage.characters, AUDIO_SECOND: usage.audio_seconds}
+        found[SEARCH_UNIT] = count
+    others = {CHARACTER_UNIT: usage.characters, AUDIO_SECOND: usage.audio_seconds}
     return found | {unit: count for unit, count in others.items() if count > 0}
 
 
@@ -271,12 +271,12 @@ def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") ->
     """Return the billed quantities of one image call. They are one request, its images ("" for an unknown size or
     quality), and its tokens if reported. Both are counted, since a model has a price either for images or for tokens.
     """
-    found: dict[Item, int] = {REQUEST: 1}
+    found: dict[Item, int] = {REQUEST_UNIT: 1}
     if usage.image_count > 0:
-        found[variant_of(IMAGE, size, quality)] = usage.image_count
+        found[variant_of(IMAGE_UNIT, size, quality)] = usage.image_count
     left = _take(found, IMAGE_INPUT, usage.input_image_tokens, usage.input_tokens)
     if left > 0:
-        found[INPUT] = left
+        found[INPUT_TOKEN] = left
     if usage.output_tokens > 0:
         found[IMAGE_OUTPUT] = usage.output_tokens
     return found
@@ -286,8 +286,8 @@ def video_quantities(videos: int, seconds: int, resolution: str = "", quality: s
     """Return the billed quantities of one video task: one request, its videos ("" for an unknown resolution or
     quality), and their length. Both are counted, since a model has a price either for videos or for seconds.
     """
-    found: dict[Item, int] = {REQUEST: 1}
-    for unit, count in ((VIDEO, videos), (VIDEO_SECOND, seconds)):
+    found: dict[Item, int] = {REQUEST_UNIT: 1}
+    for unit, count in ((VIDEO_UNIT, videos), (VIDEO_SECOND, seconds)):
         if count > 0:
             found[variant_of(unit, resolution, quality)] = count
     return found

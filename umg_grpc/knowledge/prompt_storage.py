@@ -34,11 +34,11 @@ class StorageRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return int(Decimal(self.token_hours).scaleb(6))
 
 
-ROWS = tuple(read_rows("prompt_storage", StorageRow))
+STORAGE_ROWS = tuple(read_rows("prompt_storage", StorageRow))
 
 
 @lru_cache(MAX_MODELS)
 def storage_of(model: str) -> StorageRow | None:
     """Return the row of a provider's model; None for a model whose vendor is not known to store prompts."""
     name = model.rpartition("/")[2]
-    return next((row for row in ROWS if re.fullmatch(row.models, name, re.IGNORECASE)), None)
+    return next((row for row in STORAGE_ROWS if re.fullmatch(row.models, name, re.IGNORECASE)), None)

@@ -31,5 +31,5 @@ class ReasoningCarrier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Date on which the source was read."""
 
 
-CARRIERS = tuple(read_rows("reasoning_carriers", ReasoningCarrier))
+REASONING_CARRIERS = tuple(read_rows("reasoning_carriers", ReasoningCarrier))
 """Rows of the data file."""

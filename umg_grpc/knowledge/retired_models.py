@@ -26,7 +26,7 @@ class RetiredModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     as_of: str
 
 
-ROWS = tuple(read_rows("retired_models", RetiredModels))
+RETIRED_MODELS = tuple(read_rows("retired_models", RetiredModels))
 """Rows of the data file; the first that matches applies."""
 
 
@@ -34,7 +34,7 @@ def retirement(model: str, vendor: str) -> RetiredModels | None:
     """Return the row of a model at a vendor; None if it is not known to be gone. `model`: the vendor's id, or a pattern
     of ids, all of which have to be gone.
     """
-    for row in ROWS:
+    for row in RETIRED_MODELS:
         if vendor == row.vendor and re.fullmatch(row.models, model.replace("*", "any")):
             return row
     return None

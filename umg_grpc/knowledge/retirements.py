@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from umg_grpc.knowledge.known_models import FOUND_MODELS, find
 from umg_grpc.knowledge.model_ids import spellings
-from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.knowledge.retired_models import ROWS, RetiredModels, retirement
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.retired_models import RETIRED_MODELS, RetiredModels, retirement
 from umg_grpc.knowledge.shipped_prices import shipped_rows
 
 WARNING_DAYS = 90
@@ -48,7 +48,7 @@ def retirement_of(model: str, vendor: str) -> Retirement | None:
     """
     if not vendor:
         return None  # a relay may serve the model for longer
-    provider = PROVIDERS.get(vendor)
+    provider = PROVIDER_PRESETS.get(vendor)
     if provider is not None and provider.retired:
         return Retirement(day=date.fromisoformat(provider.retired), instead=provider.instead, is_certain=True)
     ids = spellings(model)
@@ -68,7 +68,7 @@ def _shut_down(row: RetiredModels) -> Retirement:
     return Retirement(day=day, instead=row.instead, is_certain=True, refused=row.refused)
 
 
-ENDS = tuple((re.compile(rf"(?:.*/)?(?:{row.models})"), _shut_down(row).text()) for row in ROWS)
+MODEL_ENDS = tuple((re.compile(rf"(?:.*/)?(?:{row.models})"), _shut_down(row).text()) for row in RETIRED_MODELS)
 """(Pattern of ids at any address, with or without the prefix of a provider; predicate of a sentence) of models that are
 gone.
 """

@@ -30,9 +30,9 @@ class SessionHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Date on which the source was read."""
 
 
-HEADERS = tuple(read_rows("session_headers", SessionHeader))
-SESSION_HEADERS = tuple(row.header for row in HEADERS if row.names == "session")
-AGENT_HEADERS = tuple(row.header for row in HEADERS if row.names == "agent")
+SESSION_HEADER_ROWS = tuple(read_rows("session_headers", SessionHeader))
+SESSION_HEADERS = tuple(row.header for row in SESSION_HEADER_ROWS if row.names == "session")
+AGENT_HEADERS = tuple(row.header for row in SESSION_HEADER_ROWS if row.names == "agent")
 _OLDER_USER = re.compile(r"user_[\w-]+_session_([\w-]+)")
 """Form of `metadata.user_id` in older versions of Claude Code."""
 

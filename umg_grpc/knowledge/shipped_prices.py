@@ -9,16 +9,16 @@ from functools import cache, lru_cache
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_ids import spellings
-from umg_grpc.knowledge.packages import PACKAGES
-from umg_grpc.knowledge.price_rows import REGIONAL, FilePrice, ShippedPrice, UnitPrices, messages_of, rates_of
-from umg_grpc.knowledge.prices import FREE, Prices, price_list
+from umg_grpc.knowledge.packages import DATA_PACKAGES
+from umg_grpc.knowledge.price_rows import REGIONAL_TIER, FilePrice, ShippedPrice, UnitPrices, messages_of, rates_of
+from umg_grpc.knowledge.prices import FREE_PRICES, Prices, price_list
 from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS, is_closed
 from umg_grpc.v1 import pb
 
 FINE_TUNED = "ft:"
 """Beginning of the id of a fine-tuned model, which has other prices than its base."""
 FOUND_PRICES = 2048
-PRODUCTS = (
+PRODUCT_PREFIXES = (
     *("embed-", "rerank-v", "rerank-english-", "rerank-multilingual-"),
     *("qwen-flash", "qwen-max", "qwen-plus", "qwen-turbo", "qwen-image-", "wan2.5", "wan2.6", "wan2.7", "wan3"),
     *("codestral-", "mistral-embed", "mistral-large-latest", "mistral-medium-", "kling-", "doubao-"),
@@ -26,7 +26,7 @@ PRODUCTS = (
 """Beginnings of ids of models without open weights, by makers that have others with them."""
 
 
-TABLE: Sequence[ShippedPrice] = (*read_rows("prices", ShippedPrice), *read_rows("media_prices", ShippedPrice))
+SHIPPED_PRICES: Sequence[ShippedPrice] = (*read_rows("prices", ShippedPrice), *read_rows("media_prices", ShippedPrice))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ NO_FILE = PriceFile()
 def price_regions() -> Sequence[str]:
     """Return the regions for which shipped rows have own prices, sorted."""
     found = {rate.region for row in shipped_rows().values() for rate in row.rates}
-    return tuple(sorted(found - {"", REGIONAL}))
+    return tuple(sorted(found - {"", REGIONAL_TIER}))
 
 
 @lru_cache(FOUND_PRICES)
@@ -61,11 +61,11 @@ def shipped_prices(model: str, vendor: str = "", file: PriceFile = NO_FILE) -> S
 
 @lru_cache(FOUND_PRICES)
 def shipped_price_list(model: str, vendor: str = "", region: str = "", file: PriceFile = NO_FILE) -> Prices:
-    """Return the public prices of a provider's model with its rates, or `FREE`. `region`: result of `region_of` for the
+    """Return the public prices of a provider's model with its rates, or `FREE_PRICES`. `region`: result of `region_of` for the
     channel, whose rates always apply.
     """
     row = price_row(model, vendor, file)
-    return price_list(messages_of(row), rates_of(row, region)) if row is not None else FREE
+    return price_list(messages_of(row), rates_of(row, region)) if row is not None else FREE_PRICES
 
 
 def price_row(model: str, vendor: str = "", file: PriceFile = NO_FILE) -> UnitPrices | None:
@@ -81,7 +81,7 @@ def price_source(row: UnitPrices) -> tuple[str, str]:
     """Return the source of a row of prices, and its date."""
     if isinstance(row, ShippedPrice | FilePrice):
         return row.source, row.as_of
-    packages = [package for package in PACKAGES.values() if row.package in ("", package.name)]
+    packages = [package for package in DATA_PACKAGES.values() if row.package in ("", package.name)]
     return f"{' and '.join(map(str, packages))}, {row.vendor}/{row.model}", max(each.as_of for each in packages)
 
 
@@ -97,7 +97,7 @@ def _sellers(model: str, vendor: str) -> Iterator[str]:
         yield vendor
     yield ""
     makers = (*CLOSED_MAKERS, *OPEN_MAKERS)
-    is_product = model.startswith(PRODUCTS)
+    is_product = model.startswith(PRODUCT_PREFIXES)
     yield from (vendor, *makers) if vendor else (maker for maker in makers if is_product or is_closed(model, maker))
 
 
@@ -105,4 +105,4 @@ def _sellers(model: str, vendor: str) -> Iterator[str]:
 def shipped_rows() -> Mapping[tuple[str, str], UnitPrices]:
     """Return all rows by vendor and model."""
     generated = read_rows("generated_prices", UnitPrices)
-    return {(row.vendor, row.model.lower()): row for row in (*generated, *TABLE)}
+    return {(row.vendor, row.model.lower()): row for row in (*generated, *SHIPPED_PRICES)}

@@ -18,8 +18,8 @@ as id of the task; `reason`, `code`: those of a failure; `file`: address of a vi
 `seconds`: its length.
 """
 Path = tuple[str, ...]
-"""Names of members from the outside in; `EACH` for all items of a list."""
-EACH = "[]"
+"""Names of members from the outside in; `EACH_ITEM` for all items of a list."""
+EACH_ITEM = "[]"
 EVERY_PROTOCOL = "*"
 
 
@@ -42,16 +42,16 @@ def _by_role() -> Mapping[Role, Sequence[TaskMember]]:
     return MappingProxyType(members)
 
 
-MEMBERS = _by_role()
+TASK_MEMBERS = _by_role()
 """Role -> its rows, the preferred first."""
 
 
 @cache
 def paths_of(role: Role, protocol: str) -> Sequence[Path]:
     """Return the paths of the members with a role in the responses of a protocol, the preferred first."""
-    rows = MEMBERS[role]
+    rows = TASK_MEMBERS[role]
     return tuple(_path(row.path) for row in rows if EVERY_PROTOCOL in row.protocols or protocol in row.protocols)
 
 
 def _path(text: str) -> Path:
-    return tuple(text.replace(EACH, f".{EACH}").removeprefix(".").split("."))
+    return tuple(text.replace(EACH_ITEM, f".{EACH_ITEM}").removeprefix(".").split("."))

@@ -13,7 +13,7 @@ from umg_grpc.knowledge.data_files import read_rows
 
 Meaning = Literal["queued", "running", "done", "failed", "cancelled", "expired", "lost"]
 """`expired`: the provider gave the task up; `lost`: it does not have the task."""
-SHARED = "*"
+ALL_PROTOCOLS = "*"
 
 
 class TaskWord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,19 +36,19 @@ def _by_protocol() -> Mapping[str, Mapping[str, Meaning]]:
     return MappingProxyType(words)
 
 
-WORDS = _by_protocol()
+TASK_WORDS = _by_protocol()
 """Protocol, or `*` -> word -> meaning."""
 
 
 def own_meaning(word: str, protocol: str) -> Meaning | None:
     """Return the meaning of a word of the maker of `protocol`, in any case; None for any other word."""
-    words = WORDS.get(protocol, {})
+    words = TASK_WORDS.get(protocol, {})
     return words.get(word) or words.get(_normal(word))
 
 
 def meaning_of(word: str, protocol: str) -> Meaning | None:
     """Return the meaning of a word of the maker of `protocol` or any other, in any case; None for an unknown word."""
-    return own_meaning(word, protocol) or own_meaning(word, SHARED)
+    return own_meaning(word, protocol) or own_meaning(word, ALL_PROTOCOLS)
 
 
 def _normal(word: str) -> str:

@@ -31,7 +31,7 @@ class VectorModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Date on which the source was read."""
 
 
-ROWS = tuple(read_rows("vector_models", VectorModel))
+VECTOR_MODELS = tuple(read_rows("vector_models", VectorModel))
 """Rows of the data file; the first that matches applies."""
 
 
@@ -40,7 +40,7 @@ def vector_model(protocol: str, model: str, public_id: str) -> VectorModel:
     """Return the row of a model in a protocol. `model`: the provider's id. `public_id`: the caller's id, which states
     the model where the provider's does not, as the ARN of a throughput.
     """
-    rows = [row for row in ROWS if row.protocol == protocol]
+    rows = [row for row in VECTOR_MODELS if row.protocol == protocol]
     named = (row for each in (model, public_id) for row in rows if row.models and _is_named(row.models, each))
     return next(named, None) or next(row for row in rows if not row.models)
 

@@ -8,8 +8,8 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.known_models import find, models_of
 from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.packages import PACKAGES
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.knowledge.packages import DATA_PACKAGES
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
 
 NO_MODELS = frozenset({"completion", "decisions", "evaluation", "extraction"})
 """Modes of the cost map that are not served; those of speech and others are known by the ids."""
@@ -39,7 +39,7 @@ def vendor_models(preset: str) -> tuple[str, ...]:
     ones, and those of operations that are not served, are left out. Empty for an unknown preset. A pattern for every id
     counts as none, since it stands for models of others, or for names of the operator's deployments.
     """
-    row = PROVIDERS.get(preset)
+    row = PROVIDER_PRESETS.get(preset)
     if row is None:
         return ()
     entries = [entry for entry in row.models if entry.upstream != "*"]
@@ -55,7 +55,7 @@ def _ids(preset: Provider) -> Iterator[str]:
 
 def _is_served(model: str, vendor: str) -> bool:
     retired = find(model, vendor).facts.retired
-    is_current = retired is None or retired > PACKAGES["generated_models"].as_of
+    is_current = retired is None or retired > DATA_PACKAGES["generated_models"].as_of
     is_template = model.startswith("ft:")  # stands for the fine-tuned models of all accounts
     return is_current and not is_template and known_operations(model) != frozenset()
 

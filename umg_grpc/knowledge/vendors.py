@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 
 CLOSED_MAKERS = ("openai", "anthropic", "gemini", "xai", "voyage")
 """Vendors without whose API their models cannot be called."""
@@ -104,7 +104,7 @@ def _addresses() -> tuple[Mapping[str, Sequence[ApiPath]], Sequence[tuple[re.Pat
     """Return the known addresses, those of presets first: by host, and by the pattern of a host with parts in `<>`."""
     fixed: dict[str, list[ApiPath]] = {}
     patterns = []
-    presets = ((urlsplit(row.base_url), row.vendor or row.name) for row in PROVIDERS.values())
+    presets = ((urlsplit(row.base_url), row.vendor or row.name) for row in PROVIDER_PRESETS.values())
     rows = [(url.hostname or "", url.path.partition("<")[0], name) for url, name in presets]
     rows += [(row.host, row.path, row.vendor) for row in read_rows("vendor_hosts", OtherHost)]
     for host, path, vendor in rows:

@@ -14,8 +14,8 @@ from umg_grpc.knowledge.data_files import read_rows
 
 Medium: TypeAlias = Literal["first_frame", "last_frame", "reference_image", "video", "audio"]
 """Input of a model. `video`: a reference, a clip to continue or a video to edit, whichever the model takes."""
-ITEM = "media/"
-EACH = "[]"
+MEDIA_ITEM = "media/"
+EACH_ITEM = "[]"
 
 
 class VideoPlaces(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,7 +44,7 @@ class VideoPlaces(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Date on which the source was read."""
 
 
-ROWS = tuple(read_rows("video_places", VideoPlaces))
+VIDEO_PLACES = tuple(read_rows("video_places", VideoPlaces))
 """Rows of the data file, in its order."""
 
 
@@ -52,7 +52,7 @@ ROWS = tuple(read_rows("video_places", VideoPlaces))
 def video_places(protocol: str, model: str) -> VideoPlaces:
     """Return the row of a provider's model. Raise LookupError for a protocol without rows."""
     name = model.rpartition("/")[2].lower()
-    for row in ROWS:
+    for row in VIDEO_PLACES:
         if row.protocol == protocol and re.fullmatch(row.models, name):
             return row
     raise LookupError(protocol)

@@ -1,5 +1,5 @@
 """Operations of models: one row each, which routing, permissions, prices, config, telemetry, usage records and the
-channel checks read. A new operation is a module with its row, and a line in `ROWS`.
+channel checks read. A new operation is a module with its row, and a line in `OPERATION_ROWS`.
 """
 
 from collections.abc import Mapping
@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from google.protobuf.message import Message
 
-from umg_grpc.operations.embed import EMBEDDING
-from umg_grpc.operations.generate import GENERATION, TOKEN_COUNTING
+from umg_grpc.operations.embed import EMBED_OPERATION
+from umg_grpc.operations.generate import GENERATE_OPERATION, TOKEN_COUNTING
 from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
-from umg_grpc.operations.moderate import MODERATION
+from umg_grpc.operations.moderate import MODERATE_OPERATION
 from umg_grpc.operations.operation_row import (
     AttemptTelemetry,
     ModelOperation,
@@ -18,18 +18,18 @@ from umg_grpc.operations.operation_row import (
     StreamedMethod,
     UnaryOperation,
 )
-from umg_grpc.operations.rerank import RERANKING
-from umg_grpc.operations.speak import SPEECH
-from umg_grpc.operations.transcribe import TRANSCRIPTION
+from umg_grpc.operations.rerank import RERANK_OPERATION
+from umg_grpc.operations.speak import SPEAK_OPERATION
+from umg_grpc.operations.transcribe import TRANSCRIBE_OPERATION
 from umg_grpc.operations.video import VIDEO_CREATION, VIDEO_REMIX
 
 __all__ = [
-    "CALLED",
-    "OPERATIONS",
-    "ROWS",
-    "SCOPES",
-    "UNARY",
+    "CALLED_OPERATIONS",
+    "OPERATIONS_BY_VALUE",
+    "OPERATION_ROWS",
+    "SCOPE_OPERATIONS",
     "UNARY_BY_REQUEST",
+    "UNARY_OPERATIONS",
     "AttemptTelemetry",
     "ModelOperation",
     "Operation",
@@ -37,23 +37,36 @@ __all__ = [
     "UnaryOperation",
 ]
 
-ROWS: tuple[Operation[Message, Message], ...] = (
-    *(GENERATION, TOKEN_COUNTING, EMBEDDING, RERANKING, MODERATION, SPEECH, TRANSCRIPTION),
+OPERATION_ROWS: tuple[Operation[Message, Message], ...] = (
+    *(
+        GENERATE_OPERATION,
+        TOKEN_COUNTING,
+        EMBED_OPERATION,
+        RERANK_OPERATION,
+        MODERATE_OPERATION,
+        SPEAK_OPERATION,
+        TRANSCRIBE_OPERATION,
+    ),
     *(IMAGE_GENERATION, IMAGE_EDITING, VIDEO_CREATION, VIDEO_REMIX),
 )
-OPERATIONS: Mapping[ModelOperation, Operation[Message, Message]] = MappingProxyType({row.value: row for row in ROWS})
+OPERATIONS_BY_VALUE: Mapping[ModelOperation, Operation[Message, Message]] = MappingProxyType(
+    {row.value: row for row in OPERATION_ROWS}
+)
 """Value of the schema -> row of the operation, in the order in which protocols and permissions are listed."""
-UNARY: Mapping[ModelOperation, UnaryOperation[Message, Message]] = MappingProxyType(
-    {row.value: row for row in ROWS if isinstance(row, UnaryOperation)}
+UNARY_OPERATIONS: Mapping[ModelOperation, UnaryOperation[Message, Message]] = MappingProxyType(
+    {row.value: row for row in OPERATION_ROWS if isinstance(row, UnaryOperation)}
 )
 UNARY_BY_REQUEST: Mapping[type[Message], UnaryOperation[Message, Message]] = MappingProxyType(
-    {row.request: row for row in UNARY.values()}
+    {row.request: row for row in UNARY_OPERATIONS.values()}
 )
-CALLED: Mapping[str, Operation[Message, Message]] = MappingProxyType(
-    {f"/{row.full_service}/{method}": row for row in ROWS for method in row.methods}
+CALLED_OPERATIONS: Mapping[str, Operation[Message, Message]] = MappingProxyType(
+    {f"/{row.full_service}/{method}": row for row in OPERATION_ROWS for method in row.methods}
 )
 """Path of a method that calls a channel -> row of its operation."""
-SCOPES: Mapping[str, tuple[ModelOperation, ...]] = MappingProxyType(
-    {scope: tuple(row.value for row in ROWS if row.scope == scope) for scope in dict.fromkeys(r.scope for r in ROWS)}
+SCOPE_OPERATIONS: Mapping[str, tuple[ModelOperation, ...]] = MappingProxyType(
+    {
+        scope: tuple(row.value for row in OPERATION_ROWS if row.scope == scope)
+        for scope in dict.fromkeys(r.scope for r in OPERATION_ROWS)
+    }
 )
 """Permission of keys, and name in the config -> operations of models that it stands for."""

@@ -2,14 +2,14 @@
 
 import re
 
-from umg_grpc.knowledge.prices import INPUT, REQUEST
+from umg_grpc.knowledge.prices import INPUT_TOKEN, REQUEST_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.provider_model_lists import GEMINI_LIST, OPENAI_LIST
 from umg_grpc.wire.provider_protocols import INVOKE_PATH, MODEL_PATH, ProviderProtocol
 
-EMBEDDING = UnaryOperation(
+EMBED_OPERATION = UnaryOperation(
     value=pb.MODEL_OPERATION_EMBED,
     scope="embed",
     verb="embed texts",
@@ -32,12 +32,12 @@ EMBEDDING = UnaryOperation(
     listed_as=("embed", "embedding", "embeddings", "embedContent", "TextEmbedding", "EMBEDDING_MODEL"),
     id_part="embed",
     model_field="embedding",
-    units=frozenset({REQUEST, INPUT}),
+    units=frozenset({REQUEST_UNIT, INPUT_TOKEN}),
     telemetry=AttemptTelemetry("embeddings", "gen_ai.client.embeddings.duration"),
     request=pb.EmbedRequest,
     response=pb.EmbedResponse,
     probe=pb.EmbedRequest(inputs=[pb.EmbeddingInput(text="Hi")]),
-    most_quantities=lambda _, size: {REQUEST: 1, INPUT: size},
+    most_quantities=lambda _, size: {REQUEST_UNIT: 1, INPUT_TOKEN: size},
     example=None,
     paths={  # those of the native API are in its table of actions
         "/v1/embeddings": "embeddings",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
-from umg_grpc.operations import UNARY, UnaryOperation
+from umg_grpc.operations import UNARY_OPERATIONS, UnaryOperation
 from umg_grpc.wire import TEXT_FACES, TEXT_UPSTREAMS
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import IMAGE_FORMATS
@@ -19,16 +19,16 @@ AnyFormat: TypeAlias = TextFace | UnaryFace[Any, Any] | ImageFormat | EntryForma
 AnyUpstream: TypeAlias = TextProviderFormat | UnaryProviderFormat[Any, Any] | ImageProtocol
 FormatT = TypeVar("FormatT")
 
-FACES: tuple[Mapping[str, AnyFormat], ...] = (
+FACE_TABLES: tuple[Mapping[str, AnyFormat], ...] = (
     TEXT_FACES,
-    *(row.faces for row in UNARY.values()),
+    *(row.faces for row in UNARY_OPERATIONS.values()),
     IMAGE_FORMATS,
     VIDEO_FACES,
 )
 """Tables of the formats of callers by name."""
-UPSTREAMS: tuple[Mapping[str, AnyUpstream], ...] = (
+UPSTREAM_TABLES: tuple[Mapping[str, AnyUpstream], ...] = (
     TEXT_UPSTREAMS,
-    *(row.provider_formats for row in UNARY.values()),
+    *(row.provider_formats for row in UNARY_OPERATIONS.values()),
     IMAGE_PROTOCOLS,
 )
 """Tables of the formats of providers by name, without those of videos."""
@@ -36,17 +36,17 @@ UPSTREAMS: tuple[Mapping[str, AnyUpstream], ...] = (
 
 def all_faces() -> Iterable[AnyFormat]:
     """Return the formats of the callers of all operations."""
-    return chain.from_iterable(table.values() for table in FACES)
+    return chain.from_iterable(table.values() for table in FACE_TABLES)
 
 
 def face_of(name: str) -> AnyFormat | None:
     """Return the format of callers with this name; None for an unknown name."""
-    return _find(FACES, name)
+    return _find(FACE_TABLES, name)
 
 
 def upstream_of(name: str) -> AnyUpstream | None:
     """Return the format of providers with this name; None for an unknown name and for videos."""
-    return _find(UPSTREAMS, name)
+    return _find(UPSTREAM_TABLES, name)
 
 
 def _find(tables: Iterable[Mapping[str, FormatT]], name: str) -> FormatT | None:
@@ -58,7 +58,7 @@ def _find(tables: Iterable[Mapping[str, FormatT]], name: str) -> FormatT | None:
 
 def unary_operation(name: str) -> UnaryOperation[Any, Any]:
     """Return the operation of a wire format. Raise KeyError for an unknown one, and for operations of another kind."""
-    for row in UNARY.values():
+    for row in UNARY_OPERATIONS.values():
         if name in row.faces:
             return row
     raise KeyError(name)

@@ -1,6 +1,6 @@
 """Generation of text, and the count of the tokens of its input."""
 
-from umg_grpc.knowledge.prices import INPUT, OUTPUT, REQUEST
+from umg_grpc.knowledge.prices import INPUT_TOKEN, OUTPUT_TOKEN, REQUEST_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
@@ -10,7 +10,7 @@ LISTED_AS = (
     *("TextGeneration", "VisualQuestionAnswering"),
 )
 
-GENERATION = Operation(
+GENERATE_OPERATION = Operation(
     value=pb.MODEL_OPERATION_GENERATE,
     scope="generate",
     verb="generate text",
@@ -21,7 +21,7 @@ GENERATION = Operation(
     listed_as=LISTED_AS,
     id_part="",
     model_field="",
-    units=frozenset({REQUEST, INPUT, OUTPUT}),
+    units=frozenset({REQUEST_UNIT, INPUT_TOKEN, OUTPUT_TOKEN}),
     telemetry=AttemptTelemetry("chat", "gen_ai.client.inference.duration"),
     request=pb.GenerateRequest,
     response=pb.GenerateResponse,

@@ -2,16 +2,16 @@
 
 import re
 
-from umg_grpc.knowledge.prices import IMAGE, IMAGE_OUTPUT, REQUEST
+from umg_grpc.knowledge.prices import IMAGE_OUTPUT, IMAGE_UNIT, REQUEST_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.provider_model_lists import GEMINI_LIST, OPENAI_LIST
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 
-UNITS = frozenset({REQUEST, IMAGE, IMAGE_OUTPUT})
+IMAGE_UNITS = frozenset({REQUEST_UNIT, IMAGE_UNIT, IMAGE_OUTPUT})
 CALL_PATH = re.compile(r"/images(?:/(?:generations|edits|variations))?$")
-PROTOCOLS = {
+PROVIDER_PROTOCOLS = {
     "images": ProviderProtocol(call_path=CALL_PATH, model_list=OPENAI_LIST),
     "umg_images": ProviderProtocol(call_path=CALL_PATH),
     "native_images": ProviderProtocol(key_header=NATIVE_KEY_HEADER, model_list=GEMINI_LIST),
@@ -26,11 +26,11 @@ IMAGE_GENERATION = Operation(
     results="images",
     service="ImageService",
     methods=("GenerateImage", "StreamGenerateImage"),
-    protocols=PROTOCOLS,
+    protocols=PROVIDER_PROTOCOLS,
     listed_as=("image", "image-gen", "predict", "TextToImage", "ImageGeneration", "FLUMINA_BASE_MODEL"),
     id_part="",
     model_field="",
-    units=UNITS,
+    units=IMAGE_UNITS,
     telemetry=AttemptTelemetry("generate_content", "umg.client.images.duration"),
     request=pb.GenerateImageRequest,
     response=pb.GenerateImageResponse,
@@ -43,11 +43,11 @@ IMAGE_EDITING = Operation(
     results="images",
     service="ImageService",
     methods=(),  # a request with input images is an edit
-    protocols=PROTOCOLS,
+    protocols=PROVIDER_PROTOCOLS,
     listed_as=("image", "image-gen", "ImageToImage"),
     id_part="",
     model_field="",
-    units=UNITS,
+    units=IMAGE_UNITS,
     telemetry=None,
     request=pb.GenerateImageRequest,
     response=pb.GenerateImageResponse,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from umg_grpc.operations import ROWS
+from umg_grpc.operations import OPERATION_ROWS
 from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER
 from umg_grpc.wire.provider_model_lists import ProviderModelList
 from umg_grpc.wire.provider_protocols import ProviderProtocol
@@ -10,12 +10,12 @@ from umg_grpc.wire.provider_protocols import ProviderProtocol
 
 def provider_protocols() -> dict[str, ProviderProtocol]:
     """Return the protocols of all operations by name, in the order of the rows."""
-    return {name: protocol for row in ROWS for name, protocol in row.protocols.items()}
+    return {name: protocol for row in OPERATION_ROWS for name, protocol in row.protocols.items()}
 
 
 def protocol_named(name: str) -> ProviderProtocol | None:
     """Return the protocol with this name; None for an unknown name."""
-    return next((row.protocols[name] for row in ROWS if name in row.protocols), None)
+    return next((row.protocols[name] for row in OPERATION_ROWS if name in row.protocols), None)
 
 
 def key_header(protocol: str) -> str:

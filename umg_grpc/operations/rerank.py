@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from umg_grpc.knowledge.prices import INPUT, REQUEST, SEARCH, Unit
+from umg_grpc.knowledge.prices import INPUT_TOKEN, REQUEST_UNIT, SEARCH_UNIT, Unit
 from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_model_lists import OPENAI_LIST
@@ -20,14 +20,14 @@ tokens, including the query.
 def _most_quantities(request: pb.RerankRequest, size: int) -> Mapping[Unit, int]:
     searches = -(-(len(request.documents) + size // SPLIT_BYTES) // DOCUMENTS_OF_A_SEARCH)
     tokens = size + len(request.query.encode()) * len(request.documents)  # some count the query for each document
-    return {REQUEST: 1, INPUT: tokens, SEARCH: searches}
+    return {REQUEST_UNIT: 1, INPUT_TOKEN: tokens, SEARCH_UNIT: searches}
 
 
 def _expected_usage(request: pb.RerankRequest) -> pb.Usage:
     return pb.Usage(web_search_requests=-(-len(request.documents) // DOCUMENTS_OF_A_SEARCH))
 
 
-RERANKING = UnaryOperation(
+RERANK_OPERATION = UnaryOperation(
     value=pb.MODEL_OPERATION_RERANK,
     scope="rerank",
     verb="rerank documents",
@@ -43,7 +43,7 @@ RERANKING = UnaryOperation(
     listed_as=("rerank", "reranker", "reranking"),
     id_part="rerank",
     model_field="",
-    units=frozenset({REQUEST, INPUT, SEARCH}),
+    units=frozenset({REQUEST_UNIT, INPUT_TOKEN, SEARCH_UNIT}),
     telemetry=AttemptTelemetry("rerank", "umg.client.rerank.duration"),  # the conventions have none
     request=pb.RerankRequest,
     response=pb.RerankResponse,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from umg_grpc.knowledge.prices import AUDIO_OUTPUT, CHARACTER, INPUT, REQUEST, Prices, Unit
+from umg_grpc.knowledge.prices import AUDIO_OUTPUT, CHARACTER_UNIT, INPUT_TOKEN, REQUEST_UNIT, Prices, Unit
 from umg_grpc.operations.operation_row import AttemptTelemetry, StreamedMethod, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
@@ -21,7 +21,12 @@ MOST_TOKENS_OF_A_CHARACTER = 16
 
 def _most_quantities(request: pb.SpeakRequest, size: int) -> Mapping[Unit, int]:
     characters = len(request.input)
-    return {REQUEST: 1, INPUT: size, CHARACTER: characters, AUDIO_OUTPUT: MOST_TOKENS_OF_A_CHARACTER * characters}
+    return {
+        REQUEST_UNIT: 1,
+        INPUT_TOKEN: size,
+        CHARACTER_UNIT: characters,
+        AUDIO_OUTPUT: MOST_TOKENS_OF_A_CHARACTER * characters,
+    }
 
 
 def _usage(response: pb.SpeakResponse | pb.StreamSpeakResponse) -> pb.Usage:
@@ -50,7 +55,7 @@ def _messages(response: pb.SpeakResponse) -> list[pb.StreamSpeakResponse]:
     return [message]
 
 
-SPEECH = UnaryOperation(
+SPEAK_OPERATION = UnaryOperation(
     value=pb.MODEL_OPERATION_SPEAK,
     scope="speech",
     verb="speak texts",
@@ -74,7 +79,7 @@ SPEECH = UnaryOperation(
     listed_as=("speech", "tts", "audio_speech", "TextToSpeech"),
     id_part="tts",
     model_field="",
-    units=frozenset({REQUEST, INPUT, CHARACTER, AUDIO_OUTPUT}),
+    units=frozenset({REQUEST_UNIT, INPUT_TOKEN, CHARACTER_UNIT, AUDIO_OUTPUT}),
     telemetry=AttemptTelemetry("speech", "umg.client.speech.duration"),  # the conventions have none
     request=pb.SpeakRequest,
     response=pb.SpeakResponse,
@@ -91,6 +96,6 @@ SPEECH = UnaryOperation(
     tag="Audio",
     summary="Speak a text",
     body_types="umg_grpc.wire.speech.documented_bodies:BODY_TYPES",
-    codecs="umg_grpc.wire.speech:FORMATS",
-    upstreams="umg_grpc.wire.speech:UPSTREAMS",
+    codecs="umg_grpc.wire.speech:SPEECH_FORMATS",
+    upstreams="umg_grpc.wire.speech:SPEECH_UPSTREAMS",
 )

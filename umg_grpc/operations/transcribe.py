@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from umg_grpc.knowledge.prices import AUDIO_INPUT, AUDIO_SECOND, INPUT, OUTPUT, REQUEST, Prices, Unit
+from umg_grpc.knowledge.prices import AUDIO_INPUT, AUDIO_SECOND, INPUT_TOKEN, OUTPUT_TOKEN, REQUEST_UNIT, Prices, Unit
 from umg_grpc.operations.operation_row import AttemptTelemetry, StreamedMethod, UnaryOperation
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
@@ -26,8 +26,8 @@ OUTPUT_TOKENS_OF_A_SECOND = 10
 def _most_quantities(request: pb.TranscribeRequest, size: int) -> Mapping[Unit, int]:
     data = request.audio.data
     seconds = 1 + len(data) // (sample_bytes_of_a_second(data) or LEAST_BYTES_OF_A_SECOND)
-    tokens = {AUDIO_INPUT: INPUT_TOKENS_OF_A_SECOND * seconds, OUTPUT: OUTPUT_TOKENS_OF_A_SECOND * seconds}
-    return {REQUEST: 1, AUDIO_SECOND: seconds, INPUT: size, **tokens}
+    tokens = {AUDIO_INPUT: INPUT_TOKENS_OF_A_SECOND * seconds, OUTPUT_TOKEN: OUTPUT_TOKENS_OF_A_SECOND * seconds}
+    return {REQUEST_UNIT: 1, AUDIO_SECOND: seconds, INPUT_TOKEN: size, **tokens}
 
 
 def _usage(response: pb.TranscribeResponse) -> pb.Usage:
@@ -79,7 +79,7 @@ def _stream_usage(message: pb.StreamTranscribeResponse) -> pb.Usage | None:
     return _usage(last.finished) if last is not None and last.HasField("finished") else None
 
 
-TRANSCRIPTION = UnaryOperation(
+TRANSCRIBE_OPERATION = UnaryOperation(
     value=pb.MODEL_OPERATION_TRANSCRIBE,
     scope="transcribe",
     verb="transcribe audio",
@@ -102,7 +102,7 @@ TRANSCRIPTION = UnaryOperation(
     listed_as=("transcription", "transcribe", "audio_transcription", "stt", "SpeechToText"),
     id_part="whisper",
     model_field="",
-    units=frozenset({REQUEST, INPUT, AUDIO_INPUT, AUDIO_SECOND}),
+    units=frozenset({REQUEST_UNIT, INPUT_TOKEN, AUDIO_INPUT, AUDIO_SECOND}),
     telemetry=AttemptTelemetry("transcription", "umg.client.transcription.duration"),  # the conventions have none
     request=pb.TranscribeRequest,
     response=pb.TranscribeResponse,
@@ -119,6 +119,6 @@ TRANSCRIPTION = UnaryOperation(
     tag="Audio",
     summary="Write down speech",
     body_types="umg_grpc.wire.transcriptions.documented_bodies:BODY_TYPES",
-    codecs="umg_grpc.wire.transcriptions:FACES",
-    upstreams="umg_grpc.wire.transcriptions:UPSTREAMS",
+    codecs="umg_grpc.wire.transcriptions:TRANSCRIPTION_FACES",
+    upstreams="umg_grpc.wire.transcriptions:TRANSCRIPTION_UPSTREAMS",
 )

@@ -2,23 +2,23 @@
 
 import re
 
-from umg_grpc.knowledge.prices import OUTPUT, REQUEST, VIDEO, VIDEO_SECOND
+from umg_grpc.knowledge.prices import OUTPUT_TOKEN, REQUEST_UNIT, VIDEO_SECOND, VIDEO_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.provider_model_lists import OPENAI_LIST
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 
-UNITS = frozenset({REQUEST, VIDEO, VIDEO_SECOND, OUTPUT})
-SUBMISSIONS = "umg.client.videos.duration"
+VIDEO_UNITS = frozenset({REQUEST_UNIT, VIDEO_UNIT, VIDEO_SECOND, OUTPUT_TOKEN})
+SUBMISSION_DURATION = "umg.client.videos.duration"
 """Histogram of the durations of attempts, which end when the provider has taken a task, and not with its video."""
-PROTOCOLS = {
+PROVIDER_PROTOCOLS = {
     "vidA": ProviderProtocol(call_path=re.compile(r"/videos$"), model_list=OPENAI_LIST),
     "vidB": ProviderProtocol(key_header=NATIVE_KEY_HEADER),
     **dict.fromkeys(("vidC", "vidD", "vidE", "vidF", "vidG"), ProviderProtocol()),
     "umg_video": ProviderProtocol(call_path=re.compile(r"/v1/video/generations$")),
 }
-REMIX_PROTOCOLS = {name: PROTOCOLS[name] for name in ("vidA", "umg_video")}
+REMIX_PROTOCOLS = {name: PROVIDER_PROTOCOLS[name] for name in ("vidA", "umg_video")}
 
 VIDEO_CREATION = Operation(
     value=pb.MODEL_OPERATION_CREATE_VIDEO,
@@ -27,15 +27,15 @@ VIDEO_CREATION = Operation(
     results="videos",
     service="VideoService",
     methods=("CreateVideoTask",),
-    protocols=PROTOCOLS,
+    protocols=PROVIDER_PROTOCOLS,
     listed_as=(
         *("video", "video-gen", "predictLongRunning", "TextToVideo", "ImageToVideo", "MultimodalToVideo"),
         *("VideoEditing", "VideoExtension", "VideoGeneration"),
     ),
     id_part="",
     model_field="",
-    units=UNITS,
-    telemetry=AttemptTelemetry("create_video", SUBMISSIONS),
+    units=VIDEO_UNITS,
+    telemetry=AttemptTelemetry("create_video", SUBMISSION_DURATION),
     request=pb.CreateVideoTaskRequest,
     response=pb.CreateVideoTaskResponse,
     probe=None,
@@ -51,8 +51,8 @@ VIDEO_REMIX = Operation(
     listed_as=(),
     id_part="",
     model_field="",
-    units=UNITS,
-    telemetry=AttemptTelemetry("remix_video", SUBMISSIONS),
+    units=VIDEO_UNITS,
+    telemetry=AttemptTelemetry("remix_video", SUBMISSION_DURATION),
     request=pb.RemixVideoTaskRequest,
     response=pb.RemixVideoTaskResponse,
     probe=None,

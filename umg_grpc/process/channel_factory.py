@@ -27,9 +27,9 @@ from umg_grpc.config import (
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channel_proxies import proxy_url
 from umg_grpc.config.model_settings import vector_lengths
-from umg_grpc.config.values import DIRECT
+from umg_grpc.config.values import DIRECT_ROUTE
 from umg_grpc.knowledge.member_dialects import dialects_at
-from umg_grpc.operations import UNARY
+from umg_grpc.operations import UNARY_OPERATIONS
 from umg_grpc.process.channel_file_checks import check_extra, own_account_file, service_account, tls_context
 from umg_grpc.process.cloud_signers import CloudSigners
 from umg_grpc.process.guard_factory import GuardFactory
@@ -184,7 +184,7 @@ class ChannelFactory:
         ]:
             elsewhere = {protocol: made[url] for protocol, url in channel.base_urls.items()}
             channels.text[channel.name] = HttpText(http, text, elsewhere=elsewhere)
-        for operation in UNARY.values():
+        for operation in UNARY_OPERATIONS.values():
             served = [protocol for protocol in channel.protocols if protocol in operation.protocols]
             address = channel.address(served[0]) if served else ""
             same = [protocol for protocol in served if channel.address(protocol) == address]
@@ -248,7 +248,7 @@ def _route(channel: Channel, base_url: str, tls: ssl.SSLContext | None, proxy: s
     both = tls_context(channel)
     if both is not None:
         both.load_default_certs()  # files may be on public hosts
-    is_direct = channel.proxy == DIRECT
+    is_direct = channel.proxy == DIRECT_ROUTE
     own = None if is_direct else channel.proxy
     return ProviderRoute(place_of(base_url), proxy, own, is_direct, tls, both)
 

@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 from umg_grpc.config import AwsAuth, AzureAuth, Channel, CloudAuth, GoogleAuth
 from umg_grpc.config.channel_auth import signature_scope
-from umg_grpc.config.values import DIRECT
+from umg_grpc.config.values import DIRECT_ROUTE
 from umg_grpc.knowledge.cloud_credentials import token_scope
 from umg_grpc.upstream.http.signing.library_connections import LibraryConnections
 from umg_grpc.upstream.http.signing.refreshed_credentials import CredentialSource, RefreshedSigner
@@ -26,7 +26,7 @@ class CloudSigners:
 
     def signer(self, channel: Channel, auth: CloudAuth) -> RefreshedSigner:
         """Return a channel's signer, with its credentials if known. Raise ImportError without the cloud's library."""
-        connections = LibraryConnections("" if channel.proxy == DIRECT else channel.proxy, channel.ca_file)
+        connections = LibraryConnections("" if channel.proxy == DIRECT_ROUTE else channel.proxy, channel.ca_file)
         key = (channel.name, channel.base_url, auth, connections)
         if (signer := self._made.get(key)) is None:
             source = _source(channel, auth, connections)

@@ -28,7 +28,7 @@ from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.resilience.load_shedding import LoadShedder
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
-from umg_grpc.service.video_tasks.background_work import DIRECTORY as TASK_DIRECTORY
+from umg_grpc.service.video_tasks.background_work import TASKS_DIRECTORY
 from umg_grpc.store import Store
 from umg_grpc.store.availability_checks import Availability
 from umg_grpc.store.blob_backend_selection import blob_place
@@ -44,7 +44,7 @@ from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.wire.core.stream_memory_limits import MAX_RETAINED_BYTES, StreamMemory
 
-DATABASE, REDIS = "database", "redis"
+DATABASE_NAME, REDIS_NAME = "database", "redis"
 """Names of the services outside of the process whose availability is checked."""
 
 
@@ -202,9 +202,9 @@ async def open_process_context(
     """
     redis = await stack.enter_async_context(Redis.opened(config.redis)) if config.redis is not None else None
     cache = closed(ResponseCache(config.cache_bytes, redis, store.clock.now), stack)
-    dependencies = [started(Availability(DATABASE, store.check), stack)]
+    dependencies = [started(Availability(DATABASE_NAME, store.check), stack)]
     if redis is not None:
-        dependencies.append(started(Availability(REDIS, redis.check), stack))
+        dependencies.append(started(Availability(REDIS_NAME, redis.check), stack))
     limits = open_key_limits(redis, data, stack)
     failures = started(ChannelFailures(data), stack)
     usage = open_usage_log(config, store, data, metrics, stack)
@@ -219,7 +219,7 @@ async def open_process_context(
         blobs=open_blob_store(config, store, data, metrics, stack),
         links=FileLinks(secret, config.blobs.ttl, partial(utc_of, store.clock), config.accepted_secrets),
         signatures=CallbackSignatures(secret, config.accepted_secrets),
-        task_locks=ProcessLocks(data / TASK_DIRECTORY, task_process),
+        task_locks=ProcessLocks(data / TASKS_DIRECTORY, task_process),
         task_process=task_process,
         model_lists=ModelListFiles(data),
         counts_alone=counts_alone,

@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.config import Address, Channel, CloudAuth, CommandAuth, Config, ServiceAccountAuth
-from umg_grpc.process.serve_options import GRPC, Options
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.process.serve_options import GRPC_FACE, Options
+from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.v1 import pb
 
 logger = LazyLogger(__name__)
 
-UNENCRYPTED = "the key of a channel is sent unencrypted: use https in its base_url"
+UNENCRYPTED_KEY = "the key of a channel is sent unencrypted: use https in its base_url"
 SECRET_HEADER = re.compile(r"authorization|cookie|key|token|secret|password", re.IGNORECASE)
 """Part of the names of headers and parameters that carry secrets."""
 
@@ -22,14 +22,14 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
     """Log warnings for settings that are unsafe with other machines: keys sent without TLS, and missing settings for
     remote callers. Raise UmgError(INVALID_FIELD) for a short bootstrap key on an address other than loopback.
     """
-    from umg_grpc.access.bootstrap_key import VARIABLE  # here: `umg check` needs no database
+    from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE  # here: `umg check` needs no database
 
-    for warning in replica_warnings(config) if GRPC in options.faces else ():
+    for warning in replica_warnings(config) if GRPC_FACE in options.faces else ():
         logger.warning(f"the database is for several replicas, but {warning}")
     exposed = ", ".join(map(str, options.exposed))
     if exposed:
-        if GRPC in options.faces:
-            _check_key(options, environment.get(VARIABLE), exposed)
+        if GRPC_FACE in options.faces:
+            _check_key(options, environment.get(BOOTSTRAP_KEY_VARIABLE), exposed)
         if config.public_url is None:
             logger.warning(
                 "links to result files have the address of this machine: set `public_url`", addresses=exposed
@@ -42,7 +42,7 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
     for channel in config.channels:
         if (host := unencrypted_host(channel)) is not None:
             headers = [name for name in channel.headers if SECRET_HEADER.search(name)]
-            logger.warning(UNENCRYPTED, channel=channel.name, host=host, headers=headers or None)
+            logger.warning(UNENCRYPTED_KEY, channel=channel.name, host=host, headers=headers or None)
 
 
 def unencrypted_host(channel: Channel) -> str | None:
@@ -58,7 +58,7 @@ def unencrypted_host(channel: Channel) -> str | None:
 
 def replica_warnings(config: Config) -> list[str]:
     """Return a warning for each setting that does not work with several replicas on one database."""
-    if config.database == SQLITE:
+    if config.database == SQLITE_KIND:
         return []
     warnings = []
     if config.secret is None:
@@ -73,13 +73,13 @@ def replica_warnings(config: Config) -> list[str]:
 
 
 def _check_key(options: Options, variable: str | None, exposed: str) -> None:
-    from umg_grpc.access.bootstrap_key import MIN_EXPOSED_CHARACTERS, VARIABLE, configured_secret
+    from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE, MIN_EXPOSED_CHARACTERS, configured_secret
 
     secret = configured_secret(options.data, variable)
     if secret is not None and len(secret) < MIN_EXPOSED_CHARACTERS:
         message = (
-            f"the first key ({VARIABLE}, or bootstrap.key in --data) has fewer than {MIN_EXPOSED_CHARACTERS} "
+            f"the first key ({BOOTSTRAP_KEY_VARIABLE}, or bootstrap.key in --data) has fewer than {MIN_EXPOSED_CHARACTERS} "
             f"characters, which is too short where other machines can connect ({exposed}): set a longer one, or bind "
             "127.0.0.1"
         )
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=VARIABLE)
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=BOOTSTRAP_KEY_VARIABLE)

@@ -17,7 +17,7 @@ import structlog
 import uvloop
 
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.access.bootstrap_key import VARIABLE, Bootstrap, ensure_bootstrap
+from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE, Bootstrap, ensure_bootstrap
 from umg_grpc.access.per_worker_limit_checks import check_start
 from umg_grpc.base import logs
 from umg_grpc.base.errors import UmgError
@@ -32,16 +32,16 @@ from umg_grpc.process.exposure_checks import check_exposure
 from umg_grpc.process.model_list_report import failed_lists
 from umg_grpc.process.open_file_limit import raise_file_limit
 from umg_grpc.process.proxy_report import proxy_lines
-from umg_grpc.process.python_build_check import REMEDY, missing_optimizations
+from umg_grpc.process.python_build_check import BUILD_REMEDY, missing_optimizations
 from umg_grpc.process.reload_sockets import MAX_PROBLEM_CHARACTERS, Outcome, reload_socket
 from umg_grpc.process.retired_model_report import retired_models
-from umg_grpc.process.serve_options import GRPC, Options
+from umg_grpc.process.serve_options import GRPC_FACE, Options
 from umg_grpc.process.serve_process import Gateway, drain_delay, gateway, local_model, served_part
 from umg_grpc.process.service_factory import PreparedConfig, Service
 from umg_grpc.process.signal_handlers import Signals
 from umg_grpc.process.tls_certificates import Certificates
 from umg_grpc.process.tls_certificates import load as load_certificate
-from umg_grpc.process.worker_processes import WITH_LOCAL, WORKER, RelayedModel, Workers, follow_parent
+from umg_grpc.process.worker_processes import WITH_LOCAL, WORKER_VARIABLE, RelayedModel, Workers, follow_parent
 from umg_grpc.routing import unserved_models
 from umg_grpc.service.stored_model_lists import list_states, stored_router
 from umg_grpc.store import StoreError, open_store
@@ -62,10 +62,10 @@ def run(options: Options, config: Config) -> int:
     """Run the gateway until a stop signal. Return the exit code: 0 after a regular shutdown, 1 if the start failed."""
     logs.configure(config.log.level, config.log.format)
     alone = _serve if options.workers == 1 else _serve_workers
-    serve = _serve_worker if WORKER in os.environ else alone
+    serve = _serve_worker if WORKER_VARIABLE in os.environ else alone
     try:
         raise_file_limit()
-        if WORKER not in os.environ:
+        if WORKER_VARIABLE not in os.environ:
             check_exposure(options, config, os.environ)
             check_authorities(os.environ)
             for line in retired_models(config, datetime.now(UTC).date()):
@@ -87,7 +87,7 @@ async def _serve(options: Options, config: Config) -> None:
     signals = Signals()
     async with local_model(options, config) as local, AsyncExitStack() as stack:
         # an HTTP face without its service serves no models itself
-        served = served_part(config, local=local is not None) if GRPC in options.faces else config
+        served = served_part(config, local=local is not None) if GRPC_FACE in options.faces else config
         async with gateway(options, served, os.environ, local) as state:
             reload = _make_reload(options, state.service, local, state.certificates)
             if reload is not None:
@@ -111,10 +111,10 @@ async def _serve_workers(options: Options, config: Config) -> None:
         workers = Workers(options, served, local)
         try:
             workers.bind()
-            bootstrap = await _first_key(options, config) if GRPC in options.faces else None
+            bootstrap = await _first_key(options, config) if GRPC_FACE in options.faces else None
             await workers.start()
             signals.reload = workers.signal_reload
-            if GRPC in options.faces:
+            if GRPC_FACE in options.faces:
                 await stack.enter_async_context(reload_socket(options.data, workers.reload))
             await _wait_loaded(local, signals.stop)
             await workers.wait_serving(signals.stop)
@@ -137,7 +137,7 @@ async def _first_key(options: Options, config: Config) -> Bootstrap:
     try:
         if config.redis is None:
             check_start(await ApiKeys(store).list(), config.models, options.workers)
-        variable, replace_key = os.environ.get(VARIABLE), options.replace_bootstrap_key
+        variable, replace_key = os.environ.get(BOOTSTRAP_KEY_VARIABLE), options.replace_bootstrap_key
         exposed = bool(options.exposed)
         return await ensure_bootstrap(store, options.data, variable, replace=replace_key, exposed=exposed)
     finally:
@@ -147,7 +147,7 @@ async def _first_key(options: Options, config: Config) -> Bootstrap:
 async def _serve_worker(options: Options, config: Config) -> None:
     """Serve in this worker process, until a stop signal or the end of its parent."""
     signals = Signals()
-    model = RelayedModel() if os.environ[WORKER] == WITH_LOCAL else None
+    model = RelayedModel() if os.environ[WORKER_VARIABLE] == WITH_LOCAL else None
     served = served_part(config, local=model is not None)
     async with (
         gateway(replace(options, share_ports=True), served, os.environ, model) as state,
@@ -333,7 +333,7 @@ def _print_start(state: Gateway, config: Config, data: Path) -> None:
     for line in proxy_lines(config):
         print(f"  proxy   {line}")
     if missing := missing_optimizations():
-        print(f"  python  built without {' and '.join(missing)}: calls take up to 1.9 times as long; {REMEDY}")
+        print(f"  python  built without {' and '.join(missing)}: calls take up to 1.9 times as long; {BUILD_REMEDY}")
     if unused := unused_providers(config, os.environ):
         names = ", ".join(f"{provider.variable} ({provider.name})" for provider in unused)
         print(f"  unused  {names}: `umg serve --from-env` serves them, `umg init` writes a config")
@@ -358,4 +358,4 @@ def _example_call(http: str | None, grpc: Address, bootstrap: Bootstrap, model: 
 def _shell_word(bootstrap: Bootstrap) -> str:
     if bootstrap.file is not None:
         return f"$(cat {shell_word(str(bootstrap.file))})"
-    return "YOUR_KEY" if bootstrap.secret is None else f"${VARIABLE}"
+    return "YOUR_KEY" if bootstrap.secret is None else f"${BOOTSTRAP_KEY_VARIABLE}"

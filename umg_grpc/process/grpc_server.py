@@ -7,15 +7,15 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from umg_grpc.process.service_factory import SERVICES, Service
+from umg_grpc.process.service_factory import SERVICE_NAMES, Service
 from umg_grpc.store.repeated_work import Background
 
 LAST_WORDS_SECONDS = 5.0  # longest time to send its error to each call that outlasts the drain
-CONNECTIONS = 8192
+MAX_CONNECTIONS = 8192
 """Maximum number of gRPC connections of a process. Further ones are closed. A client needs one for all of its calls."""
 CHECK_SECONDS = 1.0
 """Time between two checks whether the process should get calls."""
-STREAMS = 1 << 16
+MAX_STREAMS = 1 << 16
 """Maximum number of calls in flight on a connection: more than the load shedder admits, which rejects a call that a
 client would otherwise queue.
 """
@@ -52,7 +52,7 @@ class GrpcFace:
         service.register(server)
         health_servicer = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
-        reflection.enable_server_reflection([*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+        reflection.enable_server_reflection([*SERVICE_NAMES, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
         try:
             if credentials is None:
                 port = server.add_insecure_port(address)
@@ -90,11 +90,11 @@ class GrpcFace:
 
     async def _report(self) -> None:
         states = health_pb2.HealthCheckResponse
-        for name in ["", *SERVICES, health.SERVICE_NAME]:
+        for name in ["", *SERVICE_NAMES, health.SERVICE_NAME]:
             await self._health.set(name, states.SERVING if self._is_fit else states.NOT_SERVING)
 
 
-def _options(message_limit: int, share_port: bool, connections: int = CONNECTIONS) -> list[tuple[str, int]]:
+def _options(message_limit: int, share_port: bool, connections: int = MAX_CONNECTIONS) -> list[tuple[str, int]]:
     return [
         ("grpc.so_reuseport", int(share_port)),
         ("grpc.max_receive_message_length", message_limit),
@@ -102,7 +102,7 @@ def _options(message_limit: int, share_port: bool, connections: int = CONNECTION
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),  # a client that pings more often is disconnected
-        ("grpc.max_concurrent_streams", STREAMS),
+        ("grpc.max_concurrent_streams", MAX_STREAMS),
         ("grpc.server_handshake_timeout_ms", 10_000),
         ("grpc.max_allowed_incoming_connections", connections),  # those whose handshake never ends too
     ]

@@ -12,7 +12,7 @@ from umg_grpc.upstream.http1.client import Client
 
 MAX_BACKOFF_SECONDS = 2
 """Maximum seconds between attempts to connect to a service that was away; gRPC waits for up to two minutes."""
-OPTIONS = (
+GRPC_OPTIONS = (
     ("grpc.max_receive_message_length", MAX_RESPONSE_BYTES),
     ("grpc.max_reconnect_backoff_ms", 1000 * MAX_BACKOFF_SECONDS),
 )
@@ -53,9 +53,9 @@ class GuardFactory:
             return known
         credentials = grpc.ssl_channel_credentials() if tls else None
         channel = (
-            grpc.aio.insecure_channel(target, OPTIONS)
+            grpc.aio.insecure_channel(target, GRPC_OPTIONS)
             if credentials is None
-            else grpc.aio.secure_channel(target, credentials, OPTIONS)
+            else grpc.aio.secure_channel(target, credentials, GRPC_OPTIONS)
         )
         self._channels[target, tls] = channel
         self._stack.push_async_callback(channel.close)

@@ -4,10 +4,10 @@ import resource
 from contextlib import suppress
 
 MAX_FILES = 1_048_576
-OTHERS = 512
+OTHER_FILES = 512
 """Files for other uses than calls: database, log, listeners, connections of the HTTP face beyond its limit."""
-LEAST = 1024
-"""Least limit to serve with: `OTHERS`, and some 250 concurrent calls."""
+LEAST_FILES = 1024
+"""Least limit to serve with: `OTHER_FILES`, and some 250 concurrent calls."""
 
 
 def raise_file_limit() -> int:
@@ -22,12 +22,14 @@ def raise_file_limit() -> int:
             allowed = wanted
     if allowed == resource.RLIM_INFINITY:
         return MAX_FILES
-    if allowed < LEAST:
+    if allowed < LEAST_FILES:
         how = "raise the hard limit (`ulimit -Hn`, `LimitNOFILE=` of systemd, `--ulimit nofile=` of Docker)"
-        raise OSError(f"the system lets this process have {allowed} open files, and it needs {LEAST} or more: {how}")
+        raise OSError(
+            f"the system lets this process have {allowed} open files, and it needs {LEAST_FILES} or more: {how}"
+        )
     return allowed
 
 
 def max_clients(files: int) -> int:
     """Return the number of clients for `files` open files, if each needs a connection to a provider, too."""
-    return (files - OTHERS) // 2
+    return (files - OTHER_FILES) // 2

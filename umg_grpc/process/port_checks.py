@@ -9,11 +9,15 @@ from pathlib import Path
 
 from umg_grpc.config import Address
 
-LISTEN = "0A"
+LISTEN_STATE = "0A"
 """State of a listening socket in `/proc/net/tcp`."""
-PROC = Path("/proc")
-HTTP, GRPC, METRICS = "HTTP", "gRPC", "metrics"
-OPTIONS = {HTTP: "--http HOST:PORT", GRPC: "--grpc HOST:PORT", METRICS: "metrics.address in the config"}
+PROC_FOLDER = Path("/proc")
+HTTP_PURPOSE, GRPC_PURPOSE, METRICS_PURPOSE = "HTTP", "gRPC", "metrics"
+ADDRESS_OPTIONS = {
+    HTTP_PURPOSE: "--http HOST:PORT",
+    GRPC_PURPOSE: "--grpc HOST:PORT",
+    METRICS_PURPOSE: "metrics.address in the config",
+}
 """Option that sets the address for a purpose."""
 
 
@@ -51,7 +55,7 @@ def taken(address: Address, error: OSError, purpose: str) -> OSError:
     """
     reason = (error.strerror or str(error)).partition(" (while")[0]
     return OSError(
-        f"cannot listen on {address} for {purpose}: {reason}{holder(address)}; another address: {OPTIONS[purpose]}"
+        f"cannot listen on {address} for {purpose}: {reason}{holder(address)}; another address: {ADDRESS_OPTIONS[purpose]}"
     )
 
 
@@ -74,12 +78,12 @@ def _claim_inodes(address: Address) -> set[str]:
 
 def _listening_inodes(port: int) -> set[str]:
     rows = (row for name in ("tcp", "tcp6") for row in _rows(name))
-    return {row[9] for row in rows if row[3] == LISTEN and int(row[1].rpartition(":")[2], 16) == port}
+    return {row[9] for row in rows if row[3] == LISTEN_STATE and int(row[1].rpartition(":")[2], 16) == port}
 
 
 def _rows(name: str) -> Iterator[list[str]]:
     try:
-        lines = (PROC / "net" / name).read_text(errors="replace").splitlines()[1:]
+        lines = (PROC_FOLDER / "net" / name).read_text(errors="replace").splitlines()[1:]
     except OSError:
         return
     yield from (line.split() for line in lines)
@@ -90,9 +94,9 @@ def _process_with(inodes: set[str]) -> str:
     process is left out, since it reserves an address before it checks whether another one listens there.
     """
     wanted = {f"socket:[{inode}]" for inode in inodes}
-    others = {int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()} - {os.getpid()}
+    others = {int(entry.name) for entry in PROC_FOLDER.iterdir() if entry.name.isdigit()} - {os.getpid()}
     for number in sorted(others):
-        process = PROC / str(number)
+        process = PROC_FOLDER / str(number)
         try:
             if any(str(link.readlink()) in wanted for link in (process / "fd").iterdir()):
                 return f"process {number}, {(process / 'comm').read_text().strip()}"

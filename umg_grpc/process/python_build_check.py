@@ -3,9 +3,9 @@
 import platform
 import sysconfig
 
-OPTIMIZATIONS = {"PGO": "--enable-optimizations", "LTO": "--with-lto"}
+BUILD_OPTIMIZATIONS = {"PGO": "--enable-optimizations", "LTO": "--with-lto"}
 """Optimizations of CPython, and the options of its `configure` for them."""
-REMEDY = "use one of an official image (python:3.14-slim), Debian or `uv python install`"
+BUILD_REMEDY = "use one of an official image (python:3.14-slim), Debian or `uv python install`"
 
 
 def missing_optimizations() -> list[str]:
@@ -13,4 +13,4 @@ def missing_optimizations() -> list[str]:
     options = sysconfig.get_config_var("CONFIG_ARGS")
     if platform.python_implementation() != "CPython" or not isinstance(options, str) or not options:
         return []
-    return [name for name, option in OPTIMIZATIONS.items() if option not in options]
+    return [name for name, option in BUILD_OPTIMIZATIONS.items() if option not in options]

@@ -16,8 +16,8 @@ import msgspec
 
 from umg_grpc.base.lazy_logger import LazyLogger
 
-PATTERN = "reload-*.sock"
-REQUEST = b"reload\n"
+SOCKET_PATTERN = "reload-*.sock"
+RELOAD_REQUEST = b"reload\n"
 ANSWER_SECONDS = 60.0
 MAX_PROBLEM_CHARACTERS = 4000
 
@@ -52,7 +52,7 @@ async def reload_socket(data: Path, reload: Callable[[], Awaitable[Sequence[Outc
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with closing(writer), suppress(ConnectionError):
-            if await reader.readline() == REQUEST:
+            if await reader.readline() == RELOAD_REQUEST:
                 writer.write(msgspec.json.encode(await reload()) + b"\n")
                 await writer.drain()
 
@@ -74,7 +74,7 @@ async def reload_socket(data: Path, reload: Callable[[], Awaitable[Sequence[Outc
 def _listen(path: Path) -> socket.socket:
     """Return a socket that listens at the path for this user only. Remove the sockets of gateways that have ended."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for other in path.parent.glob(PATTERN):
+    for other in path.parent.glob(SOCKET_PATTERN):
         if (connection := _connect(other)) is None:
             other.unlink(missing_ok=True)
         else:
@@ -125,11 +125,11 @@ def reload_all(data: Path) -> int:
     reloaded, else 1.
     """
     outcomes = list[Outcome]()
-    for path in sorted(data.glob(PATTERN)):
+    for path in sorted(data.glob(SOCKET_PATTERN)):
         try:
             if (connection := _connect(path)) is not None:
                 with closing(connection), connection.makefile("rb") as response:
-                    connection.sendall(REQUEST)
+                    connection.sendall(RELOAD_REQUEST)
                     outcomes += msgspec.json.decode(response.readline(), type=list[Outcome])
         except (OSError, msgspec.DecodeError) as error:
             print(f"umg: a gateway did not answer: {error}", file=sys.stderr)

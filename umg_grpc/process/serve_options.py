@@ -6,8 +6,8 @@ from pathlib import Path
 from umg_grpc.config.address import Address
 from umg_grpc.process.config_loading import ConfigSource
 
-HTTP, GRPC = "http", "grpc"
-FACES = (HTTP, GRPC)
+HTTP_FACE, GRPC_FACE = "http", "grpc"
+SERVED_FACES = (HTTP_FACE, GRPC_FACE)
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Options:
     http: Address
     grpc: Address
     data: Path
-    faces: tuple[str, ...] = FACES
+    faces: tuple[str, ...] = SERVED_FACES
     workers: int = 1
     share_ports: bool = False  # True for a worker process, which shares its ports with the others
     metrics: Address | None = None
@@ -28,5 +28,5 @@ class Options:
     @property
     def exposed(self) -> tuple[Address, ...]:
         """HTTP and gRPC addresses to which other machines can connect."""
-        bound = ((HTTP, self.http), (GRPC, self.grpc))
+        bound = ((HTTP_FACE, self.http), (GRPC_FACE, self.grpc))
         return tuple(address for face, address in bound if face in self.faces and not address.is_loopback)

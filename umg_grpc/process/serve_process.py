@@ -15,7 +15,7 @@ from http_facade.app import App, Runner, make_app
 from http_facade.exchange.readiness import Readiness
 from http_facade.exchange.settings import Drain, Settings
 from http_facade.routes import METRICS_ROUTES, PAGE_SHAPES, Shape, routes_without
-from umg_grpc.access.bootstrap_key import VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
+from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE, Bootstrap, configured_secret, ensure_bootstrap
 from umg_grpc.base.grpc_proxies import WITHOUT_PROXY
 from umg_grpc.config import Address, Channel, Config
 from umg_grpc.process import port_checks
@@ -24,7 +24,7 @@ from umg_grpc.process.grpc_server import GrpcFace
 from umg_grpc.process.local_model_check import check_local_models
 from umg_grpc.process.open_file_limit import max_clients, raise_file_limit
 from umg_grpc.process.port_checks import check_free, holder, taken
-from umg_grpc.process.serve_options import GRPC, HTTP, Options
+from umg_grpc.process.serve_options import GRPC_FACE, HTTP_FACE, Options
 from umg_grpc.process.service_factory import Service, open_service
 from umg_grpc.process.tls_certificates import Certificates
 from umg_grpc.service.metric_gauges import (
@@ -46,7 +46,7 @@ from umg_grpc.upstream.local.model_process_supervisor import LocalModel
 
 logger = structlog.get_logger()
 
-LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not bound
+LOOPBACK_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not bound
 """Address to call by the address to bind, for all addresses of a machine."""
 
 DRAIN_DELAY_SECONDS = 5.0
@@ -100,13 +100,13 @@ async def gateway(
         certificates = _certificates(config, metrics, stack)
         state = Gateway(None, options.grpc, None, None, certificates=certificates)
         channel: grpc.aio.Channel
-        if GRPC in options.faces:
+        if GRPC_FACE in options.faces:
             telemetry = await stack.enter_async_context(open_telemetry(environment))
             service = state.service = await stack.enter_async_context(
                 open_service(
                     *(config, options.data, local, metrics, load_shedder, telemetry),
                     counts_alone=options.share_ports and config.redis is None,
-                    first_secret=configured_secret(options.data, environment.get(VARIABLE)),
+                    first_secret=configured_secret(options.data, environment.get(BOOTSTRAP_KEY_VARIABLE)),
                 )
             )
             face = _bind_grpc(service, options, limit, certificates)
@@ -117,19 +117,21 @@ async def gateway(
             face = None
         runner, scraped, shares = None, None, options.share_ports
         try:
-            if HTTP in options.faces:
+            if HTTP_FACE in options.faces:
                 runner = Runner(_app(state, config, channel, metrics, load_shedder, connections))
                 await runner.setup()
                 tls = certificates.http_context if certificates is not None else None
-                state.http = await _bind(runner, options.http, port_checks.HTTP, share_port=shares, tls=tls)
+                state.http = await _bind(runner, options.http, port_checks.HTTP_PURPOSE, share_port=shares, tls=tls)
             if (address := options.metrics or config.metrics.address) is not None:
                 scraped = Runner(_metrics_app(config, channel, metrics))
                 await scraped.setup()
                 stack.push_async_callback(scraped.cleanup)  # after the drain, so that scrapers can observe the drain
-                state.metrics = await _bind(scraped, address, port_checks.METRICS, share_port=shares)
+                state.metrics = await _bind(scraped, address, port_checks.METRICS_PURPOSE, share_port=shares)
             if state.service is not None and face is not None:  # only now, when no address is taken
                 state.service.links.base_url = _public_url(options, config, state.http)
-                state.bootstrap = await _learn_first_key(state.service, options, environment.get(VARIABLE))
+                state.bootstrap = await _learn_first_key(
+                    state.service, options, environment.get(BOOTSTRAP_KEY_VARIABLE)
+                )
                 await face.start()
             for bound in filter(None, (runner, scraped)):
                 bound.accept()
@@ -163,7 +165,7 @@ def _public_url(options: Options, config: Config, http: Address | None) -> str:
     if config.public_url is not None:
         return config.public_url
     address = http or options.http
-    reachable = replace(address, host=LOOPBACK[address.host]) if address.host in LOOPBACK else address
+    reachable = replace(address, host=LOOPBACK_HOSTS[address.host]) if address.host in LOOPBACK_HOSTS else address
     return f"{'http' if config.tls is None else 'https'}://{reachable}"
 
 
@@ -279,13 +281,13 @@ def _connections(config: Config, files: int) -> int:
 def _bind_grpc(service: Service, options: Options, limit: int, certificates: Certificates | None) -> GrpcFace:
     credentials = certificates.grpc_credentials() if certificates is not None else None
     if options.grpc.port and not options.share_ports:  # the parent of workers has checked the port that they share
-        check_free(options.grpc, port_checks.GRPC)  # gRPC would report it in log lines of its own
+        check_free(options.grpc, port_checks.GRPC_PURPOSE)  # gRPC would report it in log lines of its own
     try:
         return GrpcFace.bind(
             service, str(options.grpc), message_limit=limit, share_port=options.share_ports, credentials=credentials
         )
     except OSError as error:
-        option = port_checks.OPTIONS[port_checks.GRPC]
+        option = port_checks.ADDRESS_OPTIONS[port_checks.GRPC_PURPOSE]
         raise OSError(f"{error}{holder(options.grpc)}; another address: {option}") from None
 
 
@@ -331,7 +333,7 @@ async def local_model(options: Options, config: Config) -> AsyncGenerator[LocalM
     """
     text_model = TEXT_MODELS[0]
     wanted = {model.upstream for channel in config.channels if "local" in channel.protocols for model in channel.models}
-    if GRPC not in options.faces or text_model.model not in wanted:
+    if GRPC_FACE not in options.faces or text_model.model not in wanted:
         yield None
         return
     weights, reason = text_model.weights(), text_model.unavailable()

@@ -16,7 +16,7 @@ from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.config import Config
 from umg_grpc.config.config_hash import config_hash
 from umg_grpc.config.reload_changes import Changes, changes
-from umg_grpc.operations import ROWS, UNARY
+from umg_grpc.operations import OPERATION_ROWS, UNARY_OPERATIONS
 from umg_grpc.process.channel_factory import ChannelFactory, LocalSource
 from umg_grpc.process.component_factory import (
     ProcessContext,
@@ -76,12 +76,15 @@ from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.v1 import rpc
 from umg_grpc.wire.images import IMAGE_FORMATS
-from umg_grpc.wire.video import ENTRIES
+from umg_grpc.wire.video import ENTRY_FORMATS
 
-SERVICES = sorted(
-    {*(f"umg.v1.{name}" for name in ("AdminService", "FileService", "ModelService")), *(r.full_service for r in ROWS)}
+SERVICE_NAMES = sorted(
+    {
+        *(f"umg.v1.{name}" for name in ("AdminService", "FileService", "ModelService")),
+        *(r.full_service for r in OPERATION_ROWS),
+    }
 )
-JOURNAL = "journal"
+JOURNAL_NAME = "journal"
 
 
 class PreparedConfig(NamedTuple):
@@ -137,7 +140,9 @@ class Service:
         self.prompt_table = StoredPromptTable(store, self.stored_prompts)
         text = GenerationPipeline(context, memory, self.stored_prompts)
         self._generation = GenerationServicer(text, TokenCounting(text, channels), memory)
-        self._unary = [UnaryServicer(row, unary_pipeline(row, context, config.limits)) for row in UNARY.values()]
+        self._unary = [
+            UnaryServicer(row, unary_pipeline(row, context, config.limits)) for row in UNARY_OPERATIONS.values()
+        ]
         delivery = ImageDelivery(channels, process.fetcher, process.blobs, process.links, process.response_budget)
         self._images = ImageServicer(ImagePipeline(context, IMAGE_FORMATS, delivery))
         self._models = ModelServicer(channels, process.failures.read_unknown_models)
@@ -257,7 +262,7 @@ class Service:
         clock differs from that of the database, or its journal cannot take usage records.
         """
         journal = self._usage.problem if self._usage is not None else ""
-        found = (self.store.clock.problem, f"{JOURNAL}: {journal}" if journal else "")
+        found = (self.store.clock.problem, f"{JOURNAL_NAME}: {journal}" if journal else "")
         return tuple(reason for reason in found if reason)
 
     async def unready(self) -> str:
@@ -276,7 +281,7 @@ class Service:
 
 def _tasks(config: Config, store: Store, channels: Channels, process: ProcessContext) -> Tasks:
     context = TaskContext(
-        *(store, process.task_process, process.links, process.signatures, TaskMetrics(process.metrics), ENTRIES),
+        *(store, process.task_process, process.links, process.signatures, TaskMetrics(process.metrics), ENTRY_FORMATS),
         has_usage=process.usage is not None,
     )
     return Tasks(channels, context, process.task_locks, process.fetcher, process.blobs, config.tasks)

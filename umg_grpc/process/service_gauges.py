@@ -4,7 +4,7 @@ from functools import partial
 
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.usage_record_writer import UsageLog
-from umg_grpc.process.component_factory import DATABASE, REDIS, ProcessContext
+from umg_grpc.process.component_factory import DATABASE_NAME, REDIS_NAME, ProcessContext
 from umg_grpc.service.caching.response_cache import ResponseCache
 from umg_grpc.service.conversations.message_threads import Threads
 from umg_grpc.service.conversations.reasoning_store import ReasoningStore
@@ -39,7 +39,7 @@ def watch_stores(
 ) -> None:
     """Register the gauges of the database, of Redis and of writes that they have not taken yet."""
     metrics, usage = process.metrics, process.usage
-    levels = {DATABASE: DATABASE_UP, REDIS: REDIS_UP}
+    levels = {DATABASE_NAME: DATABASE_UP, REDIS_NAME: REDIS_UP}
     for each in process.dependencies:
         metrics.watch(levels[each.name], partial(_up, each))
     metrics.watch(CLOCK_SKEW, lambda: {(): store.clock.skew_seconds})

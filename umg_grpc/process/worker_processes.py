@@ -24,14 +24,14 @@ from umg_grpc.process import port_checks
 from umg_grpc.process.config_loading import flags
 from umg_grpc.process.port_checks import check_free, claim, taken
 from umg_grpc.process.reload_sockets import Outcome
-from umg_grpc.process.serve_options import GRPC, HTTP, Options
+from umg_grpc.process.serve_options import GRPC_FACE, HTTP_FACE, Options
 from umg_grpc.service.metrics import SHARED_FOLDER
 from umg_grpc.upstream.local.async_value import AsyncValue
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel
 
 logger = structlog.get_logger()
 
-WORKER = "UMG_WORKER"
+WORKER_VARIABLE = "UMG_WORKER"
 """Environment variable that makes a process a worker; its value is `WITH_LOCAL` or `WITHOUT_LOCAL`."""
 WITH_LOCAL, WITHOUT_LOCAL = "with-local-model", "without-local-model"
 
@@ -111,12 +111,12 @@ class Workers:
     def bind(self) -> None:
         """Reserve the workers' ports, without listening. Raises OSError if an address cannot be bound."""
         options = self._options
-        if HTTP in options.faces:
-            self.http = self._hold(options.http, port_checks.HTTP)
-        if GRPC in options.faces:
-            self.grpc = self._hold(options.grpc, port_checks.GRPC)
+        if HTTP_FACE in options.faces:
+            self.http = self._hold(options.http, port_checks.HTTP_PURPOSE)
+        if GRPC_FACE in options.faces:
+            self.grpc = self._hold(options.grpc, port_checks.GRPC_PURPOSE)
         if self._config.metrics.address is not None:
-            self.metrics = self._hold(self._config.metrics.address, port_checks.METRICS)
+            self.metrics = self._hold(self._config.metrics.address, port_checks.METRICS_PURPOSE)
 
     async def start(self) -> None:
         """Start the worker processes."""
@@ -227,7 +227,7 @@ class Workers:
             *(("--metrics", str(self.metrics)) if self.metrics else ()),
         ]
         local = WITH_LOCAL if self._local else WITHOUT_LOCAL
-        process = await start_worker(arguments, {**os.environ, WORKER: local, SHARED_FOLDER: metrics_folder})
+        process = await start_worker(arguments, {**os.environ, WORKER_VARIABLE: local, SHARED_FOLDER: metrics_folder})
         self._processes[number] = process
         try:
             if self._closed.is_set():

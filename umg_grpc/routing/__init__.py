@@ -5,24 +5,24 @@ describes the operations of a channel for a model, `public_model` the model as l
 the names that are no model.
 """
 
-from umg_grpc.config.channels import PROTOCOLS
+from umg_grpc.config.channels import OPERATION_PROTOCOLS
 from umg_grpc.operations import ModelOperation
-from umg_grpc.routing.channel_order import ANY, RoutePreferences
-from umg_grpc.routing.channel_target import GENERATE, Target
+from umg_grpc.routing.channel_order import ANY_ROUTE, RoutePreferences
+from umg_grpc.routing.channel_target import GENERATE_VALUE, Target
 from umg_grpc.routing.model_prices import distinct, has_costs, is_priced
 from umg_grpc.routing.public_model import PublicModel, Resolved, under_name
-from umg_grpc.routing.router import VERBS, Explained, Router
+from umg_grpc.routing.router import OPERATION_VERBS, Explained, Router
 from umg_grpc.routing.uncalled_fallback_warnings import uncalled_fallbacks
 from umg_grpc.routing.unknown_model_names import model_not_found, similar_names
-from umg_grpc.routing.unpriced_report import REMEDY, is_unpriced, shortened, unpriced_models
+from umg_grpc.routing.unpriced_report import PRICE_REMEDY, is_unpriced, shortened, unpriced_models
 from umg_grpc.routing.unserved_model_warnings import unserved_models
 
 __all__ = [
-    "ANY",
-    "GENERATE",
-    "PROTOCOLS",
-    "REMEDY",
-    "VERBS",
+    "ANY_ROUTE",
+    "GENERATE_VALUE",
+    "OPERATION_PROTOCOLS",
+    "OPERATION_VERBS",
+    "PRICE_REMEDY",
     "Explained",
     "ModelOperation",
     "PublicModel",

@@ -35,7 +35,7 @@ class RoutePreferences:
     """Function that returns whether the circuit breaker of a channel lets calls pass; unhealthy channels come last."""
 
 
-ANY = RoutePreferences()
+ANY_ROUTE = RoutePreferences()
 MAX_ROUND_ROBINS = 256
 """Maximum number of different sets of channels for which a `RoundRobin` keeps credits. The oldest set is dropped first,
 and begins with zero credits when it is used again.

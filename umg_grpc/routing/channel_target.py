@@ -6,25 +6,25 @@ from itertools import chain
 from types import MappingProxyType
 
 from umg_grpc.config import Channel, ChannelModel, Config
-from umg_grpc.config.channels import OWN_PROTOCOLS, PROTOCOLS
+from umg_grpc.config.channels import OPERATION_PROTOCOLS, OWN_PROTOCOLS
 from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.knowledge.families.text import family_of
 from umg_grpc.knowledge.families.video import video_family
 from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.knowledge.prices import FREE, Prices
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.prices import FREE_PRICES, Prices
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, NO_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.knowledge.retirements import Retirement, retirement_of
 from umg_grpc.knowledge.vendors import vendor_of
-from umg_grpc.operations import SCOPES, ModelOperation
-from umg_grpc.operations.generate import GENERATION
+from umg_grpc.operations import SCOPE_OPERATIONS, ModelOperation
+from umg_grpc.operations.generate import GENERATE_OPERATION
 from umg_grpc.operations.image import IMAGE_EDITING, IMAGE_GENERATION
 from umg_grpc.operations.protocols import has_callers
 from umg_grpc.routing.model_prices import target_prices
 
-GENERATE = GENERATION.value
+GENERATE_VALUE = GENERATE_OPERATION.value
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Target:
     """Operations that the channel supports for the model."""
     quirks: ChannelQuirks = NO_CHANNEL_QUIRKS
     """Fields of a request for the model that the provider rejects or requires."""
-    prices: Prices = FREE
-    """Prices by which a call of the channel is charged; `FREE`, without any, if it has none."""
+    prices: Prices = FREE_PRICES
+    """Prices by which a call of the channel is charged; `FREE_PRICES`, without any, if it has none."""
     retirement: Retirement | None = None
     """Retirement of the model by the vendor of the channel; None if none is known."""
     is_listed: bool = False
@@ -82,7 +82,7 @@ def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) 
     config of the model, the limits of the catalogue, the known quirks of providers.
     """
     written, described = channel.quirks, _described_quirks(config, model.id)
-    texts = [protocol for protocol in channel.protocols if protocol in GENERATION.protocols]
+    texts = [protocol for protocol in channel.protocols if protocol in GENERATE_OPERATION.protocols]
     of_upstream, of_model = _limit(model.upstream), _limit(model.id)
     return ChannelQuirks(
         MappingProxyType(
@@ -136,16 +136,16 @@ def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozen
     """Return the operations that the channel supports for the model, never one that its protocols do not have. They are
     those of the config for the model, else of the preset, the knowledge of models or the provider's list.
     """
-    able = frozenset(operation for operation in PROTOCOLS if has_operation(channel, operation))
+    able = frozenset(operation for operation in OPERATION_PROTOCOLS if has_operation(channel, operation))
     info = config.models.get(model.id)
     if info is not None and info.described.operations:
         return able.intersection(info.described.operations)
-    preset = PROVIDERS.get(channel.provider)
+    preset = PROVIDER_PRESETS.get(channel.provider)
     if (stated := known_operations_of(channel, model)) is not None:
         found = able.intersection(stated)
         return found or (able if preset is None and model.listed is None and model in channel.models else found)
     if is_own(channel) or preset is not None or model.listed is not None:
-        return able.intersection(SCOPES[GENERATION.scope]) or able
+        return able.intersection(SCOPE_OPERATIONS[GENERATE_OPERATION.scope]) or able
     return able
 
 
@@ -159,7 +159,7 @@ def known_operations_of(channel: Channel, model: ChannelModel) -> Collection[Mod
     knowledge of models or of the provider's list, in this order. The provider's id has precedence, since the public one
     may be an alias.
     """
-    preset = PROVIDERS.get(channel.provider)
+    preset = PROVIDER_PRESETS.get(channel.provider)
     if preset is not None and (stated := preset.operations_of(model.upstream)) is not None:
         return stated
     for name in dict.fromkeys((model.upstream, model.id)):
@@ -169,10 +169,12 @@ def known_operations_of(channel: Channel, model: ChannelModel) -> Collection[Mod
 
 
 def formats_of(targets: Iterable[Target]) -> list[str]:
-    """Return the callers' formats in which the targets are called, without repetition, in the order of `PROTOCOLS`."""
+    """Return the callers' formats in which the targets are called, without repetition, in the order of `OPERATION_PROTOCOLS`."""
     formats = {name for target in targets for done in target.operations for name in _formats_for(target.channel, done)}
     return [
-        name for name in dict.fromkeys(chain.from_iterable(PROTOCOLS.values())) if name in formats and has_callers(name)
+        name
+        for name in dict.fromkeys(chain.from_iterable(OPERATION_PROTOCOLS.values()))
+        if name in formats and has_callers(name)
     ]
 
 
@@ -180,7 +182,7 @@ def _formats_for(channel: Channel, operation: ModelOperation) -> Collection[str]
     """Return the names of the wire formats in which the channel can be called for the operation; empty if it cannot.
     Local and sandbox channels have all formats, since they are called in the canonical form, without a wire format.
     """
-    names = PROTOCOLS[operation]
+    names = OPERATION_PROTOCOLS[operation]
     return names if is_own(channel) else tuple(name for name in names if name in channel.protocols)
 
 

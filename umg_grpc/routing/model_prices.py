@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from umg_grpc.config import Channel, Config
 from umg_grpc.config.channels import OWN_PROTOCOLS
-from umg_grpc.config.price_settings import NOTHING
-from umg_grpc.knowledge.prices import FREE, Prices, price_list
+from umg_grpc.config.price_settings import FREE_PRICE
+from umg_grpc.knowledge.prices import FREE_PRICES, Prices, price_list
 from umg_grpc.knowledge.shipped_prices import shipped_price_list, shipped_prices
 from umg_grpc.knowledge.vendors import region_of, vendor_of
-from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.v1 import pb
 
-CHARGED = frozenset(value for value, row in OPERATIONS.items() if row.units)
+CHARGED_OPERATIONS = frozenset(value for value, row in OPERATIONS_BY_VALUE.items() if row.units)
 """Operations whose calls are charged."""
 
 
@@ -36,7 +36,7 @@ def target_prices(config: Config, channel: Channel, model: str, upstream: str) -
     if config.shipped_prices and not has_own_prices(config, channel, model):
         vendor, region = vendor_of(channel.base_url), price_region_of(channel, upstream)
         public = shipped_price_list(upstream, vendor, region, config.public_prices)
-        if public is not FREE:
+        if public is not FREE_PRICES:
             return public
     return price_list(stated_prices(config, channel, model, upstream))
 
@@ -50,7 +50,7 @@ def _own_prices(config: Config, channel: Channel, model: str) -> Sequence[pb.Pri
     info = config.models.get(model)
     if info is not None and info.described.prices:
         return info.described.prices
-    return None if set(OWN_PROTOCOLS).isdisjoint(channel.protocols) else (NOTHING,)
+    return None if set(OWN_PROTOCOLS).isdisjoint(channel.protocols) else (FREE_PRICE,)
 
 
 def has_own_prices(config: Config, channel: Channel, model: str) -> bool:
@@ -60,7 +60,7 @@ def has_own_prices(config: Config, channel: Channel, model: str) -> bool:
 
 def is_priced(prices: Prices, operation: ModelOperation) -> bool:
     """Return whether a model with these prices has a price for the operation; a stated 0 is one."""
-    units = OPERATIONS[operation].units
+    units = OPERATIONS_BY_VALUE[operation].units
     return not units or not units.isdisjoint(prices.micro_credits)
 
 

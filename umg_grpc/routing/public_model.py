@@ -11,10 +11,10 @@ from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix, family_model
 from umg_grpc.knowledge.known_descriptions import describe_known
 from umg_grpc.knowledge.known_models import find
-from umg_grpc.knowledge.prices import FREE, Prices, price_list
+from umg_grpc.knowledge.prices import FREE_PRICES, Prices, price_list
 from umg_grpc.knowledge.retirements import WARNING_DAYS
 from umg_grpc.knowledge.vendors import vendor_of
-from umg_grpc.operations import ROWS
+from umg_grpc.operations import OPERATION_ROWS
 from umg_grpc.routing.channel_target import Target, formats_of, is_own
 from umg_grpc.routing.model_prices import stated_prices
 from umg_grpc.routing.models_in_service import common_retirement
@@ -40,7 +40,7 @@ class PublicModel:
     """Seconds without output after which a second channel is called (hedging); None for no hedging."""
     cache: int | None = None
     """Seconds for which responses are cached, unless the caller sets another time; None for no caching."""
-    prices: Prices = FREE
+    prices: Prices = FREE_PRICES
     limits: ModelLimits | None = None
     """Limits on the calls of all keys together; None for no limits."""
     fallbacks: Fallbacks | None = None
@@ -122,7 +122,7 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
     described.display_name = (info and info.display_name) or model
     if info is not None and info.create_time is not None:
         described.create_time.FromDatetime(info.create_time)
-    for row in ROWS:
+    for row in OPERATION_ROWS:
         if row.model_field and row.value not in operations:
             described.ClearField(row.model_field)  # type: ignore[arg-type]  # its stub lists the names
     capabilities = described.capabilities
@@ -161,7 +161,7 @@ def _describe_retirement(
 
 
 def _prices(config: Config, model: str, targets: Sequence[Target]) -> Sequence[pb.Price]:
-    priced = [target for target in targets if target.prices is not FREE]
+    priced = [target for target in targets if target.prices is not FREE_PRICES]
     if not priced:
         return ()
     first = next((target for target in priced if not is_own(target.channel)), priced[0])

@@ -9,19 +9,21 @@ from typing import NamedTuple
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
-from umg_grpc.config.channels import PROTOCOLS
+from umg_grpc.config.channels import OPERATION_PROTOCOLS
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.knowledge.families.text import split_suffix
 from umg_grpc.knowledge.model_ids import DEFAULT_TAG
-from umg_grpc.operations import OPERATIONS, ModelOperation
-from umg_grpc.routing.channel_order import ANY, Rank, RoundRobin, RoutePreferences, allowed, ordered
-from umg_grpc.routing.channel_target import GENERATE, Target, target_of
+from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
+from umg_grpc.routing.channel_order import ANY_ROUTE, Rank, RoundRobin, RoutePreferences, allowed, ordered
+from umg_grpc.routing.channel_target import GENERATE_VALUE, Target, target_of
 from umg_grpc.routing.models_in_service import day_of, in_service, retired
 from umg_grpc.routing.public_model import PublicModel, Resolved, public_model, rules_of
 from umg_grpc.routing.unknown_model_names import letters_of, model_not_found
 from umg_grpc.v1 import pb
 
-VERBS: Mapping[ModelOperation, str] = {value: row.verb for value, row in OPERATIONS.items() if row.verb}
+OPERATION_VERBS: Mapping[ModelOperation, str] = {
+    value: row.verb for value, row in OPERATIONS_BY_VALUE.items() if row.verb
+}
 MAX_PATTERN_MODELS = 1024
 """Maximum number of cached ids that match only a pattern of the config; the least recently used are dropped first."""
 
@@ -97,7 +99,7 @@ class Router:
         return self._aliases.get(model)
 
     def channels(
-        self, model: str, operation: ModelOperation = GENERATE, preferences: RoutePreferences = ANY
+        self, model: str, operation: ModelOperation = GENERATE_VALUE, preferences: RoutePreferences = ANY_ROUTE
     ) -> list[Target]:
         """Return the channels that can serve a call, best first; never empty. `model`: id without alias and suffix.
         Raise UmgError: MODEL_NOT_FOUND, UNSUPPORTED_FIELD if no channel supports the operation, PERMISSION_DENIED if
@@ -109,7 +111,7 @@ class Router:
         return [target for target, _ in ordered(targets, preferences, served.round_robins[operation].take)]
 
     def explain(
-        self, model: str, operation: ModelOperation = GENERATE, preferences: RoutePreferences = ANY
+        self, model: str, operation: ModelOperation = GENERATE_VALUE, preferences: RoutePreferences = ANY_ROUTE
     ) -> list[Explained]:
         """Return the channels that the next call of `channels` would return, in its order, each with the reasons for
         its position. The round-robin does not advance. Raise UmgError as `channels` does.
@@ -125,7 +127,7 @@ class Router:
         """Return the channels that support the operation and that a key may use, in the order of the config; never
         empty. `pins`: patterns of the names that the key may use; empty allows all. Raise UmgError as `channels` does.
         """
-        _, targets = self._reachable(model, operation, RoutePreferences(pins=pins) if pins else ANY)
+        _, targets = self._reachable(model, operation, RoutePreferences(pins=pins) if pins else ANY_ROUTE)
         return targets
 
     def reaches(self, model: str, pins: tuple[str, ...], operations: frozenset[ModelOperation] | None = None) -> bool:
@@ -199,7 +201,7 @@ class Router:
         return _Model(
             Resolved(public, rules_of(model, public.family, targets), suffix=None),
             targets,
-            {done: [target for target in targets if target.supports(done)] for done in PROTOCOLS},
+            {done: [target for target in targets if target.supports(done)] for done in OPERATION_PROTOCOLS},
             # the ids of a pattern share their round-robin state: most of them are rarely called
             self._round_robins[found.written],
             frozenset(chain.from_iterable(way.protocols for way, _ in found.ways if way.shared_objects)),
@@ -214,7 +216,7 @@ class Router:
         alias, served = self._aliases.get(base), self._exact.get(base)
         if served is None:
             served = self._served(alias.model.id if alias is not None else base)
-        if served is None or not served.able[GENERATE] or served.resolved.rules.family != "famG":
+        if served is None or not served.able[GENERATE_VALUE] or served.resolved.rules.family != "famG":
             return None
         if alias is not None and alias.suffix is not None:
             return None
@@ -255,9 +257,9 @@ def _with_other_tag(model: str) -> str:
 
 
 def _unsupported_operation(served: _Model, operation: ModelOperation) -> UmgError:
-    can = [verb for known, verb in VERBS.items() if served.able[known]]
+    can = [verb for known, verb in OPERATION_VERBS.items() if served.able[known]]
     does = f"; it can {' and '.join(can)}" if can else ""
-    message = f"model: `{served.resolved.model.id}` cannot {VERBS.get(operation, 'do that')}{does}"
+    message = f"model: `{served.resolved.model.id}` cannot {OPERATION_VERBS.get(operation, 'do that')}{does}"
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field="model")
 
 

@@ -6,7 +6,7 @@ from msgspec.structs import astuple
 
 from umg_grpc.base.printable_text import printable
 from umg_grpc.config.file_sections import Fallbacks
-from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.routing.router import Router
 
 
@@ -28,4 +28,7 @@ def uncalled_fallbacks(written: Mapping[str, Fallbacks], router: Router) -> Iter
 
 
 def _verbs(operations: Collection[ModelOperation]) -> str:
-    return " and ".join(row.verb for value, row in OPERATIONS.items() if value in operations and row.verb) or "nothing"
+    return (
+        " and ".join(row.verb for value, row in OPERATIONS_BY_VALUE.items() if value in operations and row.verb)
+        or "nothing"
+    )

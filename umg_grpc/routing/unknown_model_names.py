@@ -6,7 +6,7 @@ from itertools import islice
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.model_operations import UNSERVED_OPERATIONS
-from umg_grpc.knowledge.retirements import ENDS
+from umg_grpc.knowledge.retirements import MODEL_ENDS
 from umg_grpc.v1 import pb
 
 MAX_ID_LENGTH = 256
@@ -26,7 +26,7 @@ def model_not_found(model: str) -> UmgError:
     """
     named = model if len(model) <= MAX_ID_LENGTH else f"{model[:MAX_ID_LENGTH]}..."
     message = f"The model `{named}` does not exist or you do not have access to it."
-    if (end := next((text for pattern, text in ENDS if pattern.fullmatch(named)), None)) is not None:
+    if (end := next((text for pattern, text in MODEL_ENDS if pattern.fullmatch(named)), None)) is not None:
         message += f" It {end}."
     elif operation := next((name for ids, name in UNSERVED_OPERATIONS if ids.fullmatch(named.lower())), ""):
         message += f" It has the operation `{operation}`, which is not served."

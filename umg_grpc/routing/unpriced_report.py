@@ -4,12 +4,12 @@ from collections.abc import Collection, Sequence
 
 from umg_grpc.operations import ModelOperation
 from umg_grpc.routing.channel_order import allowed
-from umg_grpc.routing.model_prices import CHARGED, is_priced
+from umg_grpc.routing.model_prices import CHARGED_OPERATIONS, is_priced
 from umg_grpc.routing.router import Router
 
-SHOWN = 10
+MAX_SHOWN = 10
 """Maximum number of names in a text; the others are counted."""
-REMEDY = "set `price` of the models, or `unpriced` to `free` or a default price"
+PRICE_REMEDY = "set `price` of the models, or `unpriced` to `free` or a default price"
 
 
 def unpriced_models(router: Router) -> Sequence[str]:
@@ -27,7 +27,7 @@ def is_unpriced(
     """
     targets = [each for each in router.targets(model) if not pins or allowed(pins, each.channel.name)]
     done = {operation for target in targets for operation in target.operations}
-    for operation in CHARGED & done if operations is None else CHARGED & done & set(operations):
+    for operation in CHARGED_OPERATIONS & done if operations is None else CHARGED_OPERATIONS & done & set(operations):
         able = [target for target in targets if operation in target.operations]
         if not any(is_priced(target.prices, operation) for target in able):
             return True
@@ -36,5 +36,5 @@ def is_unpriced(
 
 def shortened(names: Sequence[str]) -> str:
     """Return names as a text of bounded length: `a, b and 3 more`."""
-    shown = ", ".join(names[:SHOWN])
-    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
+    shown = ", ".join(names[:MAX_SHOWN])
+    return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown

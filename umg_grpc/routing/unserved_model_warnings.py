@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator
 
 from umg_grpc.base.printable_text import printable
 from umg_grpc.config import Channel, ChannelModel, Config
-from umg_grpc.config.channels import PROTOCOLS
+from umg_grpc.config.channels import OPERATION_PROTOCOLS
 from umg_grpc.config.yaml_conversion import any_of
-from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.routing.channel_target import has_operation, is_own, known_operations_of
 
 
@@ -25,7 +25,11 @@ def unserved_models(config: Config) -> Iterator[str]:
 
 
 def _problem(channel: Channel, model: ChannelModel, known: Collection[ModelOperation]) -> str:
-    verbs = {row.verb: PROTOCOLS[value] for value, row in OPERATIONS.items() if value in known and row.verb}
+    verbs = {
+        row.verb: OPERATION_PROTOCOLS[value]
+        for value, row in OPERATIONS_BY_VALUE.items()
+        if value in known and row.verb
+    }
     if not verbs:
         return f"`{model.upstream}` is known for operations that the gateway does not serve; remove it"
     able = ", ".join(channel.protocols)

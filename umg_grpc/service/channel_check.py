@@ -8,16 +8,16 @@ from typing import NamedTuple
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.config import Channel, ChannelModel
-from umg_grpc.operations import UNARY
-from umg_grpc.operations.generate import GENERATION
+from umg_grpc.operations import UNARY_OPERATIONS
+from umg_grpc.operations.generate import GENERATE_OPERATION
 from umg_grpc.operations.protocols import model_list
 from umg_grpc.service.failure_advice import advice
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.upstream.http.provider_model_list import fetch_models
 from umg_grpc.upstream.upstream_interfaces import PreparedCall
 
-CONCURRENCY = 32
-SHOWN_MODELS, SIMILARITY = 3, 0.5
+CHECK_CONCURRENCY = 32
+SHOWN_MODELS, LEAST_SIMILARITY = 3, 0.5
 """Maximum number of similar models that an error message names, and their minimum similarity from 0 to 1."""
 NO_LIST = frozenset({FailureKind.WRONG_ADDRESS, FailureKind.WRONG_MODEL, FailureKind.REQUEST, FailureKind.UNREADABLE})
 """Failures of the request for a model list that also occur at providers without a model list."""
@@ -36,7 +36,7 @@ async def check_channels(channels: Sequence[Channel], upstreams: Channels, secon
     """Check all channels at the same time by a cheap call to each provider. Return the results in the order of the
     channels. `seconds`: time limit of each check.
     """
-    turns = asyncio.Semaphore(CONCURRENCY)
+    turns = asyncio.Semaphore(CHECK_CONCURRENCY)
 
     async def check(channel: Channel) -> CheckResult:
         async with turns:
@@ -89,7 +89,7 @@ async def _answer(call: PreparedCall[object], model: str, listed: Sequence[str],
         if kind is FailureKind.REQUEST:  # the model is known, and has requirements of its own
             return f"`{model}` answers"
         if kind is FailureKind.WRONG_MODEL and error.facts is not None:
-            names = get_close_matches(model, listed, n=SHOWN_MODELS, cutoff=SIMILARITY)
+            names = get_close_matches(model, listed, n=SHOWN_MODELS, cutoff=LEAST_SIMILARITY)
             similar = f"; the provider lists {', '.join(f'`{name}`' for name in names)}" if names else ""
             error.with_facts(error.facts._replace(model=model, message=f"{error.facts.message}{similar}"))
         raise
@@ -101,9 +101,13 @@ def _cheap_call(channel: Channel, upstreams: Channels, model: ChannelModel) -> P
     targets = upstreams.router.targets(model.id)
     target = next(each for each in targets if each.channel.name == channel.name)
     text = upstreams.text.get(channel.name)
-    if text is not None and (question := GENERATION.probe) is not None and GENERATION.value in target.operations:
+    if (
+        text is not None
+        and (question := GENERATE_OPERATION.probe) is not None
+        and GENERATE_OPERATION.value in target.operations
+    ):
         return text.prepare(question, model.upstream, stream=False, quirks=target.quirks)
-    for operation in UNARY.values():
+    for operation in UNARY_OPERATIONS.values():
         upstream = upstreams.unary.of(operation).get(channel.name)
         if upstream is not None and operation.probe is not None and operation.value in target.operations:
             return upstream.prepare(operation.probe, model.upstream)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 
-REMEDIES: Mapping[FailureKind, str] = {
+FAILURE_REMEDIES: Mapping[FailureKind, str] = {
     FailureKind.WRONG_KEY: "the provider refuses the key{key}: replace `api_key`, or check `auth`",
     FailureKind.UNPAID: "the account has no credit or quota left: check its bill at the provider",
     FailureKind.WRONG_MODEL: "the provider has no model `{model}`: correct `upstream` of the model",
@@ -29,11 +29,13 @@ NO_CREDENTIALS = "the channel has no credentials: check `auth`"
 
 def advice(facts: ProviderFailure) -> str:
     """Return the remedy of a failure with the provider's message, in one line without the key."""
-    preset = next((each.base_url for each in PROVIDERS.values() if urlsplit(each.base_url).netloc == facts.host), "")
+    preset = next(
+        (each.base_url for each in PROVIDER_PRESETS.values() if urlsplit(each.base_url).netloc == facts.host), ""
+    )
     right = facts.right_base_url or preset
     right = f"set `base_url: {right}`" if right else "correct `base_url`"
     is_own = facts.kind is FailureKind.WRONG_KEY and not facts.status and facts.message.startswith("auth")
-    text = (NO_CREDENTIALS if is_own else REMEDIES[facts.kind]).format(
+    text = (NO_CREDENTIALS if is_own else FAILURE_REMEDIES[facts.kind]).format(
         key=f" ...{facts.key_tail}" if facts.key_tail else "",
         model=facts.model,
         path=facts.path,

@@ -14,8 +14,8 @@ class Total:
     """Whether the label `key` follows, in a gateway whose metrics have it."""
 
 
-CALLS = Total("umg_calls", "Calls finished.", ("method", "channel", "model", "outcome"), has_key=True)
-TOKENS = Total("umg_tokens", "Tokens used.", ("channel", "model", "direction"), has_key=True)
+FINISHED_CALLS = Total("umg_calls", "Calls finished.", ("method", "channel", "model", "outcome"), has_key=True)
+USED_TOKENS = Total("umg_tokens", "Tokens used.", ("channel", "model", "direction"), has_key=True)
 PROMPT_CACHE = Total(
     "umg_prompt_cache_tokens",
     "Input tokens that providers read from or wrote to their prompt caches.",
@@ -25,30 +25,32 @@ PROMPT_CACHE = Total(
 AGENT_TOKENS = Total(
     "umg_agent_tokens", "Input tokens by the program of the call, all and those of prompt caches.", ("agent", "kind")
 )
-COST = Total("umg_cost_credits", "Cost of the calls.", ("channel", "model"), has_key=True)
-ATTEMPTS = Total("umg_attempts", "Attempts finished.", ("channel", "model", "outcome"))
-FAILURES = Total(
+CALL_COST = Total("umg_cost_credits", "Cost of the calls.", ("channel", "model"), has_key=True)
+FINISHED_ATTEMPTS = Total("umg_attempts", "Attempts finished.", ("channel", "model", "outcome"))
+CHANNEL_FAILURES = Total(
     "umg_channel_failures",
     "Failures of providers, by kind and HTTP status.",
     ("channel", "model", "kind", "status"),
 )
-REFUSED = Total("umg_refused", "Calls refused for overload.", ("reason",))
-MENDED = Total(
+REFUSED_CALLS = Total("umg_refused", "Calls refused for overload.", ("reason",))
+MENDED_REFUSALS = Total(
     "umg_mended_refusals",
     "Requests that succeeded after a provider's refusal of a member was mended.",
     ("channel", "model", "member"),
 )
-HEDGES = Total("umg_hedges", "Second channels called beside a slow one.", ("model", "won"))
-FALLBACKS = Total(
+HEDGED_CALLS = Total("umg_hedges", "Second channels called beside a slow one.", ("model", "won"))
+FALLBACK_CALLS = Total(
     "umg_fallbacks", "Calls of a fallback in place of a model that failed.", ("model", "fallback", "cause")
 )
-GUARDS = Total("umg_guard_decisions", "Checks of requests and responses by guards.", ("guard", "phase", "decision"))
-CACHE = Total("umg_cache", "Lookups of cached responses.", ("outcome",))
-BLOBS = Total("umg_blob_bytes", "Bytes of result files.", ("direction",))
-CREDENTIALS = Total("umg_credential_reads", "Reads of a cloud's credentials.", ("channel", "outcome"))
-EGRESS = Total("umg_egress", "Requests to URLs that callers name.", ("outcome",))
+GUARD_CHECKS = Total(
+    "umg_guard_decisions", "Checks of requests and responses by guards.", ("guard", "phase", "decision")
+)
+CACHE_LOOKUPS = Total("umg_cache", "Lookups of cached responses.", ("outcome",))
+BLOB_BYTES = Total("umg_blob_bytes", "Bytes of result files.", ("direction",))
+CREDENTIAL_READS = Total("umg_credential_reads", "Reads of a cloud's credentials.", ("channel", "outcome"))
+EGRESS_REQUESTS = Total("umg_egress", "Requests to URLs that callers name.", ("outcome",))
 LOST_RECORDS = Total("umg_usage_records_lost", "Usage records that were lost.", ("reason",))
 DELETED_EARLY = Total("umg_usage_records_deleted_early", "Usage records deleted before their time.")
 
-TOTALS = tuple(row for row in tuple(globals().values()) if isinstance(row, Total))
+ALL_TOTALS = tuple(row for row in tuple(globals().values()) if isinstance(row, Total))
 """All of the above."""

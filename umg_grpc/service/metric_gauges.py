@@ -59,6 +59,6 @@ TLS_RELOAD_SUCCESS = Level(
 )
 START_LAG = Level("umg_gate_lag_seconds", "Longest wait for a start in the last minute.", ("clock",), "livemax")
 BLOB_STORE = Level("umg_blob_store_bytes", "Bytes of the stored result files.", (), "livemax")
-TASKS = Level("umg_tasks", "Tasks alive in the event loop.")
+TASKS_LEVEL = Level("umg_tasks", "Tasks alive in the event loop.")
 CONFIG_INFO = Level("umg_config_info", "1, with a hash of the config without its secrets.", ("hash",), "livemax")
 BUILD_INFO = Level("umg_build_info", "1, with the versions of the program.", ("version", "python"), "livemax")

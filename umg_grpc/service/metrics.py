@@ -19,7 +19,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.service import metric_counters as totals
-from umg_grpc.service.metric_counters import TOTALS, Total
+from umg_grpc.service.metric_counters import ALL_TOTALS, Total
 from umg_grpc.service.metric_gauges import (
     BUILD_INFO,
     CHANNEL_CALLS,
@@ -27,7 +27,7 @@ from umg_grpc.service.metric_gauges import (
     CHANNEL_STATE,
     RELOAD_SUCCESS,
     RELOAD_TIME,
-    TASKS,
+    TASKS_LEVEL,
     Level,
 )
 from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest
@@ -35,7 +35,7 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.circuit_breaker_states import BreakerState
 from umg_grpc.v1 import pb
 
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Name of prometheus_client's environment variable for the folder in which several worker processes share metrics;
 without it the metrics are those of one process.
@@ -50,7 +50,7 @@ OTHER_MODELS = "other"
 UNKNOWN_AGENT = "unknown"
 """Value of the label `agent` for calls of unknown programs."""
 
-STATUSES = range(100, 600)
+HTTP_STATUSES = range(100, 600)
 OTHER_STATUSES = "other"
 """Value of the label `status` for numbers that are no HTTP status."""
 
@@ -63,8 +63,8 @@ class Observations:
     """Durations of events with the same labels, by histogram buckets, not yet added to the Prometheus library."""
 
     seconds: float = 0.0
-    by_duration: list[int] = field(default_factory=lambda: [0] * (len(SECONDS) + 1))
-    """Number of durations in each histogram bucket of `SECONDS`; the last item counts the longer ones."""
+    by_duration: list[int] = field(default_factory=lambda: [0] * (len(DURATION_BUCKETS) + 1))
+    """Number of durations in each histogram bucket of `DURATION_BUCKETS`; the last item counts the longer ones."""
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class CallSeries(Observations):
     micro_credits: int = 0
 
 
-BUILD: Values = {(version("unified-model-gateway"), platform.python_version()): 1}
+BUILD_VALUES: Values = {(version("unified-model-gateway"), platform.python_version()): 1}
 
 
 class Metrics:
@@ -95,7 +95,7 @@ class Metrics:
         if not self._shared:  # several workers have no common memory or start time
             ProcessCollector(registry=registry)
         key = ("key",) if key_labels else ()
-        self._totals = {row: self._counter(row, *(key if row.has_key else ())) for row in TOTALS}
+        self._totals = {row: self._counter(row, *(key if row.has_key else ())) for row in ALL_TOTALS}
         labels = ("method", "channel", "model")
         self._seconds = self._durations("umg_call_seconds", "From request to the end of the response.", *labels)
         self._first_seconds = self._durations("umg_first_output_seconds", "From request to the first output.", *labels)
@@ -108,8 +108,8 @@ class Metrics:
         self._keys = _Labels(key_labels, OTHER_KEYS)
         self._gauges = dict[Level, _Gauge]()
         self._timer: asyncio.TimerHandle | None = None
-        self.watch(TASKS, _tasks)
-        self.watch(BUILD_INFO, lambda: BUILD)
+        self.watch(TASKS_LEVEL, _tasks)
+        self.watch(BUILD_INFO, lambda: BUILD_VALUES)
         self.reloaded(success=True)
 
     def finished(self, call: Call, outcome: str, seconds: float) -> None:
@@ -121,11 +121,11 @@ class Metrics:
             key = self._keys[call.known_caller.key_id]
         row = self._rows[call.arrival.method, facts.channel, model, outcome, key]
         row.seconds += seconds
-        row.by_duration[bisect_left(SECONDS, seconds)] += 1
+        row.by_duration[bisect_left(DURATION_BUCKETS, seconds)] += 1
         row.micro_credits += call.charges.micro_credits
         if facts.first_output_seconds is not None:
             row.first_outputs.seconds += facts.first_output_seconds
-            row.first_outputs.by_duration[bisect_left(SECONDS, facts.first_output_seconds)] += 1
+            row.first_outputs.by_duration[bisect_left(DURATION_BUCKETS, facts.first_output_seconds)] += 1
         if (usage := facts.usage) is not None and not facts.is_cached:
             row.input_tokens += usage.input_tokens
             row.output_tokens += usage.output_tokens
@@ -134,7 +134,7 @@ class Metrics:
             self._count_agent(call.agent, usage)
             for channel in facts.abandoned:  # these channels have read the prompt too
                 labels = (channel, model, "input", *self._key(key))
-                self._counts[totals.TOKENS, labels] += usage.input_tokens
+                self._counts[totals.USED_TOKENS, labels] += usage.input_tokens
 
     def attempt_ended(
         self, _call: Call, attempt: Attempt[EncodedRequest], outcome: str, error: UmgError | None
@@ -142,54 +142,54 @@ class Metrics:
         """Count an attempt that has ended, by its channel and the provider's id of the model, and the failure of its
         provider. `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure.
         """
-        self._counts[totals.ATTEMPTS, (attempt.channel, self._models[attempt.target.model], outcome)] += 1
+        self._counts[totals.FINISHED_ATTEMPTS, (attempt.channel, self._models[attempt.target.model], outcome)] += 1
         if error is not None and error.failure is not None and error.facts is not None:
             self.failure(attempt.channel, error.facts)
 
     def failure(self, channel: str, facts: ProviderFailure) -> None:
         """Count a provider's failure by channel, model, kind and HTTP status (`none` without a response)."""
-        status = "none" if not facts.status else str(facts.status) if facts.status in STATUSES else OTHER_STATUSES
+        status = "none" if not facts.status else str(facts.status) if facts.status in HTTP_STATUSES else OTHER_STATUSES
         labels = (channel, self._models[facts.model], facts.kind.value, status)
-        self._counts[totals.FAILURES, labels] += 1
+        self._counts[totals.CHANNEL_FAILURES, labels] += 1
 
     def refused(self, reason: str) -> None:
         """Count a call that an overloaded process rejected, by `full`, `behind`, `memory` or `connections`."""
-        self._counts[totals.REFUSED, (reason,)] += 1
+        self._counts[totals.REFUSED_CALLS, (reason,)] += 1
 
     def mended(self, channel: str, model: str, member: str) -> None:
         """Count a request that a provider accepted without the member that it had refused, or with it adapted."""
-        self._counts[totals.MENDED, (channel, self._models[model], member)] += 1
+        self._counts[totals.MENDED_REFUSALS, (channel, self._models[model], member)] += 1
 
     def hedged(self, model: str, won: bool) -> None:
         """Count a hedge: a second attempt beside a slow one. `won`: its response was faster."""
-        self._counts[totals.HEDGES, (self._models[model], str(won).lower())] += 1
+        self._counts[totals.HEDGED_CALLS, (self._models[model], str(won).lower())] += 1
 
     def fell_back(self, model: str, fallback: str, cause: str) -> None:
         """Count a call of a fallback in place of a model. `cause`: key of the config."""
-        self._counts[totals.FALLBACKS, (self._models[model], self._models[fallback], cause)] += 1
+        self._counts[totals.FALLBACK_CALLS, (self._models[model], self._models[fallback], cause)] += 1
 
     def count_guard(self, guard: str, phase: str, decision: str, seconds: float) -> None:
         """Count a check by a guard, and its duration. `phase`: `request` or `response`."""
-        self._counts[totals.GUARDS, (guard, phase, decision)] += 1
+        self._counts[totals.GUARD_CHECKS, (guard, phase, decision)] += 1
         observed = self._guard_durations[guard, phase]
         observed.seconds += seconds
-        observed.by_duration[bisect_left(SECONDS, seconds)] += 1
+        observed.by_duration[bisect_left(DURATION_BUCKETS, seconds)] += 1
 
     def count_cache_lookup(self, outcome: str) -> None:
         """Count a look-up in the response cache. `outcome`: `hit`, `miss` or `bypass`."""
-        self._counts[totals.CACHE, (outcome,)] += 1
+        self._counts[totals.CACHE_LOOKUPS, (outcome,)] += 1
 
     def count_blob_bytes(self, direction: str, size: int) -> None:
         """Count bytes of result files. `direction`: `stored` or `served`."""
-        self._counts[totals.BLOBS, (direction,)] += size
+        self._counts[totals.BLOB_BYTES, (direction,)] += size
 
     def count_credential_read(self, channel: str, outcome: str) -> None:
         """Count a read of a cloud's credentials for a channel. `outcome`: `refreshed` or `failed`."""
-        self._counts[totals.CREDENTIALS, (channel, outcome)] += 1
+        self._counts[totals.CREDENTIAL_READS, (channel, outcome)] += 1
 
     def count_egress(self, outcome: str) -> None:
         """Count a request to a URL of a caller. `outcome`: `fetched`, `refused` by the rules, or `failed`."""
-        self._counts[totals.EGRESS, (outcome,)] += 1
+        self._counts[totals.EGRESS_REQUESTS, (outcome,)] += 1
 
     def count_lost_records(self, count: int, reason: str) -> None:
         """Count lost usage records. `reason`: `full` if the journal has no space, `disk` if it cannot be written."""
@@ -202,7 +202,7 @@ class Metrics:
     def count_cost(self, channel: str, model: str, key_id: str, micro_credits: int) -> None:
         """Add the cost of a video task that has ended. `key_id`: key that submitted it."""
         key = self._key(self._keys[key_id])
-        self._totals[totals.COST].labels(channel, self._models[model], *key).inc(micro_credits / MICRO_CREDITS)
+        self._totals[totals.CALL_COST].labels(channel, self._models[model], *key).inc(micro_credits / MICRO_CREDITS)
 
     def count_storage(self, call: Call) -> None:
         """Add the tokens and the cost of the beginning of a prompt that a provider has stored. `call`: that of the
@@ -213,7 +213,7 @@ class Metrics:
             return
         labels, key = (facts.channel, self._models[facts.model]), self._key(self._keys[owner.key_id])
         written = usage.cache_write_tokens + usage.long_cache_write_tokens
-        self._counts[totals.TOKENS, (*labels, "input", *key)] += usage.input_tokens
+        self._counts[totals.USED_TOKENS, (*labels, "input", *key)] += usage.input_tokens
         self._counts[totals.PROMPT_CACHE, (*labels, "written", *key)] += written
         self._count_agent(call.agent, usage)
         self.count_cost(facts.channel, facts.model, owner.key_id, call.charges.micro_credits)
@@ -287,7 +287,7 @@ class Metrics:
         return Counter(row.name, row.help_text, (*row.labels, *key), registry=self._registry)
 
     def _durations(self, name: str, help_text: str, *labels: str) -> "Durations":
-        return Durations(name, help_text, labels, registry=self._registry, buckets=SECONDS)
+        return Durations(name, help_text, labels, registry=self._registry, buckets=DURATION_BUCKETS)
 
     def _flush(self) -> None:
         """Add the counts since the last flush to the Prometheus library."""
@@ -295,16 +295,16 @@ class Metrics:
         counts, self._counts = self._counts, defaultdict(int)
         for (path, channel, model, outcome, label), row in rows.items():
             method, key = path.rpartition("/")[2], self._key(label)
-            self._totals[totals.CALLS].labels(method, channel, model, outcome, *key).inc(sum(row.by_duration))
+            self._totals[totals.FINISHED_CALLS].labels(method, channel, model, outcome, *key).inc(sum(row.by_duration))
             self._seconds.labels(method, channel, model).add(row)
             if any(row.first_outputs.by_duration):
                 self._first_seconds.labels(method, channel, model).add(row.first_outputs)
-            counts[totals.TOKENS, (channel, model, "input", *key)] += row.input_tokens
-            counts[totals.TOKENS, (channel, model, "output", *key)] += row.output_tokens
+            counts[totals.USED_TOKENS, (channel, model, "input", *key)] += row.input_tokens
+            counts[totals.USED_TOKENS, (channel, model, "output", *key)] += row.output_tokens
             if row.input_tokens:
                 counts[totals.PROMPT_CACHE, (channel, model, "read", *key)] += row.cache_read_tokens
                 counts[totals.PROMPT_CACHE, (channel, model, "written", *key)] += row.cache_written_tokens
-            self._totals[totals.COST].labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)
+            self._totals[totals.CALL_COST].labels(channel, model, *key).inc(row.micro_credits / MICRO_CREDITS)
         for checked, observed in self._guard_durations.items():
             self._guard_seconds.labels(*checked).add(observed)
         self._guard_durations.clear()

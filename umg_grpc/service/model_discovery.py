@@ -27,7 +27,7 @@ from umg_grpc.wire.provider_model_lists import ProviderModelList
 
 FETCH_SECONDS = 30.0
 """Time limit for reading the list of one provider."""
-JITTER = 0.1
+INTERVAL_JITTER = 0.1
 """Fraction by which the interval between two reads varies at random, so that replicas do not read at the same time."""
 RETRY_SECONDS = 60.0
 """Interval after a list could not be read; doubled after each further failure in a row, up to the usual interval."""
@@ -38,7 +38,7 @@ LEAST_PAUSE_SECONDS = 1.0
 LOCK_PAUSE_SECONDS = 0.2
 """Interval at which the end of another process's read is looked for."""
 CLOSE_SECONDS = 1.0
-EMPTY = ListFailure("the list is empty")
+EMPTY_LIST = ListFailure("the list is empty")
 
 logger = structlog.get_logger()
 
@@ -201,7 +201,7 @@ class ModelDiscovery:
             except UmgError as error:
                 models, failure = [], ListFailure(error.cause or error.message, error.facts)
             else:
-                failure = EMPTY
+                failure = EMPTY_LIST
             if self._providers.get(name) is not provider:  # a reload replaced the channel
                 return
             self._marked[source] = self._files.write_failure(source, None if models else failure)
@@ -275,7 +275,7 @@ class ModelDiscovery:
         return min(pause, self._config.discovery.interval)
 
     def _set_due(self, planned: _ChannelList, seconds: float) -> None:
-        planned.due = asyncio.get_running_loop().time() + seconds * (1 - JITTER * self._vary())
+        planned.due = asyncio.get_running_loop().time() + seconds * (1 - INTERVAL_JITTER * self._vary())
 
     def _fail(self, failed: _ChannelList) -> None:
         failed.failures += 1

@@ -15,7 +15,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.access.api_keys import ApiKeys, Key
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.known_keys import caller_of
-from umg_grpc.routing import REMEDY, Router, is_unpriced, shortened, unpriced_models
+from umg_grpc.routing import PRICE_REMEDY, Router, is_unpriced, shortened, unpriced_models
 from umg_grpc.service.metric_gauges import UNPRICED_MODELS
 from umg_grpc.service.metrics import Metrics, Values
 from umg_grpc.service.pipeline.current_channels import Channels
@@ -23,13 +23,13 @@ from umg_grpc.service.pipeline.model_access import may_use
 
 MAX_LABELS = 100
 """Maximum number of models with a label value of their own in the metric; the others are counted together."""
-OTHERS = "other"
+OTHERS_LABEL = "other"
 MAX_CALLED = 1000
 """Maximum number of remembered models that were called and that only a pattern of the config serves."""
 FILE_NAME = "budgets_named"
 """File in the data directory with the version of the program that has named the keys with refused models."""
 PAGE_SIZE = 500
-VERSION = version("unified-model-gateway")
+GATEWAY_VERSION = version("unified-model-gateway")
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -57,12 +57,12 @@ class UnpricedModels:
         """
         if model not in self._called and len(self._called) < MAX_CALLED and model not in self.known:
             self._called[model] = None
-            logger.warning("a model without a price is called", model=model, remedy=REMEDY)
+            logger.warning("a model without a price is called", model=model, remedy=PRICE_REMEDY)
 
     def log(self) -> None:
         """Log the models in the list of models that have no price."""
         if known := self.known:
-            logger.warning("models without a price", count=len(known), models=shortened(known), remedy=REMEDY)
+            logger.warning("models without a price", count=len(known), models=shortened(known), remedy=PRICE_REMEDY)
 
     async def name_keys(self, keys: ApiKeys, data: Path) -> None:
         """Log each key with a budget to which models are refused, at the first start of a version of the program with
@@ -70,12 +70,12 @@ class UnpricedModels:
         """
         file = data / FILE_NAME
         models = self._unpriced_somewhere()
-        if not models or await asyncio.to_thread(_version_in, file) == VERSION:
+        if not models or await asyncio.to_thread(_version_in, file) == GATEWAY_VERSION:
             return
         with suppress(SQLAlchemyError, OSError):
             async for key in _live_keys(keys):
                 self._name(key, models)
-            await asyncio.to_thread(file.write_text, VERSION)
+            await asyncio.to_thread(file.write_text, GATEWAY_VERSION)
 
     def _unpriced_somewhere(self) -> Sequence[str]:
         """Return the listed models that some channel serves without a price: some keys may use it alone."""
@@ -98,7 +98,7 @@ class UnpricedModels:
                 name=key.name,
                 count=len(refused),
                 models=shortened(refused),
-                remedy=REMEDY,
+                remedy=PRICE_REMEDY,
             )
 
     def _is_refused(self, caller: Caller, model: str) -> bool:
@@ -111,7 +111,7 @@ class UnpricedModels:
         names = [*self.known, *self._called]
         values: dict[tuple[str, ...], float] = {(name,): 1.0 for name in names[:MAX_LABELS]}
         if len(names) > MAX_LABELS:
-            values[OTHERS,] = float(len(names) - MAX_LABELS)
+            values[OTHERS_LABEL,] = float(len(names) - MAX_LABELS)
         return values
 
 

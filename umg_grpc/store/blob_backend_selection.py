@@ -6,9 +6,9 @@ from umg_grpc.store.blob_folder import BlobFolder
 from umg_grpc.store.blob_store import BlobPlace
 from umg_grpc.store.database_kinds import StoreError
 
-FOLDER = "blobs"
+BLOBS_FOLDER = "blobs"
 """Folder of the blobs in the data directory; with a bucket it has only the files that are being uploaded."""
-EXTRA = "pip install 'unified-model-gateway[blobs]'"
+INSTALL_COMMAND = "pip install 'unified-model-gateway[blobs]'"
 
 
 def blob_place(url: str | None, endpoint: str | None, data: Path) -> BlobPlace:
@@ -16,13 +16,13 @@ def blob_place(url: str | None, endpoint: str | None, data: Path) -> BlobPlace:
     Nothing is created or connected yet. `endpoint`: URL of an S3-compatible server. Raise StoreError for an unusable
     URL, or if the optional packages for buckets are not installed.
     """
-    folder = BlobFolder(data / FOLDER)
+    folder = BlobFolder(data / BLOBS_FOLDER)
     if url is None:
         return folder
     try:
         from umg_grpc.store.blob_bucket import BlobBucket  # an optional package
     except ImportError as error:
-        raise StoreError(f"blobs.url needs the package {error.name}: {EXTRA}") from None
+        raise StoreError(f"blobs.url needs the package {error.name}: {INSTALL_COMMAND}") from None
     try:
         return BlobBucket(url, endpoint=endpoint, spool=folder.spool)
     except ValueError as error:

@@ -25,9 +25,9 @@ UPLOAD_BYTES = 8 << 20
 """Size of the parts of an upload, of which two are sent at once."""
 TIMEOUT_SECONDS = 30
 CONNECT_SECONDS = 5
-RETRIES = 3
+MAX_RETRIES = 3
 RETRY_SECONDS = 15
-LISTED = 1000
+LIST_CHUNK = 1000
 
 Result = TypeVar("Result")
 
@@ -53,7 +53,7 @@ class BlobBucket:
                     "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
                     **direct,
                 },
-                retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
+                retry_config={"max_retries": MAX_RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
             )
         except BaseError as error:
             raise ValueError(_first_line(error)) from None
@@ -94,7 +94,7 @@ class BlobBucket:
 
     async def entries(self) -> AsyncIterator[BlobEntry]:
         try:
-            async for batch in obstore.list(self._store, chunk_size=LISTED):
+            async for batch in obstore.list(self._store, chunk_size=LIST_CHUNK):
                 for found in batch:
                     yield BlobEntry(found["path"], found["size"])
         except BaseError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from umg_grpc.store.blob_store import PART_BYTES, BlobEntry
 
-SPOOL = "partial"
+SPOOL_FOLDER = "partial"
 
 
 class BlobFolder:
@@ -18,7 +18,7 @@ class BlobFolder:
 
     @property
     def spool(self) -> Path:
-        return self._folder / SPOOL
+        return self._folder / SPOOL_FOLDER
 
     async def put(self, name: str, file: Path, mime_type: str) -> None:
         await asyncio.to_thread(file.rename, self._folder / name)

@@ -37,7 +37,7 @@ SWEEP_SECONDS = 300.0
 CLOSE_SECONDS = 5.0
 PARTIAL_SECONDS = 86400.0
 """Age in seconds from which an incomplete file is deleted: the process that wrote it is taken for ended."""
-STORED, SERVED = "stored", "served"
+STORED_BYTES, SERVED_BYTES = "stored", "served"
 """Directions in which transferred bytes are counted: into the store, and out of it."""
 
 MEDIA_TYPES = {
@@ -53,7 +53,7 @@ MEDIA_TYPES = {
     "bin": "application/octet-stream",
 }
 """Media types that blobs can have, by the extension in their ids. None of them runs scripts in a browser."""
-EXTENSIONS = {media_type: extension for extension, media_type in MEDIA_TYPES.items()}
+FILE_EXTENSIONS = {media_type: extension for extension, media_type in MEDIA_TYPES.items()}
 BLOB_ID = re.compile(
     rf"(?P<time>[0-9a-f]{{8}})[0-9a-f]{{12}}-(?P<hash>[A-Za-z0-9_-]{{43}})\.(?P<kind>{'|'.join(MEDIA_TYPES)})"
 )
@@ -150,7 +150,7 @@ class BlobStore:
     ) -> None:
         """Create a store in a folder or bucket. `ttl`: seconds after which a blob is deleted. `max_bytes`: total size
         above which the oldest blobs are deleted. `clock`: time that all processes of the storage share. `count`: called
-        with `STORED` or `SERVED` and a number of bytes.
+        with `STORED_BYTES` or `SERVED_BYTES` and a number of bytes.
         """
         self.ttl = ttl
         self.size_bytes = 0
@@ -200,7 +200,7 @@ class BlobStore:
             await _guarded(self._place.put(blob.id, spooled.path, blob.mime_type))
         finally:
             await asyncio.shield(asyncio.to_thread(spooled.remove))
-        self._count(STORED, blob.size)
+        self._count(STORED_BYTES, blob.size)
         self.size_bytes += blob.size
         if self.size_bytes > self._max_bytes and self._sweeper is not None:
             self._sweeper.wake()
@@ -229,7 +229,9 @@ class BlobStore:
                 async for part in parts:
                     for position in range(0, len(part), PART_BYTES):
                         piece = part[position : position + PART_BYTES]
-                        self._count(SERVED, len(piece))  # before the caller has the last piece, and reads the metrics
+                        self._count(
+                            SERVED_BYTES, len(piece)
+                        )  # before the caller has the last piece, and reads the metrics
                         yield piece
         except FileNotFoundError:
             raise not_found() from None
@@ -264,7 +266,7 @@ class BlobStore:
         await asyncio.to_thread(_remove_partial_files, self._place.spool, time.time() - PARTIAL_SECONDS)
 
     def _new_id(self, digest: bytes, mime_type: str) -> str:
-        kind = EXTENSIONS.get(mime_type, "bin")
+        kind = FILE_EXTENSIONS.get(mime_type, "bin")
         encoded = urlsafe_b64encode(digest).decode().rstrip("=")
         return f"{int(self._clock.now()):08x}{secrets.token_hex(6)}-{encoded}.{kind}"
 

@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlche
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from umg_grpc.base.lazy_logger import LazyLogger
-from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE, StoreError
+from umg_grpc.store.database_kinds import SQLITE_FILE, SQLITE_KIND, StoreError
 from umg_grpc.store.database_time import Clock, DatabaseClock, MachineClock
 from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate, schema_of
 from umg_grpc.store.reconnection import Reconnection, UnconfirmedCommitError, is_lost
@@ -50,21 +50,21 @@ class Store:
         self._engine = engine
         self._connector = connector
         self._measured = DatabaseClock()
-        self.clock: Clock = MachineClock() if engine.dialect.name == SQLITE else self._measured
+        self.clock: Clock = MachineClock() if engine.dialect.name == SQLITE_KIND else self._measured
         """Time of the database, in SQL statements and in this process."""
         self._was_trusted = True
         self._prober = prober or engine
         self.reconnection = Reconnection(self._probe)
         """State of the connections to the database; for SQLite, whose file is always there, it never changes."""
-        self._waits = engine.dialect.name != SQLITE
+        self._waits = engine.dialect.name != SQLITE_KIND
         self._readers = async_sessionmaker(engine, expire_on_commit=False)
         # each transaction of SQLite reads one snapshot
-        isolation = {} if engine.dialect.name == SQLITE else {"isolation_level": "REPEATABLE READ"}
+        isolation = {} if engine.dialect.name == SQLITE_KIND else {"isolation_level": "REPEATABLE READ"}
         self._snapshots = async_sessionmaker(engine.execution_options(**isolation), expire_on_commit=False)
         # SQLite must take the write lock when a transaction begins: one that reads first may fail at its first write.
         self._writers = async_sessionmaker(engine.execution_options(sqlite_begin="IMMEDIATE"), expire_on_commit=False)
         # It has one writer at a time. Others poll for its lock with growing pauses, here they wait in order.
-        self._turn = asyncio.Lock() if engine.dialect.name == SQLITE else nullcontext()
+        self._turn = asyncio.Lock() if engine.dialect.name == SQLITE_KIND else nullcontext()
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
@@ -212,7 +212,7 @@ async def open_store(database: str, data_dir: Path, *, create: bool = True) -> S
     a missing database. Several processes may open a database at the same time: one migrates it, the others wait. One
     process must not, since alembic has one global context.
     """
-    if database == SQLITE:
+    if database == SQLITE_KIND:
         place = str(data_dir / SQLITE_FILE)
         if not create and not (data_dir / SQLITE_FILE).exists():
             raise _no_database(str((data_dir / SQLITE_FILE).absolute()))
@@ -269,10 +269,10 @@ def _no_database(place: str) -> StoreError:
 
 
 async def _migrate(engine: AsyncEngine, *, create: bool) -> None:
-    if engine.dialect.name == SQLITE:
+    if engine.dialect.name == SQLITE_KIND:
         await _use_wal(engine)
     async with engine.execution_options(sqlite_begin="IMMEDIATE").begin() as connection:
-        if engine.dialect.name != SQLITE:
+        if engine.dialect.name != SQLITE_KIND:
             await connection.execute(text(f"SET LOCAL lock_timeout = '{MIGRATION_LOCK_SECONDS}s'"))
             await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
         await connection.run_sync(migrate, create=create)

@@ -1,6 +1,6 @@
 """Constants and errors of databases that need no import of the database library."""
 
-SQLITE = "sqlite"
+SQLITE_KIND = "sqlite"
 """Value of `database` in a config for a file in the data directory; any other is the URL of a PostgreSQL database."""
 SQLITE_FILE = "umg.db"
 READY_SECONDS = 1.0

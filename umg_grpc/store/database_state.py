@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE, StoreError
+from umg_grpc.store.database_kinds import SQLITE_FILE, SQLITE_KIND, StoreError
 from umg_grpc.store.schema_version import VERSION_TABLE
 
 
@@ -23,7 +23,7 @@ async def database_state(database: str, data_dir: Path) -> DatabaseState:
     """Return a database's schema version and clock difference, without migrating it. `database`: as in `open_store`.
     Raise StoreError if it cannot be reached.
     """
-    if database == SQLITE:
+    if database == SQLITE_KIND:
         return DatabaseState(_sqlite_schema(data_dir / SQLITE_FILE), 0.0)
     from umg_grpc.store.database import postgresql_state  # here: slow to import, and SQLite needs the driver alone
 

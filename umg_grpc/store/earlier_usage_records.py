@@ -6,7 +6,7 @@ from sqlalchemy import delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.database import Store
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.usage_record_table import RECORD_COLUMNS, Row, add_rows_to_totals, insert_rows
 from umg_grpc.store.usage_sums import tables_of_records
 from umg_grpc.store.usage_tables import EarlierUsageRow
@@ -27,7 +27,7 @@ class EarlierUsageRecords:
     async def move_some(self) -> bool:
         """Move up to `MOVED_ROWS` records, unless another process moves some. Return whether there may be more."""
         async with self._store.read() as session:
-            is_partitioned = (await session.connection()).dialect.name != SQLITE
+            is_partitioned = (await session.connection()).dialect.name != SQLITE_KIND
             if len(await tables_of_records(session)) == 1:
                 return False
         async with self._store.write() as session:

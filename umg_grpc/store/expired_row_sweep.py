@@ -10,7 +10,7 @@ from sqlalchemy import Select, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store.database import Store, repeated
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.tables import RetainedRow
 
@@ -106,7 +106,7 @@ class ExpiredRowSweep(Generic[Row]):
         return len(oldest)
 
     async def _lock_sweeps(self, session: AsyncSession) -> None:
-        if session.get_bind().dialect.name != SQLITE:  # SQLite has only one writer
+        if session.get_bind().dialect.name != SQLITE_KIND:  # SQLite has only one writer
             await session.execute(select(func.pg_advisory_xact_lock(SWEEP_LOCK)))
 
     async def _oldest(self, session: AsyncSession, rows: Select[Row]) -> list[_SweptRow]:

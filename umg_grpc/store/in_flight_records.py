@@ -17,7 +17,7 @@ from umg_grpc.store.write_ahead_journal import NO_SPACE
 SLOT_BYTES = 1024
 MAX_RECORD_BYTES = SLOT_BYTES - 2
 FIRST_SLOTS = 256
-SUFFIX = ".open"
+OPEN_SUFFIX = ".open"
 NO_SLOT = -1
 
 _LENGTH = struct.Struct("<H")
@@ -32,7 +32,7 @@ class OpenRecords:
 
     def __init__(self, directory: Path, owner: str) -> None:
         """Create the file. `owner`: unique name of the process. Raise OSError, except for a full disk."""
-        self._path = directory / f"{owner}{SUFFIX}"
+        self._path = directory / f"{owner}{OPEN_SUFFIX}"
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self._slots = 0
         self._free: list[int] = []  # positions of the free slots in the file
@@ -99,7 +99,7 @@ class OpenRecords:
 def records_of(directory: Path, owner: str) -> list[bytes]:
     """Return the usage records of the calls in flight when a process ended; empty without a file. Raise OSError."""
     try:
-        content = (directory / f"{owner}{SUFFIX}").read_bytes()
+        content = (directory / f"{owner}{OPEN_SUFFIX}").read_bytes()
     except FileNotFoundError:
         return []
     return [*_records(content)]
@@ -107,7 +107,7 @@ def records_of(directory: Path, owner: str) -> list[bytes]:
 
 def forget(directory: Path, owner: str) -> None:
     """Delete the file of the process `owner`, which has ended; do nothing without a file."""
-    (directory / f"{owner}{SUFFIX}").unlink(missing_ok=True)
+    (directory / f"{owner}{OPEN_SUFFIX}").unlink(missing_ok=True)
 
 
 def _records(content: bytes) -> Iterator[bytes]:

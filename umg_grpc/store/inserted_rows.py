@@ -5,7 +5,7 @@ from itertools import chain
 
 import msgspec
 
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 
 
 def rows_of(
@@ -14,7 +14,7 @@ def rows_of(
     """Return the part of an INSERT statement after its column names, and its parameters. PostgreSQL is sent all rows as
     one JSON text, which takes a tenth of the time of a parameter for each value, and inserts them in their order.
     """
-    if dialect == SQLITE:
+    if dialect == SQLITE_KIND:
         row = f"({', '.join('?' * len(columns))})"
         return f"VALUES {', '.join([row] * len(rows))}", tuple(chain.from_iterable(rows))
     text = msgspec.json.encode([dict(zip(columns, row, strict=True)) for row in rows]).decode()

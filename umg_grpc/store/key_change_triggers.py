@@ -3,10 +3,10 @@ record the changes of every program, also of earlier versions and of an operator
 use is no change.
 """
 
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 
 CHANGE_LOCK = 0x554D475F4B455953  # number of a PostgreSQL advisory lock, chosen freely
-WATCHED = (
+WATCHED_COLUMNS = (
     *("secret_hash", "prefix", "name", "model_patterns", "requests_per_minute", "expire_time", "revoke_time"),
     *("channels", "show_route", "operations", "administrator", "owner", "tags", "previous_secret_hash"),
     *("previous_prefix", "previous_expire_time", "tokens_per_minute", "concurrent_requests"),
@@ -15,7 +15,7 @@ WATCHED = (
 """Columns of `api_keys` whose changes are recorded: all but the id, the time of creation and that of the last use."""
 _EVENTS = {
     "insert": ("INSERT", "NEW"),
-    "update": (f"UPDATE OF {', '.join(WATCHED)}", "NEW"),
+    "update": (f"UPDATE OF {', '.join(WATCHED_COLUMNS)}", "NEW"),
     "delete": ("DELETE", "OLD"),
 }
 _RECORD = (
@@ -40,7 +40,7 @@ END $$
 
 def trigger_statements(dialect: str) -> list[str]:
     """Return the statements that create the triggers. `dialect`: SQLAlchemy's name of the kind of database."""
-    if dialect == SQLITE:
+    if dialect == SQLITE_KIND:
         return [
             f"CREATE TRIGGER umg_key_{name} AFTER {event} ON api_keys BEGIN {_RECORD.format(row=row)}; END"
             for name, (event, row) in _EVENTS.items()

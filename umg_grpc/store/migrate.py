@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, inspect, text
 
-from umg_grpc.store.schema_version import HEAD, VERSION_TABLE
+from umg_grpc.store.schema_version import NEWEST_MIGRATION, VERSION_TABLE
 from umg_grpc.store.tables import Base
 from umg_grpc.store.usage_tables import UsageRow  # noqa: F401  adds the tables of usage to `Base.metadata`
 
@@ -28,8 +28,8 @@ def migrate(connection: Connection, *, create: bool = True) -> None:
         Base.metadata.create_all(connection)
         connection.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
         insert = text(f"INSERT INTO {VERSION_TABLE} VALUES (:head)")  # noqa: S608  a name of our own
-        connection.execute(insert, {"head": HEAD})
-    elif VERSION_TABLE not in tables or _versions(connection) != {HEAD}:
+        connection.execute(insert, {"head": NEWEST_MIGRATION})
+    elif VERSION_TABLE not in tables or _versions(connection) != {NEWEST_MIGRATION}:
         _upgrade(connection)
 
 

@@ -15,7 +15,7 @@ from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
 
-DIRECTORY = "model-lists"
+LISTS_DIRECTORY = "model-lists"
 HASH_CHARACTERS = 12
 
 logger = LazyLogger(__name__)
@@ -36,7 +36,7 @@ class ModelListFiles:
     """Model lists of providers in the data directory: one file for each pair of channel and provider address."""
 
     def __init__(self, data: Path) -> None:
-        self._directory = data / DIRECTORY
+        self._directory = data / LISTS_DIRECTORY
 
     def read(self, channel: str, address: str) -> Sequence[pb.Model] | None:
         """Return the stored model list of a channel; None without one for this address (base URL), or if damaged."""

@@ -3,11 +3,11 @@
 from psycopg.abc import Buffer
 from psycopg.types.string import StrDumperUnknown
 
-NUL, REPLACEMENT = "\0", "\N{REPLACEMENT CHARACTER}"
+NUL_CHARACTER, REPLACEMENT_CHARACTER = "\0", "\N{REPLACEMENT CHARACTER}"
 
 
 class StorableTextDumper(StrDumperUnknown):
     """Dumper of texts that replaces NUL: psycopg raises an error of the database for an id of a caller with it."""
 
     def dump(self, obj: str) -> Buffer | None:
-        return super().dump(obj.replace(NUL, REPLACEMENT))
+        return super().dump(obj.replace(NUL_CHARACTER, REPLACEMENT_CHARACTER))

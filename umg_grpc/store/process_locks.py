@@ -8,7 +8,7 @@ from pathlib import Path
 
 USAGE_DIRECTORY = "usage"
 """Folder in the data directory with the journal of usage records; each process of the gateway has a lock file in it."""
-SUFFIX = ".lock"
+LOCK_SUFFIX = ".lock"
 ID_FILE = "id"
 
 
@@ -19,22 +19,22 @@ class ProcessLocks:
         """Create the directory, and a lock file in it. `name`: unique name of this process. Raise OSError."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.directory = directory
-        self._path = directory / f"{name}{SUFFIX}"
+        self._path = directory / f"{name}{LOCK_SUFFIX}"
         self._descriptor = self._lock()
         self.directory_id = _directory_id(directory)
         """Random id of the directory, the same for all its processes."""
 
     def names(self) -> set[str]:
         """Return the names of all processes with a lock file in the directory, also of ended ones."""
-        return {path.stem for path in self.directory.glob(f"*{SUFFIX}")}
+        return {path.stem for path in self.directory.glob(f"*{LOCK_SUFFIX}")}
 
     def has_ended(self, name: str) -> bool:
         """Return whether the process `name` has ended; True for a process without a lock file."""
-        return _try_lock(self.directory / f"{name}{SUFFIX}", delete=False)
+        return _try_lock(self.directory / f"{name}{LOCK_SUFFIX}", delete=False)
 
     def forget(self, name: str) -> None:
         """Delete the lock file of the process `name`, if the process has ended."""
-        _try_lock(self.directory / f"{name}{SUFFIX}", delete=True)
+        _try_lock(self.directory / f"{name}{LOCK_SUFFIX}", delete=True)
 
     def close(self, *, delete: bool = True) -> None:
         """Release the lock file of this process, and delete it. `delete`: False leaves the file, by which other
@@ -56,7 +56,7 @@ class ProcessLocks:
 
 def count_running(directory: Path) -> int:
     """Return the number of running processes that have a lock file in the directory."""
-    return sum(not _try_lock(path, delete=False) for path in directory.glob(f"*{SUFFIX}"))
+    return sum(not _try_lock(path, delete=False) for path in directory.glob(f"*{LOCK_SUFFIX}"))
 
 
 def _try_lock(path: Path, *, delete: bool) -> bool:

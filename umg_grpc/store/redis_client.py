@@ -31,10 +31,10 @@ PAUSE_SECONDS = 1.0
 IDLE_SECONDS = 2.0  # time without a response after which `check` sends a command of its own
 WAITING_BYTES = 8 * 2**20  # maximum size of pending writes; beyond it the oldest are dropped
 CLOSE_SECONDS = 1.0
-CONNECTIONS = 16  # maximum number of commands in flight; others wait for a slot, or until one of these fails
+MAX_CONNECTIONS = 16  # maximum number of commands in flight; others wait for a slot, or until one of these fails
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 
 class RedisUnavailable(Exception):  # noqa: N818  # no error: the caller works without Redis
@@ -56,7 +56,7 @@ class Redis:
         self._client = client
         self._errors = errors
         self._seconds = seconds
-        self._slots = asyncio.Semaphore(CONNECTIONS)
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._now = now
         self._away = False
         self._retry_from = 0.0
@@ -84,7 +84,7 @@ class Redis:
 
         pool = ConnectionPool.from_url(
             url,
-            max_connections=CONNECTIONS,
+            max_connections=MAX_CONNECTIONS,
             socket_timeout=seconds,
             socket_connect_timeout=seconds,
             retry=Retry(NoBackoff(), 1),  # for connections broken by a restart of the server
@@ -114,20 +114,20 @@ class Redis:
         if self._away or self._now() - self._answered_at > IDLE_SECONDS:
             await self.run(lambda client: client.ping())
 
-    async def count(self, step: "Callable[[Client], Awaitable[T]]") -> T:
+    async def count(self, step: "Callable[[Client], Awaitable[Result]]") -> Result:
         """Call `step` as `run` does, for commands that count limits. Raise RedisUnavailable also while the counts are
         incomplete, because Redis has lost its data.
         """
         self._check_counts()
 
-        async def complete(client: "Client") -> T:
+        async def complete(client: "Client") -> Result:
             result = await step(client)
             self._check_counts()  # the command may have opened the connection that shows the loss
             return result
 
         return await self.run(complete)
 
-    async def run(self, step: "Callable[[Client], Awaitable[T]]", *, is_hasty: bool = False) -> T:
+    async def run(self, step: "Callable[[Client], Awaitable[Result]]", *, is_hasty: bool = False) -> Result:
         """Call `step`, which sends commands, with the client of the redis library, and return its result. Raise
         RedisUnavailable. `is_hasty`: whether a late response is of no use; it is then not a failure of Redis.
         """
@@ -165,7 +165,7 @@ class Redis:
         except TimeoutError:
             raise RedisUnavailable from None
 
-    async def _call(self, step: "Callable[[Client], Awaitable[T]]", end: float, *, is_hasty: bool) -> T:
+    async def _call(self, step: "Callable[[Client], Awaitable[Result]]", end: float, *, is_hasty: bool) -> Result:
         self._check()  # again, since another call may have failed during the wait for the slot
         if self._away:
             self._retry_from = self._now() + PAUSE_SECONDS

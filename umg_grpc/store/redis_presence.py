@@ -11,7 +11,7 @@ from umg_grpc.store.repeated_work import Background
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client
 
-KEY = "umg:processes"
+PROCESSES_KEY = "umg:processes"
 PRESENCE_SECONDS = 1.0
 """Time between two commands of each process. They also show each process soon that Redis has lost its data."""
 ABSENT_SECONDS = 10
@@ -21,7 +21,7 @@ REMEMBERED_SECONDS = 60.0
 
 # Atomic, and by the server's clock. KEYS[1]: the processes by the time of their last command, in seconds. ARGV: the
 # process, and the seconds after which a process is absent. Returns the number of processes.
-PRESENT = """
+PRESENCE_SCRIPT = """
 local now = tonumber(redis.call('TIME')[1])
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
@@ -75,4 +75,4 @@ class Presence:
             await self._background.aclose(PRESENCE_SECONDS)
 
     async def _run(self, client: "Client") -> int:
-        return int(await client.eval(PRESENT, 1, KEY, self._process, str(ABSENT_SECONDS)))
+        return int(await client.eval(PRESENCE_SCRIPT, 1, PROCESSES_KEY, self._process, str(ABSENT_SECONDS)))

@@ -7,7 +7,7 @@ from sqlalchemy import Dialect
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.tables import RetainedRow
 
 STATEMENT_ROWS = 20  # rows written by one SQLite statement
@@ -21,7 +21,7 @@ def upsert_into(row: type[RetainedRow], dialect: Dialect) -> Upsert:
     table = RetainedRow.metadata.tables[row.__tablename__]
     keys, names = list(table.primary_key.columns), [column.name for column in table.columns]
     changed = [column.name for column in table.columns if not column.primary_key]
-    if dialect.name != SQLITE:
+    if dialect.name != SQLITE_KIND:
         full = postgresql.insert(table)
         upsert = full.on_conflict_do_update(index_elements=keys, set_={name: full.excluded[name] for name in changed})
 

@@ -11,16 +11,16 @@ from weakref import WeakSet
 
 import aiosqlite
 
-T = TypeVar("T")
+Returned = TypeVar("Returned")
 Description: TypeAlias = tuple[tuple[str, None, None, None, None, None, None], ...]
 """Column descriptions of a result in Python's database API: tuples of which only the first item, the name, is set."""
 Result: TypeAlias = tuple[Description | None, list[Any], int, int | None]
 """Result of a statement: column descriptions (None: no rows), rows, number of changed ones, id of the last inserted."""
 
-STATEMENTS = 32  # compiled statements cached by a connection; a large one takes 100 KB
+CACHED_STATEMENTS = 32  # compiled statements cached by a connection; a large one takes 100 KB
 BUSY_SECONDS = 30  # longest time that SQLite waits for another process's write
 CLOSE_SECONDS = 5  # longest wait for the statement of a cancelled caller
-SETTINGS = (
+CONNECTION_SETTINGS = (
     "PRAGMA foreign_keys=ON",
     "PRAGMA synchronous=NORMAL",  # with WAL: no loss if the process dies, no corruption after a power cut
 )
@@ -80,9 +80,9 @@ class SqliteConnection(aiosqlite.Connection):
         """Return a new cursor, a context manager for `async with`."""
         return Cursor(self.run)
 
-    async def run(self, step: Callable[[sqlite3.Connection], T]) -> T:
+    async def run(self, step: Callable[[sqlite3.Connection], Returned]) -> Returned:
         """Run a function in the thread of the connection. Return its result."""
-        result: T = await self._execute(step, self._conn)  # type: ignore[no-untyped-call]
+        result: Returned = await self._execute(step, self._conn)  # type: ignore[no-untyped-call]
         return result
 
 
@@ -116,11 +116,11 @@ class Connector:
 
 def _open(file: Path) -> sqlite3.Connection:
     # The driver begins transactions by its own rules, and none for DDL: `isolation_level` turns that off.
-    return sqlite3.connect(file, isolation_level=None, timeout=BUSY_SECONDS, cached_statements=STATEMENTS)
+    return sqlite3.connect(file, isolation_level=None, timeout=BUSY_SECONDS, cached_statements=CACHED_STATEMENTS)
 
 
 def _configure(connection: sqlite3.Connection) -> None:
-    for setting in SETTINGS:
+    for setting in CONNECTION_SETTINGS:
         connection.execute(setting).close()
 
 

@@ -15,12 +15,12 @@ from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.base.time_units import time_of
 from umg_grpc.store.budget_accounts import Charge, LeaseId, lock_accounts, settle
 from umg_grpc.store.database import Store, repeated
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.inserted_rows import rows_of
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.usage_partitions import create_partitions, day_of
 from umg_grpc.store.usage_sums import (
-    FOREVER,
+    FOREVER_MICROS,
     CallFilter,
     Group,
     UsageBegin,
@@ -31,14 +31,14 @@ from umg_grpc.store.usage_sums import (
     spans_of_records,
     tables_of_records,
 )
-from umg_grpc.store.usage_tables import OF_KEY_AND_AGENT, SUMS, EarlierUsageRow, UsageRow
+from umg_grpc.store.usage_tables import OF_KEY_AND_AGENT, SUM_COLUMNS, EarlierUsageRow, UsageRow
 from umg_grpc.store.usage_totals import add_totals
 
 INSERTED_ROWS = 500  # in one statement, of which SQLite allows 32,766 parameters
 MAX_FOUND = 100
 MAX_TEXT_CHARACTERS = 300
 MAX_DROPPED = 100
-NULL = msgspec.Raw(b"null")
+JSON_NULL = msgspec.Raw(b"null")
 
 logger = LazyLogger(__name__)
 
@@ -160,8 +160,8 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 class _JournalRecord(UsageRecord, array_like=True, gc=False, kw_only=True):
     """Usage record as read from the journal. Its details are JSON text, as the database stores them."""
 
-    start_micros: Annotated[int, msgspec.Meta(ge=0, lt=FOREVER)]
-    details: msgspec.Raw = NULL  # type: ignore[assignment]  # a record is only moved in this form
+    start_micros: Annotated[int, msgspec.Meta(ge=0, lt=FOREVER_MICROS)]
+    details: msgspec.Raw = JSON_NULL  # type: ignore[assignment]  # a record is only moved in this form
 
 
 _ABSENT = ("budget_period", "budget_holder")  # from the database
@@ -170,7 +170,7 @@ _PLACES = itemgetter(*(UsageRecord.__struct_fields__.index(name) for name in REC
 _DETAILS = RECORD_COLUMNS.index("details")
 _ID, _START, _STATUS = (RECORD_COLUMNS.index(name) for name in ("record_id", "start_micros", "status"))
 _GROUP_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in ("start_micros", *OF_KEY_AND_AGENT)))
-_SUM_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in SUMS))
+_SUM_PLACES = itemgetter(*(RECORD_COLUMNS.index(name) for name in SUM_COLUMNS))
 encode_record = msgspec.json.Encoder().encode
 """Function that encodes a record for the journal and for the file of the calls in flight."""
 _JOURNAL_DECODER = msgspec.json.Decoder(_JournalRecord)
@@ -233,7 +233,7 @@ class UsageRecords:
             found = list[UsageRecord]()
             for table in await tables_of_records(session):
                 record_id: ColumnElement[str] = table.c.record_id
-                if (await session.connection()).dialect.name != SQLITE:
+                if (await session.connection()).dialect.name != SQLITE_KIND:
                     record_id = record_id.collate("C")  # the earlier table has the order of the database's language
                 query = select(*_columns_of(table)).where(*conditions_of(calls, table))
                 if after is not None:
@@ -290,7 +290,7 @@ async def insert_rows(session: AsyncSession, rows: Sequence[Row]) -> list[Row]:
     """
     connection = await session.connection()
     dialect = connection.dialect.name
-    if dialect != SQLITE:
+    if dialect != SQLITE_KIND:
         await create_partitions(session, {day_of(row[_START]) for row in rows})
     known = set[str]()
     if len(await tables_of_records(session)) > 1:
@@ -299,7 +299,7 @@ async def insert_rows(session: AsyncSession, rows: Sequence[Row]) -> list[Row]:
     if not (new := [row for row in rows if row[_ID] not in known]):
         return []
     new.sort(key=itemgetter(_START, _ID))  # one order, so that two transactions cannot wait for each other
-    if dialect == SQLITE:
+    if dialect == SQLITE_KIND:
         return await _insert_one_by_one(connection, new)
     source, parameters = rows_of(dialect, UsageRow.__tablename__, RECORD_COLUMNS, new)
     insert = f"INSERT INTO {UsageRow.__tablename__} ({', '.join(RECORD_COLUMNS)}) {source}"
@@ -337,7 +337,7 @@ def _charge_of(record: UsageRecord) -> Charge:
 
 def _row_of(record: "_JournalRecord") -> tuple[object, ...]:
     values = list(_PLACES(msgspec.structs.astuple(record)))
-    values[_DETAILS] = None if record.details == NULL else str(record.details, "utf-8")
+    values[_DETAILS] = None if record.details == JSON_NULL else str(record.details, "utf-8")
     return tuple(values)
 
 

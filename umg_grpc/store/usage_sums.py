@@ -13,20 +13,29 @@ from sqlalchemy import BigInteger, ColumnElement, FromClause, Select, case, cast
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.base.time_units import micros_of, time_of
-from umg_grpc.store.agent_totals import SOURCES
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.agent_totals import TOTAL_SOURCES
+from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.usage_partitions import days_of_partitions
-from umg_grpc.store.usage_tables import DAY, MONTH, OF_CHANNEL, SUMS, TOTALS, EarlierUsageRow, Totals, UsageRow
+from umg_grpc.store.usage_tables import (
+    DAY_BUCKET,
+    MONTH_BUCKET,
+    OF_CHANNEL,
+    SUM_COLUMNS,
+    TOTAL_TABLES,
+    EarlierUsageRow,
+    Totals,
+    UsageRow,
+)
 from umg_grpc.store.usage_totals import BUCKET_MICROS, next_start, start_of
 
-BUCKETS = (*BUCKET_MICROS, MONTH)
+SUM_BUCKETS = (*BUCKET_MICROS, MONTH_BUCKET)
 """Names of the time spans by which usage can be grouped, the shortest first; they begin in UTC."""
 DIMENSION_COLUMNS: Mapping[str, str] = MappingProxyType(
     {"key": "key_id", "model": "model", "operation": "operation", "channel": "channel", "agent": "agent"}
 )
 """Name of a dimension, by which usage can be grouped and selected -> column."""
-FOREVER = 253_399_622_400 * 10**6
+FOREVER_MICROS = 253_399_622_400 * 10**6
 """Start of the last month that a `datetime` can have, in microseconds since 1970. No call arrives later."""
 
 WINDOW_GROWTH = 2
@@ -59,7 +68,7 @@ class UsageSum:
     requests: int
     failed: int
     sums: Mapping[str, int]
-    """Name in `SUMS` -> sum, for example `input_tokens`."""
+    """Name in `SUM_COLUMNS` -> sum, for example `input_tokens`."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,7 @@ async def read_sums(
     session: AsyncSession, by: Sequence[str], calls: CallFilter, clock: Clock, *, after: Group, limit: int | None
 ) -> list[UsageSum]:
     """Return the sums of the selected calls by group, in the order of the groups' keys, in one snapshot. `by`: names of
-    `DIMENSION_COLUMNS` and at most one time span of `BUCKETS`. `after`: last group of the previous page; empty for the
+    `DIMENSION_COLUMNS` and at most one time span of `SUM_BUCKETS`. `after`: last group of the previous page; empty for the
     first page.
     """
     dialect = (await session.connection()).dialect.name
@@ -104,7 +113,7 @@ async def read_sums(
             break
     # Each part has the first `limit` of its groups, so that the first ones of all parts are complete.
     return [
-        UsageSum(group, requests, failed, dict(zip(SUMS, sums, strict=True)))
+        UsageSum(group, requests, failed, dict(zip(SUM_COLUMNS, sums, strict=True)))
         for group, (requests, failed, *sums) in sorted(found.items())[:limit]
     ]
 
@@ -112,7 +121,7 @@ async def read_sums(
 async def begin_of_usage(session: AsyncSession) -> UsageBegin:
     """Return the times at which the stored usage begins."""
     oldest = [await _oldest(session, table) for table in await tables_of_records(session)]
-    totals = {each.bucket: await _oldest(session, each.table) for each in TOTALS if each.columns == OF_CHANNEL}
+    totals = {each.bucket: await _oldest(session, each.table) for each in TOTAL_TABLES if each.columns == OF_CHANNEL}
     return UsageBegin(
         min((time for time in oldest if time is not None), default=None),
         {bucket: time for bucket, time in totals.items() if time is not None},
@@ -140,13 +149,13 @@ async def spans_of_records(session: AsyncSession) -> list[tuple[int, int]]:
     the records of a few partitions, since a query locks all partitions that it may read.
     """
     days = await _days(session)
-    bounds = [day * BUCKET_MICROS[DAY] for day in days[::-DAYS_SEARCHED] if day > days[0]]
-    return [*zip([*bounds, 0], [FOREVER, *bounds], strict=True)]
+    bounds = [day * BUCKET_MICROS[DAY_BUCKET] for day in days[::-DAYS_SEARCHED] if day > days[0]]
+    return [*zip([*bounds, 0], [FOREVER_MICROS, *bounds], strict=True)]
 
 
 async def _days(session: AsyncSession) -> list[int]:
     """Return the days of the partitions, as numbers of days since 1970, in ascending order; empty without any."""
-    is_partitioned = (await session.connection()).dialect.name != SQLITE
+    is_partitioned = (await session.connection()).dialect.name != SQLITE_KIND
     return await days_of_partitions(session) if is_partitioned else []
 
 
@@ -154,8 +163,10 @@ async def _oldest(session: AsyncSession, table: FromClause) -> datetime | None:
     oldest = select(table.c.start_micros).order_by(table.c.start_micros).limit(1)
     if table is UsageRow.__table__:
         for day in await _days(session):  # one by one: a query of all would lock them all
-            start = day * BUCKET_MICROS[DAY]
-            of_day = oldest.where(table.c.start_micros >= start, table.c.start_micros < start + BUCKET_MICROS[DAY])
+            start = day * BUCKET_MICROS[DAY_BUCKET]
+            of_day = oldest.where(
+                table.c.start_micros >= start, table.c.start_micros < start + BUCKET_MICROS[DAY_BUCKET]
+            )
             if (micros := await session.scalar(of_day)) is not None:
                 return time_of(micros)
     micros = await session.scalar(oldest)
@@ -167,21 +178,23 @@ async def _windows(
 ) -> Iterator[list[_Part]]:
     """Return the parts of the selected calls' time span, window by window. `now`: in microseconds since 1970."""
     since = micros_of(calls.since)
-    until = FOREVER if calls.until is None else min(FOREVER, micros_of(calls.until))
-    bucket = by[0] if by and by[0] in BUCKETS else None
+    until = FOREVER_MICROS if calls.until is None else min(FOREVER_MICROS, micros_of(calls.until))
+    bucket = by[0] if by and by[0] in SUM_BUCKETS else None
     if after and bucket is not None:
         since = max(since, int(after[0]))
     current, *earlier = await tables_of_records(session)
     filters = [name for name, values in calls.only.items() if values]
     needed = {DIMENSION_COLUMNS[name] for name in (*by, *filters) if name in DIMENSION_COLUMNS}
-    usable = [] if calls.failed else _usable_totals(needed, next((name for name in by if name in BUCKETS), MONTH))
+    usable = (
+        [] if calls.failed else _usable_totals(needed, next((name for name in by if name in SUM_BUCKETS), MONTH_BUCKET))
+    )
 
     def windows() -> Iterator[list[_Part]]:
         start, micros = since, until - since
         if bucket is not None and bucket in BUCKET_MICROS and limit is not None:
             micros = (limit + 1) * BUCKET_MICROS[bucket]  # one more: the last one of the previous page is read again
-        elif bucket == MONTH and len(by) > 1 and limit is not None:
-            micros = BUCKET_MICROS[DAY]  # to the end of the month, which may fill the page
+        elif bucket == MONTH_BUCKET and len(by) > 1 and limit is not None:
+            micros = BUCKET_MICROS[DAY_BUCKET]  # to the end of the month, which may fill the page
         while start < until:
             end = until if bucket is None else min(until, next_start(bucket, start + micros))
             yield [
@@ -197,9 +210,9 @@ def _usable_totals(columns: Collection[str], bucket: str) -> list[Totals]:
     """Return the tables of totals for sums by columns and by a time span. Of each time span it is the smallest one;
     those of long spans are first.
     """
-    lengths = BUCKETS[: BUCKETS.index(bucket) + 1]
+    lengths = SUM_BUCKETS[: SUM_BUCKETS.index(bucket) + 1]
     found: dict[str, Totals] = {}
-    for totals in TOTALS:
+    for totals in TOTAL_TABLES:
         if totals.bucket in lengths and set(columns) <= set(totals.columns):
             found.setdefault(totals.bucket, totals)
     return [found[length] for length in reversed(lengths) if length in found]
@@ -219,7 +232,7 @@ def _divided(records: FromClause, tables: Sequence[Totals], since: int, until: i
         yield from _divided(records, shorter, since, until, now)
         return
     yield from _divided(records, shorter, since, start, now)
-    yield _Part(SOURCES.get(totals.table.name, totals.table), start, end, totals)
+    yield _Part(TOTAL_SOURCES.get(totals.table.name, totals.table), start, end, totals)
     yield from _divided(records, shorter, end, until, now)
 
 
@@ -230,7 +243,7 @@ def _sums_of(part: _Part, by: Sequence[str], calls: CallFilter, after: Group, di
         counts = [func.count(), func.sum(case((columns.status == "OK", 0), else_=1))]
     else:
         counts = [func.sum(columns.requests), func.sum(columns.failed)]
-    sums = [*counts, *(func.sum(columns[name]) for name in SUMS)]
+    sums = [*counts, *(func.sum(columns[name]) for name in SUM_COLUMNS)]
     # PostgreSQL's sums are decimal numbers, which the driver reads slowly
     query = select(*groups, *(cast(func.coalesce(each, 0), BigInteger) for each in sums)).select_from(part.table)
     query = query.where(columns.start_micros >= part.since, columns.start_micros < part.until)
@@ -251,19 +264,19 @@ def _group_of(part: _Part, name: str, dialect: str) -> ColumnElement[Any]:
     if name in DIMENSION_COLUMNS:
         column: ColumnElement[Any] = part.table.c[DIMENSION_COLUMNS[name]]
         # the earlier table has the order of the database's language
-        return column if dialect == SQLITE or part.table is not EarlierUsageRow.__table__ else column.collate("C")
+        return column if dialect == SQLITE_KIND or part.table is not EarlierUsageRow.__table__ else column.collate("C")
     if part.totals is not None and part.totals.bucket == name:
         return part.table.c.start_micros
     return bucket_start(name, dialect)
 
 
 def bucket_start(bucket: str, dialect: str) -> ColumnElement[int]:
-    """Return the SQL expression for the start of a call's time span (`bucket`, one of `BUCKETS`), in microseconds since
+    """Return the SQL expression for the start of a call's time span (`bucket`, one of `SUM_BUCKETS`), in microseconds since
     1970. Its numbers are literals: PostgreSQL does not recognize an expression with parameters as the one in GROUP BY.
     """
     if bucket in BUCKET_MICROS:
         return literal_column(f"start_micros - start_micros % {BUCKET_MICROS[bucket]}", BigInteger)
-    return literal_column(_MONTH_START[dialect == SQLITE], BigInteger)
+    return literal_column(_MONTH_START[dialect == SQLITE_KIND], BigInteger)
 
 
 _MONTH_START = (

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, delete, func, select, tuple_
 
 from umg_grpc.base.time_units import time_of
 from umg_grpc.store.database import Store
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.usage_partitions import (
     DAY_MICROS,
     DAYS_AHEAD,
@@ -16,7 +16,7 @@ from umg_grpc.store.usage_partitions import (
     days_of_partitions,
     drop_partition,
 )
-from umg_grpc.store.usage_tables import TOTALS, UsageRow
+from umg_grpc.store.usage_tables import TOTAL_TABLES, UsageRow
 from umg_grpc.store.usage_totals import start_of
 
 SWEEP_ROWS = 1000  # deleted in one transaction, since other writers wait for it
@@ -43,7 +43,7 @@ async def sweep_usage(store: Store, ttl: int, max_bytes: int | None, totals_ttl:
     """
     start = UsageRow.start_micros
     async with store.read() as session:
-        is_partitioned = (await session.connection()).dialect.name != SQLITE
+        is_partitioned = (await session.connection()).dialect.name != SQLITE_KIND
         now = int(await session.scalar(select(store.clock.sql_micros())) or 0)
         oldest_to_keep = 0
         if max_bytes is not None:
@@ -64,7 +64,7 @@ async def sweep_usage(store: Store, ttl: int, max_bytes: int | None, totals_ttl:
         if is_partitioned:
             await _drop_days_before(store, oldest_to_keep)
         await _delete(store, start < oldest_to_keep)
-    for totals in reversed(TOTALS):  # totals of agents first: they are subtracted from those of all calls
+    for totals in reversed(TOTAL_TABLES):  # totals of agents first: they are subtracted from those of all calls
         kept = min(totals_ttl, totals_ttl if totals.kept is None else int(totals.kept.total_seconds()))
         bound = start_of(totals.bucket, now - kept * 10**6 - TOTALS_MARGIN_MICROS)
         async with store.write() as session:

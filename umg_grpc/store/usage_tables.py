@@ -9,17 +9,17 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from umg_grpc.store.tables import Base
 
-NAME = String().with_variant(String(collation="C"), "postgresql")
+NAME_TYPE = String().with_variant(String(collation="C"), "postgresql")
 """Type of names in usage. They are ordered by code points, as in Python and SQLite, which merges sorted sums."""
-ID = String(64).with_variant(String(64, collation="C"), "postgresql")
-COUNTS = (
+ID_TYPE = String(64).with_variant(String(64, collation="C"), "postgresql")
+COUNT_COLUMNS = (
     *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens"),
     *("output_tokens", "reasoning_tokens", "audio_output_tokens", "searches"),
     *("images", "video_seconds", "videos", "image_input_tokens", "image_output_tokens", "characters", "audio_seconds"),
 )
 """Columns that count units, for example tokens. Each token is counted in exactly one of them."""
-SUMS = (*COUNTS, "micro_credits")
-MINUTE, HOUR, DAY, MONTH = "minute", "hour", "day", "month"
+SUM_COLUMNS = (*COUNT_COLUMNS, "micro_credits")
+MINUTE_BUCKET, HOUR_BUCKET, DAY_BUCKET, MONTH_BUCKET = "minute", "hour", "day", "month"
 
 
 class _RecordColumns(Base):
@@ -27,16 +27,16 @@ class _RecordColumns(Base):
 
     __abstract__ = True
 
-    request_id: Mapped[str] = mapped_column(NAME)
-    key_id: Mapped[str] = mapped_column(ID)
-    operation: Mapped[str] = mapped_column(NAME)
-    method: Mapped[str] = mapped_column(NAME)
-    face: Mapped[str] = mapped_column(NAME)
-    model: Mapped[str] = mapped_column(NAME)
-    channel: Mapped[str] = mapped_column(NAME)
+    request_id: Mapped[str] = mapped_column(NAME_TYPE)
+    key_id: Mapped[str] = mapped_column(ID_TYPE)
+    operation: Mapped[str] = mapped_column(NAME_TYPE)
+    method: Mapped[str] = mapped_column(NAME_TYPE)
+    face: Mapped[str] = mapped_column(NAME_TYPE)
+    model: Mapped[str] = mapped_column(NAME_TYPE)
+    channel: Mapped[str] = mapped_column(NAME_TYPE)
     duration_micros: Mapped[int] = mapped_column(BigInteger)
-    status: Mapped[str] = mapped_column(NAME)
-    reason: Mapped[str] = mapped_column(NAME)
+    status: Mapped[str] = mapped_column(NAME_TYPE)
+    reason: Mapped[str] = mapped_column(NAME_TYPE)
     attempts: Mapped[int] = mapped_column(Integer)
     cached: Mapped[bool] = mapped_column(Boolean)
     estimated: Mapped[bool] = mapped_column(Boolean)
@@ -57,7 +57,7 @@ class _RecordColumns(Base):
     videos: Mapped[int] = mapped_column(BigInteger, server_default="0")
     image_input_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
     image_output_tokens: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    agent: Mapped[str] = mapped_column(NAME, server_default=text("''"))
+    agent: Mapped[str] = mapped_column(NAME_TYPE, server_default=text("''"))
     characters: Mapped[int] = mapped_column(BigInteger, server_default="0")
     audio_seconds: Mapped[int] = mapped_column(BigInteger, server_default="0")
 
@@ -72,7 +72,7 @@ class UsageRow(_RecordColumns):
     )
 
     start_micros: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False, sort_order=-2)
-    record_id: Mapped[str] = mapped_column(ID, primary_key=True, sort_order=-1)
+    record_id: Mapped[str] = mapped_column(ID_TYPE, primary_key=True, sort_order=-1)
 
 
 class EarlierUsageRow(_RecordColumns):
@@ -87,7 +87,7 @@ class EarlierUsageRow(_RecordColumns):
     )
 
     start_micros: Mapped[int] = mapped_column(BigInteger, sort_order=-2)
-    record_id: Mapped[str] = mapped_column(ID, primary_key=True, sort_order=-1)
+    record_id: Mapped[str] = mapped_column(ID_TYPE, primary_key=True, sort_order=-1)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Totals:
     @property
     def has_agents(self) -> bool:
         """Whether the calls are also grouped by agent. The table then has no row for calls of unknown agents."""
-        return AGENT in self.columns
+        return AGENT_COLUMN in self.columns
 
 
 def _totals(name: str, bucket: str, columns: Sequence[str], kept: timedelta | None = None) -> Totals:
@@ -113,36 +113,36 @@ def _totals(name: str, bucket: str, columns: Sequence[str], kept: timedelta | No
         name,
         Base.metadata,
         Column("start_micros", BigInteger, primary_key=True, autoincrement=False),
-        *(Column(column, ID if column == "key_id" else NAME, primary_key=True) for column in columns),
+        *(Column(column, ID_TYPE if column == "key_id" else NAME_TYPE, primary_key=True) for column in columns),
         Column("requests", BigInteger, nullable=False),
         Column("failed", BigInteger, nullable=False),
         # None in place of 0: it takes no space, and no time in sums. Most calls have few of the units.
-        *(Column(sum_of, BigInteger, nullable=True) for sum_of in SUMS),
+        *(Column(sum_of, BigInteger, nullable=True) for sum_of in SUM_COLUMNS),
         *by_key,
         postgresql_with={"fillfactor": 70},  # room for new versions of rows, which then need no new index entries
     )
     return Totals(table, bucket, columns, kept)
 
 
-AGENT = "agent"
+AGENT_COLUMN = "agent"
 OF_CHANNEL = ("model", "operation", "channel")
 OF_KEY = ("key_id", *OF_CHANNEL)
-OF_AGENT = (*OF_CHANNEL, AGENT)
-OF_KEY_AND_AGENT = (*OF_KEY, AGENT)
-TOTALS = (
-    _totals("usage_minutes", MINUTE, OF_CHANNEL, timedelta(days=2)),
-    _totals("usage_hours", HOUR, OF_CHANNEL, timedelta(days=400)),
-    _totals("usage_days", DAY, OF_CHANNEL),
-    _totals("usage_months", MONTH, OF_CHANNEL),
-    _totals("usage_key_hours", HOUR, OF_KEY, timedelta(days=400)),
-    _totals("usage_key_days", DAY, OF_KEY),
-    _totals("usage_key_months", MONTH, OF_KEY),
-    _totals("usage_agent_hours", HOUR, OF_AGENT, timedelta(days=400)),
-    _totals("usage_agent_days", DAY, OF_AGENT),
-    _totals("usage_agent_months", MONTH, OF_AGENT),
-    _totals("usage_key_agent_hours", HOUR, OF_KEY_AND_AGENT, timedelta(days=400)),
-    _totals("usage_key_agent_days", DAY, OF_KEY_AND_AGENT),
-    _totals("usage_key_agent_months", MONTH, OF_KEY_AND_AGENT),
+OF_AGENT = (*OF_CHANNEL, AGENT_COLUMN)
+OF_KEY_AND_AGENT = (*OF_KEY, AGENT_COLUMN)
+TOTAL_TABLES = (
+    _totals("usage_minutes", MINUTE_BUCKET, OF_CHANNEL, timedelta(days=2)),
+    _totals("usage_hours", HOUR_BUCKET, OF_CHANNEL, timedelta(days=400)),
+    _totals("usage_days", DAY_BUCKET, OF_CHANNEL),
+    _totals("usage_months", MONTH_BUCKET, OF_CHANNEL),
+    _totals("usage_key_hours", HOUR_BUCKET, OF_KEY, timedelta(days=400)),
+    _totals("usage_key_days", DAY_BUCKET, OF_KEY),
+    _totals("usage_key_months", MONTH_BUCKET, OF_KEY),
+    _totals("usage_agent_hours", HOUR_BUCKET, OF_AGENT, timedelta(days=400)),
+    _totals("usage_agent_days", DAY_BUCKET, OF_AGENT),
+    _totals("usage_agent_months", MONTH_BUCKET, OF_AGENT),
+    _totals("usage_key_agent_hours", HOUR_BUCKET, OF_KEY_AND_AGENT, timedelta(days=400)),
+    _totals("usage_key_agent_days", DAY_BUCKET, OF_KEY_AND_AGENT),
+    _totals("usage_key_agent_months", MONTH_BUCKET, OF_KEY_AND_AGENT),
 )
 """All tables of totals, in the order in which a transaction writes them. A further column of a group is a name in the
 lists above, and a migration. The tables without the key are small however many keys there are.

@@ -10,18 +10,28 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store.inserted_rows import rows_of
-from umg_grpc.store.usage_tables import DAY, HOUR, MINUTE, OF_KEY_AND_AGENT, SUMS, TOTALS, Totals
+from umg_grpc.store.usage_tables import (
+    DAY_BUCKET,
+    HOUR_BUCKET,
+    MINUTE_BUCKET,
+    OF_KEY_AND_AGENT,
+    SUM_COLUMNS,
+    TOTAL_TABLES,
+    Totals,
+)
 
-BUCKET_MICROS: Mapping[str, int] = MappingProxyType({MINUTE: 60 * 10**6, HOUR: 3600 * 10**6, DAY: 86_400 * 10**6})
+BUCKET_MICROS: Mapping[str, int] = MappingProxyType(
+    {MINUTE_BUCKET: 60 * 10**6, HOUR_BUCKET: 3600 * 10**6, DAY_BUCKET: 86_400 * 10**6}
+)
 """Microseconds of each time span of constant length, by which usage can be grouped; spans begin in UTC."""
 MAX_MICROS = micros_of(datetime.max.replace(tzinfo=UTC))
-ADDED = ("requests", "failed", *SUMS)
+ADDED_COLUMNS = ("requests", "failed", *SUM_COLUMNS)
 """Columns of totals that are sums."""
 
 CallGroup: TypeAlias = tuple[int | str, ...]
 """Start of a call or a time span in microseconds since 1970, and the values of columns."""
 Amounts: TypeAlias = tuple[int, ...]
-"""Amounts of the columns `ADDED`."""
+"""Amounts of the columns `ADDED_COLUMNS`."""
 
 
 def start_of(bucket: str, micros: int) -> int:
@@ -37,7 +47,7 @@ def next_start(bucket: str, micros: int) -> int:
     start = start_of(bucket, micros)
     if start == micros:
         return start
-    return start_of(bucket, start + BUCKET_MICROS.get(bucket, 31 * BUCKET_MICROS[DAY]))
+    return start_of(bucket, start + BUCKET_MICROS.get(bucket, 31 * BUCKET_MICROS[DAY_BUCKET]))
 
 
 async def add_totals(session: AsyncSession, calls: Iterable[tuple[CallGroup, Amounts]]) -> None:
@@ -45,9 +55,9 @@ async def add_totals(session: AsyncSession, calls: Iterable[tuple[CallGroup, Amo
     one order, so that two transactions cannot wait for each other.
     """
     connection = await session.connection()
-    by_minute = _summed(calls, MINUTE, OF_KEY_AND_AGENT)
+    by_minute = _summed(calls, MINUTE_BUCKET, OF_KEY_AND_AGENT)
     of_agents = [each for each in by_minute if each[0][-1]]
-    for totals in TOTALS:
+    for totals in TOTAL_TABLES:
         rows = [
             (*group, requests, failed, *(amount or None for amount in sums))
             for group, (requests, failed, *sums) in sorted(
@@ -61,11 +71,12 @@ async def add_totals(session: AsyncSession, calls: Iterable[tuple[CallGroup, Amo
 def _upsert(dialect: str, totals: Totals, rows: Sequence[Sequence[object]]) -> tuple[str, tuple[object, ...]]:
     """Return the statement that adds rows to a table of totals, and its parameters."""
     table, keys = totals.table.name, ("start_micros", *totals.columns)
-    source, parameters = rows_of(dialect, table, (*keys, *ADDED), rows)
+    source, parameters = rows_of(dialect, table, (*keys, *ADDED_COLUMNS), rows)
     sums = ", ".join(
-        f"{name} = COALESCE({table}.{name} + excluded.{name}, {table}.{name}, excluded.{name})" for name in ADDED
+        f"{name} = COALESCE({table}.{name} + excluded.{name}, {table}.{name}, excluded.{name})"
+        for name in ADDED_COLUMNS
     )
-    names, conflict = ", ".join((*keys, *ADDED)), f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {sums}"
+    names, conflict = ", ".join((*keys, *ADDED_COLUMNS)), f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {sums}"
     return f"INSERT INTO {table} ({names}) {source} {conflict}", parameters
 
 

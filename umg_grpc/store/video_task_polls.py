@@ -12,7 +12,7 @@ from sqlalchemy import BigInteger, bindparam, func, select, text, update
 from umg_grpc.store.database import Store, repeated
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.tables import MediaTask, TaskCallback
-from umg_grpc.store.video_task_table import FIRST_TERMINAL, QUEUED, RUNNING
+from umg_grpc.store.video_task_table import FIRST_TERMINAL, QUEUED_STATE, RUNNING_STATE
 
 LONGEST_PAUSE_SECONDS = 7200
 """Seconds longer than any pause between polls: a later time was written while the database's clock was wrong."""
@@ -181,7 +181,11 @@ class VideoTaskPolls:
     async def make_due(self, task_id: str) -> None:
         """Schedule the next poll of an accepted task for now; do nothing for a task that has ended."""
         table, now = MediaTask, self._clock.sql_micros()
-        open_task = (table.task_id == task_id, table.state.in_([QUEUED, RUNNING]), table.next_poll_micros > now)
+        open_task = (
+            table.task_id == task_id,
+            table.state.in_([QUEUED_STATE, RUNNING_STATE]),
+            table.next_poll_micros > now,
+        )
         async with self._store.write() as session:
             await session.execute(update(table).where(*open_task).values(next_poll_micros=now))
 

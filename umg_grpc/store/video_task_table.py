@@ -17,18 +17,18 @@ from umg_grpc.store.usage_record_table import CallDetails, UsageRecord, decode_d
 from umg_grpc.store.video_task_results import TaskResult, results_text
 from umg_grpc.v1 import pb
 
-SUBMITTING, QUEUED, RUNNING = (
+SUBMITTING_STATE, QUEUED_STATE, RUNNING_STATE = (
     pb.VIDEO_TASK_STATE_SUBMITTING,
     pb.VIDEO_TASK_STATE_QUEUED,
     pb.VIDEO_TASK_STATE_RUNNING,
 )
-SUCCEEDED, FAILED, CANCELLED = (
+SUCCEEDED_STATE, FAILED_STATE, CANCELLED_STATE = (
     pb.VIDEO_TASK_STATE_SUCCEEDED,
     pb.VIDEO_TASK_STATE_FAILED,
     pb.VIDEO_TASK_STATE_CANCELLED,
 )
-TERMINAL = frozenset({SUCCEEDED, FAILED, CANCELLED})
-FIRST_TERMINAL = SUCCEEDED
+TERMINAL_STATES = frozenset({SUCCEEDED_STATE, FAILED_STATE, CANCELLED_STATE})
+FIRST_TERMINAL = SUCCEEDED_STATE
 """State with the smallest number of those in which a task has ended; later states have greater numbers."""
 ROW_BYTES = 4096
 """Approximate size of a task in the database."""
@@ -207,7 +207,7 @@ class VideoTasks:
         Return False if it has ended in the meantime; nothing is then deleted.
         """
         table = MediaTask
-        own = (table.task_id == task_id, table.state == SUBMITTING, table.submitter == self._process)
+        own = (table.task_id == task_id, table.state == SUBMITTING_STATE, table.submitter == self._process)
         gone = delete(table).where(*own).returning(table.owner, table.budget_period)
         async with self._store.write() as session:
             if (row := (await session.execute(gone)).first()) is None:
@@ -228,7 +228,7 @@ class VideoTasks:
         it at the provider, and fail it if the provider does not have it. `details`: new value of the column, or None.
         """
         table = MediaTask
-        reported = update(table).where(table.task_id == task_id, table.state == SUBMITTING)
+        reported = update(table).where(table.task_id == task_id, table.state == SUBMITTING_STATE)
         values: dict[str, object] = {"lease_owner": "", "next_poll_micros": self._clock.sql_micros(), "submitter": None}
         if details is not None:
             values["details"] = details
@@ -237,7 +237,7 @@ class VideoTasks:
 
     def _own(self, task_id: str) -> tuple[ColumnElement[bool], ...]:
         table = MediaTask
-        return (table.task_id == task_id, table.state == SUBMITTING, table.lease_owner == self._process)
+        return (table.task_id == task_id, table.state == SUBMITTING_STATE, table.lease_owner == self._process)
 
     # --- changes
 
@@ -260,7 +260,7 @@ class VideoTasks:
                 await _end_hold(session, task_id, task.owner, task.budget_period, task.micro_credits)
                 if self._has_usage:
                     await insert_record(session, _usage_record(task))
-            if state > QUEUED and (notification := self._notification(task)) is not None:
+            if state > QUEUED_STATE and (notification := self._notification(task)) is not None:
                 session.add(notification)
             return task
 
@@ -268,7 +268,7 @@ class VideoTasks:
     async def set_results(self, task_id: str, results: Sequence[TaskResult]) -> None:
         """Replace the results of a task that has succeeded, for example to add the ids of stored blobs."""
         table = MediaTask
-        which = update(table).where(table.task_id == task_id, table.state == SUCCEEDED)
+        which = update(table).where(table.task_id == task_id, table.state == SUCCEEDED_STATE)
         async with self._store.write() as session:
             await session.execute(which.values(results=results_text(results)))
 
@@ -277,7 +277,11 @@ class VideoTasks:
         """Return up to `limit` tasks that succeeded between two times, newest first, with uncopied expiring URLs."""
         table = MediaTask
         ended = (
-            *(table.state == SUCCEEDED, table.complete_micros >= since_micros, table.complete_micros <= until_micros),
+            *(
+                table.state == SUCCEEDED_STATE,
+                table.complete_micros >= since_micros,
+                table.complete_micros <= until_micros,
+            ),
             *(table.results.contains('"url_expire_micros"'), ~table.results.contains('"blob_id"')),
         )
         query = select(table).where(*ended).order_by(table.complete_micros.desc()).limit(limit)
@@ -351,8 +355,8 @@ def _usage_record(task: MediaTask) -> UsageRecord:
         channel=task.channel,
         start_micros=task.create_micros,
         duration_micros=max(0, (task.complete_micros or task.create_micros) - task.create_micros),
-        status="OK" if task.state == SUCCEEDED else "UNAVAILABLE",
-        reason="" if task.state == SUCCEEDED else "UPSTREAM_FAILED",
+        status="OK" if task.state == SUCCEEDED_STATE else "UNAVAILABLE",
+        reason="" if task.state == SUCCEEDED_STATE else "UPSTREAM_FAILED",
         details=details,
         attempts=len(details.attempts) or 1,
         micro_credits=task.micro_credits,
@@ -368,7 +372,7 @@ def _details(task: MediaTask) -> CallDetails:
     else:
         details = decode_details(task.details)
     details.task_id = task.task_id
-    if task.state != SUCCEEDED:
+    if task.state != SUCCEEDED_STATE:
         failure = pb.VideoTaskError.FromString(task.error or b"")
         details.message = storable(f"{failure.code}: {failure.message}")
     return details

@@ -25,15 +25,15 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 SEGMENT_BYTES = 4 * 2**20
-PARTS = (1, 4, 16)
+SEGMENT_PARTS = (1, 4, 16)
 """Divisors of the size of a segment. A full disk has often space for a part, since delivered records are deleted."""
 WAITING_BYTES = 256 * 2**20  # maximum size of the undelivered segments of a process; further records are rejected
 BATCH_RECORDS = 500
-SUFFIX = ".jsonl"
-FULL, DISK = "full", "disk"
+JOURNAL_SUFFIX = ".jsonl"
+JOURNAL_FULL, DISK_FAILED = "full", "disk"
 """Reasons for refused records: the undelivered records have reached the maximum size, or the disk takes none."""
 
-UNSUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+UNSUPPORTED_ERRORS = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 """Errors of file systems that cannot allocate disk blocks ahead."""
 
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -84,7 +84,7 @@ class Journal:
         self.problem = ""
         """Reason why the journal refuses records, or will soon since the disk is full; "" if it takes records."""
         self.refusal = ""
-        """Reason why it refused the last records, `FULL` or `DISK`; "" if it took them."""
+        """Reason why it refused the last records, `JOURNAL_FULL` or `DISK_FAILED`; "" if it took them."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             self._open_segment()
@@ -160,7 +160,7 @@ class Journal:
 
     def has_segments_of(self, owner: str) -> bool:
         """Return whether a process has files: it is running, or not all its records are delivered."""
-        return any(self._directory.glob(f"{owner}*{SUFFIX}"))
+        return any(self._directory.glob(f"{owner}*{JOURNAL_SUFFIX}"))
 
     def close(self) -> None:
         """Close this process's file. Records that are not delivered stay in the directory."""
@@ -171,14 +171,14 @@ class Journal:
         if self.waiting_bytes >= self._waiting_bytes:
             raise _FullError(f"{self.waiting_bytes} bytes wait for the database, the most that are kept")
         while True:
-            name = f"{self._owner}{next(self._numbers):08x}-{secrets.token_hex(4)}{SUFFIX}"  # in order of time
+            name = f"{self._owner}{next(self._numbers):08x}-{secrets.token_hex(4)}{JOURNAL_SUFFIX}"  # in order of time
             path = self._directory / name
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             if _lock(descriptor):
                 break
             os.close(descriptor)
         try:
-            self._allocated = _allocate(descriptor, [max(least, self._segment_bytes // part) for part in PARTS])
+            self._allocated = _allocate(descriptor, [max(least, self._segment_bytes // part) for part in SEGMENT_PARTS])
         except OSError:
             _delete(path)
             os.close(descriptor)
@@ -201,7 +201,7 @@ class Journal:
     def _refuse(self, error: OSError) -> None:
         """Note that records were refused because of an error, and log it if those before were not."""
         self.problem, was_refusing = error.strerror or str(error), self.refusal
-        self.refusal = FULL if isinstance(error, _FullError) else DISK
+        self.refusal = JOURNAL_FULL if isinstance(error, _FullError) else DISK_FAILED
         if not was_refusing:
             event = "the journal takes no records: they stay in memory until the database has them"
             logger.error(event, journal=str(self._directory), reason=self.problem)
@@ -214,7 +214,7 @@ class Journal:
         self.problem = error.strerror or str(error)
 
     async def _drain_segments(self, deliver: Deliver) -> None:
-        found = sorted(self._directory.glob(f"*{SUFFIX}"))
+        found = sorted(self._directory.glob(f"*{JOURNAL_SUFFIX}"))
         for path in self._closed.keys() - found:  # another process has delivered it
             del self._closed[path]
         self._delivered.intersection_update(found)
@@ -254,7 +254,7 @@ def _allocate(descriptor: int, sizes: Sequence[int]) -> int:
         try:
             os.posix_fallocate(descriptor, 0, size)
         except OSError as error:
-            if error.errno in UNSUPPORTED:
+            if error.errno in UNSUPPORTED_ERRORS:
                 return size
             if error.errno not in NO_SPACE or size == sizes[-1]:
                 raise

@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 import msgspec
 
-NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-STRING, ARRAY = 8, 9
+NUMBER_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+STRING_TYPE, ARRAY_TYPE = 8, 9
 CONTROL_TOKEN = 3
 
 Value = str | float | list["Value"]
@@ -72,12 +72,12 @@ def _keys(stream: BinaryIO) -> dict[str, Value]:
 
 
 def _value(stream: BinaryIO, kind: int) -> Value:
-    if kind == STRING:
+    if kind == STRING_TYPE:
         return _string(stream)
-    if kind == ARRAY:
+    if kind == ARRAY_TYPE:
         element, count = int(_number(stream, "I")), int(_number(stream, "Q"))
         return [_value(stream, element) for _ in range(count)]
-    return _number(stream, NUMBERS[kind])
+    return _number(stream, NUMBER_FORMATS[kind])
 
 
 def _string(stream: BinaryIO) -> str:

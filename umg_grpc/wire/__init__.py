@@ -7,9 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from umg_grpc.wire.format_tables import FORMATS, TEXT_FACES, TEXT_UPSTREAMS, headers_of_limits, stores_by_default
+    from umg_grpc.wire.format_tables import (
+        TEXT_FACES,
+        TEXT_FORMATS,
+        TEXT_UPSTREAMS,
+        headers_of_limits,
+        stores_by_default,
+    )
 
-__all__ = ["FORMATS", "TEXT_FACES", "TEXT_UPSTREAMS", "headers_of_limits", "stores_by_default"]
+__all__ = ["TEXT_FACES", "TEXT_FORMATS", "TEXT_UPSTREAMS", "headers_of_limits", "stores_by_default"]
 
 
 def __getattr__(name: str) -> object:

@@ -10,7 +10,7 @@ from umg_grpc.knowledge.vector_models import VectorModel, max_inputs_of, vector_
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.bedrock_invocation import input_tokens, model_path
 from umg_grpc.wire.core.embedding_vectors import from_numbers
-from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
@@ -27,9 +27,9 @@ from umg_grpc.wire.shared_embedding_checks import (
 from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.unary_format import UnaryProviderFormat
 
-NAME = "bedrock_embeddings"
+PROTOCOL_NAME = "bedrock_embeddings"
 MAX_INPUTS = 96
-DOCUMENT, INDEX = "search_document", "GENERIC_INDEX"
+DOCUMENT_PURPOSE, INDEX_PURPOSE = "search_document", "GENERIC_INDEX"
 """Purposes of vectors where the caller states none, since these members are required."""
 
 
@@ -40,7 +40,7 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
     """Encode an embedding request as a call of InvokeModel, in the body of the model. `notes`: facts about the caller's
     body. Raise UmgError(UNTRANSLATABLE) for tokens, and for a length that the model does not have.
     """
-    report, row = Report(), vector_model(NAME, model, request.model)
+    report, row = Report(), vector_model(PROTOCOL_NAME, model, request.model)
     notes.report_uncarried(report)
     if request.user:
         report.drop("user")
@@ -52,7 +52,7 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
         problem = "this model makes vectors of one length only; leave it out or choose another model"
         raise untranslatable("dimensions", problem)
     sizes: JsonObject = {row.length: length} if length else {}
-    body = BODIES[row.shape](texts_of(request), sizes, _task(request, row, report))
+    body = BODY_ENCODERS[row.shape](texts_of(request), sizes, _task(request, row, report))
     return UpstreamRequest(model_path(model, "invoke"), msgspec.json.encode(body), {}, report)
 
 
@@ -80,15 +80,15 @@ def _titan_image(texts: list[str], sizes: JsonObject, task: str) -> JsonObject:
 
 def _nova(texts: list[str], sizes: JsonObject, task: str) -> JsonObject:
     text = {"truncationMode": "NONE", "value": texts[0]}
-    parameters: JsonObject = {"embeddingPurpose": task or INDEX, **sizes, "text": text}
+    parameters: JsonObject = {"embeddingPurpose": task or INDEX_PURPOSE, **sizes, "text": text}
     return {"taskType": "SINGLE_EMBEDDING", "singleEmbeddingParams": parameters}
 
 
 def _cohere(texts: list[str], sizes: JsonObject, task: str) -> JsonObject:
-    return {"texts": texts, "input_type": task or DOCUMENT, "embedding_types": ["float"], **sizes}
+    return {"texts": texts, "input_type": task or DOCUMENT_PURPOSE, "embedding_types": ["float"], **sizes}
 
 
-BODIES: Mapping[str, Callable[[list[str], JsonObject, str], JsonObject]] = {
+BODY_ENCODERS: Mapping[str, Callable[[list[str], JsonObject, str], JsonObject]] = {
     "titan_text": _titan_text,
     "titan_image": _titan_image,
     "nova": _nova,
@@ -103,8 +103,8 @@ BODIES: Mapping[str, Callable[[list[str], JsonObject, str], JsonObject]] = {
 class BedrockResponse(Struct, rename={"tokens": "inputTextTokenCount"}):
     """Body of a response: one vector (Titan), or several in one of three forms (Cohere, Nova)."""
 
-    embedding: Raw = ABSENT
-    embeddings: Raw = ABSENT
+    embedding: Raw = ABSENT_MEMBER
+    embeddings: Raw = ABSENT_MEMBER
     tokens: Count = None
 
 
@@ -159,13 +159,13 @@ def read_headers(response: pb.EmbedResponse, headers: Mapping[str, str]) -> None
 
 
 BEDROCK_EMBEDDINGS: UnaryProviderFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryProviderFormat(
-    name=NAME,
-    protocol=NAME,
+    name=PROTOCOL_NAME,
+    protocol=PROTOCOL_NAME,
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=partial(provider_errors.decode_error, too_long=TOO_LONG),
     read_headers=read_headers,
     provider_name="aws.bedrock",
     max_items=MAX_INPUTS,
-    max_items_of=partial(max_inputs_of, NAME),
+    max_items_of=partial(max_inputs_of, PROTOCOL_NAME),
 )

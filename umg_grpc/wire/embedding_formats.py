@@ -3,14 +3,14 @@
 from umg_grpc.v1 import pb
 from umg_grpc.wire.bedrock_embeddings import BEDROCK_EMBEDDINGS
 from umg_grpc.wire.cohere_embeddings import COHERE_EMBED
-from umg_grpc.wire.embeddings import EMBEDDINGS
+from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
 from umg_grpc.wire.ollama_embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
 from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat, UnaryProviderFormat
 from umg_grpc.wire.vertex_embeddings import VERTEX_EMBEDDINGS
 
 EMBEDDING_FORMATS: dict[str, UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]] = {
-    EMBEDDINGS.name: EMBEDDINGS,
+    EMBEDDINGS_FORMAT.name: EMBEDDINGS_FORMAT,
     NATIVE_EMBEDDINGS.name: NATIVE_EMBEDDINGS,
     NATIVE_EMBEDDING.name: NATIVE_EMBEDDING,
 }

@@ -9,16 +9,16 @@ from umg_grpc.wire.text_format import TextFace, TextFormat, TextProviderFormat
 FACES_ALONE: tuple[str, ...] = (
     "umg_grpc.wire.ollama:OLLAMA_CHAT",
     "umg_grpc.wire.ollama:OLLAMA_GENERATE",
-    "umg_grpc.wire.cohere:COHERE",
+    "umg_grpc.wire.cohere:COHERE_FACE",
 )
 """Locations of the formats that callers alone have, as `module:name`."""
 TEXT_UPSTREAMS: dict[str, TextProviderFormat] = {name: resolve_name(row.codec) for name, row in TEXT_PROTOCOLS.items()}
 """Formats of providers by name."""
-FORMATS: dict[str, TextFormat] = {
+TEXT_FORMATS: dict[str, TextFormat] = {
     name: codec for name, codec in TEXT_UPSTREAMS.items() if isinstance(codec, TextFormat)
 }
 """Formats of callers and providers by name."""
-TEXT_FACES: dict[str, TextFace] = {**FORMATS, **{face.name: face for face in map(resolve_name, FACES_ALONE)}}
+TEXT_FACES: dict[str, TextFace] = {**TEXT_FORMATS, **{face.name: face for face in map(resolve_name, FACES_ALONE)}}
 """Formats of callers by name."""
 
 

@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 
 Fields = Mapping[str, object]
-MICRO = 1_000_000
+MICRO_CREDITS = 1_000_000
 HIGHEST_TOKEN_PRICE = 0.001
 """Price in US dollars below which a price is that of one token, and not of a million. The vendors' own members have
 both, even with one name (`pricing.input` is of a token at Vercel, of a million at Together AI); the most expensive
@@ -105,7 +105,7 @@ def _prices(entry: Fields) -> Iterator[pb.Price]:
         if price is None or price < 0 or unit_name in priced:
             continue
         unit = pb.BillableUnit.Value(f"BILLABLE_UNIT_{unit_name.upper()}")
-        micro_credits = round(price * MICRO * (MICRO if price < HIGHEST_TOKEN_PRICE else 1))
+        micro_credits = round(price * MICRO_CREDITS * (MICRO_CREDITS if price < HIGHEST_TOKEN_PRICE else 1))
         is_repeated = unit not in TEXT_UNITS and not micro_credits  # 0 stands for none of its own
         if micro_credits <= MAX_MICRO_CREDITS and not is_repeated:
             priced.add(unit_name)

@@ -15,12 +15,12 @@ from umg_grpc.wire.core.reasoning_effort import higher_effort, is_off
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
-SAMPLING: tuple[Literal["temperature", "top_p", "top_k"], ...] = ("temperature", "top_p", "top_k")
+SAMPLING_FIELDS: tuple[Literal["temperature", "top_p", "top_k"], ...] = ("temperature", "top_p", "top_k")
 SEARCH_TOOL = "web_search"
 """Name of the search in a tool choice."""
 SEARCH_MEMBER = "web_search_options"
 """Member of chat bodies that requests a web search, in the `rejects` of models that do not search."""
-SEARCH = ("search", "tools", "tool_choice")
+SEARCH_FIELDS = ("search", "tools", "tool_choice")
 """Canonical fields in which a request may request a web search."""
 REASONING_AMOUNTS = ("effort", "level", "budget_tokens", "mode")
 """Fields of `reasoning` that set the amount of reasoning."""
@@ -36,7 +36,7 @@ NAMED_ALONE = ("named", "named_without_reasoning")
 WITHOUT_REASONING = ("without_reasoning", "named_without_reasoning")
 """Values of `Quirks.tool_choices` by which the model must not reason beside a forced tool."""
 _PLAIN_USER = re.compile(r"[a-zA-Z0-9_-]+")
-THOUGHTS = "messages.parts.reasoning"
+REASONING_PARTS = "messages.parts.reasoning"
 """Name in `RequestNotes.edited` for the reasoning in the messages of a chat body."""
 
 
@@ -246,11 +246,11 @@ def _list_changed(request: pb.GenerateRequest, quirks: Quirks) -> Iterator[str]:
     if quirks.max_stop_sequences is not None and len(request.stop_sequences) > quirks.max_stop_sequences:
         yield "stop_sequences"
     if requests_search(request) and _rejects_search(request, quirks):
-        yield from SEARCH
+        yield from SEARCH_FIELDS
     if quirks.custom_tools is False and any(tool.HasField("custom") for tool in request.tools):
         yield from ("tools", "tool_choice", "messages")
     if quirks.reasoning_content is False and _has_reasoning(request):
-        yield THOUGHTS
+        yield REASONING_PARTS
 
 
 def requests_search(request: pb.GenerateRequest) -> bool:
@@ -300,7 +300,7 @@ def _rejected_sampling(request: pb.GenerateRequest, quirks: Quirks) -> list[str]
         case "without_reasoning" if not may_reason(request.reasoning, quirks):
             return []
         case _:  # `never`, and `without_reasoning` while the model reasons
-            return [field.name for field, _ in request.ListFields() if field.name in SAMPLING]
+            return [field.name for field, _ in request.ListFields() if field.name in SAMPLING_FIELDS]
 
 
 def _rejects_reasoning(request: pb.GenerateRequest, quirks: Quirks) -> bool:

@@ -23,7 +23,7 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 ZERO_NAMES: Mapping[str, str] = MappingProxyType({"umg.v1.BudgetPeriod": "none"})
 """Full name of an enum -> JSON name of its zero value, for enums whose zero value is more than "not set"."""
-SECONDS = "_seconds"
+SECONDS_SUFFIX = "_seconds"
 _INTEGERS = frozenset({FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64})
 _BOOLEANS = {"true": True, "false": False}
 
@@ -55,7 +55,7 @@ def fields_of(kind: type[Message]) -> Mapping[str, FieldDescriptor]:
 
 def member_name(field: FieldDescriptor) -> str:
     """Return the name of the JSON member for a field: the field's name, for a duration with the suffix `_seconds`."""
-    return field.name + SECONDS if _message_name(field) == "google.protobuf.Duration" else field.name
+    return field.name + SECONDS_SUFFIX if _message_name(field) == "google.protobuf.Duration" else field.name
 
 
 @cache

@@ -48,17 +48,17 @@ class TextProtocol(ProviderProtocol):
 
 TEXT_PROTOCOLS = {
     "chat": TextProtocol(
-        codec="umg_grpc.wire.chat:CHAT",
+        codec="umg_grpc.wire.chat:CHAT_FORMAT",
         other_names=("chat_completions", "chat-completions", "completions"),
         call_path=re.compile(r"/(?:chat/)?completions$"),
         model_list=OPENAI_LIST,
         has_cache_marks=True,
     ),
     "responses": TextProtocol(
-        codec="umg_grpc.wire.responses:RESPONSES", call_path=re.compile(r"/responses$"), model_list=OPENAI_LIST
+        codec="umg_grpc.wire.responses:RESPONSES_FORMAT", call_path=re.compile(r"/responses$"), model_list=OPENAI_LIST
     ),
     "messages": TextProtocol(
-        codec="umg_grpc.wire.messages:MESSAGES",
+        codec="umg_grpc.wire.messages:MESSAGES_FORMAT",
         other_names=("claude",),
         key_header=MESSAGES_KEY_HEADER,
         call_path=re.compile(r"/messages$"),
@@ -67,7 +67,7 @@ TEXT_PROTOCOLS = {
         needs_cache_marks=True,
     ),
     "native": TextProtocol(
-        codec="umg_grpc.wire.native:NATIVE",
+        codec="umg_grpc.wire.native:NATIVE_FORMAT",
         other_names=("generatecontent", "google"),
         key_header=NATIVE_KEY_HEADER,
         call_path=MODEL_PATH,
@@ -75,7 +75,7 @@ TEXT_PROTOCOLS = {
         stores_prompts=True,
     ),
     "converse": TextProtocol(
-        codec="umg_grpc.wire.converse:CONVERSE",
+        codec="umg_grpc.wire.converse:CONVERSE_FORMAT",
         other_names=("bedrock_converse", "bedrock-converse"),
         call_path=re.compile(r"/model/[^/]+/converse(?:-stream)?$"),
         has_cache_marks=True,

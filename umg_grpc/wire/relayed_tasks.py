@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from umg_grpc.knowledge.task_members import EACH, Path, paths_of
+from umg_grpc.knowledge.task_members import EACH_ITEM, Path, paths_of
 from umg_grpc.knowledge.task_words import Meaning, meaning_of
 from umg_grpc.wire.core.media import is_data_url
 from umg_grpc.wire.core.split_characters import decode
@@ -20,7 +20,7 @@ Written: TypeAlias = str | int | float | None
 """Number as a provider writes it, also as text; None if absent."""
 MAX_DEPTH = 3
 """Number of wrappers around a task that are opened: that of a relay, of a relay behind it, and of the maker."""
-ERROR = ("error",)
+ERROR_PATH = ("error",)
 _HTTP = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 
 
@@ -72,7 +72,7 @@ def read_relayed(body: bytes, protocol: str, task_id: str = "") -> RelayedTask:
         seconds=next(_numbers(nearest, paths_of("seconds", protocol)), None),
         reason=after.strip() or next(_reasons(nearest, protocol), ""),
         code=code,
-        has_error=bool(code) or any(_values(places, [ERROR])),
+        has_error=bool(code) or any(_values(places, [ERROR_PATH])),
         addresses=addresses,
         encoded=() if addresses else _first(nearest, paths_of("bytes", protocol)),
     )
@@ -181,7 +181,7 @@ def _at(value: object, path: Path) -> Iterator[object]:
     if not path:
         if value is not None:
             yield value
-    elif path[0] == EACH:
+    elif path[0] == EACH_ITEM:
         for item in value if isinstance(value, list) else ():
             yield from _at(item, path[1:])
     elif isinstance(value, dict) and path[0] in value:

@@ -8,8 +8,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.text_format import UpstreamRequest
 
-NULL = Raw(b"null")
-CONVERTED = frozenset({"encoding_format"})
+JSON_NULL = Raw(b"null")
+CONVERTED_MEMBERS = frozenset({"encoding_format"})
 """Members that are left out without a loss: the response is converted to the form that the caller selected."""
 
 
@@ -24,10 +24,10 @@ def fit_members(encoded: UpstreamRequest, request: object, dialect: MemberDialec
             _require_only_length(value, dialect.only_dimensions)
         elif not _is_left_out(name, value, dialect):
             fitted[dialect.renames.get(name, name)] = value
-        elif name not in CONVERTED:
+        elif name not in CONVERTED_MEMBERS:
             encoded.report.drop(name)
     for name, text in dialect.adds.items():
-        if fitted.get(name, NULL) == NULL:
+        if fitted.get(name, JSON_NULL) == JSON_NULL:
             fitted[name] = Raw(msgspec.json.encode(text))
     if dialect.task is not None and isinstance(request, pb.EmbedRequest):
         _add_task(fitted, request, dialect.task, encoded.report)

@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from umg_grpc.knowledge.vector_models import max_inputs_of, vector_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.embedding_vectors import from_numbers
-from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report
@@ -28,11 +28,11 @@ from umg_grpc.wire.shared_embedding_checks import (
 from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.unary_format import UnaryProviderFormat
 
-NAME = "vertex_embeddings"
+PROTOCOL_NAME = "vertex_embeddings"
 MAX_INPUTS = 250
 WITH_TITLE = "RETRIEVAL_DOCUMENT"
 """Task type beside which alone `:predict` takes a title."""
-SINGLE = "embedContent"
+SINGLE_SHAPE = "embedContent"
 
 
 # --- canonical -> provider
@@ -46,9 +46,9 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
     notes.report_uncarried(report)
     if request.user:
         report.drop("user")
-    shape = vector_model(NAME, model, request.model).shape
+    shape = vector_model(PROTOCOL_NAME, model, request.model).shape
     texts, length = texts_of(request), common_length(request)
-    body = _content(request, texts, length) if shape == SINGLE else _instances(request, texts, length, report)
+    body = _content(request, texts, length) if shape == SINGLE_SHAPE else _instances(request, texts, length, report)
     return UpstreamRequest(call_path(model, f":{shape}"), msgspec.json.encode(body), {}, report)
 
 
@@ -112,7 +112,7 @@ class VertexResponse(Struct, rename="camel"):
     predictions: list[Prediction] | None = None
     embedding: VertexVector | None = None
     usage_metadata: Usage | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 _RESPONSE = msgspec.json.Decoder(VertexResponse)
@@ -141,12 +141,12 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 VERTEX_EMBEDDINGS: UnaryProviderFormat[pb.EmbedRequest, pb.EmbedResponse] = UnaryProviderFormat(
-    name=NAME,
-    protocol=NAME,
+    name=PROTOCOL_NAME,
+    protocol=PROTOCOL_NAME,
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=partial(errors.decode_error, too_long=TOO_LONG),
     provider_name="gcp.vertex_ai",
     max_items=MAX_INPUTS,
-    max_items_of=partial(max_inputs_of, NAME),
+    max_items_of=partial(max_inputs_of, PROTOCOL_NAME),
 )

@@ -11,7 +11,7 @@ import pytest
 from tests.support.databases import Postgres
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.store import open_store
-from umg_grpc.store.database_kinds import SQLITE, SQLITE_FILE
+from umg_grpc.store.database_kinds import SQLITE_FILE, SQLITE_KIND
 
 NAME = "a key of the backup"
 
@@ -47,8 +47,8 @@ def test_a_dump_of_postgresql_is_restored(tmp_path: Path, postgres: Postgres) ->
 
 def test_a_copy_of_the_folder_is_restored_while_the_database_is_open(tmp_path: Path) -> None:
     async def copy_while_open() -> None:
-        await create_key(SQLITE, tmp_path / "data")
-        store = await open_store(SQLITE, tmp_path / "data")
+        await create_key(SQLITE_KIND, tmp_path / "data")
+        store = await open_store(SQLITE_KIND, tmp_path / "data")
         shutil.copytree(tmp_path / "data", tmp_path / "copy", ignore=shutil.ignore_patterns(f"{SQLITE_FILE}*"))
         with (
             sqlite3.connect(tmp_path / "data" / SQLITE_FILE) as source,
@@ -60,4 +60,4 @@ def test_a_copy_of_the_folder_is_restored_while_the_database_is_open(tmp_path: P
         await store.aclose()
 
     asyncio.run(copy_while_open())
-    assert asyncio.run(has_key(SQLITE, tmp_path / "copy"))
+    assert asyncio.run(has_key(SQLITE_KIND, tmp_path / "copy"))

@@ -18,7 +18,7 @@ from scripts.vendors.python_types import PackageTypes, Vocabulary, of_folder
 from scripts.vendors.sdk_types import PACKAGES, ROOTS, compared
 from scripts.vendors.versions import of_agent, of_sdk, pinned_of_node, pinned_of_pypi
 from tests.world.agents.versions import NPM
-from umg_grpc.knowledge.data_files import FOLDER
+from umg_grpc.knowledge.data_files import DATA_FOLDER
 
 ROOT = Path(__file__).parents[3]
 SITE = Path(sysconfig.get_path("purelib"))
@@ -242,12 +242,12 @@ def test_a_change_of_the_cost_map_is_found(case: Changed) -> None:
     entry = {"litellm_provider": "xai", "mode": "chat", **case.entry}
     found = [each.name for each in of_cost_map(json.dumps({case.model: entry}).encode(), date(2026, 11, 28))]
     assert any(case.found in name for name in found), [name for name in found if "grok" in name]
-    rows = json.loads((FOLDER / "generated_models.json").read_text())
+    rows = json.loads((DATA_FOLDER / "generated_models.json").read_text())
     assert sum(name.endswith(": gone") for name in found) >= len(rows) - 1
 
 
 def test_a_model_that_our_rows_name_and_its_vendor_retired_is_found() -> None:
-    model = json.loads((FOLDER / "prices.json").read_text())[0]["model"]
+    model = json.loads((DATA_FOLDER / "prices.json").read_text())[0]["model"]
     entry = {"litellm_provider": "openai", "mode": "chat", "deprecation_date": "2026-11-01"}
     data = json.dumps({model: entry}).encode()
     assert f"{model}, since 2026-11-01" in {each.name for each in of_cost_map(data, date(2026, 11, 28))}

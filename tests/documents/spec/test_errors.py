@@ -14,11 +14,11 @@ from tests.documents.spec.callers import Chat, Face, Messages, Native, Responses
 from tests.support.callers.api import ApiClient, Reply
 from tests.support.gateways import SANDBOX, running
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-STREAMED = [(name, stream) for name in FORMATS for stream in (False, True)]
+STREAMED = [(name, stream) for name in TEXT_FORMATS for stream in (False, True)]
 CUT = "Hello dear gateway, how are you today? [[fail:mid]]"
 
 # Status -> the error's kind: `type` (and `code`) of chat and responses, `type` of messages, `status` of native.
@@ -36,7 +36,7 @@ def face(request: pytest.FixtureRequest, chat: Chat, responses: Responses, messa
     return next(face for face in faces if face.name == request.param)
 
 
-every_face = pytest.mark.parametrize("face", FORMATS, indirect=True)
+every_face = pytest.mark.parametrize("face", TEXT_FORMATS, indirect=True)
 streamed_or_not = pytest.mark.parametrize(
     ("face", "stream"), STREAMED, indirect=["face"], ids=[f"{name}{' streamed' * stream}" for name, stream in STREAMED]
 )

@@ -29,11 +29,11 @@ from tests.documents.spec.image_callers import (
     structured,
 )
 from tests.support.images import GIF, JPEG, WEBP, picture
-from umg_grpc.knowledge.families.image import MODELS, RATIO_PIXELS
+from umg_grpc.knowledge.families.image import IMAGE_MODELS, RATIO_PIXELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-FLAT = [model for model in MODELS if not model.startswith("imgD")]
+FLAT = [model for model in IMAGE_MODELS if not model.startswith("imgD")]
 OVER = 10 * 2**20
 
 
@@ -52,7 +52,7 @@ def sized(size: int) -> bytes:
 # --- the response
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", IMAGE_MODELS)
 async def test_images_every_model_answers_in_the_envelope(images: Images, model: str) -> None:
     began = int(time.time())
     reply = await images.post(model, **least(model))
@@ -63,7 +63,7 @@ async def test_images_every_model_answers_in_the_envelope(images: Images, model:
 
 async def test_images_every_model_is_in_the_model_list(images: Images) -> None:
     reply = await images.gateway.get("/v1/models")
-    assert {model["id"] for model in reply.body["data"]} >= MODELS.keys()
+    assert {model["id"] for model in reply.body["data"]} >= IMAGE_MODELS.keys()
 
 
 async def test_images_an_sdk_receives_its_own_shape(images: Images) -> None:

@@ -44,7 +44,7 @@ from tests.documents.spec.video_callers import (
     task_id_of,
     words,
 )
-from umg_grpc.knowledge.families.video import DOCUMENTED
+from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -79,7 +79,7 @@ async def roles(videos: Videos, path: str, body: Mapping[str, Any]) -> list[int]
 
 
 async def test_videos_every_model_is_accepted_in_its_entry(videos: Videos) -> None:
-    for model in sorted(DOCUMENTED):
+    for model in sorted(DOCUMENTED_MODELS):
         image = {"image": ADDRESS} if "i2v" in model else {}
         if model.startswith("vidD-1-"):
             items = [shown("first_frame")] if "i2v" in model else []

@@ -22,7 +22,7 @@ from tests.unit.e2e.test_budgets import spent
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.cli.admin_client import VARIABLE
+from umg_grpc.cli.admin_client import ADMIN_KEY_VARIABLE
 from umg_grpc.store.budget_accounts import Balance
 from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.v1 import pb
@@ -108,7 +108,7 @@ async def test_the_record_names_the_requested_model_the_cause_and_all_attempts(p
         await ended(here.stub, task.task_id)
         [record] = await UsageRecords(here.gateway.service.store).find("video-1")
         code, shown, message = await run(
-            "requests", "show", "video-1", "--gateway", here.gateway.url, environment={VARIABLE: KEY}
+            "requests", "show", "video-1", "--gateway", here.gateway.url, environment={ADMIN_KEY_VARIABLE: KEY}
         )
     assert (record.model, record.channel, record.status, record.attempts) == ("clips-2", "second", "OK", 2)
     assert record.details is not None

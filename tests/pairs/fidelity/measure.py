@@ -23,7 +23,7 @@ from tests.pairs.fidelity.sample import TARGETS, Alone, Body, Sample
 from tests.pairs.table import LEAST, STRICT_MODELS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS as CODECS
+from umg_grpc.wire import TEXT_FORMATS as CODECS
 from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.text_format import FaceRequest
 

@@ -23,7 +23,7 @@ from tests.unit.wire.native import strategies as native
 from tests.unit.wire.responses import strategies as responses
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
@@ -82,7 +82,7 @@ def answers(face: str, data: st.DataObject) -> pb.GenerateResponse:
 
 def hop(request: pb.GenerateRequest, face: str) -> tuple[pb.GenerateRequest, set[str]]:
     """Encode for a provider and decode again. Return the request and the report. Raise UmgError if it is impossible."""
-    upstream = FORMATS[face].encode_request(request, "m", False)
+    upstream = TEXT_FORMATS[face].encode_request(request, "m", False)
     sent = understood(face, upstream.body)
     sent.model = "m"
     return sent, set(upstream.report.dropped)
@@ -222,11 +222,11 @@ WITH_USAGE = pb.GenerateRequest(model="m", candidate_count=2, face_hints=pb.Face
 
 def read_whole(answer: pb.GenerateResponse, face: str) -> pb.GenerateResponse:
     """Return the response as a client of the format decodes it."""
-    return FORMATS[face].decode_response(FORMATS[face].encode_response(answer, WITH_USAGE), WITH_USAGE, False)
+    return TEXT_FORMATS[face].decode_response(TEXT_FORMATS[face].encode_response(answer, WITH_USAGE), WITH_USAGE, False)
 
 
 def read_streamed(answer: pb.GenerateResponse, face: str) -> pb.GenerateResponse:
-    encoder = FORMATS[face].stream_encoder(WITH_USAGE)
+    encoder = TEXT_FORMATS[face].stream_encoder(WITH_USAGE)
     return aggregated(decode_stream(face, [encoder.feed(response_to_events(answer)) + encoder.close()], WITH_USAGE))
 
 
@@ -254,7 +254,7 @@ def test_an_answer_has_the_same_meaning_in_every_format(
 @modest
 @given(data=st.data())
 def test_a_stream_is_decoded_equally_however_it_is_cut(one: str, data: st.DataObject) -> None:
-    encoder = FORMATS[one].stream_encoder(WITH_USAGE)
+    encoder = TEXT_FORMATS[one].stream_encoder(WITH_USAGE)
     stream = encoder.feed(response_to_events(answers(one, data))) + encoder.close()
     whole, pieces = decode_stream(one, [stream], WITH_USAGE), decode_stream(one, data.draw(cuts(stream)), WITH_USAGE)
     assert aggregated(pieces) == aggregated(whole)
@@ -275,5 +275,5 @@ def steps(messages: list[pb.StreamGenerateResponse]) -> list[pb.GenerateEvent]:
 
 def shown(messages: list[pb.StreamGenerateResponse], face: str) -> bytes:
     """Return the face's bytes."""
-    encoder = FORMATS[face].stream_encoder(WITH_USAGE)
+    encoder = TEXT_FORMATS[face].stream_encoder(WITH_USAGE)
     return b"".join([*(encoder.feed(message) for message in messages), encoder.close()])

@@ -17,7 +17,7 @@ from tests.support.callers.requests import Json, Request
 from tests.support.providers.scenarios import CITY_SCHEMA, PNG
 from tests.support.recorded_gateway import RecordedGateway, recorded_gateway
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -51,11 +51,11 @@ WITH_USAGE = pb.GenerateRequest(model="theirs", face_hints=pb.FaceHints(include_
 
 
 def whole(face: str) -> bytes:
-    return FORMATS[face].encode_response(PLAIN, WITH_USAGE)
+    return TEXT_FORMATS[face].encode_response(PLAIN, WITH_USAGE)
 
 
 def streamed(face: str) -> bytes:
-    encoder = FORMATS[face].stream_encoder(WITH_USAGE)
+    encoder = TEXT_FORMATS[face].stream_encoder(WITH_USAGE)
     return encoder.feed(response_to_events(PLAIN)) + encoder.close()
 
 

@@ -23,14 +23,14 @@ from tests.support.gateways import Running, running
 from tests.support.providers.chat_faults import complete
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from umg_grpc.service.caching.prompt_cache_affinity import SMALLEST_BYTES, find_affinity
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 LONG = "A rule of the agent. " * 400
 SESSIONS = [f"session-{number}" for number in range(12)]
 
 
 def affinity(face: str, body: Json, headers: dict[str, str] | None = None, owner: str = "key") -> bytes:
-    request = FORMATS[face].decode_request(json.dumps({"model": "m"} | body).encode(), {}, "m").canonical
+    request = TEXT_FORMATS[face].decode_request(json.dumps({"model": "m"} | body).encode(), {}, "m").canonical
     return find_affinity(owner, request, headers or {})
 
 

@@ -19,7 +19,7 @@ from tests.support.gateways import running
 from tests.support.providers.strict_providers import KEY, Provider, text_provider
 from umg_grpc.service.caching.prompt_cache_keys import lacks_key, make_key
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 CONFIG = """\
 channels:
@@ -96,7 +96,7 @@ async def test_callers_of_formats_with_the_member_get_no_key(served: Served) -> 
 
 
 def decoded(body: dict[str, Any]) -> pb.GenerateRequest:
-    return FORMATS["messages"].decode_request(json.dumps(body).encode(), {}).canonical
+    return TEXT_FORMATS["messages"].decode_request(json.dumps(body).encode(), {}).canonical
 
 
 def test_two_keys_of_the_gateway_share_no_key_of_a_cache() -> None:
@@ -115,7 +115,7 @@ def test_tools_are_a_part_of_the_beginning_and_volatile_lines_are_none() -> None
 
 
 def test_only_formats_without_the_member_lack_a_key() -> None:
-    lacking = {name for name in FORMATS if lacks_key(pb.GenerateRequest(source=pb.SourceDocument(format=name)))}
+    lacking = {name for name in TEXT_FORMATS if lacks_key(pb.GenerateRequest(source=pb.SourceDocument(format=name)))}
     assert lacking == {"messages", "native"}
     assert not lacks_key(pb.GenerateRequest())
 

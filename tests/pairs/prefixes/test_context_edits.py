@@ -19,7 +19,7 @@ from tests.support.callers.http_caller import HttpCaller
 from tests.support.callers.text_format_clients import events
 from tests.support.gateways import running
 from tests.support.providers.strict_providers import KEY, Provider, text_provider
-from umg_grpc.service.conversations.conversation_edits import CLEARED
+from umg_grpc.service.conversations.conversation_edits import CLEARED_RESULT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -99,7 +99,7 @@ async def test_results_are_removed_at_a_threshold_and_the_prompt_moves_only_ther
         reported.append(applied[0]["cleared_tool_uses"] if applied else 0)
         if turns[: len(before)] != before:
             moved.append(number)
-        assert sum(CLEARED.encode() in turn for turn in turns) == reported[-1]
+        assert sum(CLEARED_RESULT.encode() in turn for turn in turns) == reported[-1]
         before = turns
     assert moved == [number for number in range(1, 14) if reported[number] != reported[number - 1]]
     assert 2 <= len(moved) <= 4

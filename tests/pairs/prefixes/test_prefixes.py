@@ -16,7 +16,7 @@ from msgspec import Raw
 from tests.pairs.prefixes.conversations import SCHEMA, STEPS, TOOLS, TURNS, Json, Step, growing
 from tests.pairs.table import TEXT_FACES
 from tests.pairs.vendors.gateway import Model, Sent, send
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 GOLDEN = Path(__file__).parents[2] / "unit" / "wire"
 MODELS = [
@@ -193,7 +193,7 @@ def marked(body: Json) -> Json:
 
 def test_a_turn_keeps_its_form_when_the_mark_of_its_caller_has_moved_on() -> None:
     before: list[bytes] = []
-    codec = FORMATS["messages"]
+    codec = TEXT_FORMATS["messages"]
     for body in growing("messages", BEGUN["messages"], STEPS):
         request = codec.decode_request(msgspec.json.encode({"model": "m", **marked(body)}), {}).canonical
         request.ClearField("source")  # of a gRPC caller

@@ -17,7 +17,7 @@ from tests.support.providers.chat_faults import complete
 from tests.support.providers.server import FakeProvider, Json, ReceivedRequest, serve_provider
 from tests.support.providers.short_responses import CANDIDATES, MESSAGE, RESPONSE
 from umg_grpc.config import ConfigError, parse
-from umg_grpc.knowledge.client_headers import HEADERS, MAX_CHARACTERS, is_sendable, request_names, response_names
+from umg_grpc.knowledge.client_headers import CLIENT_HEADERS, MAX_CHARACTERS, is_sendable, request_names, response_names
 from umg_grpc.upstream.http.relayed_headers import lines_beside
 
 CODEX = {
@@ -194,8 +194,8 @@ def test_values_that_are_no_headers_are_left_out() -> None:
 
 
 def test_rows_name_each_header_once_and_its_owner_alone_gets_it() -> None:
-    assert len({(row.header, row.direction) for row in HEADERS}) == len(HEADERS)
-    assert all(row.header == row.header.lower() and row.source and row.as_of for row in HEADERS)
+    assert len({(row.header, row.direction) for row in CLIENT_HEADERS}) == len(CLIENT_HEADERS)
+    assert all(row.header == row.header.lower() and row.source and row.as_of for row in CLIENT_HEADERS)
     assert request_names("responses", ("another",)).select(CODEX) == {}
     assert response_names("responses", ("another",), is_renamed=False) == ()
     assert request_names("chat").select(CODEX) == {}

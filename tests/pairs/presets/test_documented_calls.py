@@ -20,7 +20,7 @@ from tests.support.litellm_wheel import quoted_names, text_of
 from tests.support.providers.every_operation import CHAT
 from tests.support.providers.server import FakeProvider, ReceivedRequest, serve_provider
 from tests.support.providers.short_responses import MESSAGE
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
 from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.core.added_turns import marked
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
@@ -131,16 +131,16 @@ async def call_all(made: Running, batch: Sequence[Provider]) -> dict[tuple[str, 
 
 
 def test_each_preset_has_documented_calls_of_its_protocols() -> None:
-    assert documented().keys() == PROVIDERS.keys()
+    assert documented().keys() == PROVIDER_PRESETS.keys()
     for row in documented().values():
         assert row.source
         assert row.sources.keys() <= row.calls.keys()
-        assert set(PROVIDERS[row.preset].protocols) == row.calls.keys(), row.preset
+        assert set(PROVIDER_PRESETS[row.preset].protocols) == row.calls.keys(), row.preset
 
 
 async def test_each_preset_lists_the_models_of_its_provider(tmp_path: Path) -> None:
     """Without waiting for it, and the models that its list lacks are served too."""
-    presets = [PROVIDERS[name] for name in documented()]
+    presets = [PROVIDER_PRESETS[name] for name in documented()]
     async with serve_provider(StrictVendors()) as vendors:
         ids = set[str]()
         for number, batch in enumerate(batches(presets)):
@@ -159,7 +159,7 @@ async def test_each_preset_lists_the_models_of_its_provider(tmp_path: Path) -> N
 
 
 async def test_each_preset_calls_its_provider_as_documented(tmp_path: Path) -> None:
-    presets = [PROVIDERS[name] for name in documented()]
+    presets = [PROVIDER_PRESETS[name] for name in documented()]
     async with serve_provider(StrictVendors()) as vendors:
         answers = dict[tuple[str, str], tuple[int, str]]()
         for number, batch in enumerate(batches(presets)):
@@ -174,7 +174,7 @@ async def test_each_preset_calls_its_provider_as_documented(tmp_path: Path) -> N
 
 async def test_claude_code_is_answered_in_its_own_format_by_each_provider_that_has_it(tmp_path: Path) -> None:
     rows = [row for row in documented().values() if "messages" in row.calls]
-    (batch, *_) = batches([PROVIDERS[row.preset] for row in rows])
+    (batch, *_) = batches([PROVIDER_PRESETS[row.preset] for row in rows])
     recorded = json.loads(CLAUDE_CODE.read_text())
     line, *others = recorded["system"]
     assert line["text"].startswith("x-anthropic-")
@@ -231,7 +231,7 @@ async def test_messages_of_other_models_are_translated_where_a_provider_has_them
     case: ClaudeOnly, tmp_path: Path
 ) -> None:
     async with serve_provider(AnyVendor()) as vendor:
-        text = "channels:\n" + channel(PROVIDERS[case.preset], "k", vendor.url).replace(
+        text = "channels:\n" + channel(PROVIDER_PRESETS[case.preset], "k", vendor.url).replace(
             "api_key", "discover: false, api_key"
         )
         async with running(text, tmp_path) as made, ClientSession(headers=made.headers) as session:
@@ -249,6 +249,6 @@ def test_a_documented_call_is_confirmed_by_the_text_of_another_gateway(row: Docu
 
 
 def test_each_variable_of_a_key_is_one_of_another_gateway_or_has_a_source() -> None:
-    variables = {name for preset in PROVIDERS.values() for names in preset.keys for name in names.split(":")}
+    variables = {name for preset in PROVIDER_PRESETS.values() for names in preset.keys for name in names.split(":")}
     assert variables <= {*quoted_names(), *(row.name for row in sourced_variables())}
     assert all(row.source for row in sourced_variables())

@@ -15,7 +15,7 @@ from tests.pairs.table import TEXT_PROVIDERS
 from tests.support.gateways import Running, running
 from tests.support.providers.server import serve_provider
 from umg_grpc.config.importers.from_environment import config_text
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 
 ROOT = Path(__file__).parents[3]
 
@@ -49,7 +49,7 @@ def at_simulations(text: str, proxy: str) -> str:
     """Return a config whose channels call the simulated vendors behind a proxy, without TLS, with their keys."""
     config = yaml.safe_load(text)
     for channel in config["channels"]:
-        preset = PROVIDERS[channel["provider"]]
+        preset = PROVIDER_PRESETS[channel["provider"]]
         channel.update(
             api_key=documented()[preset.name].key,
             base_url=plain(preset.base_url),
@@ -88,7 +88,7 @@ async def test_the_lines_list_and_answer_models_of_each_vendor(case: Lines, tmp_
             assert await listed(made, **{"x-goog-api-key": made.key}) == ids
             async with ClientSession(headers=made.headers) as session:
                 for name in case.providers:
-                    row, preset = documented()[name], PROVIDERS[name]
+                    row, preset = documented()[name], PROVIDER_PRESETS[name]
                     protocol = next(each for each in preset.protocols if each in TEXT_PROVIDERS)
                     public, upstream = row.model(protocol)
                     if name == "azure":  # the page states its model

@@ -12,7 +12,7 @@ from tests.support.providers import ark_sdk
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video import ENTRIES
+from umg_grpc.wire.video import ENTRY_FORMATS
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.vid_d_protocol import VID_D
@@ -47,7 +47,7 @@ def submitted(
 ) -> tuple[dict[str, Any], ProviderRequest]:
     """Return the body that the provider gets of a caller's body, and the whole request."""
     path = {"model": model, "kind": "text-to-video"}
-    given = ENTRIES[entry].decode_create(msgspec.json.encode({"model": model, **body}), path)
+    given = ENTRY_FORMATS[entry].decode_create(msgspec.json.encode({"model": model, **body}), path)
     schema_validation.check(given)
     checked = check(given, "vidD", model)
     sent = encode_submission(VID_D, Submission(task_id="task_1", model=model, request=checked, family="vidD"))
@@ -200,11 +200,11 @@ def test_a_full_submission_of_an_entry_is_sent_or_reported(case: Full) -> None:
 def test_an_item_of_a_draft_names_the_task_of_the_caller() -> None:
     item = {"type": "draft_task", "draft_task": {"id": "task_1"}}
     body = {"model": "doubao-seedance-1-5-pro-251215", "content": [item]}
-    given = ENTRIES[D].decode_create(msgspec.json.encode(body), {})
+    given = ENTRY_FORMATS[D].decode_create(msgspec.json.encode(body), {})
     assert check(given, "vidD", "doubao-seedance-1-5-pro-251215").parameters.draft_task_id == "task_1"
     neutral = {"model": "vidD-2-0-260128", "content": [item]}
     with pytest.raises(UmgError, match="draft_task is not one of its values"):
-        ENTRIES[D].decode_create(msgspec.json.encode(neutral), {})
+        ENTRY_FORMATS[D].decode_create(msgspec.json.encode(neutral), {})
 
 
 # --- words and codes of the vendor

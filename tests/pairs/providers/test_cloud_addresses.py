@@ -17,9 +17,9 @@ from google.oauth2.credentials import Credentials
 from tests.support.gateways import Running, running
 from tests.support.providers.server import Json, ReceivedRequest, RecordingProvider, Written, serve_provider
 from tests.support.recorded_gateway import event_stream
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.shaped_calls import text_format_at
 
 PROJECT, REGIONS = "my-project", ("global", "us", "eu", "europe-west4")
@@ -212,7 +212,7 @@ async def test_a_call_is_that_of_the_vendors_own_sdk(case: Case, world: tuple[Ru
 def test_an_address_is_that_of_the_vendors_own_sdk(region: str) -> None:
     place = f"projects/{PROJECT}/locations/{region}"
     claude = anthropic.AnthropicVertex(region=region, project_id=PROJECT, access_token=TOKEN)
-    address = PROVIDERS["vertex-anthropic"].address(region, project=PROJECT)
+    address = PROVIDER_PRESETS["vertex-anthropic"].address(region, project=PROJECT)
     assert address == f"{str(claude.base_url).rstrip('/')}/{place}/publishers/anthropic"
     gemini = genai.Client(vertexai=True, project=PROJECT, location=region, credentials=Credentials(TOKEN))
     options = gemini._api_client._http_options
@@ -221,7 +221,7 @@ def test_an_address_is_that_of_the_vendors_own_sdk(region: str) -> None:
         ("vertex-mistral", "publishers/mistralai"),
         ("vertex-open", "endpoints/openapi"),
     ):
-        assert PROVIDERS[name].address(region, project=PROJECT) == f"{options.base_url}v1/{place}/{tail}"
+        assert PROVIDER_PRESETS[name].address(region, project=PROJECT) == f"{options.base_url}v1/{place}/{tail}"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,9 @@ def test_an_address_is_that_of_the_vendors_own_sdk(region: str) -> None:
     ],
 )
 def test_claude_on_vertex_has_its_version_in_the_body(version: str, quirks: Quirks, sent: str) -> None:
-    codec = text_format_at(f"https://aiplatform.eu.rep.googleapis.com{PLACE}/publishers/anthropic", FORMATS["messages"])
+    codec = text_format_at(
+        f"https://aiplatform.eu.rep.googleapis.com{PLACE}/publishers/anthropic", TEXT_FORMATS["messages"]
+    )
     request, _, notes = codec.decode_request(json.dumps(MESSAGE).encode(), {"anthropic-version": version})
     encoded = codec.encode_request(request, CLAUDE, False, quirks, notes)
     assert json.loads(encoded.body)["anthropic_version"] == sent

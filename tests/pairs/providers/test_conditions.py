@@ -15,7 +15,7 @@ from tests.support.providers.server import KEY, serve_provider
 from tests.support.providers.video_e import FamilyEProvider
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video import ENTRIES, VIDEO_PROTOCOLS
+from umg_grpc.wire.video import ENTRY_FORMATS, VIDEO_PROTOCOLS
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.submission_encoding import encode_submission
 from umg_grpc.wire.video.video_request_checks import check
@@ -196,7 +196,7 @@ REFUSED = [
 def sent(case: Refused, body: dict[str, Any]) -> None:
     """Encode the submission of a caller's body."""
     path = {"model": case.model, "kind": case.kind}
-    given = ENTRIES[case.entry].decode_create(msgspec.json.encode({"model": case.model, **body}), path)
+    given = ENTRY_FORMATS[case.entry].decode_create(msgspec.json.encode({"model": case.model, **body}), path)
     checked = check(given, case.protocol, case.model)
     encode_submission(
         VIDEO_PROTOCOLS[case.protocol],
@@ -210,7 +210,7 @@ def test_two_fields_that_do_not_fit_are_refused_with_the_field_of_the_caller(cas
         sent(case, case.body)
     error = caught.value
     assert error.reason == pb.ERROR_REASON_INVALID_FIELD
-    assert ENTRIES[case.entry].wire_path(error.metadata["field"]) == case.field
+    assert ENTRY_FORMATS[case.entry].wire_path(error.metadata["field"]) == case.field
     assert case.message in error.message
     assert error.failure is None  # another channel of the model may take it
     sent(case, {**case.body, **case.mended})

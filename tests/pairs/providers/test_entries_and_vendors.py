@@ -16,7 +16,7 @@ from tests.support.providers.video_g import TwoVersionProvider
 from tests.support.providers.video_server import VideoProvider
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video import ENTRIES, VIDEO_PROTOCOLS
+from umg_grpc.wire.video import ENTRY_FORMATS, VIDEO_PROTOCOLS
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.submission_encoding import encode_submission
@@ -100,7 +100,7 @@ def accepted(
     """Return the body that a vendor gets of a caller's body, and the whole request, which its simulation accepts."""
     named = {"req_key" if entry == pb.VIDEO_ENTRY_F else "model": model}
     path = {"model": model, "kind": KINDS.get(entry, "text-to-video"), **ACTION}
-    given = ENTRIES[entry].decode_create(msgspec.json.encode({**named, **body}), path)
+    given = ENTRY_FORMATS[entry].decode_create(msgspec.json.encode({**named, **body}), path)
     schema_validation.check(given)
     checked = check(given, vendor.protocol, model)
     protocol = VIDEO_PROTOCOLS[vendor.protocol]

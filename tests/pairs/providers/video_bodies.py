@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video import ENTRIES, video_protocol
+from umg_grpc.wire.video import ENTRY_FORMATS, video_protocol
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.submission_encoding import encode_submission
@@ -20,7 +20,7 @@ def sent(
 ) -> tuple[dict[str, Any], ProviderRequest]:
     """Return the body that the vendor of a model gets for a caller's body, and the whole request."""
     path = {"model": model, "kind": kind}
-    given = ENTRIES[entry].decode_create(msgspec.json.encode({"model": model, **body}), path)
+    given = ENTRY_FORMATS[entry].decode_create(msgspec.json.encode({"model": model, **body}), path)
     schema_validation.check(given)
     checked = check(given, protocol, model)
     url = XAI if model.startswith("grok-") else "https://vendor.example"

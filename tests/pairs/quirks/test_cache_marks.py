@@ -11,7 +11,7 @@ from tests.pairs.quirks.requests import decoded_request, encoded
 from tests.pairs.vendors.gateway import Model, send
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 MARK = {"type": "ephemeral"}
 MARKING = Quirks(cache_marks=True)
@@ -86,14 +86,14 @@ def test_no_marks_are_added_beside_those_of_the_caller() -> None:
         instructions=[pb.Part(text=pb.TextPart(text="Be brief."), cache_control=mark)],
         messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text="Hi"))])],
     )
-    body = json.loads(FORMATS["messages"].encode_request(request, "m", False, MARKING).body)
+    body = json.loads(TEXT_FORMATS["messages"].encode_request(request, "m", False, MARKING).body)
     assert marked(body) == ["system[0]"]
     request.instructions[0].ClearField("cache_control")
     request.cache_control.CopyFrom(mark)
-    body = json.loads(FORMATS["messages"].encode_request(request, "m", False, MARKING).body)
+    body = json.loads(TEXT_FORMATS["messages"].encode_request(request, "m", False, MARKING).body)
     assert (list(body["cache_control"]), body["system"]) == (["type"], "Be brief.")
     request.ClearField("cache_control")
-    body = json.loads(FORMATS["messages"].encode_request(request, "m", False, MARKING).body)
+    body = json.loads(TEXT_FORMATS["messages"].encode_request(request, "m", False, MARKING).body)
     assert marked(body) == ["system[0]", "messages[0][0]"]
 
 
@@ -116,7 +116,7 @@ def test_a_turn_of_an_unknown_role_is_never_marked() -> None:
         pb.Message(parts=[pb.Part(opaque=kept)]),
     ]
     request = pb.GenerateRequest(model="m", messages=messages)
-    body = json.loads(FORMATS["messages"].encode_request(request, "m", False, MARKING).body)
+    body = json.loads(TEXT_FORMATS["messages"].encode_request(request, "m", False, MARKING).body)
     assert (marked(body), body["messages"][1]) == (["messages[0][0]"], turn)
 
 
@@ -124,7 +124,7 @@ def test_a_callers_own_body_is_never_marked() -> None:
     request = decoded_request(
         "messages", system="Be brief.", tools=[{"name": "look", "input_schema": {"type": "object"}}]
     )
-    assert b"cache_control" not in FORMATS["messages"].encode_request(request, "m", False, MARKING).body
+    assert b"cache_control" not in TEXT_FORMATS["messages"].encode_request(request, "m", False, MARKING).body
 
 
 SCOPED = {"type": "ephemeral", "scope": "global"}

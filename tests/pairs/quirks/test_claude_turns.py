@@ -13,7 +13,7 @@ from tests.pairs.table import every_upstream
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 FIRST = Quirks(system_place="first")
 ANYWHERE = Quirks(system_place="anywhere")
@@ -147,7 +147,7 @@ def test_thinking_is_off_where_the_model_continues_a_text_without_it() -> None:
 
 def test_the_gateway_ends_the_text_at_stop_sequences_of_white_space() -> None:
     request = decoded_request("chat", stop=["\n", "END", " "])
-    sent = FORMATS["messages"].encode_request(request, "m", False)
+    sent = TEXT_FORMATS["messages"].encode_request(request, "m", False)
     assert json.loads(sent.body)["stop_sequences"] == ["END"]
     assert (sent.local_stops, sent.report.header()) == (("\n", " "), "stop_sequences=by the gateway")
     assert list(request.stop_sequences) == ["\n", "END", " "]

@@ -11,10 +11,10 @@ import pytest
 from tests.pairs.quirks.requests import encoded
 from tests.pairs.table import TEXT_PROVIDERS, every_upstream
 from tests.pairs.vendors.gateway import Model, send
-from umg_grpc.knowledge.client_lines import BEGINNINGS, CLIENT_LINES
+from umg_grpc.knowledge.client_lines import CLIENT_LINES, LINE_BEGINNINGS
 from umg_grpc.knowledge.dialects import PROVIDER_QUIRKS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.dropped_fields_report import Report
 
@@ -118,8 +118,8 @@ def test_no_other_vendor_gets_the_line(model: Model) -> None:
 @pytest.mark.parametrize("upstream", OTHERS)
 def test_the_line_is_no_loss_of_the_request(upstream: str) -> None:
     body = {"model": "m", **BODY, "system": f"{LINE}\n{AGENT}"}
-    request, _, notes = FORMATS["messages"].decode_request(json.dumps(body).encode(), {})
-    report = FORMATS[upstream].encode_request(request, "m", False, NO_QUIRKS, notes).report
+    request, _, notes = TEXT_FORMATS["messages"].decode_request(json.dumps(body).encode(), {})
+    report = TEXT_FORMATS[upstream].encode_request(request, "m", False, NO_QUIRKS, notes).report
     assert (report.lost, NAME in report.dropped) == (0, True)
     report.refuse()  # strict mode takes it, too
 
@@ -135,7 +135,7 @@ def test_a_provider_that_reads_the_line_gets_it_from_callers_of_every_format() -
 
 def test_each_line_that_a_vendor_reads_is_in_the_table() -> None:
     read = {line for row in PROVIDER_QUIRKS for line in row.quirks.client_lines or ()}
-    assert read <= set(BEGINNINGS)
+    assert read <= set(LINE_BEGINNINGS)
     assert all(row.client and row.source and row.as_of for row in CLIENT_LINES)
 
 

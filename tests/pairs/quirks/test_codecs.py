@@ -10,7 +10,7 @@ from tests.pairs.quirks.requests import CLAUDE_USER, decoded_request, encoded
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 SHORT = "user-1"
 HASHED = 64
@@ -296,7 +296,7 @@ def test_a_search_that_the_provider_cannot_make_is_refused(case: Needed) -> None
     with pytest.raises(UmgError, match="cannot search the web") as caught:
         encoded(case.face, case.upstream, case.quirks, **case.fields)
     assert caught.value.reason == pb.ERROR_REASON_UNTRANSLATABLE
-    assert FORMATS[case.face].wire_path(caught.value.metadata["field"]) == case.path
+    assert TEXT_FORMATS[case.face].wire_path(caught.value.metadata["field"]) == case.path
 
 
 @pytest.mark.parametrize("upstream", ["chat", "responses"])
@@ -473,7 +473,7 @@ OWN = [
 @pytest.mark.parametrize("case", OWN, ids=lambda case: case.id)
 def test_a_same_format_body_is_changed_only_by_configured_quirks(case: Own) -> None:
     request = decoded_request(case.format, **case.fields)
-    as_it_came = json.loads(FORMATS[case.format].encode_request(request, "m", False).body)
+    as_it_came = json.loads(TEXT_FORMATS[case.format].encode_request(request, "m", False).body)
     body, report = encoded(case.format, case.format, case.written, **case.fields)
     assert report == case.report
     for name, value in case.changed.items():
@@ -492,9 +492,9 @@ def test_a_same_format_body_is_changed_only_by_configured_quirks(case: Own) -> N
 
 @pytest.mark.parametrize("case", OWN, ids=lambda case: case.id)
 def test_a_same_format_body_is_unchanged_without_configured_quirks(case: Own) -> None:
-    encode, request = FORMATS[case.format].encode_request, decoded_request(case.format, **case.fields)
+    encode, request = TEXT_FORMATS[case.format].encode_request, decoded_request(case.format, **case.fields)
     assert encode(request, "m", False, NO_QUIRKS).body == encode(request, "m", False).body
-    assert FORMATS[case.format].encode_request(request, "m", False).report.lost == 0
+    assert TEXT_FORMATS[case.format].encode_request(request, "m", False).report.lost == 0
 
 
 PATCH = {

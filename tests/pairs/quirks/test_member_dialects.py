@@ -2,14 +2,14 @@
 
 import json
 
-from umg_grpc.knowledge.member_dialects import DIALECTS, dialect_of, dialects_at
+from umg_grpc.knowledge.member_dialects import MEMBER_DIALECTS, dialect_of, dialects_at
 from umg_grpc.v1 import pb
-from umg_grpc.wire.speech import SPEECH
+from umg_grpc.wire.speech import SPEECH_FORMAT
 from umg_grpc.wire.vendor_members import fit_members
 
 
 def test_every_row_has_a_source_and_changes_something() -> None:
-    for row in DIALECTS:
+    for row in MEMBER_DIALECTS:
         assert row.source
         assert row.as_of
         assert row.renames or row.leaves_out or row.only_dimensions or row.task or row.path or row.adds
@@ -32,5 +32,5 @@ def test_a_default_that_differs_is_sent_unless_the_caller_selects_a_format() -> 
     assert dialect is not None
     for written, sent in (("", "mp3"), ("flac", "flac")):
         request = pb.SpeakRequest(input="Hi", audio_format=written)
-        body = fit_members(SPEECH.encode_request(request, "m"), request, dialect).body
+        body = fit_members(SPEECH_FORMAT.encode_request(request, "m"), request, dialect).body
         assert json.loads(body)["response_format"] == sent

@@ -11,15 +11,15 @@ import pytest
 from tests.pairs.quirks.requests import decoded_request, encoded
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, PLACEHOLDERS, is_placeholder
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, SIGNATURE_PLACEHOLDERS, is_placeholder
 
 REAL = base64.b64encode(b"a signature of the provider's own").decode()
 WRITTEN = [
-    *sorted(PLACEHOLDERS),
+    *sorted(SIGNATURE_PLACEHOLDERS),
     NO_SIGNATURE.replace("_", "/"),
-    *(base64.b64encode(text.encode()).decode() for text in sorted(PLACEHOLDERS)),
-    *(base64.urlsafe_b64encode(text.encode()).decode().rstrip("=") for text in sorted(PLACEHOLDERS)),
+    *(base64.b64encode(text.encode()).decode() for text in sorted(SIGNATURE_PLACEHOLDERS)),
+    *(base64.urlsafe_b64encode(text.encode()).decode().rstrip("=") for text in sorted(SIGNATURE_PLACEHOLDERS)),
 ]
 
 
@@ -79,7 +79,7 @@ def test_a_placeholder_of_a_grpc_caller_is_left_out() -> None:
         tool_call=pb.ToolCall(call_id="c", name="look"), state=pb.ReasoningState(data=NO_SIGNATURE, format="native")
     )
     request = pb.GenerateRequest(model="m", messages=[pb.Message(role=pb.ROLE_ASSISTANT, parts=[part])])
-    assert NO_SIGNATURE.encode() not in FORMATS["chat"].encode_request(request, "m", False).body
+    assert NO_SIGNATURE.encode() not in TEXT_FORMATS["chat"].encode_request(request, "m", False).body
 
 
 @pytest.mark.parametrize("signature", [*WRITTEN, REAL])
@@ -149,7 +149,7 @@ def test_calls_keep_their_placeholder_in_later_turns() -> None:
 
 def test_a_chat_provider_gets_the_placeholder_of_a_chat_caller() -> None:
     request = decoded_request("chat", **chat(NO_SIGNATURE))
-    body = json.loads(FORMATS["chat"].encode_request(request, "m", False).body)
+    body = json.loads(TEXT_FORMATS["chat"].encode_request(request, "m", False).body)
     assert body["messages"] == chat(NO_SIGNATURE)["messages"]
 
 
@@ -166,8 +166,8 @@ def own_body(model: str, *parts: dict[str, Any]) -> tuple[list[Any], str]:
     result = {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"x": 1}}}]}
     contents = [{"role": "user", "parts": [{"text": "hi"}]}, {"role": "model", "parts": list(parts)}, result]
     body = json.dumps({"contents": contents}).encode()
-    request, _, notes = FORMATS["native"].decode_request(body, {}, model)
-    sent = FORMATS["native"].encode_request(request, model, False, NO_QUIRKS, notes)
+    request, _, notes = TEXT_FORMATS["native"].decode_request(body, {}, model)
+    sent = TEXT_FORMATS["native"].encode_request(request, model, False, NO_QUIRKS, notes)
     decoded = json.loads(sent.body)["contents"]
     assert (decoded[0], decoded[2]) == (contents[0], result)
     return decoded[1]["parts"], sent.report.header()
@@ -209,8 +209,8 @@ def test_a_state_of_the_native_format_is_sent_as_its_provider_made_it() -> None:
 def test_a_turn_that_held_nothing_but_a_mark_is_left_out() -> None:
     mark = {"thought": True, "thoughtSignature": wrapped("umg.responses.ENC")}
     turns = [{"role": "user", "parts": {"text": "hi"}}, {"role": "model", "parts": mark}, {"parts": [{"text": "go"}]}]
-    request, _, notes = FORMATS["native"].decode_request(json.dumps({"contents": turns}).encode(), {}, "m")
-    sent = FORMATS["native"].encode_request(request, "m", False, NO_QUIRKS, notes)
+    request, _, notes = TEXT_FORMATS["native"].decode_request(json.dumps({"contents": turns}).encode(), {}, "m")
+    sent = TEXT_FORMATS["native"].encode_request(request, "m", False, NO_QUIRKS, notes)
     assert json.loads(sent.body)["contents"] == [turns[0], turns[2]]
 
 

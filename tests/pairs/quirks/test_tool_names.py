@@ -11,7 +11,7 @@ import pytest
 from tests.pairs.quirks.requests import decoded_request, encoded
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 NO_PARAMETERS = {"type": "object", "properties": {}}
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -50,7 +50,7 @@ def test_a_function_named_as_the_search_of_messages_gets_another_name_and_back(c
         assert body["tool_choice"]["name"] == case.choice
     answer = {"type": "message", "content": [{"type": "tool_use", "id": "t", "name": "web_search_2", "input": {}}], "stop_reason": "tool_use"}  # fmt: skip
     request = decoded_request(case.face, **case.fields)
-    response = FORMATS["messages"].decode_response(json.dumps(answer).encode(), request, False)
+    response = TEXT_FORMATS["messages"].decode_response(json.dumps(answer).encode(), request, False)
     assert response.candidates[0].message.parts[0].tool_call.name == "web_search"
 
 
@@ -86,8 +86,8 @@ def test_of_two_functions_of_one_name_the_later_gets_another_name_and_a_repetiti
 def test_a_call_of_the_later_function_has_the_name_of_the_caller() -> None:
     answer = pb.GenerateResponse()
     answer.candidates.add().message.parts.add().tool_call.name = "look_3"
-    encoded_answer = FORMATS["native"].encode_response(answer, pb.GenerateRequest())
-    response = FORMATS["native"].decode_response(encoded_answer, decoded_request("chat", tools=TWICE), False)
+    encoded_answer = TEXT_FORMATS["native"].encode_response(answer, pb.GenerateRequest())
+    response = TEXT_FORMATS["native"].decode_response(encoded_answer, decoded_request("chat", tools=TWICE), False)
     assert response.candidates[0].message.parts[0].tool_call.name == "look"
 
 

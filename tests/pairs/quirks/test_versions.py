@@ -10,11 +10,11 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 OLD, NEW = "2023-06-01", "2026-10-21"
 BOTH = Quirks(versions=(OLD, NEW))
-MESSAGES = FORMATS["messages"]
+MESSAGES = TEXT_FORMATS["messages"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def test_a_body_of_the_format_is_sent_with_a_version_that_the_provider_accepts(c
 
 @pytest.mark.parametrize("face", ["chat", "responses", "native"])
 def test_a_translated_request_has_the_older_version(face: str) -> None:
-    request, _, notes = FORMATS[face].decode_request(json.dumps(LEAST[face]).encode(), {})
+    request, _, notes = TEXT_FORMATS[face].decode_request(json.dumps(LEAST[face]).encode(), {})
     sent = MESSAGES.encode_request(request, "m", False, BOTH, notes)
     assert (sent.headers["anthropic-version"], sent.report.header()) == (OLD, "")
 

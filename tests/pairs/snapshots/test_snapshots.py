@@ -19,7 +19,7 @@ from tests.unit.wire.test_golden import HERE as INPUTS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
+from umg_grpc.wire import TEXT_FORMATS, TEXT_UPSTREAMS
 
 HERE = Path(__file__).parent
 
@@ -44,13 +44,13 @@ class Case:
 
     def request(self) -> pb.GenerateRequest:
         """Return the request as a caller of another format would have sent it: without its body."""
-        request = FORMATS[self.format].decode_request(self.read("request.json"), {}).canonical
+        request = TEXT_FORMATS[self.format].decode_request(self.read("request.json"), {}).canonical
         request.ClearField("source")
         return request
 
     def for_provider(self, target: str) -> str:
         """Return the body for a provider and the report for the caller, or the error of the caller."""
-        codec = FORMATS[self.format]
+        codec = TEXT_FORMATS[self.format]
         request, stream, notes = codec.decode_request(self.read("request.json"), {})
         try:
             upstream = TEXT_UPSTREAMS[target].encode_request(request, "theirs", stream, NO_QUIRKS, notes)
@@ -61,13 +61,13 @@ class Case:
 
     def for_caller(self, face: str) -> str:
         """Return the provider's response as one body of a face."""
-        response = FORMATS[self.format].decode_response(self.read("response.json"), self.request(), False)
-        return indented(FORMATS[face].encode_response(response, self.request()))
+        response = TEXT_FORMATS[self.format].decode_response(self.read("response.json"), self.request(), False)
+        return indented(TEXT_FORMATS[face].encode_response(response, self.request()))
 
     def streamed(self, face: str) -> str:
         """Return the provider's stream as events of a face."""
-        messages = decoded(FORMATS[self.format], [self.read("stream.sse")], self.request(), pass_=False)
-        return encoded(FORMATS[face], messages, self.request()).decode()
+        messages = decoded(TEXT_FORMATS[self.format], [self.read("stream.sse")], self.request(), pass_=False)
+        return encoded(TEXT_FORMATS[face], messages, self.request()).decode()
 
     def made(self) -> Iterator[tuple[str, str]]:
         """Yield (file, content) for all targets but the format itself, whose results the golden files have."""

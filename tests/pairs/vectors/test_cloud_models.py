@@ -23,7 +23,7 @@ from tests.support.providers.server import ReceivedRequest, RecordingProvider, s
 from tests.support.providers.vector_providers import Provider, provider
 from tests.support.providers.vectors import tokens, vector
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.vector_models import ROWS
+from umg_grpc.knowledge.vector_models import VECTOR_MODELS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.bedrock_invocation import INPUT_TOKENS, model_path
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
@@ -123,9 +123,9 @@ def test_tokens_and_several_lengths_are_refused(codec: Any) -> None:
 
 
 def test_rows_of_a_protocol_end_with_one_for_all_other_models() -> None:
-    for protocol in {row.protocol for row in ROWS}:
-        assert [row.models == "" for row in ROWS if row.protocol == protocol].count(True) == 1
-    assert all(row.source and row.as_of for row in ROWS)
+    for protocol in {row.protocol for row in VECTOR_MODELS}:
+        assert [row.models == "" for row in VECTOR_MODELS if row.protocol == protocol].count(True) == 1
+    assert all(row.source and row.as_of for row in VECTOR_MODELS)
 
 
 def test_rankings_state_the_version_that_coheres_models_need() -> None:

@@ -20,7 +20,7 @@ from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 
 BASE_URLS = {
@@ -76,7 +76,7 @@ def send(model: Model, face: str, body: Json, stream: bool, cache_key: str = "")
 
     `cache_key`: key of the prompt cache that the gateway made, "" for none.
     """
-    codec = FORMATS[face]
+    codec = TEXT_FORMATS[face]
     given = body if face == "native" else {"model": model.id, **body}
     decoded = codec.decode_request(msgspec.json.encode(given), {}, model.id)
     canonical, streamed, notes = decoded.canonical, decoded.stream, decoded.notes.with_cache_key(cache_key)
@@ -106,7 +106,7 @@ def embed(model: Model, face: str, body: Json) -> Sent:
     call = _embedding(model.vendor).prepare(canonical, target.model, notes)
     assert isinstance(call, HttpCall)
     call.report.rename(lambda name: name if name in notes.uncarried else codec.wire_path(name))
-    spoken = [name for name in protocols(model.vendor) if name not in FORMATS]
+    spoken = [name for name in protocols(model.vendor) if name not in TEXT_FORMATS]
     protocol = codec.protocol if codec.protocol in spoken else spoken[0]
     headers = {name.lower(): value for name, value in call.encoded.headers.items()}
     return Sent(protocol, call.encoded.body, headers, call.report.dropped, "", stops=False)
@@ -115,7 +115,7 @@ def embed(model: Model, face: str, body: Json) -> Sent:
 def protocols(vendor: str) -> tuple[str, ...]:
     """Return the text protocols of a vendor's preset."""
     (channel,) = parse(_config(vendor), "channels.yaml", {}).channels
-    known = {*FORMATS, *(codec.protocol for codec in EMBEDDING_FORMATS.values())}
+    known = {*TEXT_FORMATS, *(codec.protocol for codec in EMBEDDING_FORMATS.values())}
     return tuple(name for name in channel.protocols if name in known)
 
 
@@ -138,7 +138,7 @@ def _router(vendor: str) -> Router:
 
 @cache
 def _text(vendor: str) -> HttpText:
-    return HttpText(_channel(), [FORMATS[name] for name in protocols(vendor) if name in FORMATS])
+    return HttpText(_channel(), [TEXT_FORMATS[name] for name in protocols(vendor) if name in TEXT_FORMATS])
 
 
 @cache

@@ -12,7 +12,7 @@ from tests.support.providers import ark_sdk
 from tests.support.providers.video_c_rules import RATIOS, SERIES
 from tests.support.providers.video_xai import EDITS, GENERATIONS, MEMBERS
 from tests.support.videos import submission
-from umg_grpc.knowledge.task_words import SHARED, WORDS
+from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, TASK_WORDS
 from umg_grpc.wire.video.providers.vid_c_protocol import VID_C
 from umg_grpc.wire.video.providers.vid_d_protocol import VID_D
 from umg_grpc.wire.video.submission_encoding import encode_submission
@@ -44,8 +44,11 @@ def test_members_and_values_of_ark_are_in_the_rules() -> None:
 
 def test_the_words_of_a_task_have_their_meaning() -> None:
     _, videos = bytedance()
-    assert {word: WORDS["vidD"][word] for word in WORD.findall(videos)} == {"succeeded": "done", "failed": "failed"}
-    words = WORDS["vidA"] | WORDS[SHARED]
+    assert {word: TASK_WORDS["vidD"][word] for word in WORD.findall(videos)} == {
+        "succeeded": "done",
+        "failed": "failed",
+    }
+    words = TASK_WORDS["vidA"] | TASK_WORDS[ALL_PROTOCOLS]
     found = {word: words[word] for word in WORD.findall(XAI.text("src/xai-video-model.ts"))}
     assert found == {"done": "done", "expired": "expired", "failed": "failed"}
 

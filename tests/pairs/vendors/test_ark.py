@@ -8,8 +8,8 @@ from tests.support.providers import ark_sdk
 from tests.support.providers.images.ark import ArkImages
 from tests.support.providers.video_d import ContentTaskProvider
 from tests.support.providers.video_server import Task
-from umg_grpc.knowledge.task_words import WORDS
-from umg_grpc.wire.images.providers.response_decoding import LAYER
+from umg_grpc.knowledge.task_words import TASK_WORDS
+from umg_grpc.wire.images.providers.response_decoding import LAYER_MEMBERS
 
 TASKS, IMAGES = "resources/content_generation/tasks.py", "resources/images/images.py"
 ITEMS = "types/content_generation/create_task_content_param.py"
@@ -54,7 +54,7 @@ def test_the_members_of_options_and_of_items_are_those_of_the_sdk() -> None:
 
 
 def test_the_members_of_layers_are_those_of_the_sdk() -> None:
-    assert set(LAYER) <= set(ARK.fields(IMAGE, "Image"))
+    assert set(LAYER_MEMBERS) <= set(ARK.fields(IMAGE, "Image"))
 
 
 def test_the_paths_are_those_of_the_sdk() -> None:
@@ -68,8 +68,8 @@ def test_every_state_of_the_sdk_has_a_meaning_and_no_other_is_of_the_vendor() ->
     note = ARK.note(TASK, "ContentGenerationTask", "status")
     states = set(re.findall(r"\w+", note[note.index("(") : note.index(")")]))
     assert states == {"running", "failed", "queued", "succeeded", "cancelled"}
-    assert states <= set(WORDS["vidD"])
-    assert WORDS["vidD"].keys() - states <= {"expired"}  # of the documentation, not of the SDK
+    assert states <= set(TASK_WORDS["vidD"])
+    assert TASK_WORDS["vidD"].keys() - states <= {"expired"}  # of the documentation, not of the SDK
 
 
 def test_the_answers_of_the_fake_providers_have_the_members_of_the_sdk() -> None:

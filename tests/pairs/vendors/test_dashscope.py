@@ -3,8 +3,8 @@
 from tests.pairs.vendors.wheel_modules import DASHSCOPE as SDK
 from tests.support.providers.images import dashscope as images
 from tests.support.providers.video_c_rules import INPUTS, PARAMETERS, SERIES, VIDEO_PATH, VOICE
-from umg_grpc.knowledge.task_words import WORDS
-from umg_grpc.knowledge.video_places import ITEM, ROWS
+from umg_grpc.knowledge.task_words import TASK_WORDS
+from umg_grpc.knowledge.video_places import MEDIA_ITEM, VIDEO_PLACES
 from umg_grpc.wire.images.providers import dashscope_images
 from umg_grpc.wire.video.providers.vid_c_requests import INPUT_FIELDS
 
@@ -21,21 +21,23 @@ def test_members_and_types_of_the_rules_are_in_the_sdk() -> None:
     assert set(PARAMETERS) - ONLY_IN_EXAMPLES <= known
     kinds = SDK.constants(VIDEOS, "MediaType")
     assert {kind for row in SERIES for kind in row.media} | {VOICE} == kinds
-    assert {place.removeprefix(ITEM) for row in ROWS for place in row.media.values() if ITEM in place} <= kinds
+    assert {
+        place.removeprefix(MEDIA_ITEM) for row in VIDEO_PLACES for place in row.media.values() if MEDIA_ITEM in place
+    } <= kinds
     assert known >= INPUT_FIELDS - OF_RELAYS
     assert f"/api/v1/services/{SDK.text_of('v2/resources/videos.py', 'SERVICE')}" == VIDEO_PATH
 
 
 def test_every_state_of_the_sdk_has_a_meaning_and_no_other_is_of_the_vendor() -> None:
     states = {state.lower() for state in SDK.constants(CONSTANTS, "TaskStatus")}
-    assert set(WORDS["vidC"]) == set(WORDS["dashscope_images"]) == states
-    assert WORDS["vidC"]["unknown"] == "expired"
+    assert set(TASK_WORDS["vidC"]) == set(TASK_WORDS["dashscope_images"]) == states
+    assert TASK_WORDS["vidC"]["unknown"] == "expired"
 
 
 def test_the_paths_of_images_are_those_of_the_sdk() -> None:
     services = {
-        "SERVICE": dashscope_images.SYNTHESIS,
-        "MULTIMODAL_SERVICE": dashscope_images.GENERATION,
+        "SERVICE": dashscope_images.SYNTHESIS_PATH,
+        "MULTIMODAL_SERVICE": dashscope_images.GENERATION_PATH,
         "TASK_SERVICE": dashscope_images.TASK_GENERATION,
     }
     for name, path in services.items():

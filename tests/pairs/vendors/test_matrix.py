@@ -12,7 +12,7 @@ from tests.pairs.vendors.features import FACES, TEXT_FEATURES
 from tests.pairs.vendors.gateway import Model, Sent
 from tests.pairs.vendors.runner import Result, embedding_matrix, embedding_models, judged, matrix, models
 from tests.world.sdk.runner import installed_or_skipped
-from umg_grpc.knowledge.losses import LOSSES
+from umg_grpc.knowledge.losses import FIELD_LOSSES
 
 CALLS = Path(__file__).parent / "cases" / "calls.jsonl"
 MAX_REFUSED = 0.02
@@ -43,7 +43,7 @@ def test_few_calls_are_refused_and_only_for_fields_whose_loss_is_refused(outcome
     refused = [result for result in outcomes if result.outcome == "refused"]
     assert len(refused) <= MAX_REFUSED * len(outcomes)
     fields = {PLACE.split(result.message)[0] for result in refused if result.face in FACES}
-    assert fields <= {field for field, row in LOSSES.items() if row.loss == "refuse"}
+    assert fields <= {field for field, row in FIELD_LOSSES.items() if row.loss == "refuse"}
 
 
 def test_the_matrix_has_the_models_and_features_of_today() -> None:

@@ -24,7 +24,7 @@ from bench.codec_costs import (
 from bench.codec_samples import REPLY, THEIRS, TOOLS, TURNS, samples, words
 from bench.processes import BenchError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
+from umg_grpc.wire import TEXT_FORMATS, TEXT_UPSTREAMS
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 ROOT = Path(__file__).parents[3]
@@ -55,14 +55,16 @@ def test_every_pair_of_formats_is_in_the_table_and_in_the_file(tmp_path: Path) -
     assert done.returncode == 0, done.stderr
     written = msgspec.json.decode(file.read_bytes(), type=Written)
     found = [(each.face, each.upstream, each.work) for each in written.translations]
-    assert sorted(found) == sorted(product(FORMATS, TEXT_UPSTREAMS, WORKS))
+    assert sorted(found) == sorted(product(TEXT_FORMATS, TEXT_UPSTREAMS, WORKS))
     assert {len(each.rounds) for each in written.translations} == {1}
     assert all((each.over_the_cheapest is None) == (each.face == each.upstream) for each in written.translations)
     for work in WORKS:  # one of the sixteen is the cheapest
         assert min(each.over_the_cheapest or 9 for each in written.translations if each.work == work) == 1
     assert written.rows == []  # no scenario was selected
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines() if line[:1] == "|"]
-    assert [tuple(cells[:2]) for cells in lines if cells[1] in TEXT_UPSTREAMS] == list(product(FORMATS, TEXT_UPSTREAMS))
+    assert [tuple(cells[:2]) for cells in lines if cells[1] in TEXT_UPSTREAMS] == list(
+        product(TEXT_FORMATS, TEXT_UPSTREAMS)
+    )
     assert [cells[0] for cells in lines if cells[0] in TEXT_UPSTREAMS and cells[1] not in TEXT_UPSTREAMS] == list(
         TEXT_UPSTREAMS
     )
@@ -71,7 +73,7 @@ def test_every_pair_of_formats_is_in_the_table_and_in_the_file(tmp_path: Path) -
 def test_each_round_measures_each_pair_once() -> None:
     lines = list[str]()
     costs = [cost for some in rounds(2, Amount(1, 1, 1, 1), lines.append) for cost in some]
-    assert sorted(cost[:3] for cost in costs) == sorted([*product(FORMATS, TEXT_UPSTREAMS, WORKS)] * 2)
+    assert sorted(cost[:3] for cost in costs) == sorted([*product(TEXT_FORMATS, TEXT_UPSTREAMS, WORKS)] * 2)
     assert len(lines) == 2
 
 
@@ -83,7 +85,7 @@ def test_a_translation_with_another_meaning_is_a_failure() -> None:
     assert isinstance(measured("chat", "native", fine), Cost)
 
 
-@pytest.mark.parametrize("face", FORMATS)
+@pytest.mark.parametrize("face", TEXT_FORMATS)
 def test_an_agents_body_has_the_same_meaning_in_every_format(face: str) -> None:
     body = samples()[face].agent
     assert 0.95e6 < len(body) < 1.1e6
@@ -93,14 +95,14 @@ def test_an_agents_body_has_the_same_meaning_in_every_format(face: str) -> None:
     assert len({tool.function.parameters_json for tool in request.tools}) == 1
     assert sum(part.HasField("tool_call") for part in parts) == TURNS
     assert sum(part.HasField("tool_result") for part in parts) == TURNS
-    assert not FORMATS[face].decode_request(body, {}).notes.indispensable
+    assert not TEXT_FORMATS[face].decode_request(body, {}).notes.indispensable
 
 
-@pytest.mark.parametrize("face", FORMATS)
+@pytest.mark.parametrize("face", TEXT_FORMATS)
 @pytest.mark.parametrize("upstream", TEXT_UPSTREAMS)
 def test_nothing_that_matters_is_dropped(face: str, upstream: str) -> None:
     for body in (samples()[face].small, samples()[face].agent):
-        notes = FORMATS[face].decode_request(body, {}).notes
+        notes = TEXT_FORMATS[face].decode_request(body, {}).notes
         report = TEXT_UPSTREAMS[upstream].encode_request(canonical(face, body), THEIRS, False, notes=notes).report
         assert set(report.dropped) <= {"cache_control"}
 

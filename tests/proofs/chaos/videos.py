@@ -12,7 +12,7 @@ from tests.proofs.crash.judge import UNCONFIRMED
 from tests.proofs.crash.providers import FAMILIES, Counted
 from umg_grpc.store.database import Store
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import FAILED, TERMINAL
+from umg_grpc.store.video_task_table import FAILED_STATE, TERMINAL_STATES
 from umg_grpc.v1 import pb
 
 FAMILY = FAMILIES[0]
@@ -83,7 +83,7 @@ async def until_ended(store: Store) -> None:
     """Wait until all tasks have ended, at most `END_SECONDS`."""
     with suppress(TimeoutError):
         async with asyncio.timeout(END_SECONDS):
-            while any(row.state not in TERMINAL for row in await _rows(store)):  # noqa: ASYNC110  no event reports it
+            while any(row.state not in TERMINAL_STATES for row in await _rows(store)):  # noqa: ASYNC110  no event reports it
                 await asyncio.sleep(0.2)
 
 
@@ -92,9 +92,11 @@ async def count_tasks(store: Store, load: VideoLoad, counted: Counted) -> TaskCo
     rows = await _rows(store)
     by_tag = {str(row.idempotency_key): row for row in rows}
     doubled = [tag for tag, count in counted.submissions.items() if count > 1]
-    hanging = [tag for tag, row in by_tag.items() if row.state not in TERMINAL]
+    hanging = [tag for tag, row in by_tag.items() if row.state not in TERMINAL_STATES]
     failed = {
-        tag: pb.VideoTaskError.FromString(row.error or b"").code for tag, row in by_tag.items() if row.state == FAILED
+        tag: pb.VideoTaskError.FromString(row.error or b"").code
+        for tag, row in by_tag.items()
+        if row.state == FAILED_STATE
     }
     lost = [tag for tag in counted.accepted if tag not in by_tag]
     lost += [tag for tag, task_id in load.task_ids.items() if not _has(by_tag, tag, task_id)]

@@ -13,4 +13,4 @@ def prepare() -> None:
     """Change the pauses of this process."""
     for name, protocol in [*VIDEO_PROTOCOLS.items()]:
         VIDEO_PROTOCOLS[name] = replace(protocol, first_poll_seconds=POLL_SECONDS, poll_seconds=POLL_SECONDS)
-    caller_notifier.PAUSES = NOTIFY_PAUSES
+    caller_notifier.RETRY_PAUSES = NOTIFY_PAUSES

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from umg_grpc.store.budget_accounts import Balance
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import FAILED, SUCCEEDED, TERMINAL
+from umg_grpc.store.video_task_table import FAILED_STATE, SUCCEEDED_STATE, TERMINAL_STATES
 from umg_grpc.v1 import pb
 
 UNCONFIRMED = "submit_unconfirmed"
-WORDS = {SUCCEEDED: "succeeded", FAILED: "failed"}
+WORDS = {SUCCEEDED_STATE: "succeeded", FAILED_STATE: "failed"}
 ENDS = frozenset(WORDS.values())
 """States of notifications of ended tasks, in all entries of the test that have notifications."""
 
@@ -67,7 +67,7 @@ class Outcome:
             yield f"{tag}: lost"
             return
         end, wanted = _end(row), "succeeded" if tag.endswith("-ok") else "task_failed"
-        if row.state not in TERMINAL:
+        if row.state not in TERMINAL_STATES:
             yield f"{tag}: not ended, in state {row.state}"
         elif end not in {wanted, UNCONFIRMED}:
             yield f"{tag}: ended as {end}, not as {wanted}"
@@ -81,6 +81,6 @@ class Outcome:
 
 
 def _end(row: MediaTask) -> str:
-    if row.state not in TERMINAL:
+    if row.state not in TERMINAL_STATES:
         return "open"
-    return "succeeded" if row.state == SUCCEEDED else pb.VideoTaskError.FromString(row.error or b"").code
+    return "succeeded" if row.state == SUCCEEDED_STATE else pb.VideoTaskError.FromString(row.error or b"").code

@@ -25,7 +25,7 @@ from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import NO_BALANCE, BudgetAccounts
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.usage_tables import UsageRow
 from umg_grpc.v1 import pb, rpc
@@ -50,7 +50,7 @@ class Plan:
     seconds: float = 120.0
     """Time in which the tasks are submitted and the gateways are killed."""
     gateways: int = 1
-    database: str = SQLITE
+    database: str = SQLITE_KIND
     seed: int = 0
     restarts: bool = True
     """Whether a gateway is started again after a kill."""
@@ -105,7 +105,7 @@ async def run(plan: Plan, directory: Path) -> Outcome:
         async with AsyncExitStack() as stack:
             replicas = list[Replica]()
             for number, place in enumerate(places):
-                data = directory / (f"data-{number}" if plan.database != SQLITE else "data")
+                data = directory / (f"data-{number}" if plan.database != SQLITE_KIND else "data")
                 replicas.append(Replica(f"gateway {number}", data, config, place, gateway.__name__))
                 stack.push_async_callback(replicas[-1].aclose)
                 await replicas[-1].start()

@@ -17,23 +17,23 @@ from tests.unit.wire.test_golden import CASES
 from tests.unit.wire.test_golden_of_callers import CASES as CASES_OF_CALLERS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, TEXT_FACES, TEXT_UPSTREAMS
-from umg_grpc.wire.converse import CONVERSE
+from umg_grpc.wire import TEXT_FACES, TEXT_FORMATS, TEXT_UPSTREAMS
+from umg_grpc.wire.converse import CONVERSE_FORMAT
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
-from umg_grpc.wire.moderations import MODERATIONS
+from umg_grpc.wire.moderations import MODERATIONS_FORMAT
 from umg_grpc.wire.rerank import RERANK_FORMATS
-from umg_grpc.wire.speech import SPEECH
+from umg_grpc.wire.speech import SPEECH_FORMAT
 from umg_grpc.wire.text_format import StreamDecoder, StreamEncoder, TextFace, TextFormat, TextProviderFormat
-from umg_grpc.wire.transcriptions import TRANSCRIPTIONS
+from umg_grpc.wire.transcriptions import TRANSCRIPTIONS_FORMAT
 from umg_grpc.wire.unary_format import ClientShape, Request, Response, UnaryFormat
 
 CORPUS = Path(__file__).parent / "corpus"
 MODEL = "gemini-3-pro"
 REQUEST = pb.GenerateRequest(model="public", face_hints=pb.FaceHints(include_usage=True))
 END = {
-    "chat": sse.DONE,
+    "chat": sse.DONE_DATA,
     "messages": b"message_stop",
     "native": b"finishReason",
     "responses": b"event: response.",
@@ -42,7 +42,7 @@ END = {
     "cohere": b"message-end",
 }
 """Format -> words of the last event or line of a complete stream."""
-CALLERS_ALONE = [face for name, face in TEXT_FACES.items() if name not in FORMATS]
+CALLERS_ALONE = [face for name, face in TEXT_FACES.items() if name not in TEXT_FORMATS]
 UNARY_SEEDS = {
     "embeddings": b'{"model":"m","input":["a","b"],"dimensions":2,"encoding_format":"float","user":"u"}',
     "native_embeddings": b'{"requests":[{"model":"models/m","content":{"parts":[{"text":"a"}]},"taskType":"RETRIEVAL_QUERY","outputDimensionality":2}]}',
@@ -114,7 +114,7 @@ def check_answer(codec: TextProviderFormat, body: bytes) -> None:
         answer = codec.decode_response(body, REQUEST, False)
     except UmgError:
         return
-    for target in FORMATS.values():
+    for target in TEXT_FORMATS.values():
         msgspec.json.decode(written := target.encode_response(answer, REQUEST))
         with suppress(UmgError):  # for example of a call without a name
             target.decode_response(written, REQUEST, False)
@@ -130,7 +130,7 @@ def check_stream(codec: TextProviderFormat, body: bytes) -> None:
         messages, whole = read(codec.passthrough_decoder(REQUEST), body, step)
         _written(codec.stream_encoder(REQUEST), messages, whole=whole)
     messages, whole = read(codec.translating_decoder(REQUEST), body, step)
-    for target in FORMATS.values():
+    for target in TEXT_FORMATS.values():
         if whole:
             check_written_stream(target, messages)
         else:
@@ -171,7 +171,7 @@ def check_written_stream(target: TextFormat, messages: Sequence[pb.StreamGenerat
     frames = _written(target.stream_encoder(REQUEST), messages, whole=True)
     events = list(sse.split(frames))
     for event in events:
-        if event.data is not None and event.data != sse.DONE:
+        if event.data is not None and event.data != sse.DONE_DATA:
             msgspec.json.decode(event.data)
     assert END[target.name] in events[-1].raw, f"the {target.name} stream has no end"
     read(target.translating_decoder(REQUEST), frames, 2**20)
@@ -215,14 +215,14 @@ def _seeds(codec: TextFormat, name: str) -> list[bytes]:
 
 
 def _targets() -> Iterator[Target]:
-    for codec in FORMATS.values():
+    for codec in TEXT_FORMATS.values():
         yield Target(f"{codec.name}-request", _seeds(codec, "request.json"), bodies, partial(check_request, codec))
         yield Target(f"{codec.name}-answer", _seeds(codec, "response.json"), bodies, partial(check_answer, codec))
         yield Target(f"{codec.name}-stream", _seeds(codec, "stream.sse"), streams, partial(check_stream, codec))
     answers = [case.read("response.json") for case in ANSWERS if case.has("response.json")]
-    yield Target("converse-answer", answers, bodies, partial(check_answer, CONVERSE))
+    yield Target("converse-answer", answers, bodies, partial(check_answer, CONVERSE_FORMAT))
     events = [case.read("events.json") for case in ANSWERS if case.has("events.json")]
-    yield Target("converse-stream", events, bodies, partial(check_frames, CONVERSE))
+    yield Target("converse-stream", events, bodies, partial(check_frames, CONVERSE_FORMAT))
     for face in CALLERS_ALONE:
         seeds = [case.body for case in CASES_OF_CALLERS if case.face is face]
         yield Target(f"{face.name}-request", seeds, bodies, partial(check_request, face))
@@ -230,10 +230,15 @@ def _targets() -> Iterator[Target]:
         yield Target(name, [UNARY_SEEDS[name]], bodies, partial(check_unary, embed, [*EMBEDDING_FORMATS.values()]))
     for name, rerank in RERANK_FORMATS.items():
         yield Target(name, [UNARY_SEEDS[name]], bodies, partial(check_unary, rerank, [*RERANK_FORMATS.values()]))
-    yield Target("moderations", [UNARY_SEEDS["moderations"]], bodies, partial(check_unary, MODERATIONS, [MODERATIONS]))
-    yield Target("speech", [UNARY_SEEDS["speech"]], bodies, partial(check_unary, SPEECH, [SPEECH]))
+    yield Target(
+        "moderations",
+        [UNARY_SEEDS["moderations"]],
+        bodies,
+        partial(check_unary, MODERATIONS_FORMAT, [MODERATIONS_FORMAT]),
+    )
+    yield Target("speech", [UNARY_SEEDS["speech"]], bodies, partial(check_unary, SPEECH_FORMAT, [SPEECH_FORMAT]))
     seeds = [UNARY_SEEDS["transcriptions"]]
-    yield Target("transcriptions", seeds, bodies, partial(check_unary, TRANSCRIPTIONS, [TRANSCRIPTIONS]))
+    yield Target("transcriptions", seeds, bodies, partial(check_unary, TRANSCRIPTIONS_FORMAT, [TRANSCRIPTIONS_FORMAT]))
     for name, seeds, kind, check in media_checks():
         yield Target(name, seeds, bodies if kind == "bodies" else streams, check)
 

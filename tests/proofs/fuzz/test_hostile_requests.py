@@ -17,16 +17,16 @@ import pytest_asyncio
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.descriptor_pool import Default
 
-from http_facade.routes import ROUTES, Route, Shape
+from http_facade.routes import ROUTE_TABLE, Route, Shape
 from tests.proofs.fuzz.hostile_values import HEADER_VALUES, JSON_VALUES
 from tests.support.gateways import KEY, Running, running
-from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.operations.embed import EMBED_OPERATION
 from umg_grpc.operations.formats import unary_operation
-from umg_grpc.operations.moderate import MODERATION
-from umg_grpc.operations.rerank import RERANKING
-from umg_grpc.operations.speak import SPEECH
-from umg_grpc.operations.transcribe import TRANSCRIPTION
-from umg_grpc.process.service_factory import SERVICES
+from umg_grpc.operations.moderate import MODERATE_OPERATION
+from umg_grpc.operations.rerank import RERANK_OPERATION
+from umg_grpc.operations.speak import SPEAK_OPERATION
+from umg_grpc.operations.transcribe import TRANSCRIBE_OPERATION
+from umg_grpc.process.service_factory import SERVICE_NAMES
 
 CONFIG = """
 channels:
@@ -58,11 +58,11 @@ HEADERS = (
     *(b"access-control-request-headers", b"grpc-encoding", b"x-grpc-web", b"cookie", b"x-forwarded-for", b"expect"),
 )
 UNARY_BODIES = {
-    SPEECH: {"model": "tts-1", "input": "x", "voice": "alloy", "speed": 1},
-    TRANSCRIPTION: {"model": "whisper-1", "file": "x"},
-    MODERATION: {"model": "omni-moderation-latest", "input": ["x", {"type": "text", "text": "y"}]},
-    EMBEDDING: {"model": "embA-1", "input": ["x"], "dimensions": 4, "content": {"parts": [{"text": "x"}]}},
-    RERANKING: {"model": "rankA-1", "query": "x", "documents": ["a"], "top_n": 1},
+    SPEAK_OPERATION: {"model": "tts-1", "input": "x", "voice": "alloy", "speed": 1},
+    TRANSCRIBE_OPERATION: {"model": "whisper-1", "file": "x"},
+    MODERATE_OPERATION: {"model": "omni-moderation-latest", "input": ["x", {"type": "text", "text": "y"}]},
+    EMBED_OPERATION: {"model": "embA-1", "input": ["x"], "dimensions": 4, "content": {"parts": [{"text": "x"}]}},
+    RERANK_OPERATION: {"model": "rankA-1", "query": "x", "documents": ["a"], "top_n": 1},
 }
 BODIES = {
     Shape.GENERATE: {
@@ -175,14 +175,14 @@ def mutations(seed: bytes, count: int) -> Iterator[bytes]:
         yield seed[:start] + draw.choice(JSON_VALUES) + seed[end:]
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+@pytest.mark.parametrize("route", ROUTE_TABLE, ids=lambda route: f"{route.method} {route.path}")
 async def test_a_header_is_no_internal_error(route: Route, caller: Caller) -> None:
     for name in HEADERS:
         for value in HEADER_VALUES if name in {b"idempotency-key", b"webhook-id"} else HEADER_VALUES[:2]:
             check(await caller.send(route.method, path_of(route), body_of(route), {name: value}), (name, value))
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+@pytest.mark.parametrize("route", ROUTE_TABLE, ids=lambda route: f"{route.method} {route.path}")
 async def test_a_value_in_a_body_is_no_internal_error(route: Route, caller: Caller) -> None:
     for body in mutations(body_of(route), SAMPLES):
         check(await caller.send(route.method, path_of(route), body, {}), body)
@@ -210,7 +210,7 @@ def _value(field: FieldDescriptor, depth: int) -> object:
     return [value] if field.is_repeated else value
 
 
-METHODS = [method for name in SERVICES for method in Default().FindServiceByName(name).methods]
+METHODS = [method for name in SERVICE_NAMES for method in Default().FindServiceByName(name).methods]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
@@ -227,7 +227,7 @@ async def test_a_value_of_an_rpc_in_json_is_no_internal_error(method: MethodDesc
 
 @pytest.mark.parametrize(
     "route",
-    [route for route in ROUTES if route.needs_key and route.method == "GET"],
+    [route for route in ROUTE_TABLE if route.needs_key and route.method == "GET"],
     ids=lambda route: f"{route.method} {route.path}",
 )
 @pytest.mark.parametrize("key", [b"Bearer sk-umg-wrong", b"Basic x"])

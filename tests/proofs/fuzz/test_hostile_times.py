@@ -16,7 +16,7 @@ from tests.support.databases import Postgres
 from tests.support.gateways import SANDBOX, running
 from tests.support.video_calls import AUTHORIZED
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.process.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICE_NAMES
 from umg_grpc.v1 import pb
 
 TIME_TYPES = {"google.protobuf.Timestamp", "google.protobuf.Duration"}
@@ -70,7 +70,7 @@ def paths(kind: Descriptor, outer: frozenset[str] = frozenset()) -> Iterator[tup
             yield from ((field, *rest) for rest in paths(inner, outer | {inner.full_name}))
 
 
-METHODS = [method for name in SERVICES for method in Default().FindServiceByName(name).methods]
+METHODS = [method for name in SERVICE_NAMES for method in Default().FindServiceByName(name).methods]
 CASES = [Case(method, path) for method in METHODS for path in paths(method.input_type)]
 
 

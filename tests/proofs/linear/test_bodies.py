@@ -15,8 +15,8 @@ from tests.support.providers.aws_event_stream import event
 from umg_grpc.service.conversations import message_threads, response_input_items, stored_responses
 from umg_grpc.store.tables import ResponseRow, ThreadRow
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.converse import CONVERSE
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.converse import CONVERSE_FORMAT
 from umg_grpc.wire.core.sse import SseSplitter, split
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.errors.redact import clean
@@ -24,7 +24,7 @@ from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.unary_format import ClientShape, UnaryFormat
 
-NATIVE = FORMATS["native"]
+NATIVE = TEXT_FORMATS["native"]
 REQUEST = pb.GenerateRequest(model="m")
 
 
@@ -93,7 +93,7 @@ def _error(letters: str) -> Callable[[int], Work]:
         body = _body({"error": {"message": letters * size, "type": letters * size, "code": 1, "param": letters * size}})
 
         def call() -> None:
-            for codec in FORMATS.values():
+            for codec in TEXT_FORMATS.values():
                 error = codec.decode_error(400, {}, body)
                 codec.encode_error(error, 400)
 
@@ -105,7 +105,7 @@ def _error(letters: str) -> Callable[[int], Work]:
 def details_of_an_error(size: int) -> Work:
     details = [{"@type": "x", "reason": "r", "fieldViolations": [{"field": "f"}], "retryDelay": "1s"}] * size
     body = _body({"error": {"message": "m", "status": "INVALID_ARGUMENT", "details": details}})
-    return lambda: [codec.decode_error(400, {}, body) for codec in FORMATS.values()]
+    return lambda: [codec.decode_error(400, {}, body) for codec in TEXT_FORMATS.values()]
 
 
 def _cleaning(letters: str) -> Callable[[int], Work]:
@@ -186,7 +186,7 @@ def continued_threads(size: int) -> Work:
         "thread": {"type": "create"},
         "messages": [{"role": "user", "content": "ask"}] * size,
     }
-    request = FORMATS["messages"].decode_request(_body(body), {}).canonical
+    request = TEXT_FORMATS["messages"].decode_request(_body(body), {}).canonical
     more = _body(
         body
         | {
@@ -194,7 +194,7 @@ def continued_threads(size: int) -> Work:
             "messages": [{"role": "user", "content": "more"}],
         }
     )
-    canonical, _, notes = FORMATS["messages"].decode_request(more, {})
+    canonical, _, notes = TEXT_FORMATS["messages"].decode_request(more, {})
     following = DecodedRequest(canonical, notes)
     answer = _answer()
 
@@ -217,7 +217,7 @@ def blocks_of_a_whole_response(size: int) -> Work:
     cited = {"citationsContent": {"content": [{"text": "a"}], "citations": [{"title": "a"}] * size}}
     content = [*([{"text": "é text"}, call, thought, {"news": {}}] * size), cited]
     body = _body({"output": {"message": {"content": content}}, "stopReason": "end_turn"})
-    return accepting(lambda: CONVERSE.decode_response(body, REQUEST, False))
+    return accepting(lambda: CONVERSE_FORMAT.decode_response(body, REQUEST, False))
 
 
 def _events(*events: tuple[str, Mapping[str, object]]) -> Callable[[int], Work]:
@@ -229,7 +229,7 @@ def _events(*events: tuple[str, Mapping[str, object]]) -> Callable[[int], Work]:
         data = event("messageStart", {"role": "assistant"}) + event(*CALL) + repeated + ending
 
         def call() -> None:
-            decoder = CONVERSE.translating_decoder(REQUEST)
+            decoder = CONVERSE_FORMAT.translating_decoder(REQUEST)
             for at in range(0, len(data), 200):
                 decoder.feed(data[at : at + 200])
             decoder.close()

@@ -18,7 +18,7 @@ from tests.unit.wire.test_golden import CASES, Case
 from tests.unit.wire.test_golden_of_callers import CASES as CASES_OF_CALLERS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.text_format import TextFace, TextFormat
 
@@ -48,7 +48,7 @@ def of_request(codec: TextFace) -> tuple[Operation, ...]:
         request.model = MODEL
 
         def call() -> None:
-            for target in FORMATS.values():
+            for target in TEXT_FORMATS.values():
                 accepting(lambda to=target: to.encode_request(request, MODEL, False))()
 
         return call
@@ -67,7 +67,7 @@ def of_answer(codec: TextFormat, request: pb.GenerateRequest) -> tuple[Operation
             return nothing
 
         def call() -> None:
-            for target in FORMATS.values():
+            for target in TEXT_FORMATS.values():
                 accepting(lambda to=target: to.encode_response(answer, request))()
                 accepting(lambda to=target: encode(to.stream_encoder, request, [response_to_events(answer)]))()
 
@@ -87,7 +87,7 @@ def of_stream(codec: TextFormat, request: pb.GenerateRequest) -> tuple[Operation
             return nothing
 
         def call() -> None:
-            for target in FORMATS.values():
+            for target in TEXT_FORMATS.values():
                 accepting(lambda to=target: encode(to.stream_encoder, request, messages))()
 
         return call

@@ -11,7 +11,7 @@ from tests.proofs.linear.events import GROWTHS, EventGrowth
 from tests.proofs.linear.work import accepting, aggregate_frames, break_off, decode, encode, gather, nothing
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, TEXT_FACES
+from umg_grpc.wire import TEXT_FACES, TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.text_format import TextFace, TextFormat
 
@@ -107,7 +107,7 @@ class Case:
         return f"{self.codec.name}: {self.growth.id}"
 
 
-CASES = [Case(codec, growth) for codec in FORMATS.values() for growth in GROWTHS]
+CASES = [Case(codec, growth) for codec in TEXT_FORMATS.values() for growth in GROWTHS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -122,7 +122,7 @@ def test_an_answer_takes_time_in_proportion_to_its_size(case: Case) -> None:
         assert not time_growth(partial(operation, case.codec, case.growth), 64), operation.__name__
 
 
-ALONE = [name for name in TEXT_FACES if name not in FORMATS]
+ALONE = [name for name in TEXT_FACES if name not in TEXT_FORMATS]
 """Formats that only callers have."""
 
 

@@ -8,8 +8,8 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from http_facade.openapi.document import document, documented
-from http_facade.openapi.operations import OPERATIONS
-from http_facade.routes import ROUTES, Shape
+from http_facade.openapi.operations import DESCRIBED_OPERATIONS
+from http_facade.routes import ROUTE_TABLE, Shape
 from umg_grpc.v1.comments import comments
 
 Document = dict[str, Any]
@@ -26,10 +26,10 @@ def test_the_document_is_valid_openapi(made: Document) -> None:
 
 
 def test_every_route_has_an_operation(made: Document) -> None:
-    for row in documented(ROUTES):
+    for row in documented(ROUTE_TABLE):
         if row.shape is not Shape.CALL_METHOD:
             assert row.method.lower() in made["paths"][row.name]
-    assert OPERATIONS.keys() == set(Shape) - {Shape.UNARY}  # described by the rows of the operations
+    assert DESCRIBED_OPERATIONS.keys() == set(Shape) - {Shape.UNARY}  # described by the rows of the operations
 
 
 def test_every_operation_has_a_summary_and_a_description(made: Document) -> None:

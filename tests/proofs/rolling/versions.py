@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from umg_grpc.store.schema_version import HEAD
+from umg_grpc.store.schema_version import NEWEST_MIGRATION
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("umg_grpc", "umg_sandbox", "http_facade", "proto", "third_party", "hatch_build.py")
@@ -74,8 +74,8 @@ def next_version(folder: Path) -> Version:
     tree = folder / "next"
     for name in ("umg_grpc", "umg_sandbox", "http_facade", "gen"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (tree / STORE / "migrations/versions/next.py").write_text(MIGRATION.format(head=HEAD))
-    text, line = (file := tree / STORE / "schema_version.py").read_text(), f'HEAD = "{HEAD}"'
+    (tree / STORE / "migrations/versions/next.py").write_text(MIGRATION.format(head=NEWEST_MIGRATION))
+    text, line = (file := tree / STORE / "schema_version.py").read_text(), f'HEAD = "{NEWEST_MIGRATION}"'
     assert line in text
     file.write_text(text.replace(line, 'HEAD = "next"'))
     return Version("this version with one more migration", tree)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from tests.support.processes import Served, serve
-from umg_grpc.store.write_ahead_journal import SUFFIX
+from umg_grpc.store.write_ahead_journal import JOURNAL_SUFFIX
 
 KEY = "sk-umg-of-the-soak"
 ATTEMPTS = re.compile(r"^umg_attempts_total\{([^}]*)\} (\S+)$", re.MULTILINE)
@@ -130,7 +130,7 @@ class Gateway:
                 sockets[connections.get(target, "other")] += 1
             else:
                 name = target.partition(":[")[0].rpartition("/")[2]
-                files[SEGMENT if name.endswith(SUFFIX) else name] += 1
+                files[SEGMENT if name.endswith(JOURNAL_SUFFIX) else name] += 1
         return sockets, files
 
     def _connections(self) -> dict[str, str]:

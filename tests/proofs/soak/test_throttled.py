@@ -14,7 +14,7 @@ from tests.proofs.soak.load import closed
 from tests.proofs.soak.overload import PROVIDER, WAITED_FOR
 from tests.proofs.soak.provider import provider
 from tests.proofs.soak.questions import QUESTIONS, nonce
-from umg_grpc.service.resilience.call_start_queue import ALWAYS
+from umg_grpc.service.resilience.call_start_queue import ALWAYS_STARTED
 
 STOPPED_SECONDS, RUNNING_SECONDS = 0.07, 0.03
 """Stopped and running in turns, as by `cpulimit`: less than a third of the processor is left."""
@@ -53,6 +53,6 @@ async def test_callers_of_a_throttled_gateway_are_all_served(tmp_path: Path) -> 
 
             await closed(make_call, 4, 1)  # loads modules and opens connections at the first calls
             async with throttled(target.pid):
-                tally = await closed(make_call, ALWAYS, 6)
+                tally = await closed(make_call, ALWAYS_STARTED, 6)
     assert tally.counts == {Outcome.RIGHT: tally.calls}, {outcome: tally.examples(outcome) for outcome in Outcome}
-    assert tally.calls > ALWAYS
+    assert tally.calls > ALWAYS_STARTED

@@ -9,8 +9,8 @@ from umg_grpc.base.time_units import micros_of
 from umg_grpc.store import Store
 from umg_grpc.store.usage_partitions import create_partitions, day_of
 from umg_grpc.store.usage_sums import bucket_start
-from umg_grpc.store.usage_tables import AGENT, SUMS, TOTALS
-from umg_grpc.store.usage_totals import ADDED, BUCKET_MICROS
+from umg_grpc.store.usage_tables import AGENT_COLUMN, SUM_COLUMNS, TOTAL_TABLES
+from umg_grpc.store.usage_totals import ADDED_COLUMNS, BUCKET_MICROS
 
 COUNTED = {
     "input_tokens": "100 + n % 900",
@@ -50,7 +50,7 @@ async def fill(store: Store, filling: Filling) -> None:
             text(
                 f"INSERT INTO call_records (start_micros, record_id, request_id, key_id, operation, method, face, model,"
                 f" channel, duration_micros, status, reason, attempts, cached, estimated, details, agent,"
-                f" {', '.join(SUMS)})"
+                f" {', '.join(SUM_COLUMNS)})"
                 f" SELECT {begin} + n * {micros // filling.rows}, 'scale-' || n, 'req-' || n,"
                 f" 'key_' || lpad(key::text, 16, '0'), CASE WHEN model % 10 = 0 THEN 'embed' ELSE 'generate' END,"
                 f" 'GenerationService/Generate', 'chat', 'vendor/model-' || model,"
@@ -58,21 +58,21 @@ async def fill(store: Store, filling: Filling) -> None:
                 f" CASE WHEN n % 50 = 0 THEN 'UNAVAILABLE' ELSE 'OK' END, '', 1, false, false,"
                 f' \'[[["channel","model",5,9,200,"req_upstream","","","","",""]],"",5,[],[[1,5],[2,7]],[]]\','
                 f" CASE WHEN key % 3 = 0 THEN '' WHEN key % 5 = n % 2 THEN 'codex' ELSE 'claude-code' END,"
-                f" {', '.join(COUNTED.get(name, '0') for name in SUMS)}"
+                f" {', '.join(COUNTED.get(name, '0') for name in SUM_COLUMNS)}"
                 f" FROM (SELECT n, key, (key + (n / 7) % 2) % {filling.models} AS model FROM"
                 f" (SELECT n, (n * 7919 + n / 1000 * 31) % {filling.keys} AS key"
                 f" FROM generate_series(CAST(0 AS BIGINT), {filling.rows - 1}) AS n) AS keys) AS calls"
             )
         )
-        for totals in TOTALS:
+        for totals in TOTAL_TABLES:
             columns, since = ", ".join(totals.columns), begin
             if totals.kept is not None:
                 since = max(since, begin + micros - totals.kept // timedelta(microseconds=1))
-            known = f"{AGENT} <> ''" if totals.has_agents else "true"
-            sums = ", ".join(f"nullif(sum({name}), 0)" for name in SUMS)
+            known = f"{AGENT_COLUMN} <> ''" if totals.has_agents else "true"
+            sums = ", ".join(f"nullif(sum({name}), 0)" for name in SUM_COLUMNS)
             await session.execute(
                 text(
-                    f"INSERT INTO {totals.table.name} (start_micros, {columns}, {', '.join(ADDED)})"
+                    f"INSERT INTO {totals.table.name} (start_micros, {columns}, {', '.join(ADDED_COLUMNS)})"
                     f" SELECT {bucket_start(totals.bucket, 'postgresql')} AS start, {columns}, count(*),"
                     f" count(*) FILTER (WHERE status <> 'OK'), {sums} FROM call_records"
                     f" WHERE start_micros >= {since} - {since} % {BUCKET_MICROS['day']}"
@@ -80,6 +80,6 @@ async def fill(store: Store, filling: Filling) -> None:
                     f" GROUP BY 1, {columns} ORDER BY 1, {columns}"
                 )
             )
-    for table in ("call_records", *(totals.table.name for totals in TOTALS)):
+    for table in ("call_records", *(totals.table.name for totals in TOTAL_TABLES)):
         async with store.write() as session:
             await session.execute(text(f"ANALYZE {table}"))

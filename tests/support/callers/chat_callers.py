@@ -25,7 +25,7 @@ from tests.support.gateways import KEY
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 
 @dataclass
@@ -200,7 +200,7 @@ def _texts(chunk: Json) -> Iterator[str]:
 
 
 def _decoded(body: bytes) -> pb.GenerateRequest:
-    return FORMATS["chat"].decode_request(body, {}).canonical
+    return TEXT_FORMATS["chat"].decode_request(body, {}).canonical
 
 
 def _undecoded(body: bytes) -> pb.GenerateRequest:

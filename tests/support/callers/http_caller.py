@@ -13,7 +13,7 @@ from tests.support.callers.format_free_answers import Answer, canonical_answer
 from tests.support.callers.requests import Json, Request, Turn
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 
@@ -48,7 +48,7 @@ class HttpAnswer:
         """The answer as the gateway's own decoder of this format reads it. Raises UmgError for a stream that failed."""
         request = pb.GenerateRequest(model="m")
         if not self.stream:
-            return FORMATS[self.face].decode_response(self.body, request, False)
+            return TEXT_FORMATS[self.face].decode_response(self.body, request, False)
         aggregator = StreamAggregator()
         for message in decode_stream(self.face, [self.body], request):
             aggregator.feed(message)
@@ -57,7 +57,7 @@ class HttpAnswer:
     @property
     def error(self) -> UmgError:
         """The error of a rejected call, as the gateway's own decoder of this format reads it."""
-        return FORMATS[self.face].decode_error(self.status, self.headers, self.body)
+        return TEXT_FORMATS[self.face].decode_error(self.status, self.headers, self.body)
 
     @property
     def is_error(self) -> bool:
@@ -67,7 +67,7 @@ class HttpAnswer:
 
 def decode_stream(face: str, frames: list[bytes], request: pb.GenerateRequest) -> list[pb.StreamGenerateResponse]:
     """Return the canonical messages of a stream. `face`: name of its format. Raise UmgError for a failed stream."""
-    decoder = FORMATS[face].translating_decoder(request)
+    decoder = TEXT_FORMATS[face].translating_decoder(request)
     messages = [message for data in frames if (message := decoder.feed(data)) is not None]
     last = decoder.close()
     return [*messages, last] if last is not None else messages
@@ -75,7 +75,7 @@ def decode_stream(face: str, frames: list[bytes], request: pb.GenerateRequest) -
 
 def events_before_error(face: str, stream: bytes) -> Iterator[pb.GenerateEvent]:
     """Yield the canonical events of a stream before its error. `face`: name of its format."""
-    decoder = FORMATS[face].translating_decoder(pb.GenerateRequest(model="m"))
+    decoder = TEXT_FORMATS[face].translating_decoder(pb.GenerateRequest(model="m"))
     with suppress(UmgError):
         for byte in stream:
             if (message := decoder.feed(bytes([byte]))) is not None:

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from tests.support.databases import Database, Postgres
 from tests.unit.access.conftest import Clock
 from umg_grpc.access.api_keys import ApiKeys, hash_secret
-from umg_grpc.access.authentication import PAGE, Authenticator
+from umg_grpc.access.authentication import KEYS_PER_PAGE, Authenticator
 from umg_grpc.access.caller import Caller
 from umg_grpc.access.known_keys import MAX_REJECTED
 from umg_grpc.base.errors import UmgError
@@ -105,7 +105,7 @@ async def test_every_live_key_is_known_after_the_start_without_the_database(
     _, revoked = await keys.create("revoked")
     await keys.revoke("revoked")
     _, expired = await keys.create("expired", expire_time=clock.utc())
-    many = [(await keys.create(f"app-{number}"))[1] for number in range(PAGE + 1)]
+    many = [(await keys.create(f"app-{number}"))[1] for number in range(KEYS_PER_PAGE + 1)]
     authenticator = Authenticator(keys, monotonic=clock, now=clock)
     await authenticator.start()
     outage.begin()

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.store_fixtures import Clock
 from umg_grpc.access.file_links import FileLinks
-from umg_grpc.access.signing_secret import FILE, link_secret
+from umg_grpc.access.signing_secret import SIGNING_KEY_FILE, link_secret
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store.blob_store import Blob
 
@@ -114,8 +114,8 @@ def test_without_one_the_data_directory_has_a_secret_for_all_its_processes(tmp_p
         found = {*threads.map(lambda _: link_secret(None, data), range(8))}
     [secret] = found
     assert len(secret) >= 40
-    assert stat.S_IMODE((data / FILE).stat().st_mode) == 0o600
-    assert [path.name for path in data.iterdir()] == [FILE]
+    assert stat.S_IMODE((data / SIGNING_KEY_FILE).stat().st_mode) == 0o600
+    assert [path.name for path in data.iterdir()] == [SIGNING_KEY_FILE]
     assert link_secret(None, data) == secret
     assert link_secret(None, tmp_path / "other") != secret
 

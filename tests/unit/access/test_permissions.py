@@ -7,9 +7,9 @@ import pytest
 from google.protobuf.descriptor_pool import Default
 
 from umg_grpc.access.caller import Caller
-from umg_grpc.access.permissions import ADMIN, EVERY_KEY, OPERATIONS, required_scopes
+from umg_grpc.access.permissions import ADMIN_SCOPE, EVERY_KEY, PERMITTED_OPERATIONS, required_scopes
 from umg_grpc.base.errors import UmgError
-from umg_grpc.process.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICE_NAMES
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_json import OPERATION_VALUES
 
@@ -69,16 +69,16 @@ def test_a_long_id_cannot_make_a_pattern_slow() -> None:
 
 
 def test_the_operations_of_keys_are_those_of_the_schema() -> None:
-    assert OPERATIONS.keys() == OPERATION_VALUES.keys()
+    assert PERMITTED_OPERATIONS.keys() == OPERATION_VALUES.keys()
 
 
 def test_every_operation_of_a_model_belongs_to_one_operation_of_keys() -> None:
-    permitted = sorted(operation for operations in OPERATIONS.values() for operation in operations)
+    permitted = sorted(operation for operations in PERMITTED_OPERATIONS.values() for operation in operations)
     assert permitted == [value for value in pb.ModelOperation.values() if value != pb.MODEL_OPERATION_UNSPECIFIED]
 
 
 def test_a_key_without_operations_has_all_but_administration() -> None:
-    assert caller().scopes == EVERY_KEY - {ADMIN}
+    assert caller().scopes == EVERY_KEY - {ADMIN_SCOPE}
     with pytest.raises(UmgError, match="may not administer") as caught:
         caller().check_scopes(required_scopes("/umg.v1.AdminService/CreateKey"))
     assert caught.value.metadata == {"operation": "admin"}
@@ -87,7 +87,9 @@ def test_a_key_without_operations_has_all_but_administration() -> None:
 
 def test_only_methods_with_a_signature_need_no_key() -> None:
     methods = [
-        f"/{service}/{method.name}" for service in SERVICES for method in Default().FindServiceByName(service).methods
+        f"/{service}/{method.name}"
+        for service in SERVICE_NAMES
+        for method in Default().FindServiceByName(service).methods
     ]
     assert {method.removeprefix("/umg.v1.") for method in methods if required_scopes(method) is None} == {
         "FileService/GetFile",

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from umg_grpc.knowledge.prices import (
-    FALLBACKS,
-    FREE,
+    FALLBACK_UNITS,
+    FREE_PRICES,
     Item,
     Unit,
     image_quantities,
@@ -24,9 +24,13 @@ UNITS = [unit for unit in pb.BillableUnit.values() if unit]
 INPUT, OUTPUT = pb.BILLABLE_UNIT_INPUT_TOKEN, pb.BILLABLE_UNIT_OUTPUT_TOKEN
 INPUTS = {
     INPUT,
-    *(unit for unit in FALLBACKS if "INPUT" in pb.BillableUnit.Name(unit) or "CACHE" in pb.BillableUnit.Name(unit)),
+    *(
+        unit
+        for unit in FALLBACK_UNITS
+        if "INPUT" in pb.BillableUnit.Name(unit) or "CACHE" in pb.BillableUnit.Name(unit)
+    ),
 }
-OUTPUTS = {OUTPUT, *(FALLBACKS.keys() - INPUTS)}
+OUTPUTS = {OUTPUT, *(FALLBACK_UNITS.keys() - INPUTS)}
 
 counts = st.integers(0, 2**31 - 1)
 amounts = st.integers(0, 10**15)
@@ -72,8 +76,8 @@ def test_no_units_cost_nothing(table: dict[Unit, int]) -> None:
 
 @given(quantities)
 def test_a_model_without_prices_costs_nothing(units: dict[Unit, int]) -> None:
-    assert price_list([]) is FREE
-    assert FREE.cost(units) == 0
+    assert price_list([]) is FREE_PRICES
+    assert FREE_PRICES.cost(units) == 0
 
 
 @given(usages)

@@ -8,7 +8,7 @@ from tests.support.redis import RedisServer, opened
 from tests.unit.access.conftest import Clock
 from tests.unit.access.test_limits import caller, refused
 from umg_grpc.access.request_rate_limits import RequestLimits
-from umg_grpc.access.shared_rate_limits import COARSE_STEP, LEASE_SECONDS, PREFIX
+from umg_grpc.access.shared_rate_limits import COARSE_STEP, LEASE_SECONDS, RATE_KEY_PREFIX
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store.redis_client import PAUSE_SECONDS, REBUILD_SECONDS, Redis
 
@@ -34,7 +34,7 @@ return 0
 async def let_pass(redis: Redis, clock: Clock, seconds: float) -> None:
     """Let seconds pass. The server's clock cannot be moved, so its counted requests are moved into the past."""
     clock.seconds += seconds
-    await redis.run(lambda client: client.eval(EARLIER, 1, PREFIX + "key_1", str(round(1e6 * seconds))))
+    await redis.run(lambda client: client.eval(EARLIER, 1, RATE_KEY_PREFIX + "key_1", str(round(1e6 * seconds))))
 
 
 async def admitted(limits: RequestLimits, times: int, rpm: int) -> int:
@@ -113,7 +113,7 @@ async def test_redis_counts_again_when_it_is_back(redis_server: RedisServer, clo
         redis_server.start()
         clock.seconds += PAUSE_SECONDS
         async with asyncio.timeout(60):
-            while not await redis.run(lambda client: client.hlen(PREFIX + "key_1")):
+            while not await redis.run(lambda client: client.hlen(RATE_KEY_PREFIX + "key_1")):
                 pass  # until Redis has received the request that was admitted without it
         clock.seconds += REBUILD_SECONDS
         assert await admitted(one, times=4, rpm=5) == 4
@@ -123,7 +123,7 @@ async def test_redis_counts_again_when_it_is_back(redis_server: RedisServer, clo
 @pytest.mark.parametrize("rpm", [1, 7, 5000])
 async def test_a_window_is_stored_no_longer_than_it_counts(redis: Redis, rpm: int) -> None:
     await RequestLimits(redis=redis).admit(caller(rpm))
-    left = await redis.run(lambda client: client.pttl(PREFIX + "key_1"))
+    left = await redis.run(lambda client: client.pttl(RATE_KEY_PREFIX + "key_1"))
     assert 50_000 < left <= 60_000 + 1000 * LEASE_SECONDS + COARSE_STEP / 1000
 
 

@@ -14,7 +14,7 @@ from tests.unit.access.test_shared_limits import let_pass
 from umg_grpc.access import shared_concurrency_limits, shared_rate_limits
 from umg_grpc.access.redis_lease_queue import LeaseQueue
 from umg_grpc.access.shared_concurrency_limits import SharedConcurrencyLimits
-from umg_grpc.access.shared_rate_limits import LEASE_SECONDS, PREFIX, SharedRequestLimits
+from umg_grpc.access.shared_rate_limits import LEASE_SECONDS, RATE_KEY_PREFIX, SharedRequestLimits
 from umg_grpc.store.redis_client import Redis
 
 KEY = "key_1"
@@ -48,13 +48,13 @@ async def admitted(limits: SharedRequestLimits, calls: int, limit: int) -> int:
 
 async def leased(redis: Redis) -> dict[str, str]:
     """Return the slices that Redis has."""
-    fields: dict[bytes, bytes] = await redis.run(lambda client: client.hgetall(PREFIX + KEY))
+    fields: dict[bytes, bytes] = await redis.run(lambda client: client.hgetall(RATE_KEY_PREFIX + KEY))
     return {name.decode(): value.decode() for name, value in fields.items() if name.startswith(b"l")}
 
 
 async def used(redis: Redis) -> list[int]:
     """Return the times at which Redis counts requests, one for each request."""
-    fields: dict[bytes, bytes] = await redis.run(lambda client: client.hgetall(PREFIX + KEY))
+    fields: dict[bytes, bytes] = await redis.run(lambda client: client.hgetall(RATE_KEY_PREFIX + KEY))
     return sorted(int(name[1:]) for name, value in fields.items() if name.startswith(b"u") for _ in range(int(value)))
 
 

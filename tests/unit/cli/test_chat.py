@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.forked_umg_starts import Forked, Program, start_on_terminal, start_with_input
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, to_status
+from umg_grpc.base.grpc_status import DETAILS_KEY, HTTP_STATUSES, to_status
 from umg_grpc.cli.chat import Conversation, Piece, ShownResponse
 from umg_grpc.routing import model_not_found
 from umg_grpc.v1 import pb, rpc
@@ -92,7 +92,7 @@ class Script(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
 
 
 async def abort(error: UmgError, context: Context) -> None:
-    await context.abort(STATUS[error.reason], error.message, ((DETAILS_KEY, to_status(error)),))
+    await context.abort(HTTP_STATUSES[error.reason], error.message, ((DETAILS_KEY, to_status(error)),))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from umg_grpc.process.open_file_limit import LEAST, OTHERS, max_clients, raise_file_limit
+from umg_grpc.process.open_file_limit import LEAST_FILES, OTHER_FILES, max_clients, raise_file_limit
 
 
 def test_the_process_may_open_all_files_that_the_system_lets_it() -> None:
@@ -21,8 +21,8 @@ def test_the_process_may_open_all_files_that_the_system_lets_it() -> None:
 
 
 def test_each_client_may_need_a_connection_to_a_provider() -> None:
-    assert max_clients(OTHERS + 200) == 100
-    assert max_clients(LEAST) == 256
+    assert max_clients(OTHER_FILES + 200) == 100
+    assert max_clients(LEAST_FILES) == 256
 
 
 def test_where_too_few_files_may_be_open_nothing_is_served_and_the_reason_is_reported(tmp_path: Path) -> None:

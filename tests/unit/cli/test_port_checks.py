@@ -12,7 +12,7 @@ import pytest
 from tests.support.gateways import SANDBOX
 from tests.support.processes import run, serve
 from umg_grpc.config import Address
-from umg_grpc.process.port_checks import HTTP, check_free, claim
+from umg_grpc.process.port_checks import HTTP_PURPOSE, check_free, claim
 
 ENVIRONMENT = {"UMG_API_KEY": "sk-umg-first-secret-of-the-tests"}
 PROBES = {
@@ -92,15 +92,15 @@ async def test_the_refusal_is_one_line_that_names_the_program_with_the_port(
 async def test_a_port_of_another_program_is_not_shared_and_the_program_is_named() -> None:
     async with holding("listener") as other:
         with pytest.raises(OSError, match=f"cannot listen on {other.address} for HTTP: .*process {other.pid}, "):
-            check_free(other.address, HTTP)
-    check_free(other.address, HTTP)
+            check_free(other.address, HTTP_PURPOSE)
+    check_free(other.address, HTTP_PURPOSE)
 
 
 async def test_a_claimed_address_is_taken_before_any_worker_listens() -> None:
     async with holding("claim") as other:
-        with claim(Address("127.0.0.2", 9), HTTP):
+        with claim(Address("127.0.0.2", 9), HTTP_PURPOSE):
             pass
         with pytest.raises(OSError, match=f"cannot listen on {other.address} for HTTP: .*process {other.pid}, "):
-            claim(other.address, HTTP)
-    with claim(other.address, HTTP):
+            claim(other.address, HTTP_PURPOSE)
+    with claim(other.address, HTTP_PURPOSE):
         pass

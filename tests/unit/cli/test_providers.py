@@ -10,12 +10,12 @@ from typer.testing import CliRunner, Result
 from tests.support.processes import run, serve
 from tests.support.providers.scripted import scripted, succeed
 from umg_grpc.cli.commands import app
-from umg_grpc.cli.provider_texts import TITLES
+from umg_grpc.cli.provider_texts import KIND_TITLES
 from umg_grpc.config import Auth, parse
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.process.config_loading import FROM_ENVIRONMENT, flags
 
-NO_KEYS: dict[str, str] = {name: "" for preset in PROVIDERS.values() for name in preset.keys}
+NO_KEYS: dict[str, str] = {name: "" for preset in PROVIDER_PRESETS.values() for name in preset.keys}
 NO_KEYS |= {"OLLAMA_HOST": "", "GOOGLE_APPLICATION_CREDENTIALS": ""}
 
 
@@ -69,17 +69,18 @@ def test_providers_lists_each_preset_by_its_kind_in_80_columns() -> None:
         elif line[:3].rstrip(" ").strip():  # deeper lines continue the protocols
             names.append(line.split()[0])
     assert listed == {
-        title: [name for name, row in PROVIDERS.items() if row.kind == kind] for kind, title in TITLES.items()
+        title: [name for name, row in PROVIDER_PRESETS.items() if row.kind == kind]
+        for kind, title in KIND_TITLES.items()
     }
-    assert [name for names in listed.values() for name in names] == list(PROVIDERS)
+    assert [name for names in listed.values() for name in names] == list(PROVIDER_PRESETS)
     [groq] = [line.split() for line in lines if line.startswith("  groq ")]
     assert groq == ["groq", "GROQ_API_KEY", "chat,", "responses,", "speech,"]
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", PROVIDER_PRESETS)
 def test_the_values_of_a_preset_are_shown_as_a_channel_that_has_them(name: str) -> None:
     output = umg("providers", name).output
-    preset = PROVIDERS[name]
+    preset = PROVIDER_PRESETS[name]
     key = "auth: {kind: service_account, file: a.json}" if preset.uses_service_account else "api_key: access:secret"
     written = "\n".join(key if line.startswith("api_key:") else line for line in output.splitlines())
     url = preset.base_url.replace("<", "").replace(">", "")

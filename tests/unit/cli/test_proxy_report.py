@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import run, serve
-from umg_grpc.base.proxy_rules import EXPECTED
+from umg_grpc.base.proxy_rules import EXPECTED_RULES
 from umg_grpc.config import parse
 from umg_grpc.process.channel_file_checks import AUTHORITY_FILE, AUTHORITY_FOLDERS, check_authorities
 from umg_grpc.process.proxy_report import proxy_lines
@@ -81,7 +81,9 @@ class Unusable:
 
 
 UNUSABLE = [
-    Unusable("a proxy that is none", "HTTPS_PROXY", "socks5://me:secret-word@a:1", f"HTTPS_PROXY to be {EXPECTED}"),
+    Unusable(
+        "a proxy that is none", "HTTPS_PROXY", "socks5://me:secret-word@a:1", f"HTTPS_PROXY to be {EXPECTED_RULES}"
+    ),
     Unusable("no file of authorities", AUTHORITY_FILE, "/no/ca.pem", "SSL_CERT_FILE /no/ca.pem: No such file"),
 ]
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from umg_grpc.cli.text_tables import BAR_WIDTH, bars
-from umg_grpc.cli.usage import UNITS, UsageTotal, _figures, _print_table, _with_gaps
+from umg_grpc.cli.usage import UNIT_NAMES, UsageTotal, _figures, _print_table, _with_gaps
 
 
 def test_the_longest_bar_is_that_of_the_largest_value() -> None:
@@ -41,7 +41,7 @@ def test_buckets_without_calls_are_filled(name: str, times: list[str], expected:
 
 
 def test_a_unit_beyond_tokens_has_a_column_if_a_row_has_it(capsys: pytest.CaptureFixture[str]) -> None:
-    none = dict.fromkeys(UNITS.values(), 0)
+    none = dict.fromkeys(UNIT_NAMES.values(), 0)
     rows = [
         UsageTotal({"model": "voice"}, 2, 0, none | {"characters": 1500}, 7),
         UsageTotal({"model": "ear"}, 1, 0, none | {"audio_seconds": 12}, 7),
@@ -53,11 +53,11 @@ def test_a_unit_beyond_tokens_has_a_column_if_a_row_has_it(capsys: pytest.Captur
 
 
 def test_the_share_of_cached_tokens_is_that_of_all_input_tokens() -> None:
-    counts = dict.fromkeys(UNITS.values(), 0) | {
+    counts = dict.fromkeys(UNIT_NAMES.values(), 0) | {
         "input_tokens": 300,
         "cache_read_tokens": 600,
         "cache_write_tokens": 100,
     }
-    none = UsageTotal({}, 1, 1, dict.fromkeys(UNITS.values(), 0), 0)
+    none = UsageTotal({}, 1, 1, dict.fromkeys(UNIT_NAMES.values(), 0), 0)
     assert _figures([UsageTotal({}, 1, 0, counts, 0), none])[2:5] == ["1000", "600", "60.0%"]
     assert _figures([none])[2:5] == ["0", "0", "-"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.base.proxy_rules import EXPECTED, NO_PROXIES
+from umg_grpc.base.proxy_rules import EXPECTED_RULES, NO_PROXIES
 from umg_grpc.config import Config, ConfigError, parse
 from umg_grpc.config.channel_proxies import channel_proxy
 from umg_grpc.config.config_hash import config_hash
@@ -78,13 +78,13 @@ UNUSABLE = [
         "of the environment",
         REMOTE,
         {"HTTPS_PROXY": "socks5://me:secret-word@a:1"},
-        f"umg.yaml:1: expected the environment variable HTTPS_PROXY to be {EXPECTED}",
+        f"umg.yaml:1: expected the environment variable HTTPS_PROXY to be {EXPECTED_RULES}",
     ),
     Unusable(
         "of all schemes",
         REMOTE,
         {"all_proxy": "http://secret-word@:3128"},
-        f"umg.yaml:1: expected the environment variable all_proxy to be {EXPECTED}",
+        f"umg.yaml:1: expected the environment variable all_proxy to be {EXPECTED_RULES}",
     ),
     Unusable("of callers' URLs", f"{SANDBOX}egress: {{proxy: 'socks5://a'}}", {}, f"umg.yaml:2: egress.proxy: {URL}"),
     Unusable("of the channel", f"channels: [{CHANNEL}, proxy: none}}]", {}, f"umg.yaml:1: channels[0].proxy: {URL}"),

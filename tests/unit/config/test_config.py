@@ -37,12 +37,12 @@ from umg_grpc.config import (
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channels import OWN_PROTOCOLS, served_protocols
 from umg_grpc.config.values import UsageRetention
-from umg_grpc.knowledge.catalogue import CATALOGUE
+from umg_grpc.knowledge.catalogue import MODEL_CATALOGUE
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
-from umg_grpc.operations import UNARY
+from umg_grpc.operations import UNARY_OPERATIONS
 from umg_grpc.operations.protocols import key_header
 from umg_grpc.routing import Router
-from umg_grpc.tokens import TOKENIZERS
+from umg_grpc.tokens import TOKENIZER_ROWS
 from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
@@ -312,8 +312,8 @@ def test_the_built_in_config_serves_the_local_models_and_the_simulated_ones() ->
 
 def test_the_built_in_config_serves_all_that_is_documented() -> None:
     router = Router(built_in())
-    examples = {model: [row.value] for row in UNARY.values() for model in row.simulated}
-    documented = {model: list(described.operations) for model, described in CATALOGUE.items()}
+    examples = {model: [row.value] for row in UNARY_OPERATIONS.values() for model in row.simulated}
+    documented = {model: list(described.operations) for model, described in MODEL_CATALOGUE.items()}
     assert {model.id: list(model.described.operations) for model in router.models()} == documented | examples
     for model in router.models():
         assert model.described.HasField("create_time")
@@ -778,7 +778,7 @@ MISTAKES = [
     Mistake(
         "an unknown tokenizer",
         LOCAL + "models: {m: {tokenizer: o200k}}",
-        (f"2: models.m.tokenizer: expected one of {', '.join(TOKENIZERS)}",),
+        (f"2: models.m.tokenizer: expected one of {', '.join(TOKENIZER_ROWS)}",),
     ),
     *(
         Mistake(
@@ -1242,7 +1242,7 @@ def test_a_key_travels_in_the_header_of_its_format() -> None:
 
 def header_of_protocol() -> dict[str, str]:
     """Return the header of the key, by the name of the format in a channel's `protocols`."""
-    unary = [codec for row in UNARY.values() for codec in row.provider_formats.values()]
+    unary = [codec for row in UNARY_OPERATIONS.values() for codec in row.provider_formats.values()]
     headers = {(codec.protocol, codec.key_header) for codec in unary}
     headers |= {
         (name, codec.key_header) for name, codec in (TEXT_UPSTREAMS | VIDEO_PROTOCOLS | IMAGE_PROTOCOLS).items()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.config import Config, ConfigError, Fallbacks, parse
-from umg_grpc.config.fallbacks import CAUSES, fallbacks_of
+from umg_grpc.config.fallbacks import FALLBACK_CAUSES, fallbacks_of
 from umg_grpc.routing import Router
 
 CHANNELS = """\
@@ -21,7 +21,7 @@ def config(fallbacks: str) -> Config:
 
 def test_a_list_is_for_every_cause() -> None:
     found = config("{famO-5: [famC-sonnet-4-5, fast]}").fallbacks["famO-5"]
-    assert found == Fallbacks(**dict.fromkeys(CAUSES, ("famC-sonnet-4-5", "fast")))
+    assert found == Fallbacks(**dict.fromkeys(FALLBACK_CAUSES, ("famC-sonnet-4-5", "fast")))
 
 
 def test_a_mapping_names_models_by_cause() -> None:
@@ -35,7 +35,7 @@ def test_an_id_comes_before_a_pattern_and_a_longer_pattern_before_a_shorter_one(
     lists = {name: router.resolve(name).model.fallbacks for name in ("famO-5", "famO-5-mini", "famC-sonnet-4-5")}
     assert lists["famO-5"] == Fallbacks(quota=("play/c",))
     assert lists["famO-5-mini"] == Fallbacks(content=("famO-5", "play/b"))
-    assert lists["famC-sonnet-4-5"] == Fallbacks(**dict.fromkeys(CAUSES, ("play/a",)))
+    assert lists["famC-sonnet-4-5"] == Fallbacks(**dict.fromkeys(FALLBACK_CAUSES, ("play/a",)))
     assert router.resolve("play/x").model.fallbacks is None
 
 

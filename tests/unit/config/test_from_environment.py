@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.config import Auth, AwsAuth, AzureAuth, GoogleAuth, parse
 from umg_grpc.config.importers.from_environment import config_text, found_providers
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 
 SECRET = "key-that-must-not-be-shown"
 
@@ -30,12 +30,14 @@ def test_without_a_key_the_local_models_are_served() -> None:
 def test_every_other_provider_is_a_comment_that_becomes_a_channel_without_its_mark() -> None:
     text = config_text({})
     names = re.findall(r"^  # - \{?provider: ([\w.-]+)", text, re.MULTILINE)
-    assert names == list(PROVIDERS)
+    assert names == list(PROVIDER_PRESETS)
     active = re.sub(r"^  # - ", "  - ", text, flags=re.MULTILINE).replace("<", "").replace(">", "")
-    variables = {variable for preset in PROVIDERS.values() for names in preset.keys for variable in names.split(":")}
+    variables = {
+        variable for preset in PROVIDER_PRESETS.values() for names in preset.keys for variable in names.split(":")
+    }
     environment = dict.fromkeys(variables, "access:secret")
     environment["GOOGLE_APPLICATION_CREDENTIALS"] = "account.json"
-    assert [channel.name for channel in parse(active, "umg.yaml", environment).channels] == ["local", *PROVIDERS]
+    assert [channel.name for channel in parse(active, "umg.yaml", environment).channels] == ["local", *PROVIDER_PRESETS]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from umg_grpc.config import ConfigError, parse
 from umg_grpc.config.values import GuardRow
-from umg_grpc.knowledge.guarded_patterns import PATTERNS
+from umg_grpc.knowledge.guarded_patterns import GUARDED_PATTERNS
 
 CHANNEL = "channels: [{name: a, protocols: [sandbox], models: [m]}]\nguards:\n"
 
@@ -85,6 +85,6 @@ def test_an_alias_is_no_model_of_a_guard() -> None:
 
 
 def test_each_pattern_has_a_source_and_a_date() -> None:
-    for row in PATTERNS:
+    for row in GUARDED_PATTERNS:
         assert row.source, row.name
         assert row.as_of >= "2026-11-29", row.name

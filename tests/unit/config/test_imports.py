@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from umg_grpc.config import Channel, Config, Fallbacks, parse
-from umg_grpc.config.fallbacks import CAUSES as FALLBACK_CAUSES
+from umg_grpc.config.fallbacks import FALLBACK_CAUSES
 from umg_grpc.config.importers.from_litellm import from_litellm
 from umg_grpc.config.importers.from_new_api import from_new_api
 from umg_grpc.config.importers.imported_config import ImportedConfig

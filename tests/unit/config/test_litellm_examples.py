@@ -15,7 +15,7 @@ from umg_grpc.config import parse
 from umg_grpc.config.importers.checked_config import Variables
 from umg_grpc.config.importers.from_litellm import from_litellm
 from umg_grpc.config.importers.imported_config import ImportedConfig
-from umg_grpc.config.importers.litellm.gateway_settings import SECTIONS
+from umg_grpc.config.importers.litellm.gateway_settings import SETTINGS_SECTIONS
 
 Path = tuple[str | int, ...]
 Change = Literal["removed", "replaced"]
@@ -131,9 +131,9 @@ def is_listed(path: Path, config: Mapping[str, Any], made: ImportedConfig) -> bo
             name = config["credential_list"][position]["credential_name"]
             notes = (f"credential_list: `{name}`", f"credential_list.{key}:", f"litellm_params.{(*inner, key)[0]} of ")
             return any(note.startswith(notes) for note in made.lost)
-        case (str(section), "fallbacks", int(), str(name), *_) if section in SECTIONS:
+        case (str(section), "fallbacks", int(), str(name), *_) if section in SETTINGS_SECTIONS:
             return any(note.startswith(f"fallback of `{name}`") for note in made.lost)
-        case (str(section), str(key), *_) if section in (*SECTIONS, "environment_variables"):
+        case (str(section), str(key), *_) if section in (*SETTINGS_SECTIONS, "environment_variables"):
             return any(note.startswith((f"{section}.{key}:", f"{section}.{key}.")) for note in made.lost)
         case (str(section), *_):
             return any(note.startswith(f"{section}:") for note in made.lost)

@@ -17,7 +17,7 @@ from umg_grpc.config.importers.imported_config import written
 from umg_grpc.config.importers.litellm.model_providers import source_model
 from umg_grpc.config.importers.litellm.source_facts import source_providers
 from umg_grpc.config.importers.unconverted_settings import reason_of, setting_rows
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 
 PATHS = {
     "/v1/chat/completions": "chat",
@@ -81,7 +81,7 @@ def test_each_row_has_an_address_or_a_reason() -> None:
     for row in source_providers().values():
         has_address = bool(row.known_presets or row.cloud or row.base_url or row.base_variables or row.compatible)
         assert has_address != bool(row.reason), row.name
-        assert set(row.presets) <= PROVIDERS.keys(), row.name
+        assert set(row.presets) <= PROVIDER_PRESETS.keys(), row.name
         assert {*row.protocols, *row.compatible} <= {*served_protocols()}, row.name
 
 

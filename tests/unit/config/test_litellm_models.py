@@ -13,7 +13,7 @@ from umg_grpc.config.file_sections import AccessKeyAuth, Auth, AwsAuth, AzureAut
 from umg_grpc.config.importers.checked_config import Variables
 from umg_grpc.config.importers.from_litellm import from_litellm
 from umg_grpc.config.importers.imported_config import ImportedConfig
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 
 CHAT, EMBEDDINGS = ("chat",), ("embeddings",)
 SERVER = "https://a.example/v1"
@@ -103,7 +103,7 @@ SPELLINGS = [
     Spelling("a Chinese account by its address", "moonshot/kimi-k3", "kimi-k3", "https://api.moonshot.cn/v1", {"api_base": "https://api.moonshot.cn/v1"}),
     Spelling("a preset that is no provider of LiteLLM", "siliconflow/a/b", "a/b", "https://api.siliconflow.cn/v1", {"api_base": "https://api.siliconflow.cn/v1"}),
     Spelling("an alias of the newest model", "claude-opus-latest", "claude-opus-5-5", "https://api.anthropic.com/v1"),
-    Spelling("an alias at a provider", "together_ai/kimi-latest", "moonshotai/Kimi-K3", PROVIDERS["together"].base_url),
+    Spelling("an alias at a provider", "together_ai/kimi-latest", "moonshotai/Kimi-K3", PROVIDER_PRESETS["together"].base_url),
     Spelling("an endpoint of an account at Hugging Face", "huggingface/a/b", "a/b", "https://e.endpoints.example/v1", {"api_base": "https://e.endpoints.example"}),
     Spelling("another proxy of LiteLLM", "litellm_proxy/gpt-5", "gpt-5", "http://proxy.example:4000/v1", {"api_base": "http://proxy.example:4000"}),
     Spelling("another endpoint of Bedrock", "bedrock/us.anthropic.claude-opus-4-8", "us.anthropic.claude-opus-4-8", "https://vpce-1.bedrock.example/anthropic/v1", {"aws_bedrock_runtime_endpoint": "https://vpce-1.bedrock.example/"}),
@@ -306,7 +306,7 @@ def test_fractions_of_weights_become_whole_numbers() -> None:
 
 def test_a_model_that_no_table_has_is_of_the_kind_of_the_pattern_that_it_fits() -> None:
     found = channel(model="dashscope/wan2.99-t2v")
-    assert found.protocols == PROVIDERS["dashscope-media"].protocols
+    assert found.protocols == PROVIDER_PRESETS["dashscope-media"].protocols
 
 
 @dataclass(frozen=True)
@@ -348,7 +348,7 @@ PATTERNS = [
         "cohere/*",
         {
             "cohere": [("cohere/*", "*")],
-            "cohere-rerank": [(f"cohere/{each.id}", each.id) for each in PROVIDERS["cohere-rerank"].models],
+            "cohere-rerank": [(f"cohere/{each.id}", each.id) for each in PROVIDER_PRESETS["cohere-rerank"].models],
         },
     ),
     Pattern(
@@ -356,7 +356,7 @@ PATTERNS = [
         "minimax/*",
         {
             "minimax": [("minimax/*", "*")],
-            "minimax-video": [(f"minimax/{each.id}", each.id) for each in PROVIDERS["minimax-video"].models],
+            "minimax-video": [(f"minimax/{each.id}", each.id) for each in PROVIDER_PRESETS["minimax-video"].models],
         },
     ),
     Pattern("a part of the models", "cohere/command-*", {"cohere": [("cohere/command-*", "command-*")]}),

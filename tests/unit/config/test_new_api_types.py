@@ -22,8 +22,8 @@ from umg_grpc.config.importers.new_api.channel_types import (
 )
 from umg_grpc.config.importers.new_api.source_rows import JSON_COLUMNS
 from umg_grpc.config.importers.unconverted_settings import SettingRow, reason_of, setting_rows
-from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.operations import OPERATIONS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.operations import OPERATIONS_BY_VALUE
 from umg_grpc.v1 import pb
 
 SOURCE = json.loads((Path(__file__).parent / "new_api_types.json").read_text())
@@ -99,7 +99,7 @@ def test_each_model_is_in_a_channel_that_can_serve_it_or_in_the_list(kind: dict[
         for model in channel.models:
             operations = operations_of(kind["type"], model.upstream)
             assert not isinstance(operations, str)
-            protocols = {name for value in operations for name in OPERATIONS[value].protocols}
+            protocols = {name for value in operations for name in OPERATIONS_BY_VALUE[value].protocols}
             assert protocols & set(channel.protocols), f"{model.id} in {channel.name}"
             served.append(model.id)
     listed = [model for note in made.lost for model in kind["models"] or MODELS if f"`{model}`" in note]
@@ -107,10 +107,10 @@ def test_each_model_is_in_a_channel_that_can_serve_it_or_in_the_list(kind: dict[
 
 
 def test_rows_name_presets_and_protocols_of_this_gateway() -> None:
-    protocols = {name for row in OPERATIONS.values() for name in row.protocols}
+    protocols = {name for row in OPERATIONS_BY_VALUE.values() for name in row.protocols}
     for row in channel_types().values():
         names = {*row.presets, *(name for names in row.platforms.values() for name in names)}
-        assert names <= PROVIDERS.keys(), row.name
+        assert names <= PROVIDER_PRESETS.keys(), row.name
         assert {*row.paths, *(name for plan in row.plans.values() for name in plan)} <= protocols, row.name
         assert bool(row.reason) != bool(row.presets or row.paths), row.name
 
@@ -118,7 +118,7 @@ def test_rows_name_presets_and_protocols_of_this_gateway() -> None:
 def test_models_at_bedrock_are_those_of_its_presets() -> None:
     models = [model for kind in TYPES if kind["type"] == 33 for model in kind["models"]]
     ids = {model: bedrock_id(model, "us") for model in models}
-    served = {model for model, named in ids.items() if PROVIDERS["bedrock-anthropic"].has_model(named)}
+    served = {model for model, named in ids.items() if PROVIDER_PRESETS["bedrock-anthropic"].has_model(named)}
     assert served == {model for model in models if model.startswith("claude-")}
     assert all(named == f"amazon.{model}" for model, named in ids.items() if model not in served)
 

@@ -18,8 +18,8 @@ from umg_grpc.config import (
     parse,
 )
 from umg_grpc.config.channels import served_protocols
-from umg_grpc.config.value_parsers import PRINTABLE
-from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.config.value_parsers import PRINTABLE_TEXT
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, SERVICE_ACCOUNT_FILE, Provider
 
 BEDROCK = "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1"
 KEY = "access:secret"
@@ -45,9 +45,9 @@ def minimal(name: str, preset: Provider) -> tuple[str, dict[str, str]]:
     return f"{{provider: {name}{url}}}", environment
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", PROVIDER_PRESETS)
 def test_a_preset_and_its_key_in_the_environment_are_a_complete_channel(name: str) -> None:
-    preset = PROVIDERS[name]
+    preset = PROVIDER_PRESETS[name]
     text, environment = minimal(name, preset)
     made = channel(text, **environment)
     assert made.name == name
@@ -61,18 +61,18 @@ def test_a_preset_and_its_key_in_the_environment_are_a_complete_channel(name: st
     assert made.max_inputs == preset.max_inputs
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", PROVIDER_PRESETS)
 def test_a_preset_is_consistent(name: str) -> None:
-    preset = PROVIDERS[name]
+    preset = PROVIDER_PRESETS[name]
     assert set(preset.protocols) <= set(served_protocols())
     assert re.fullmatch(r"https?://[^/]+(/.*[^/])?", preset.base_url)
     assert set(preset.base_urls) <= set(preset.protocols)
     assert all(re.fullmatch(r"https?://[^/]+(/.*[^/])?", url) for url in preset.base_urls.values())
     assert preset.source.startswith("https://")
-    assert PRINTABLE.fullmatch(preset.source)
+    assert PRINTABLE_TEXT.fullmatch(preset.source)
     assert preset.uses_service_account or preset.keys or not preset.needs_key
     assert preset.vendor != name
-    assert not preset.vendor or preset.vendor in PROVIDERS
+    assert not preset.vendor or preset.vendor in PROVIDER_PRESETS
 
 
 @pytest.mark.parametrize(

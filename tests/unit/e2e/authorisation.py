@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2
 
-from http_facade.routes import ROUTES, Route, Shape
+from http_facade.routes import ROUTE_TABLE, Route, Shape
 from tests.support.gateways import Running
 from tests.support.images import PNG
 from umg_grpc.base.grpc_status import from_rpc
@@ -126,7 +126,7 @@ METHODS = [
 ]
 KEYED_ROUTES = [
     route
-    for route in ROUTES
+    for route in ROUTE_TABLE
     if route.needs_key and not route.path.endswith("/") and route.shape is not Shape.CALL_METHOD
 ]
 """Routes with a key, less the variants with a slash at the end, and less those of the methods, which have tests of their

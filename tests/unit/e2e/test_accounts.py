@@ -16,7 +16,7 @@ from tests.support.providers.server import ReceivedRequest, RecordingProvider, W
 from tests.unit.service.named_objects import HARMLESS, NAMED, Named
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 
 PATHS = {
@@ -60,11 +60,11 @@ class Provider(RecordingProvider):
 
     def _encode(self, received: ReceivedRequest) -> Written:
         name, request = received.path.split("/")[1], CANONICAL_REQUEST
-        if name not in FORMATS:
+        if name not in TEXT_FORMATS:
             return web.json_response({}, status=500)
         if not (received.json.get("stream") or "stream" in received.path):
-            return FORMATS[name].encode_response(self.result, request)
-        encoder = FORMATS[name].stream_encoder(request)
+            return TEXT_FORMATS[name].encode_response(self.result, request)
+        encoder = TEXT_FORMATS[name].stream_encoder(request)
         return encoder.feed(response_to_events(self.result)) + encoder.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from google.protobuf.descriptor import MethodDescriptor
 
-from http_facade.routes import ROUTES, Route, Shape
+from http_facade.routes import ROUTE_TABLE, Route, Shape
 from tests.support.gateways import Running, revoke, running
 from tests.unit.e2e.authorisation import (
     BODIES,
@@ -31,13 +31,13 @@ from tests.unit.e2e.authorisation import (
     request_of,
 )
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.access.permissions import ADMIN, OPERATIONS
-from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.access.permissions import ADMIN_SCOPE, PERMITTED_OPERATIONS
+from umg_grpc.operations.embed import EMBED_OPERATION
 from umg_grpc.operations.formats import unary_operation
-from umg_grpc.operations.moderate import MODERATION
-from umg_grpc.operations.rerank import RERANKING
-from umg_grpc.operations.speak import SPEECH
-from umg_grpc.operations.transcribe import TRANSCRIPTION
+from umg_grpc.operations.moderate import MODERATE_OPERATION
+from umg_grpc.operations.rerank import RERANK_OPERATION
+from umg_grpc.operations.speak import SPEAK_OPERATION
+from umg_grpc.operations.transcribe import TRANSCRIBE_OPERATION
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -58,25 +58,25 @@ SHAPES: Mapping[Shape, str] = {
     Shape.GET_VIDEO_CONTENT: "videos",
     Shape.LIST_MODELS: "models",
     Shape.GET_MODEL: "models",
-    Shape.CREATE_KEY: ADMIN,
-    Shape.LIST_KEYS: ADMIN,
-    Shape.GET_KEY: ADMIN,
-    Shape.UPDATE_KEY: ADMIN,
-    Shape.ROTATE_KEY: ADMIN,
-    Shape.REVOKE_KEY: ADMIN,
-    Shape.GET_USAGE: ADMIN,
-    Shape.LIST_USAGE: ADMIN,
-    Shape.LIST_REQUESTS: ADMIN,
-    Shape.GET_REQUEST: ADMIN,
-    Shape.LIST_CHANNELS: ADMIN,
+    Shape.CREATE_KEY: ADMIN_SCOPE,
+    Shape.LIST_KEYS: ADMIN_SCOPE,
+    Shape.GET_KEY: ADMIN_SCOPE,
+    Shape.UPDATE_KEY: ADMIN_SCOPE,
+    Shape.ROTATE_KEY: ADMIN_SCOPE,
+    Shape.REVOKE_KEY: ADMIN_SCOPE,
+    Shape.GET_USAGE: ADMIN_SCOPE,
+    Shape.LIST_USAGE: ADMIN_SCOPE,
+    Shape.LIST_REQUESTS: ADMIN_SCOPE,
+    Shape.GET_REQUEST: ADMIN_SCOPE,
+    Shape.LIST_CHANNELS: ADMIN_SCOPE,
 }
 """Scope that a key needs for the routes of a shape."""
 UNARY_SCOPES = {
-    EMBEDDING: "embed",
-    RERANKING: "rerank",
-    MODERATION: "moderate",
-    SPEECH: "speech",
-    TRANSCRIPTION: "transcribe",
+    EMBED_OPERATION: "embed",
+    RERANK_OPERATION: "rerank",
+    MODERATE_OPERATION: "moderate",
+    SPEAK_OPERATION: "speech",
+    TRANSCRIBE_OPERATION: "transcribe",
 }
 """Scope that a key needs for the routes of an operation of `Shape.UNARY`."""
 MODEL_SHAPES = {
@@ -94,7 +94,7 @@ SERVICES = {
     "umg.v1.ModelService": {"models"},
     "umg.v1.ImageService": {"images"},
     "umg.v1.VideoService": {"videos"},
-    "umg.v1.AdminService": {ADMIN},
+    "umg.v1.AdminService": {ADMIN_SCOPE},
 }
 """Scopes of which a key needs one for the methods of a service."""
 OWN = {"GetUsage", "GetRequestRecord"}
@@ -137,8 +137,8 @@ async def _secrets(gateway: Running) -> dict[str, str]:
         for without in scopes:
             name = f"all but {', '.join(sorted(without))}"
             if name not in secrets:
-                rest = [operation for operation in OPERATIONS if operation not in without]
-                _, secrets[name] = await keys.create(name, operations=rest, administrator=ADMIN not in without)
+                rest = [operation for operation in PERMITTED_OPERATIONS if operation not in without]
+                _, secrets[name] = await keys.create(name, operations=rest, administrator=ADMIN_SCOPE not in without)
     return secrets
 
 
@@ -156,8 +156,8 @@ async def gate(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gate,
 def denies(kind: str, scopes: set[str]) -> bool:
     """Return whether a valid key of a kind has none of the scopes."""
     if kind == "administrator alone":
-        return scopes.isdisjoint({ADMIN, "models"})
-    return kind == "other operations" or (kind == "no administrator" and scopes == {ADMIN})
+        return scopes.isdisjoint({ADMIN_SCOPE, "models"})
+    return kind == "other operations" or (kind == "no administrator" and scopes == {ADMIN_SCOPE})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -231,14 +231,14 @@ def names_model(method: MethodDescriptor) -> bool:
     return "model" in fields or (inner is not None and "model" in inner.message_type.fields_by_name)
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.is_probe], ids=lambda route: route.path)
+@pytest.mark.parametrize("route", [route for route in ROUTE_TABLE if route.is_probe], ids=lambda route: route.path)
 async def test_a_route_for_probes_answers_without_a_key(gate: Gate, route: Route) -> None:
     async with gate.session.request(route.method, route.path) as answer:
         assert answer.status == 200
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.is_signed], ids=lambda route: route.path)
+@pytest.mark.parametrize("route", [route for route in ROUTE_TABLE if route.is_signed], ids=lambda route: route.path)
 async def test_a_signed_route_checks_no_key(gate: Gate, route: Route, kind: str) -> None:
     path, body = re.sub(r"\{\w+\}", "absent", route.path), {} if route.method == "POST" else None
     headers = gate.headers(kind, {"generate"})

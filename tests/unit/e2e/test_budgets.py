@@ -27,7 +27,7 @@ from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.config.values import Retention
-from umg_grpc.service.pipeline.usage_recording import KILLED
+from umg_grpc.service.pipeline.usage_recording import KILLED_STATUS
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import (
     NO_BALANCE,
@@ -41,7 +41,7 @@ from umg_grpc.store.budget_accounts import (
     period_start,
 )
 from umg_grpc.store.database_time import GivenClock
-from umg_grpc.store.in_flight_records import SUFFIX, records_of
+from umg_grpc.store.in_flight_records import OPEN_SUFFIX, records_of
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
 from umg_grpc.store.usage_sums import CallFilter
 from umg_grpc.v1 import pb, rpc
@@ -396,10 +396,10 @@ def in_flight(data: Path) -> int:
     """Return the number of calls that would be charged if the gateway was killed now."""
     open_records = [
         msgspec.json.decode(record, type=UsageRecord)
-        for path in (data / "usage").glob(f"*{SUFFIX}")
+        for path in (data / "usage").glob(f"*{OPEN_SUFFIX}")
         for record in records_of(path.parent, path.stem)
     ]
-    return sum(record.status == KILLED for record in open_records)
+    return sum(record.status == KILLED_STATUS for record in open_records)
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from tests.support.providers.scenarios import REFRESH, Answer, Failure, Scenario
 from tests.support.providers.scenarios import Call as ToolCall
 from tests.support.providers.strict_providers import KEY, Provider, provider
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.service.operations.generate.compaction import ENDED_EARLY, REQUEST
-from umg_grpc.service.operations.generate.truncation import CUT, MAX_CUTS
+from umg_grpc.service.operations.generate.compaction import COMPACTION_REQUEST, ENDED_EARLY
+from umg_grpc.service.operations.generate.truncation import CUT_NOTICE, MAX_CUTS
 from umg_grpc.wire.core.sealed_summaries import summary_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -105,7 +105,7 @@ async def test_the_only_item_of_the_response_is_a_sealed_summary(replicas: Repli
     assert answer.json["status"] == "completed"
     assert answer.json["usage"]["input_tokens"] > 0
     assert "18 degrees" in replicas.sent(name)
-    assert REQUEST in replicas.sent(name)
+    assert COMPACTION_REQUEST in replicas.sent(name)
     if stream:
         assert [event["type"] for event in events(answer.body)] == [
             *("response.created", "response.in_progress", "response.output_item.added"),
@@ -190,7 +190,7 @@ async def test_the_oldest_turns_are_left_out_where_the_summary_overflows(
     assert 2 <= len(replicas.providers[name].received) <= 1 + MAX_CUTS
     assert answer.headers["x-umg-dropped"].startswith("input=")
     sent = replicas.sent(name)
-    assert CUT in sent
+    assert CUT_NOTICE in sent
     assert "Be exact." in sent
     assert "And 19?" in sent
     assert "And 0?" not in sent

@@ -19,9 +19,9 @@ from tests.support.callers.http_caller import HttpAnswer, HttpCaller
 from tests.support.gateways import Running, channel, running
 from tests.support.providers.scripted import scripted, succeed
 from tests.support.providers.server import ReceivedRequest, RecordingProvider, Written, serve_provider
-from umg_grpc.service.operations.generate.compaction import REQUEST
+from umg_grpc.service.operations.generate.compaction import COMPACTION_REQUEST
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.core.sealed_summaries import SEALED, summary_text
+from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX, summary_text
 
 Json = dict[str, Any]
 ITEM = {"type": "compaction", "id": "cmp_1", "encrypted_content": "c2VhbGVkIGJ5IHRoZSB2ZW5kb3I="}
@@ -128,9 +128,9 @@ async def test_after_a_refusal_the_model_writes_the_summary(served: Served) -> N
     served.provider.respond = refuse
     answer = await served.triggered()
     (item,) = answer.json["output"]
-    assert item["encrypted_content"].startswith(SEALED)
+    assert item["encrypted_content"].startswith(SEALED_PREFIX)
     assert [body["input"][-1].get("type") for body in served.provider.bodies] == ["compaction_trigger", "message"]
-    assert REQUEST in json.dumps(served.provider.last)
+    assert COMPACTION_REQUEST in json.dumps(served.provider.last)
     assert (await served.compacted())["output"][-1]["type"] == "compaction"
 
 
@@ -152,7 +152,7 @@ async def test_a_caller_over_grpc_gets_and_returns_a_sealed_summary(served: Serv
         request = pb.GenerateRequest(model="m", messages=[turn], compaction=pb.CompactionRequest())
         first = await stub.Generate(request, metadata=metadata)
         (part,) = first.candidates[0].message.parts
-        assert part.compaction.encrypted_content.startswith(SEALED)
+        assert part.compaction.encrypted_content.startswith(SEALED_PREFIX)
         earlier = pb.Message(role=pb.ROLE_USER, parts=[part])
         counted = await stub.CountTokens(
             pb.CountTokensRequest(request=pb.GenerateRequest(model="m", messages=[earlier, turn])), metadata=metadata
@@ -178,5 +178,5 @@ async def test_another_channel_writes_the_summary_where_the_compacting_one_fails
         caller = HttpCaller(session, gateway.url, gateway.key)
         answer = await caller.send("responses", "m", {"model": "m", "input": TRIGGERED, "stream": stream})
     (item,) = answer.json["output"]
-    assert item["encrypted_content"].startswith(SEALED)
-    assert REQUEST in json.dumps(writing.calls[-1].body)
+    assert item["encrypted_content"].startswith(SEALED_PREFIX)
+    assert COMPACTION_REQUEST in json.dumps(writing.calls[-1].body)

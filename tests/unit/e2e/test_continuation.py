@@ -12,7 +12,7 @@ from openai import AsyncOpenAI
 from openai.types.responses import Response
 
 from tests.support.gateways import SANDBOX, Running, channel, running
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -37,7 +37,7 @@ def client(gateway: Running) -> AsyncOpenAI:
 @asynccontextmanager
 async def outer_gateway(inner: Running, data: Path) -> AsyncGenerator[Running, None]:
     config = "channels:\n" + "".join(
-        channel(name, name, f"{inner.url}/v1", f"via-{name}", MODEL, "famO") for name in FORMATS
+        channel(name, name, f"{inner.url}/v1", f"via-{name}", MODEL, "famO") for name in TEXT_FORMATS
     )
     async with running(config, data) as outer:
         yield outer
@@ -69,8 +69,8 @@ def result_of(response: Response) -> list[dict[str, object]]:
 
 
 @both_ways
-@pytest.mark.parametrize("after", FORMATS)
-@pytest.mark.parametrize("before", FORMATS)
+@pytest.mark.parametrize("after", TEXT_FORMATS)
+@pytest.mark.parametrize("before", TEXT_FORMATS)
 async def test_a_response_is_continued_on_any_channel(chain: Chain, before: str, after: str, stream: bool) -> None:
     first = await call(chain.outer, f"via-{before}", stream, reasoning={"effort": "low"})
     second = await call(

@@ -16,14 +16,14 @@ from PIL import Image
 from tests.support.gateways import KEY, Running, running
 from tests.support.providers.images.image_file_texts import png
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.knowledge.families.image import MODELS
+from umg_grpc.knowledge.families.image import IMAGE_MODELS
 from umg_grpc.v1 import pb, rpc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BACK = f"""
 channels:
-  - {{name: sandbox, protocols: [sandbox], pace: 0, models: [{", ".join(MODELS)}]}}
+  - {{name: sandbox, protocols: [sandbox], pace: 0, models: [{", ".join(IMAGE_MODELS)}]}}
 """
 FRONT = """
 channels:
@@ -66,7 +66,7 @@ class Gateways:
 async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Gateways, None]:
     async with AsyncExitStack() as stack:
         back = await stack.enter_async_context(running(BACK, tmp_path_factory.mktemp("back")))
-        config = FRONT.format(url=back.url, key=KEY, models=", ".join(MODELS))
+        config = FRONT.format(url=back.url, key=KEY, models=", ".join(IMAGE_MODELS))
         front = await stack.enter_async_context(running(config, tmp_path_factory.mktemp("front")))
         options = [("grpc.max_receive_message_length", -1)]
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(front.grpc, options))
@@ -75,23 +75,23 @@ async def gateways(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[G
 
 
 def inputs(model: str) -> list[pb.ImageInput]:
-    return [DATA] if MODELS[model].min_inputs else []
+    return [DATA] if IMAGE_MODELS[model].min_inputs else []
 
 
 @pytest.mark.parametrize("form", [URL, B64], ids=["url", "b64_json"])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", IMAGE_MODELS)
 async def test_every_model_makes_images(
     gateways: Gateways, model: str, form: "pb.ImageResponseFormat.ValueType"
 ) -> None:
     image = (await gateways.make(model, response_format=form, inputs=inputs(model))).images[0]
-    if MODELS[model].always_bytes or form == B64:
+    if IMAGE_MODELS[model].always_bytes or form == B64:
         assert image.data
     else:
         async with gateways.session.get(image.url) as file:  # a signed link, without credentials
             assert (file.status, file.content_type) == (200, "image/png")
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", IMAGE_MODELS)
 async def test_every_model_streams_images(gateways: Gateways, model: str) -> None:
     events = await gateways.stream(model, inputs=inputs(model))
     assert [event.WhichOneof("kind") for event in events] == ["started", "completed", "finished"]

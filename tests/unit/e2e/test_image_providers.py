@@ -16,7 +16,7 @@ from tests.support.providers.images.image_file_texts import png, text_of
 from tests.support.providers.server import KEY as PROVIDER_KEY
 from tests.support.providers.server import FakeProvider, serve_provider
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.knowledge.families.image import MODELS
+from umg_grpc.knowledge.families.image import IMAGE_MODELS
 from umg_grpc.v1 import pb, rpc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -68,7 +68,7 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ser
         for protocol in IMAGE_PROVIDERS:
             fake = strict_fake(protocol)
             providers[protocol] = provider = await stack.enter_async_context(serve_provider(fake()))
-            models = [model for model, row in MODELS.items() if PROTOCOLS[row.family] == protocol]
+            models = [model for model, row in IMAGE_MODELS.items() if PROTOCOLS[row.family] == protocol]
             url = provider.url + fake.base_path
             entries += CHANNEL.format(protocol=protocol, url=url, key=PROVIDER_KEY, models=", ".join(models))
         gateway = await stack.enter_async_context(running("channels:" + entries, tmp_path_factory.mktemp("images")))
@@ -78,11 +78,11 @@ async def served(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ser
 
 
 @pytest.mark.parametrize("form", [URL, B64], ids=["url", "b64_json"])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", IMAGE_MODELS)
 async def test_every_model_delivers_its_form(
     served: Served, model: str, form: "pb.ImageResponseFormat.ValueType"
 ) -> None:
-    rules = MODELS[model]
+    rules = IMAGE_MODELS[model]
     inputs = [DATA] if rules.min_inputs else []
     image = (await served.make(model, response_format=form, inputs=inputs)).result.images[0]
     expected = "data" if rules.always_bytes or form == B64 else "url"
@@ -94,9 +94,9 @@ async def test_every_model_delivers_its_form(
     assert not refused, refused
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", IMAGE_MODELS)
 async def test_every_model_streams_bytes(served: Served, model: str) -> None:
-    rules = MODELS[model]
+    rules = IMAGE_MODELS[model]
     events = await served.stream(model, inputs=[DATA] if rules.min_inputs else [])
     kinds = [event.WhichOneof("kind") for event in events]
     assert kinds == ["started", "completed", "finished"]

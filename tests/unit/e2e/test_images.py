@@ -14,7 +14,7 @@ from PIL import Image
 from tests.support.gateways import Running, running
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.knowledge.families.image import MODELS
+from umg_grpc.knowledge.families.image import IMAGE_MODELS
 from umg_grpc.v1 import pb, rpc
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -25,7 +25,7 @@ channels:
     protocols: [sandbox]
     pace: 0
     timeout: {{first_byte: 0.3}}
-    models: [famO-5, {", ".join(MODELS)}]
+    models: [famO-5, {", ".join(IMAGE_MODELS)}]
 """
 B64 = pb.IMAGE_RESPONSE_FORMAT_B64_JSON
 EDITS = pb.IMAGE_OPERATION_EDIT

@@ -21,8 +21,8 @@ from tests.support.gateways import Running, channel, running, takes_all
 from tests.support.providers.scenarios import Answer, Failure, ScenarioRequest, Usage
 from tests.support.providers.scenarios import Call as ToolCall
 from tests.support.providers.strict_providers import KEY, Provider, provider
-from umg_grpc.service.operations.generate.compaction import REQUEST
-from umg_grpc.wire.core.sealed_summaries import SEALED, summary_text
+from umg_grpc.service.operations.generate.compaction import COMPACTION_REQUEST
+from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX, summary_text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -99,7 +99,7 @@ def models_that_summarize(served: Served) -> None:
 
 
 def is_for_summary(request: ScenarioRequest) -> bool:
-    return bool(request.turns) and REQUEST in request.turns[-1][1]
+    return bool(request.turns) and COMPACTION_REQUEST in request.turns[-1][1]
 
 
 def summarizing(summary: Answer | Failure = WRITTEN) -> Callable[[ScenarioRequest], Answer | Failure]:
@@ -134,7 +134,7 @@ async def test_a_long_conversation_is_compacted_before_its_answer(served: Served
     assert answer.headers["x-umg-dropped"] == "context_management=by the gateway"
     first, second = served.sent(name)
     assert "The diary" in first
-    assert REQUEST in first
+    assert COMPACTION_REQUEST in first
     assert summary_text(SUMMARY) in second
     assert "The diary" not in second
     record = await served.record(answer)
@@ -193,7 +193,7 @@ async def test_a_short_conversation_is_answered_at_once(served: Served) -> None:
 
 async def test_instructions_of_the_caller_are_added_to_the_request_for_the_summary(served: Served) -> None:
     await served.messages("chat", instructions="Keep all names.")
-    assert f"{REQUEST}\n\nKeep all names." in served.sent("chat")[0]
+    assert f"{COMPACTION_REQUEST}\n\nKeep all names." in served.sent("chat")[0]
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ async def test_a_response_begins_with_the_sealed_summary(served: Served, name: s
     assert answer.status == 200, answer.body[:500]
     summary, message = answer.json["output"]
     assert summary["type"] == "compaction"
-    assert summary["encrypted_content"].startswith(SEALED)
+    assert summary["encrypted_content"].startswith(SEALED_PREFIX)
     assert message["content"][0]["text"] == ANSWER
     usage = answer.json["usage"]
     assert usage["input_tokens"] == OF_SUMMARY.prompt + OF_ANSWER.prompt

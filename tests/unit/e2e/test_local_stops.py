@@ -14,7 +14,7 @@ from tests.support.callers.requests import Request
 from tests.support.gateways import channel, running
 from tests.support.providers.scripted import Scripted, chunk, scripted, start_stream
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 QUIRKS = "    quirks: {max_stop_sequences: 0}\n"
 STOP = Request("Count.", stop="STOP")
@@ -60,7 +60,7 @@ async def test_the_text_ends_at_the_sequence(stage: Stage, face: str, stream: bo
         assert (candidate.finish_reason, candidate.stop_sequence) == (pb.FINISH_REASON_STOP_SEQUENCE, "STOP")
     else:  # these formats do not name it
         assert candidate.finish_reason == pb.FINISH_REASON_STOP
-    assert got.headers["x-umg-dropped"] == FORMATS[face].wire_path("stop_sequences") + "=by the gateway"
+    assert got.headers["x-umg-dropped"] == TEXT_FORMATS[face].wire_path("stop_sequences") + "=by the gateway"
     assert "stop" not in stage.provider.calls[-1].body
     if stream:
         await stage.provider.calls[-1].left.wait()  # the gateway closed the connection

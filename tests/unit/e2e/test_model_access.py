@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.gateways import channel, running
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.operations import UNARY
+from umg_grpc.operations import UNARY_OPERATIONS
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
-PROTOCOLS = ", ".join([*TEXT_PROTOCOLS, *(name for row in UNARY.values() for name in row.protocols)])
+PROTOCOLS = ", ".join([*TEXT_PROTOCOLS, *(name for row in UNARY_OPERATIONS.values() for name in row.protocols)])
 HIDDEN, MISSING = "m-hidden", "m-absent"  # of equal length
 
 

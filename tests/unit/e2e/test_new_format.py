@@ -13,13 +13,13 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from http_facade.routes import ROUTES, Route, Shape
+from http_facade.routes import ROUTE_TABLE, Route, Shape
 from tests.support.gateways import KEY, Running, channel, running
 from tests.support.serving import serving
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import FORMATS, TEXT_FACES, TEXT_UPSTREAMS
+from umg_grpc.wire import TEXT_FACES, TEXT_FORMATS, TEXT_UPSTREAMS
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.json import parse
@@ -181,10 +181,12 @@ async def answer(request: web.Request) -> web.StreamResponse:
 @pytest_asyncio.fixture
 async def gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncGenerator[Running, None]:
     """Yield a gateway with the format, one channel to a provider of it, and the simulated provider."""
-    for table in (FORMATS, TEXT_FACES, TEXT_UPSTREAMS):
+    for table in (TEXT_FORMATS, TEXT_FACES, TEXT_UPSTREAMS):
         monkeypatch.setitem(table, NAME, PARROT)
     monkeypatch.setitem(TEXT_PROTOCOLS, NAME, TextProtocol(codec=f"{__name__}:PARROT", key_header="x-seed"))
-    monkeypatch.setattr("http_facade.routes.ROUTES", (*ROUTES, Route("POST", "/parrot", Shape.GENERATE, NAME)))
+    monkeypatch.setattr(
+        "http_facade.routes.ROUTE_TABLE", (*ROUTE_TABLE, Route("POST", "/parrot", Shape.GENERATE, NAME))
+    )
     app = web.Application()
     app.router.add_post("/parrot", answer)
     async with serving(app) as url:

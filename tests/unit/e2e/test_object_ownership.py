@@ -32,10 +32,10 @@ from tests.unit.e2e.authorisation import (
     request_of,
 )
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.process.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICE_NAMES
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video import VIDEO_FACES
-from umg_grpc.wire.video.vid_e_v1_caller_api import KINDS
+from umg_grpc.wire.video.vid_e_v1_caller_api import MEDIA_KINDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -123,7 +123,7 @@ async def make_external_task(gate: Gate) -> str:
 
 def task_of(route: Route) -> Owned:
     """Return the row of a task of the entry and the kind of a route."""
-    kind = KINDS.get(route.kind, pb.VIDEO_TASK_KIND_UNSPECIFIED)
+    kind = MEDIA_KINDS.get(route.kind, pb.VIDEO_TASK_KIND_UNSPECIFIED)
     return Owned(partial(make_task, entry=VIDEO_FACES[route.format].entry, kind=kind))
 
 
@@ -195,7 +195,7 @@ def object_named_by(method: MethodDescriptor, path: str) -> Owned | str | None:
 OBJECT_METHODS = [
     (method, path)
     for method in METHODS
-    if method.containing_service is not None and method.containing_service.full_name in SERVICES
+    if method.containing_service is not None and method.containing_service.full_name in SERVICE_NAMES
     for path in object_fields(method.input_type)
     if not isinstance(object_named_by(method, path), str)
 ]

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from tests.support.gateways import Running, running
 from tests.support.serving import serving
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 GENERATE = {
@@ -60,13 +60,13 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ru
         channels = "".join(
             f"- {{name: {name}, protocols: [{name}], base_url: '{url}', api_key: k,"
             f" models: [{{id: '{name}/*', upstream: '*'}}]}}\n"
-            for name in FORMATS
+            for name in TEXT_FORMATS
         )
         yield await stack.enter_async_context(running(f"channels:\n{channels}", tmp_path_factory.mktemp("refusals")))
 
 
-@pytest.mark.parametrize("face", FORMATS)
-@pytest.mark.parametrize("upstream", FORMATS)
+@pytest.mark.parametrize("face", TEXT_FORMATS)
+@pytest.mark.parametrize("upstream", TEXT_FORMATS)
 @pytest.mark.parametrize("case", STATUSES, ids=lambda case: case.id)
 async def test_a_status_of_a_provider_keeps_its_meaning(
     gateway: Running, case: Stated, upstream: str, face: str

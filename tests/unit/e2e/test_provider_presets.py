@@ -16,7 +16,7 @@ from tests.support.providers.short_responses import CANDIDATES, MESSAGE
 from umg_grpc.cli.live_check import check_live
 from umg_grpc.config import parse
 from umg_grpc.config.importers.from_environment import config_text
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 
 KEY = "key-of-the-vendor-0123456789"
 
@@ -133,7 +133,7 @@ class Vendors(FakeProvider):
 
 def written(url: str, key: str) -> tuple[str, dict[str, str]]:
     """Return the file of `umg init` with one edited line for each provider, and the environment."""
-    environment = {PROVIDERS[name].keys[0]: key for name in VENDORS}
+    environment = {PROVIDER_PRESETS[name].keys[0]: key for name in VENDORS}
     environment["AZURE_OPENAI_ENDPOINT"] = f"{url}/azure"
     lines = config_text(environment).splitlines()
     lines = [line for line in lines if not line.startswith("  - provider: cohere-rerank ")]  # the same key, no texts

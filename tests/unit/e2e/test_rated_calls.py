@@ -14,7 +14,7 @@ from aiohttp import web
 from tests.support.gateways import KEY, Running, running
 from tests.support.serving import serving
 from umg_grpc.base.credits import credits_text
-from umg_grpc.knowledge.prices import INPUT, OUTPUT
+from umg_grpc.knowledge.prices import INPUT_TOKEN, OUTPUT_TOKEN
 from umg_grpc.store import open_store
 from umg_grpc.store.usage_record_table import UsageRecords
 
@@ -112,7 +112,7 @@ async def test_a_call_without_usage_is_charged_by_its_class_of_service(streamed:
 async def test_a_call_is_charged_by_the_terms_of_its_answer(case: Called, streamed: bool, tmp_path: Path) -> None:
     found = await charged(case, tmp_path, streamed=streamed)
     assert (found.credits, found.price_conditions) == (case.credits, case.conditions)
-    assert found.units == {INPUT, OUTPUT}
+    assert found.units == {INPUT_TOKEN, OUTPUT_TOKEN}
 
 
 class Charged(NamedTuple):

@@ -18,8 +18,8 @@ from tests.support.gateways import Running, channel, running
 from tests.support.providers.server import ReceivedRequest, RecordingProvider, Written, serve_provider
 from tests.unit.wire.accumulate import accumulate
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.gateway_headers import DROPPED
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.core.gateway_headers import DROPPED_HEADER
 from umg_grpc.wire.text_format import TextFormat
 
 PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
@@ -130,7 +130,7 @@ async def answer(
     ):
         received = await reply.read()
         assert reply.status == 200, received
-    dropped = reply.headers.get(DROPPED, "")
+    dropped = reply.headers.get(DROPPED_HEADER, "")
     if not stream:
         return list(face.decode_response(received, request, False).candidates[0].message.parts), dropped
     decoder = face.translating_decoder(request)
@@ -159,7 +159,7 @@ PAIRS = list(itertools.product(TEXT_FACES, [False, True], ["everything", "texts"
 async def test_the_next_request_has_the_state_of_the_answer(
     tmp_path: Path, carrier: Carrier, face: str, returned: str, *, stream: bool
 ) -> None:
-    codec = FORMATS[face]
+    codec = TEXT_FORMATS[face]
     async with (
         serve_provider(provider_of(carrier)) as provider,
         running("channels:\n" + channel("c", "chat", provider.url, "m"), tmp_path) as gateway,

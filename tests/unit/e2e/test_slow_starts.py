@@ -19,7 +19,7 @@ from tests.unit.e2e.test_survival import World, world
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.service.pipeline import slow_stream_starts
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 SECONDS = 60
 PATIENT, QUICK = "stream_headers_after: 600\n", "stream_headers_after: 0.05\n"
@@ -91,7 +91,7 @@ async def test_headers_and_a_heartbeat_are_sent_while_an_answered_provider_sends
     gate = Gate(answer)
     async with world(tmp_path, {"a": [gate]}, rest=PATIENT) as made, face.open(made) as response:
         assert (response.status, response.headers["x-umg-waiting"]) == (200, "true")
-        assert await first_bytes(response) == FORMATS[face.format].heartbeat
+        assert await first_bytes(response) == TEXT_FORMATS[face.format].heartbeat
         gate.open.set()
         text = await response.text()
     assert '"a"' in text

@@ -17,7 +17,7 @@ from tests.support.providers.chat_faults import CROWD, TEXT, TOTAL_TOKENS, Provi
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config, parse
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -219,7 +219,7 @@ async def check_refusal(gateway: ChatCaller, case: Refusal, streamed: bool) -> N
     assert (answer.reason or case.reason) == case.reason
     if not answer.reason:  # over HTTP the format's code states it
         error = UmgError(pb.ErrorReason.Value(f"ERROR_REASON_{case.reason}"), "")
-        assert answer.code == json.loads(FORMATS["chat"].encode_error(error, case.status))["error"]["code"]
+        assert answer.code == json.loads(TEXT_FORMATS["chat"].encode_error(error, case.status))["error"]["code"]
     assert case.expected_message in answer.message
     assert not [secret for secret in case.hides if secret in answer.message]
     assert answer.field == case.field

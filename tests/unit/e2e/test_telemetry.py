@@ -23,7 +23,7 @@ from tests.support.providers.server import serve_provider
 from tests.support.proxies import NOWHERE
 from tests.support.telemetry_collector import Collector, ReceivedSpan, collector
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.telemetry.content_capture import CAPTURE, REDACT
+from umg_grpc.service.telemetry.content_capture import CAPTURE_VARIABLE, REDACT_VARIABLE
 from umg_grpc.service.telemetry.otlp_export import open_telemetry
 from umg_grpc.v1 import pb, rpc
 
@@ -337,7 +337,7 @@ async def test_content_is_recorded_on_demand_and_redacted(tmp_path: Path, monkey
     turn = {"role": "user", "content": "a prompt that is private"}
     chat = {"model": "m", "messages": [{"role": "system", "content": "Be kind"}, turn]}
     messages = {"model": "m", "max_tokens": 9, "system": "Be kind", "messages": [turn]}
-    variables = {CAPTURE: "true", REDACT: f"{__name__}:redact"}
+    variables = {CAPTURE_VARIABLE: "true", REDACT_VARIABLE: f"{__name__}:redact"}
     async with collector() as received:
         async with setting(received.url, tmp_path, monkeypatch, **variables) as made:
             for path, body in (("/v1/chat/completions", chat), ("/v1/messages", messages)):
@@ -354,7 +354,7 @@ async def test_content_is_recorded_on_demand_and_redacted(tmp_path: Path, monkey
 
 
 async def test_a_redaction_that_fails_leaves_the_content_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    variables = {CAPTURE: "true", REDACT: f"{__name__}:fail_to_redact"}
+    variables = {CAPTURE_VARIABLE: "true", REDACT_VARIABLE: f"{__name__}:fail_to_redact"}
     async with collector() as received:
         with capture_logs() as lines:
             async with setting(received.url, tmp_path, monkeypatch, **variables) as made:
@@ -366,7 +366,9 @@ async def test_a_redaction_that_fails_leaves_the_content_out(tmp_path: Path, mon
 @pytest.mark.parametrize("hook", ["none.there:redact", "json:none", "json", ":"])
 async def test_a_redaction_hook_that_is_not_there_prevents_the_start(hook: str) -> None:
     with pytest.raises(UmgError, match="expected MODULE:FUNCTION"):
-        async with open_telemetry({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", CAPTURE: "true", REDACT: hook}):
+        async with open_telemetry(
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", CAPTURE_VARIABLE: "true", REDACT_VARIABLE: hook}
+        ):
             pass
 
 

@@ -14,7 +14,7 @@ from tests.pairs.table import TEXT_FACES, TEXT_PROVIDERS
 from tests.support.gateways import Running, channel, running
 from tests.support.providers.server import ReceivedRequest, RecordingProvider, Written, serve_provider
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.tool_call_ids import conversation_ids, original_id, unused_id
 from umg_grpc.wire.text_format import TextFormat
@@ -94,7 +94,7 @@ PAIRS = list(itertools.product(TEXT_FACES, TEXT_PROVIDERS))
 async def test_a_repeated_id_is_renamed_for_the_caller_and_mapped_back_for_the_provider(
     tmp_path: Path, face: str, protocol: str, *, stream: bool
 ) -> None:
-    codec, upstream = FORMATS[face], FORMATS[protocol]
+    codec, upstream = TEXT_FORMATS[face], TEXT_FORMATS[protocol]
     async with serve_provider(provider_of(upstream)) as provider:
         config = "channels:\n" + channel("c", protocol, provider.url, "m")
         async with running(config, tmp_path) as gateway:
@@ -139,7 +139,7 @@ async def test_an_id_of_an_earlier_response_is_not_repeated_in_the_one_that_cont
 ) -> None:
     tools = [{"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}]
     async with (
-        serve_provider(provider_of(FORMATS[protocol])) as provider,
+        serve_provider(provider_of(TEXT_FORMATS[protocol])) as provider,
         running("channels:\n" + channel("c", protocol, provider.url, "m"), tmp_path) as gateway,
         aiohttp.ClientSession(gateway.url, headers=gateway.headers) as session,
     ):

@@ -15,7 +15,7 @@ from tests.support.gateways import KEY as GATEWAY_KEY
 from tests.support.gateways import channel, running, takes_all
 from tests.support.providers.scenarios import Answer, Failure, ScenarioRequest
 from tests.support.providers.strict_providers import KEY, Provider, provider
-from umg_grpc.service.operations.generate.truncation import CUT, MAX_CUTS
+from umg_grpc.service.operations.generate.truncation import CUT_NOTICE, MAX_CUTS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -81,7 +81,7 @@ async def test_the_oldest_turns_are_left_out_after_an_overflow(served: Served, n
     assert "Sunny." in answer.body.decode()
     assert answer.headers["x-umg-dropped"] == "truncation=by the gateway"
     sent = str(served.providers[name].last)
-    assert all(text in sent for text in ("Be exact.", CUT, "And 19?"))
+    assert all(text in sent for text in ("Be exact.", CUT_NOTICE, "And 19?"))
     assert "And 0?" not in sent
     assert 2 <= len(served.providers[name].received) <= 1 + MAX_CUTS
 
@@ -91,7 +91,7 @@ async def test_a_conversation_that_fits_is_sent_whole(served: Served, name: str)
     answer = await served.call(name, conversation(1), truncation="auto")
     assert (answer.status, "x-umg-dropped" in answer.headers) == (200, False)
     assert len(served.providers[name].received) == 1
-    assert CUT not in str(served.providers[name].last)
+    assert CUT_NOTICE not in str(served.providers[name].last)
 
 
 @pytest.mark.parametrize("fields", [{}, {"truncation": "disabled"}], ids=str)

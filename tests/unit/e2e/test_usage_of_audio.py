@@ -16,7 +16,7 @@ from aiohttp import web
 
 from tests.support.gateways import running
 from tests.support.serving import serving
-from umg_grpc.store.in_flight_records import SUFFIX, records_of
+from umg_grpc.store.in_flight_records import OPEN_SUFFIX, records_of
 from umg_grpc.store.usage_record_table import UsageRecord
 from umg_grpc.wire.core.audio_files import wav_file
 
@@ -145,7 +145,7 @@ async def test_a_budget_has_to_pay_for_the_samples_of_a_file(budget: int, status
 def in_flight(data: Path) -> list[UsageRecord]:
     return [
         msgspec.json.decode(record, type=UsageRecord)
-        for path in (data / "usage").glob(f"*{SUFFIX}")
+        for path in (data / "usage").glob(f"*{OPEN_SUFFIX}")
         for record in records_of(path.parent, path.stem)
     ]
 

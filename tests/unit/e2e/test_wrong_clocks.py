@@ -24,7 +24,7 @@ from umg_grpc.store import Store, open_store
 from umg_grpc.store.blob_folder import BlobFolder
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import BudgetLease, MediaTask
-from umg_grpc.store.video_task_table import RUNNING, SUCCEEDED
+from umg_grpc.store.video_task_table import RUNNING_STATE, SUCCEEDED_STATE
 
 HOUR, DAY = 3600, 86_400
 TASKS = 20
@@ -166,8 +166,8 @@ async def test_a_replica_with_a_wrong_clock_does_no_harm(world: World) -> None:
     async with asyncio.timeout(60):
         while await world.polls() < before + 2 * TASKS:
             await world.make_due()
-    await world.until_all(RUNNING)  # the replicas may have polled some tasks more often than others
-    assert await world.states() == {RUNNING: TASKS}
+    await world.until_all(RUNNING_STATE)  # the replicas may have polled some tasks more often than others
+    assert await world.states() == {RUNNING_STATE: TASKS}
     assert await world.latest_poll() < LONGEST_PAUSE_SECONDS
     assert await world.skew() == pytest.approx(2 * DAY, abs=5)
     await world.wrong.until_logged("old data is not deleted")
@@ -176,12 +176,12 @@ async def test_a_replica_with_a_wrong_clock_does_no_harm(world: World) -> None:
     world.clock.set(-2 * HOUR)
     await world.submit(world.wrong)
     assert [await world.status(world.wrong, key) for key in (living, expired)] == [200, 401]
-    await world.until_all(RUNNING)
+    await world.until_all(RUNNING_STATE)
     assert await world.latest_poll() < LONGEST_PAUSE_SECONDS
 
     world.provider.plan = ("succeeded",)
-    await world.until_all(SUCCEEDED)
-    assert await world.states() == {SUCCEEDED: TASKS + 1}
+    await world.until_all(SUCCEEDED_STATE)
+    assert await world.states() == {SUCCEEDED_STATE: TASKS + 1}
     assert world.provider.submissions == TASKS + 1
     world.clock.set(0)
     assert await world.readiness() == (200, [])

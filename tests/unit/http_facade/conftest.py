@@ -17,7 +17,7 @@ from http_facade.exchange.readiness import Readiness
 from http_facade.exchange.settings import Settings
 from tests.support import logs
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, to_status
+from umg_grpc.base.grpc_status import DETAILS_KEY, HTTP_STATUSES, to_status
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessContext, InProcessServer
 from umg_grpc.v1 import pb, rpc
 
@@ -55,7 +55,7 @@ FINISHED = pb.StreamGenerateResponse(
 
 async def fail(context: Context, error: UmgError, headers: tuple[tuple[str, str], ...] = ()) -> Never:
     details = (DETAILS_KEY, to_status(error))
-    await context.abort(STATUS[error.reason], error.message, trailing_metadata=(*headers, details))
+    await context.abort(HTTP_STATUSES[error.reason], error.message, trailing_metadata=(*headers, details))
 
 
 async def send_early(context: Context) -> None:

@@ -17,7 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from http_facade.exchange import key_check
-from http_facade.routes import MODEL_CALL_SHAPES, ROUTES
+from http_facade.routes import MODEL_CALL_SHAPES, ROUTE_TABLE
 from tests.unit.http_facade.conftest import CHAT, KEY, Face, MakeFace, body
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -28,7 +28,7 @@ from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.text_format import FaceRequest
 
-PATHS = [re.sub(r"\{model.*?\}", "m", row.path) for row in ROUTES if row.shape in MODEL_CALL_SHAPES]
+PATHS = [re.sub(r"\{model.*?\}", "m", row.path) for row in ROUTE_TABLE if row.shape in MODEL_CALL_SHAPES]
 JSON_PATHS = [path for path in PATHS if not path.endswith(("/transcriptions", "/translations"))]
 """Paths that read JSON, and not forms alone."""
 UNKNOWN = UmgError(pb.ERROR_REASON_INVALID_KEY, "no such key")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 from yarl import URL
 
-from http_facade.path_spellings import BASE_SEGMENTS, VERSIONS, canonical_path
-from http_facade.routes import ROUTES, similar_path
+from http_facade.path_spellings import API_VERSIONS, BASE_SEGMENTS, canonical_path
+from http_facade.routes import ROUTE_TABLE, similar_path
 from tests.unit.http_facade.conftest import KEY, Face
 
 TEXT: dict[str, object] = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 9}
@@ -108,9 +108,11 @@ async def test_the_error_for_an_unknown_path_names_a_similar_one(face: Face, cas
 
 @pytest.mark.parametrize("base", ["/", *(f"/{row.name}" for row in BASE_SEGMENTS)])
 def test_a_path_in_another_spelling_means_one_with_a_version(base: str) -> None:
-    for route in ROUTES:
+    for route in ROUTE_TABLE:
         meant = canonical_path(base + route.path)
-        assert meant == "" or meant.split("/")[1] in VERSIONS, "a path of administration would have a second spelling"
+        assert meant == "" or meant.split("/")[1] in API_VERSIONS, (
+            "a path of administration would have a second spelling"
+        )
 
 
 def test_a_long_unknown_path_has_a_bounded_cost() -> None:

@@ -10,11 +10,11 @@ from yarl import URL
 
 import http_facade
 from http_facade.exchange.readiness import Readiness
-from http_facade.routes import ROUTES, UNSERVED, UNSERVED_ACTIONS, Route, Unserved
+from http_facade.routes import ROUTE_TABLE, UNSERVED_ACTIONS, UNSERVED_ROUTES, Route, Unserved
 from tests.unit.http_facade.conftest import CHAT, KEY, Face, MakeFace
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
 
@@ -29,14 +29,14 @@ def message_of(body: Any) -> str:
     return str(error if isinstance(error, str) else error["message"])
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+@pytest.mark.parametrize("route", ROUTE_TABLE, ids=lambda route: f"{route.method} {route.path}")
 async def test_every_row_is_served(face: Face, route: Route) -> None:
     async with face.client.request(route.method, face.url(concrete(route.path)), headers=KEY) as answer:
         assert "no such path" not in await answer.text()
         assert answer.status != 405
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+@pytest.mark.parametrize("route", ROUTE_TABLE, ids=lambda route: f"{route.method} {route.path}")
 async def test_every_row_refuses_other_methods_and_names_the_allowed_one(face: Face, route: Route) -> None:
     async with face.client.put(face.url(concrete(route.path)), headers=KEY) as answer:
         assert answer.status == 405
@@ -44,7 +44,9 @@ async def test_every_row_refuses_other_methods_and_names_the_allowed_one(face: F
         assert route.method in message_of(await answer.json())
 
 
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.method == "GET"], ids=lambda route: route.path)
+@pytest.mark.parametrize(
+    "route", [route for route in ROUTE_TABLE if route.method == "GET"], ids=lambda route: route.path
+)
 async def test_every_get_answers_head_without_a_body(face: Face, route: Route) -> None:
     url = face.url(concrete(route.path))
     async with face.client.get(url, headers=KEY) as got, face.client.head(url, headers=KEY) as head:
@@ -52,7 +54,7 @@ async def test_every_get_answers_head_without_a_body(face: Face, route: Route) -
         assert await head.read() == b""
 
 
-@pytest.mark.parametrize("row", UNSERVED, ids=lambda row: row.prefix)
+@pytest.mark.parametrize("row", UNSERVED_ROUTES, ids=lambda row: row.prefix)
 async def test_a_known_api_that_is_not_served_is_named_in_the_error(face: Face, row: Unserved) -> None:
     method = "POST" if row.method == "*" else row.method
     # only some actions of a model belong to another API
@@ -122,7 +124,7 @@ async def test_the_root_path_answers_probing_clients(face: Face) -> None:
 
 async def test_public_paths_are_answered_without_a_key(make_face: MakeFace) -> None:
     face = await make_face()
-    for route in ROUTES:
+    for route in ROUTE_TABLE:
         if route.is_probe:
             async with face.client.get(face.url(route.path)) as answer:
                 assert answer.status == 200
@@ -222,9 +224,9 @@ def test_every_format_of_the_table_encodes_errors() -> None:
     from http_facade.exchange.error_responses import error_encoder
 
     error = UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, "no such model")
-    for name in {route.error_format for route in ROUTES} | {*FORMATS, *EMBEDDING_FORMATS, *RERANK_FORMATS}:
+    for name in {route.error_format for route in ROUTE_TABLE} | {*TEXT_FORMATS, *EMBEDDING_FORMATS, *RERANK_FORMATS}:
         assert b"no such model" in error_encoder(name)(error, 404), name
-    assert CHAT in {route.path for route in ROUTES}
+    assert CHAT in {route.path for route in ROUTE_TABLE}
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import pytest
 from tests.unit.http_facade.conftest import CHAT, KEY, Face, MakeFace, body
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
-BEAT = FORMATS["chat"].heartbeat
+BEAT = TEXT_FORMATS["chat"].heartbeat
 BROKEN = UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream broke off")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.knowledge.agents import AGENTS, CACHED_VALUES, MAX_CHARACTERS, NAMES, _row_of, agent_of
+from umg_grpc.knowledge.agents import AGENT_NAMES, AGENT_ROWS, CACHED_VALUES, MAX_CHARACTERS, _row_of, agent_of
 
 NAME = re.compile(r"[a-z][a-z0-9-]{1,23}")
 DATE = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]")
@@ -104,17 +104,19 @@ def test_callers_cannot_make_further_names_or_fill_the_memory() -> None:
 
 
 def test_each_row_has_a_short_name_a_beginning_in_lower_case_a_source_and_a_date() -> None:
-    for row in AGENTS:
+    for row in AGENT_ROWS:
         assert NAME.fullmatch(row.agent), row
         assert row.client, row
         assert row.source, row
         assert DATE.fullmatch(row.as_of), row
         assert (row.header, row.begins) == (row.header.lower(), row.begins.lower()), row
         assert len(row.begins) <= MAX_CHARACTERS, row
-    assert len(NAMES) < 50
+    assert len(AGENT_NAMES) < 50
 
 
 def test_no_row_is_hidden_by_an_earlier_one() -> None:
-    for place, row in enumerate(AGENTS):
-        earlier = [each for each in AGENTS[:place] if each.header == row.header and row.begins.startswith(each.begins)]
+    for place, row in enumerate(AGENT_ROWS):
+        earlier = [
+            each for each in AGENT_ROWS[:place] if each.header == row.header and row.begins.startswith(each.begins)
+        ]
         assert not earlier, row

@@ -6,10 +6,10 @@ from scripts.knowledge import packages
 from scripts.knowledge.__main__ import LICENCES
 from scripts.knowledge.data_files import changes, generated, licences
 from tests.world.sdk.runner import installed_or_skipped
-from umg_grpc.knowledge.data_files import FOLDER, read_rows
+from umg_grpc.knowledge.data_files import DATA_FOLDER, read_rows
 from umg_grpc.knowledge.known_models import GeneratedRow
-from umg_grpc.knowledge.packages import PACKAGES
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.packages import DATA_PACKAGES
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.price_rows import UnitPrices
 
 HINT = "run `make knowledge` and commit the result"
@@ -18,24 +18,24 @@ HINT = "run `make knowledge` and commit the result"
 def test_the_committed_files_are_as_made_from_the_pinned_packages() -> None:
     installed_or_skipped(packages.installed)
     for name, text in generated().items():
-        assert (FOLDER / f"{name}.json").read_text() == text, HINT
+        assert (DATA_FOLDER / f"{name}.json").read_text() == text, HINT
     assert LICENCES.read_text() == licences(), HINT
 
 
 def test_each_package_has_its_version_and_hashes_in_the_lock() -> None:
     locked = packages.LOCK.read_text()
-    for package in PACKAGES.values():
+    for package in DATA_PACKAGES.values():
         assert f"{package.name}=={package.version} \\\n    --hash=sha256:" in locked
 
 
 def test_no_process_imports_the_packages() -> None:
-    names = {package.name.replace("-", "_") for package in PACKAGES.values()}
+    names = {package.name.replace("-", "_") for package in DATA_PACKAGES.values()}
     assert not names & sys.modules.keys()
 
 
 def test_generated_rows_are_of_vendors_that_a_preset_reaches() -> None:
     vendors = {row.vendor for row in read_rows("generated_models", GeneratedRow)}
-    assert vendors | {row.vendor for row in read_rows("generated_prices", UnitPrices)} <= set(PROVIDERS)
+    assert vendors | {row.vendor for row in read_rows("generated_prices", UnitPrices)} <= set(PROVIDER_PRESETS)
 
 
 def test_generated_rows_are_sorted_and_unique() -> None:

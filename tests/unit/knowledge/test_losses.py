@@ -4,24 +4,24 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.knowledge.losses import LOSSES, MEMBERS, field_of_member, loss_of
+from umg_grpc.knowledge.losses import FIELD_LOSSES, LOSS_MEMBERS, field_of_member, loss_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_UPSTREAMS
 
 
 def test_each_field_of_a_text_request_has_a_row() -> None:
     fields = {field.name for field in pb.GenerateRequest.DESCRIPTOR.fields}
-    assert fields == {field for field in LOSSES if "." not in field}
+    assert fields == {field for field in FIELD_LOSSES if "." not in field}
 
 
 def test_each_row_has_a_reason() -> None:
-    assert all(row.reason for row in LOSSES.values())
+    assert all(row.reason for row in FIELD_LOSSES.values())
 
 
 def test_each_format_has_a_table_of_members_whose_fields_have_rows() -> None:
-    assert MEMBERS.keys() == TEXT_UPSTREAMS.keys()
-    fields = {field for members in MEMBERS.values() for field in members.values()}
-    assert fields <= LOSSES.keys()
+    assert LOSS_MEMBERS.keys() == TEXT_UPSTREAMS.keys()
+    fields = {field for members in LOSS_MEMBERS.values() for field in members.values()}
+    assert fields <= FIELD_LOSSES.keys()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from umg_grpc.knowledge.matryoshka_models import ROWS, shortest_vector
+from umg_grpc.knowledge.matryoshka_models import MATRYOSHKA_MODELS, shortest_vector
 
 KNOWN = {
     "text-embedding-3-small": 1,
@@ -33,4 +33,4 @@ def test_the_models_are_known_in_the_spellings_of_providers(model: str) -> None:
 
 
 def test_each_row_has_a_source_and_a_date() -> None:
-    assert all(row.source and re.fullmatch(r"20\d\d-\d\d-\d\d", row.as_of) for row in ROWS)
+    assert all(row.source and re.fullmatch(r"20\d\d-\d\d-\d\d", row.as_of) for row in MATRYOSHKA_MODELS)

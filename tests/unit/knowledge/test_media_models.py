@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.knowledge.media_models import FRAMES, ROWS, MediaModel, media_model
+from umg_grpc.knowledge.media_models import FRAME_ROLES, MEDIA_MODELS, MediaModel, media_model
 from umg_grpc.v1 import pb
 
 PARAMETERS = {*pb.VideoParameters.DESCRIPTOR.fields_by_name, *pb.GenerateImageRequest.DESCRIPTOR.fields_by_name}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.protocol} {row.models}")
+@pytest.mark.parametrize("row", MEDIA_MODELS, ids=lambda row: f"{row.protocol} {row.models}")
 def test_a_row_names_parameters_of_the_schema_and_its_source(row: MediaModel) -> None:
     combined = {name for rule in row.conditions for name in (rule.parameter, rule.needs)}
-    assert {*row.without, *row.values, *row.ranges, *combined} <= {*PARAMETERS, *FRAMES}
+    assert {*row.without, *row.values, *row.ranges, *combined} <= {*PARAMETERS, *FRAME_ROLES}
     assert row.source
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", row.as_of)
     assert row.models == row.models.lower()

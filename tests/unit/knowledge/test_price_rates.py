@@ -6,7 +6,17 @@ from datetime import UTC, datetime
 import pytest
 
 from umg_grpc.knowledge.price_rates import Terms, describe, highest_prices, prices_at
-from umg_grpc.knowledge.prices import CACHE_READ, INPUT, OUTPUT, REASONING, Hours, Item, Prices, Rate, price_list
+from umg_grpc.knowledge.prices import (
+    CACHE_READ,
+    INPUT_TOKEN,
+    OUTPUT_TOKEN,
+    REASONING_TOKEN,
+    Hours,
+    Item,
+    Prices,
+    Rate,
+    price_list,
+)
 from umg_grpc.v1 import pb
 
 MONDAY = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
@@ -14,7 +24,7 @@ SATURDAY = MONDAY - 2 * 86_400
 HOUR = 3600
 NEXT_YEAR = datetime(2027, 1, 1, tzinfo=UTC).timestamp()
 WORKDAYS = frozenset({1, 2, 3, 4, 5})
-LONG = Rate({INPUT: 4, OUTPUT: 15}, above_tokens=100)
+LONG = Rate({INPUT_TOKEN: 4, OUTPUT_TOKEN: 15}, above_tokens=100)
 PRIORITY = Rate(percent=200, tier="priority")
 FLEX = Rate({CACHE_READ: 1}, percent=50, tier="flex")
 US = Rate(percent=110, region="us")
@@ -61,7 +71,7 @@ CALLS = [
 @pytest.mark.parametrize("case", CALLS, ids=lambda case: case.id)
 def test_a_call_has_the_prices_of_the_rates_whose_conditions_hold(case: Called) -> None:
     found, _ = prices_at(PRICES, case.terms)
-    assert (found.price_of(INPUT), found.price_of(OUTPUT), found.price_of(REASONING)) == (
+    assert (found.price_of(INPUT_TOKEN), found.price_of(OUTPUT_TOKEN), found.price_of(REASONING_TOKEN)) == (
         *case.expected,
         case.expected[1],
     )
@@ -76,15 +86,24 @@ class Bounded:
 
 
 BOUNDS = [
-    Bounded("a short prompt", Terms(99, seconds=MONDAY), (LONG, PRIORITY), {INPUT: 2, OUTPUT: 10}),
-    Bounded("a prompt that may be long", Terms(101, seconds=MONDAY), (LONG, PRIORITY), {INPUT: 4, OUTPUT: 15}),
-    Bounded("a tier", Terms(101, "priority", seconds=MONDAY), (LONG, PRIORITY), {INPUT: 8, OUTPUT: 30}),
-    Bounded("a tier that the provider chooses", Terms(1, "auto", seconds=MONDAY), (PRIORITY,), {INPUT: 4, OUTPUT: 20}),
-    Bounded("a cheaper tier, which the provider may not have", Terms(1, "flex", seconds=MONDAY), (FLEX,), {INPUT: 2}),
-    Bounded("a region", Terms(1, seconds=MONDAY), (US,), {INPUT: 3, OUTPUT: 11}),
-    Bounded("cheaper hours", Terms(1, seconds=MONDAY), (NIGHT, WEEKEND), {INPUT: 2, OUTPUT: 10}),
-    Bounded("a later price", Terms(1, seconds=MONDAY), (DEARER,), {INPUT: 2}),
-    Bounded("a price of the next hours", Terms(1, seconds=NEXT_YEAR - HOUR), (DEARER,), {INPUT: 4}),
+    Bounded("a short prompt", Terms(99, seconds=MONDAY), (LONG, PRIORITY), {INPUT_TOKEN: 2, OUTPUT_TOKEN: 10}),
+    Bounded(
+        "a prompt that may be long", Terms(101, seconds=MONDAY), (LONG, PRIORITY), {INPUT_TOKEN: 4, OUTPUT_TOKEN: 15}
+    ),
+    Bounded("a tier", Terms(101, "priority", seconds=MONDAY), (LONG, PRIORITY), {INPUT_TOKEN: 8, OUTPUT_TOKEN: 30}),
+    Bounded(
+        "a tier that the provider chooses",
+        Terms(1, "auto", seconds=MONDAY),
+        (PRIORITY,),
+        {INPUT_TOKEN: 4, OUTPUT_TOKEN: 20},
+    ),
+    Bounded(
+        "a cheaper tier, which the provider may not have", Terms(1, "flex", seconds=MONDAY), (FLEX,), {INPUT_TOKEN: 2}
+    ),
+    Bounded("a region", Terms(1, seconds=MONDAY), (US,), {INPUT_TOKEN: 3, OUTPUT_TOKEN: 11}),
+    Bounded("cheaper hours", Terms(1, seconds=MONDAY), (NIGHT, WEEKEND), {INPUT_TOKEN: 2, OUTPUT_TOKEN: 10}),
+    Bounded("a later price", Terms(1, seconds=MONDAY), (DEARER,), {INPUT_TOKEN: 2}),
+    Bounded("a price of the next hours", Terms(1, seconds=NEXT_YEAR - HOUR), (DEARER,), {INPUT_TOKEN: 4}),
 ]
 
 

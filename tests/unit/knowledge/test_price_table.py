@@ -11,11 +11,11 @@ from scripts.knowledge.data_files import public_prices
 from tests.world.sdk.runner import installed_or_skipped
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.known_models import GeneratedRow
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.price_rows import UnitPrices
 from umg_grpc.knowledge.public_prices.merging import is_equal, merged
 from umg_grpc.knowledge.public_prices.rate_rows import Term, rate_rows
-from umg_grpc.knowledge.shipped_prices import TABLE, price_row
+from umg_grpc.knowledge.shipped_prices import SHIPPED_PRICES, price_row
 
 VENDOR_MODELS = Path(__file__).with_name("vendor_models.json")
 UNPRICED = {
@@ -45,7 +45,7 @@ def test_each_known_model_of_a_vendor_has_a_price_or_is_known_to_have_none() -> 
     listed = msgspec.json.decode(VENDOR_MODELS.read_bytes(), type=list[VendorModels])
     known = {(each.vendor, model) for each in listed for model in each.models}
     known |= {(row.vendor, row.model) for row in read_rows("generated_models", GeneratedRow)}
-    assert {vendor for vendor, _ in known} <= set(PROVIDERS)
+    assert {vendor for vendor, _ in known} <= set(PROVIDER_PRESETS)
     unpriced = {(vendor, model) for vendor, model in known if price_row(model, vendor) is None}
     assert unpriced == {(vendor, model) for vendor, models in UNPRICED.items() for model in models}
 
@@ -53,9 +53,9 @@ def test_each_known_model_of_a_vendor_has_a_price_or_is_known_to_have_none() -> 
 def test_no_hand_kept_price_is_one_of_both_packages() -> None:
     installed_or_skipped(packages.installed)
     rows = {(row["vendor"], row["model"]): row for row in merged(*public_prices())}
-    for row in TABLE:
+    for row in SHIPPED_PRICES:
         members = json.loads(msgspec.json.encode(row))
-        for vendor in (row.vendor,) if row.vendor else PROVIDERS:
+        for vendor in (row.vendor,) if row.vendor else PROVIDER_PRESETS:
             if (public := rows.get((vendor, row.model.lower()))) is not None and "package" not in public:
                 assert not is_equal(public, members) or row.video_second, row
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from umg_grpc.knowledge.prompt_storage import ROWS, storage_of
+from umg_grpc.knowledge.prompt_storage import STORAGE_ROWS, storage_of
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,4 @@ def test_models_of_other_vendors_have_none() -> None:
 
 
 def test_each_row_has_its_source_and_date() -> None:
-    assert all(row.source and row.as_of and row.micro_credits for row in ROWS)
+    assert all(row.source and row.as_of and row.micro_credits for row in STORAGE_ROWS)

@@ -9,9 +9,9 @@ import pytest
 
 from scripts.knowledge import packages
 from tests.world.sdk.runner import installed_or_skipped
-from umg_grpc.knowledge.packages import PACKAGES
+from umg_grpc.knowledge.packages import DATA_PACKAGES
 from umg_grpc.knowledge.price_rates import Terms, prices_at
-from umg_grpc.knowledge.prices import CACHE_READ, CACHE_WRITE, INPUT, OUTPUT, VIDEO_SECOND, variant_of
+from umg_grpc.knowledge.prices import CACHE_READ, CACHE_WRITE, INPUT_TOKEN, OUTPUT_TOKEN, VIDEO_SECOND, variant_of
 from umg_grpc.knowledge.shipped_prices import shipped_price_list
 from umg_grpc.knowledge.vendors import region_of, vendor_of
 
@@ -22,8 +22,8 @@ BEDROCK_HOST = re.compile(r"bedrock(_mantle)?/([a-z]{2}(?:-gov)?-[a-z]+-[0-9])/(
 PROFILE = re.compile(r"(?:bedrock/)?((us-gov|us|eu|apac|jp|au|in)\..+)")
 AZURE = re.compile(r"azure/(us-gov|us|eu|apac)/([^/]+)")
 UNITS = {
-    "input_cost_per_token": INPUT,
-    "output_cost_per_token": OUTPUT,
+    "input_cost_per_token": INPUT_TOKEN,
+    "output_cost_per_token": OUTPUT_TOKEN,
     "cache_read_input_token_cost": CACHE_READ,
     "cache_creation_input_token_cost": CACHE_WRITE,
 }
@@ -74,7 +74,7 @@ def too_low(call: Regional, entry: Mapping[str, Any]) -> Iterator[str]:
 
 def test_a_call_through_a_region_is_charged_at_least_the_price_of_the_cost_map() -> None:
     folder = installed_or_skipped(packages.installed)
-    package = PACKAGES["generated_models"]
+    package = DATA_PACKAGES["generated_models"]
     listed = json.loads((folder / package.name / package.member.rpartition("/")[2]).read_text())
     calls = {key: call for key in listed if (call := call_of(key)) is not None and listed[key].get("mode") in MODES}
     assert len(calls) > 300
@@ -84,7 +84,7 @@ def test_a_call_through_a_region_is_charged_at_least_the_price_of_the_cost_map()
 
 def test_a_video_of_singapore_is_charged_the_price_of_the_cost_map() -> None:
     folder = installed_or_skipped(packages.installed)
-    package = PACKAGES["generated_models"]
+    package = DATA_PACKAGES["generated_models"]
     listed = json.loads((folder / package.name / package.member.rpartition("/")[2]).read_text())
     url = "https://dashscope-intl.aliyuncs.com"
     videos = [(key, entry) for key, entry in listed.items() if key.startswith(SINGAPORE) and "video" in entry["mode"]]
@@ -108,14 +108,16 @@ def test_addresses_of_regions_at_vertex_cost_more(model: str, host: str, times: 
 
     def charged(region: str) -> int:
         prices = shipped_price_list(model, vendor_of(url), region)
-        return prices_at(prices, Terms(input_tokens=1))[0].price_of(INPUT)
+        return prices_at(prices, Terms(input_tokens=1))[0].price_of(INPUT_TOKEN)
 
     assert charged(region_of(url, model)) == round(charged("") * times)
 
 
 def test_models_without_a_surcharge_cost_the_same_at_all_addresses() -> None:
     found = {
-        prices_at(shipped_price_list("gemini-2.5-pro", "vertex", region), Terms(input_tokens=1))[0].price_of(INPUT)
+        prices_at(shipped_price_list("gemini-2.5-pro", "vertex", region), Terms(input_tokens=1))[0].price_of(
+            INPUT_TOKEN
+        )
         for region in ("", "eu", "europe-west1")
     }
     assert len(found) == 1

@@ -18,7 +18,7 @@ from umg_grpc.knowledge.model_facts import (
     known_facts,
 )
 from umg_grpc.knowledge.model_ids import Series, Spelling, all_series
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.quirk_sources import quirk_sources
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.knowledge.vendors import OtherHost
@@ -40,7 +40,7 @@ def test_a_row_has_facts_a_source_a_date_and_known_vendors(row: HandRow) -> None
     assert row.source
     assert DATE.fullmatch(row.as_of)
     assert row.retired is None or DATE.fullmatch(row.retired)
-    assert set(row.vendors) <= set(PROVIDERS)
+    assert set(row.vendors) <= set(PROVIDER_PRESETS)
     assert [effort for effort in EFFORT_ORDER if effort in (row.efforts or ())] == [
         effort for effort in row.efforts or () if effort != "default"
     ]
@@ -60,8 +60,8 @@ def test_rows_of_spellings_series_and_hosts_have_sources_and_known_vendors() -> 
         assert row.source
         assert DATE.fullmatch(row.as_of)
     for series in all_series():
-        assert set(series.vendors) <= set(PROVIDERS), series.name
-    assert {row.vendor for row in read_rows("vendor_hosts", OtherHost)} <= set(PROVIDERS)
+        assert set(series.vendors) <= set(PROVIDER_PRESETS), series.name
+    assert {row.vendor for row in read_rows("vendor_hosts", OtherHost)} <= set(PROVIDER_PRESETS)
 
 
 @pytest.mark.parametrize("series", all_series(), ids=lambda series: series.name)
@@ -91,9 +91,9 @@ def test_facts_in_common_are_accepted_by_each_model_of_the_series(series: Series
 
 
 @pytest.mark.parametrize("protocol", TEXT_PROTOCOLS)
-@pytest.mark.parametrize("provider", PROVIDERS.values(), ids=lambda provider: provider.name)
+@pytest.mark.parametrize("provider", PROVIDER_PRESETS.values(), ids=lambda provider: provider.name)
 def test_the_explained_sources_are_those_of_the_quirks(provider: object, protocol: str) -> None:
-    base_url = next(row.base_url for row in PROVIDERS.values() if row is provider)
+    base_url = next(row.base_url for row in PROVIDER_PRESETS.values() if row is provider)
     for model in (
         "gpt-6-astra",
         "claude-opus-5-7",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from umg_grpc.knowledge.sessions import HEADERS, MAX_CHARACTERS, Session, session_of
+from umg_grpc.knowledge.sessions import MAX_CHARACTERS, SESSION_HEADER_ROWS, Session, session_of
 
 
 @dataclass(frozen=True)
@@ -50,5 +50,7 @@ def test_the_session_of_a_request_is_found_as_its_client_names_it(case: Case) ->
 
 
 def test_each_header_has_a_lower_case_name_and_a_source() -> None:
-    assert all(row.header == row.header.lower() and row.client and row.source and row.as_of for row in HEADERS)
-    assert len({row.header for row in HEADERS}) == len(HEADERS)
+    assert all(
+        row.header == row.header.lower() and row.client and row.source and row.as_of for row in SESSION_HEADER_ROWS
+    )
+    assert len({row.header for row in SESSION_HEADER_ROWS}) == len(SESSION_HEADER_ROWS)

@@ -5,12 +5,12 @@ from collections import Counter
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.task_members import TaskMember, paths_of
-from umg_grpc.knowledge.task_words import SHARED, TaskWord, meaning_of, own_meaning
+from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, TaskWord, meaning_of, own_meaning
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 WORDS, MEMBERS = read_rows("task_words", TaskWord), read_rows("task_members", TaskMember)
 DATE = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]")
-PROTOCOLS = {*VIDEO_PROTOCOLS, SHARED, "dashscope_images"}
+PROTOCOLS = {*VIDEO_PROTOCOLS, ALL_PROTOCOLS, "dashscope_images"}
 
 
 def test_rows_have_a_source_a_date_and_known_protocols() -> None:

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from umg_grpc.knowledge.dialects import known
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
 
-ROWS = [row for row in PROVIDERS.values() if not row.restrictions_known]
+ROWS = [row for row in PROVIDER_PRESETS.values() if not row.restrictions_known]
 UNKNOWN = "https://unknown.example/v1"
 
 
@@ -22,6 +22,6 @@ def test_a_provider_without_known_restrictions_has_those_of_unknown_hosts(row: P
 
 
 def test_only_providers_without_rows_of_their_own_have_no_known_restrictions() -> None:
-    names = {row.name for row in PROVIDERS.values() if row.restrictions_known}
+    names = {row.name for row in PROVIDER_PRESETS.values() if row.restrictions_known}
     assert {"openai", "deepseek", "groq", "openrouter", "bedrock", "byteplus"} <= names
     assert "nvidia" not in names

@@ -4,14 +4,14 @@ import pytest
 
 from tests.pairs.vendors.sources import cost_map
 from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.vendor_models import vendor_models
 
 
 def test_aliases_that_another_gateway_resolves_are_no_models_of_a_vendor() -> None:
     aliases = {name for name, entry in cost_map().items() if "alias_of" in entry}
     assert aliases
-    found = {name: sorted(aliases.intersection(vendor_models(name))) for name in PROVIDERS}
+    found = {name: sorted(aliases.intersection(vendor_models(name))) for name in PROVIDER_PRESETS}
     assert not any(found.values()), found
 
 
@@ -19,4 +19,4 @@ def test_aliases_that_another_gateway_resolves_are_no_models_of_a_vendor() -> No
 def test_each_known_model_fits_a_pattern_of_the_preset_and_has_an_operation(preset: str) -> None:
     models = vendor_models(preset)
     assert models
-    assert all(PROVIDERS[preset].has_model(model) and known_operations(model) != frozenset() for model in models)
+    assert all(PROVIDER_PRESETS[preset].has_model(model) and known_operations(model) != frozenset() for model in models)

@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.vendors import LOCAL_HOSTS, vendor_of
 
-REMOTE = [row for row in PROVIDERS.values() if not any(host in row.base_url for host in LOCAL_HOSTS)]
+REMOTE = [row for row in PROVIDER_PRESETS.values() if not any(host in row.base_url for host in LOCAL_HOSTS)]
 
 
 @pytest.mark.parametrize("provider", REMOTE, ids=lambda provider: provider.name)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from umg_grpc.knowledge.video_places import ROWS, video_places
+from umg_grpc.knowledge.video_places import VIDEO_PLACES, video_places
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
@@ -13,7 +13,7 @@ PARAMETERS = set(pb.VideoParameters.DESCRIPTOR.fields_by_name)
 
 
 def test_rows_have_a_source_a_date_known_protocols_and_known_parameters() -> None:
-    for row in ROWS:
+    for row in VIDEO_PLACES:
         assert row.source
         assert DATE.fullmatch(row.as_of)
         assert row.protocol in VIDEO_PROTOCOLS
@@ -22,9 +22,9 @@ def test_rows_have_a_source_a_date_known_protocols_and_known_parameters() -> Non
 
 
 def test_a_row_is_reached_by_an_id_that_no_earlier_row_has() -> None:
-    patterns = [(row.protocol, row.models) for row in ROWS]
+    patterns = [(row.protocol, row.models) for row in VIDEO_PLACES]
     assert len(set(patterns)) == len(patterns)
-    assert ROWS[-1].models == ".*"
+    assert VIDEO_PLACES[-1].models == ".*"
 
 
 def test_an_id_is_found_in_any_case_and_behind_a_path() -> None:

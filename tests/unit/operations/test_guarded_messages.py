@@ -3,16 +3,16 @@
 import pytest
 from google.protobuf.message import Message
 
-from umg_grpc.operations import ROWS, Operation
+from umg_grpc.operations import OPERATION_ROWS, Operation
 from umg_grpc.operations.generate import TOKEN_COUNTING
 from umg_grpc.operations.video import VIDEO_REMIX
-from umg_grpc.service.guardrails.guard_driver import CONTENTS
+from umg_grpc.service.guardrails.guard_driver import CONTENT_FIELDS
 from umg_grpc.service.guardrails.guarded_texts import has_texts
 from umg_grpc.v1 import pb
 
 UNCHECKED = (TOKEN_COUNTING, VIDEO_REMIX)
 """Operations that call no provider, or are checked by the request of another one that is made of theirs."""
-CHECKED = [row for row in ROWS if row not in UNCHECKED]
+CHECKED = [row for row in OPERATION_ROWS if row not in UNCHECKED]
 WITHOUT_CONTENT = {
     pb.EmbedResponse: "vectors have no content that a guard could read",
     pb.CreateVideoTaskResponse: "a video is made after the call, and is read by its address",
@@ -32,5 +32,5 @@ def test_the_request_of_an_operation_has_texts_that_guards_check(row: Operation[
 @pytest.mark.parametrize("row", CHECKED, ids=name)
 def test_a_guard_may_get_the_whole_messages_of_an_operation(row: Operation[Message, Message]) -> None:
     for kind in (row.request, row.response):
-        is_contained = kind.DESCRIPTOR.full_name in CONTENTS
+        is_contained = kind.DESCRIPTOR.full_name in CONTENT_FIELDS
         assert is_contained != (kind in WITHOUT_CONTENT), f"add {kind.__name__} to `GuardedContent`"

@@ -1,10 +1,10 @@
 """The protocols that the config reads are those of the codecs, with the same properties."""
 
-from umg_grpc.operations.embed import EMBEDDING
-from umg_grpc.operations.generate import GENERATION
+from umg_grpc.operations.embed import EMBED_OPERATION
+from umg_grpc.operations.generate import GENERATE_OPERATION
 from umg_grpc.operations.image import IMAGE_GENERATION
 from umg_grpc.operations.protocols import has_callers, has_input_limit
-from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.operations.rerank import RERANK_OPERATION
 from umg_grpc.operations.video import VIDEO_CREATION
 from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
@@ -16,10 +16,10 @@ from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 def test_the_names_are_those_of_the_codecs() -> None:
     assert [(name, codec.name) for name, codec in TEXT_UPSTREAMS.items()] == [
-        (name, name) for name in GENERATION.protocols
+        (name, name) for name in GENERATE_OPERATION.protocols
     ]
-    assert list(dict.fromkeys(row.protocol for row in EMBEDDING_UPSTREAMS.values())) == list(EMBEDDING.protocols)
-    assert list(dict.fromkeys(row.protocol for row in RERANK_UPSTREAMS.values())) == list(RERANKING.protocols)
+    assert list(dict.fromkeys(row.protocol for row in EMBEDDING_UPSTREAMS.values())) == list(EMBED_OPERATION.protocols)
+    assert list(dict.fromkeys(row.protocol for row in RERANK_UPSTREAMS.values())) == list(RERANK_OPERATION.protocols)
     assert list(IMAGE_PROTOCOLS) == list(IMAGE_GENERATION.protocols)
     assert list(VIDEO_PROTOCOLS) == list(VIDEO_CREATION.protocols)
 

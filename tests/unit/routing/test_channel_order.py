@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config, parse
-from umg_grpc.routing import ANY, GENERATE, ModelOperation, RoutePreferences, Router, Target
+from umg_grpc.routing import ANY_ROUTE, GENERATE_VALUE, ModelOperation, RoutePreferences, Router, Target
 from umg_grpc.routing.channel_order import MAX_ROUND_ROBINS, RoundRobin
 from umg_grpc.v1 import pb
 
@@ -22,7 +22,7 @@ def router(*channels: str) -> Router:
     return Router(parse("channels:\n" + "\n".join(lines), "test.yaml", {}))
 
 
-def order(made: Router, preferences: RoutePreferences = ANY, operation: ModelOperation = GENERATE) -> str:
+def order(made: Router, preferences: RoutePreferences = ANY_ROUTE, operation: ModelOperation = GENERATE_VALUE) -> str:
     return "".join(target.channel.name for target in made.channels("m", operation, preferences))
 
 
@@ -40,7 +40,7 @@ class Order:
 
 SPREAD = ("a priority: 0", "b priority: 1", "c priority: 1, weight: 0", "d priority: 1, protocols: [messages]")
 ORDERS = [
-    Order("nothing wished", SPREAD, ANY, "abdc"),
+    Order("nothing wished", SPREAD, ANY_ROUTE, "abdc"),
     Order("the caller's own format first, inside its priority", SPREAD, RoutePreferences(protocol="messages"), "adbc"),
     Order("a format without a channel", SPREAD, RoutePreferences(protocol="native"), "abdc"),
     Order("an open circuit breaker last, regardless of priority", SPREAD, all_healthy_but("a"), "bdca"),
@@ -59,7 +59,9 @@ ORDERS = [
 @pytest.mark.parametrize("case", ORDERS, ids=lambda case: case.id)
 def test_channels_are_called_in_the_requested_order(case: Order) -> None:
     made = router(*case.channels)
-    assert "".join(each.target.channel.name for each in made.explain("m", GENERATE, case.preferences)) == case.order
+    assert (
+        "".join(each.target.channel.name for each in made.explain("m", GENERATE_VALUE, case.preferences)) == case.order
+    )
     assert order(made, case.preferences) == case.order
 
 
@@ -67,9 +69,9 @@ def test_a_key_whose_channels_do_not_serve_the_model_is_refused() -> None:
     made = router("a", "b")
     preferences = RoutePreferences(pins=("c", "b?"))
     for look_up in (
-        lambda: made.channels("m", GENERATE, preferences),
-        lambda: made.explain("m", GENERATE, preferences),
-        lambda: made.reachable("m", GENERATE, preferences.pins),
+        lambda: made.channels("m", GENERATE_VALUE, preferences),
+        lambda: made.explain("m", GENERATE_VALUE, preferences),
+        lambda: made.reachable("m", GENERATE_VALUE, preferences.pins),
     ):
         with pytest.raises(UmgError) as caught:
             look_up()
@@ -82,11 +84,11 @@ def test_pins_are_held_against_the_channels_that_can_do_it() -> None:
     made = router("a", "b protocols: [embeddings]")
     assert order(made, RoutePreferences(pins=("b",)), pb.MODEL_OPERATION_EMBED) == "b"
     with pytest.raises(UmgError) as caught:
-        made.reachable("m", GENERATE, ("b",))
+        made.reachable("m", GENERATE_VALUE, ("b",))
     assert caught.value.reason == pb.ERROR_REASON_PERMISSION_DENIED
 
 
-def firsts(made: Router, calls: int, preferences: RoutePreferences = ANY) -> dict[str, int]:
+def firsts(made: Router, calls: int, preferences: RoutePreferences = ANY_ROUTE) -> dict[str, int]:
     return dict(Counter(order(made, preferences)[0] for _ in range(calls)))
 
 
@@ -99,7 +101,7 @@ def test_shares_stay_right_while_one_is_left_out_and_when_it_is_back() -> None:
 
 
 def test_each_set_of_channels_has_its_shares_however_the_calls_mix() -> None:
-    made, wishes = router("a weight: 2", "b", "c"), (ANY, all_healthy_but("b"), RoutePreferences(pins=("b", "c")))
+    made, wishes = router("a weight: 2", "b", "c"), (ANY_ROUTE, all_healthy_but("b"), RoutePreferences(pins=("b", "c")))
     counted = Counter(
         (order(made, preferences)[0], position) for _ in range(60) for position, preferences in enumerate(wishes)
     )
@@ -130,7 +132,7 @@ def test_those_of_the_callers_own_format_take_turns_among_themselves() -> None:
 TEXTS = [b"conversation %d" % number for number in range(4000)]
 
 
-def homes(made: Router, preferences: RoutePreferences = ANY) -> list[str]:
+def homes(made: Router, preferences: RoutePreferences = ANY_ROUTE) -> list[str]:
     """Return the first channel of each text."""
     return [order(made, RoutePreferences(affinity=text, is_healthy=preferences.is_healthy))[0] for text in TEXTS]
 
@@ -165,7 +167,7 @@ class Reasons:
 
 
 REASONS = [
-    Reasons("nothing wished", ANY, ("priority 0, weight 3 of 4", "priority 0, weight 1 of 4", "priority 0, no weight: after the channels that have one", "priority 1")),
+    Reasons("nothing wished", ANY_ROUTE, ("priority 0, weight 3 of 4", "priority 0, weight 1 of 4", "priority 0, no weight: after the channels that have one", "priority 1")),
     Reasons("a format", RoutePreferences(protocol="messages"), ("priority 0, supports messages", "priority 0, translated to chat", "priority 0, translated to chat, no weight: after the channels that have one", "priority 1, translated to chat")),
     Reasons("all at once", RoutePreferences(state_channel="d", affinity=b"x", is_healthy=all_healthy_but("a").is_healthy), ("made the state that the call continues, priority 1, by affinity", "priority 0, by affinity", "priority 0, by affinity, no weight: after the channels that have one", "circuit breaker open, priority 0, by affinity")),
 ]  # fmt: skip
@@ -174,7 +176,9 @@ REASONS = [
 @pytest.mark.parametrize("case", REASONS, ids=lambda case: case.id)
 def test_each_position_has_its_reasons(case: Reasons) -> None:
     made = router("a weight: 3", "b protocols: [messages]", "c weight: 0", "d priority: 1")
-    assert tuple(", ".join(each.reasons) for each in made.explain("m", GENERATE, case.preferences)) == case.reasons
+    assert (
+        tuple(", ".join(each.reasons) for each in made.explain("m", GENERATE_VALUE, case.preferences)) == case.reasons
+    )
 
 
 def test_explaining_moves_no_turn() -> None:
@@ -193,5 +197,5 @@ def test_a_target_is_called_with_its_upstream_model() -> None:
     channels = [
         Channel(name=name, protocols=("chat",), models=(ChannelModel("m", f"{name}-m", None),)) for name in "ab"
     ]
-    Router(Config(channels=tuple(channels))).channels("m", GENERATE, RoutePreferences(is_healthy=well))
+    Router(Config(channels=tuple(channels))).channels("m", GENERATE_VALUE, RoutePreferences(is_healthy=well))
     assert called == [("a", "a-m"), ("b", "b-m")]

@@ -7,9 +7,9 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config, parse
 from umg_grpc.knowledge.model_operations import known_operations, operations_named
-from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.operations import SCOPES
-from umg_grpc.routing import GENERATE, Router
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.operations import SCOPE_OPERATIONS
+from umg_grpc.routing import GENERATE_VALUE, Router
 from umg_grpc.routing.discovered_models import with_discovered
 from umg_grpc.v1 import pb
 
@@ -75,7 +75,7 @@ def test_a_model_has_the_operations_that_are_known_of_it(case: Served) -> None:
     router = Router(config)
     (target,) = router.targets(case.model)
     assert target.operations == operations_named(case.operations)
-    if GENERATE not in target.operations:
+    if GENERATE_VALUE not in target.operations:
         with pytest.raises(UmgError, match="cannot generate text") as caught:
             router.channels(case.model)
         assert caught.value.reason == pb.ERROR_REASON_UNSUPPORTED_FIELD
@@ -87,8 +87,8 @@ def test_the_operator_states_operations_above_all_other_sources() -> None:
 
 
 def test_each_pattern_of_a_preset_with_a_family_of_media_has_operations_of_it() -> None:
-    media = frozenset((*SCOPES["images"], *SCOPES["videos"]))
-    for preset in PROVIDERS.values():
+    media = frozenset((*SCOPE_OPERATIONS["images"], *SCOPE_OPERATIONS["videos"]))
+    for preset in PROVIDER_PRESETS.values():
         for model in preset.models:
             if model.family is None or len(preset.protocols) == 1:
                 continue

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.pairs.prefixes.test_prefixes import BEGUN
 from umg_grpc.base.rendezvous_hashing import distance
 from umg_grpc.service.caching.prompt_cache_affinity import conversation_digest
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=80)
 groups = st.dictionaries(names, st.integers(1, 9), min_size=1, max_size=8)
@@ -80,7 +80,7 @@ def choices() -> list[str]:
     """Return the channel of a conversation of each format, and its digest."""
     found = []
     for face, body in BEGUN.items():
-        request = FORMATS[face].decode_request(json.dumps({"model": "m"} | body).encode(), {}, "m").canonical
+        request = TEXT_FORMATS[face].decode_request(json.dumps({"model": "m"} | body).encode(), {}, "m").canonical
         digest = conversation_digest("key", request, None)
         found.append(f"{ordered({'a': 2, 'b': 1, 'c': 1}, digest)} {digest.hex()}")
     return found

@@ -8,9 +8,9 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config, ModelInfo, parse
-from umg_grpc.knowledge.catalogue import CATALOGUE, describe
+from umg_grpc.knowledge.catalogue import MODEL_CATALOGUE, describe
 from umg_grpc.knowledge.families.text import FamilyModel, Suffix
-from umg_grpc.routing import GENERATE, PROTOCOLS, ModelOperation, Resolved, Router
+from umg_grpc.routing import GENERATE_VALUE, OPERATION_PROTOCOLS, ModelOperation, Resolved, Router
 from umg_grpc.v1 import pb
 
 EMBED, RERANK = pb.MODEL_OPERATION_EMBED, pb.MODEL_OPERATION_RERANK
@@ -213,23 +213,23 @@ class Able:
 
 TEXT_FORMATS = "chat responses messages native"
 ABLE = [
-    Able("a text provider", "protocols: [messages, chat], models: [m]", (GENERATE,), "chat messages"),
+    Able("a text provider", "protocols: [messages, chat], models: [m]", (GENERATE_VALUE,), "chat messages"),
     Able("an embedding provider", "protocols: [native_embeddings], models: [m]", (EMBED,), "native_embeddings"),
     Able("a ranking provider", "protocols: [rerank], models: [m]", (RERANK,), "rerank"),
-    Able("a provider of everything", "protocols: [chat, embeddings, rerank], models: [m]", (GENERATE, EMBED, RERANK), "chat embeddings rerank"),
+    Able("a provider of everything", "protocols: [chat, embeddings, rerank], models: [m]", (GENERATE_VALUE, EMBED, RERANK), "chat embeddings rerank"),
     Able("one of its models that is known", "protocols: [chat, embeddings, rerank], models: [text-embedding-3-large]", (EMBED,), "embeddings", model="text-embedding-3-large"),
     Able("a known model by another name", "protocols: [chat, embeddings], models: [{id: m, upstream: famG-embedding-001}]", (EMBED,), "embeddings"),
-    Able("another model by a known name", "protocols: [chat, embeddings], models: [{id: text-embedding-004, upstream: famO-5}]", (GENERATE,), "chat", model="text-embedding-004"),
+    Able("another model by a known name", "protocols: [chat, embeddings], models: [{id: text-embedding-004, upstream: famO-5}]", (GENERATE_VALUE,), "chat", model="text-embedding-004"),
     Able("an unknown one by a known name", "protocols: [chat, embeddings], models: [{id: text-embedding-004, upstream: m}]", (EMBED,), "embeddings", model="text-embedding-004"),
-    Able("a known name where it makes no sense", "protocols: [chat], models: [rerank-v1]", (GENERATE,), "chat", model="rerank-v1"),
+    Able("a known name where it makes no sense", "protocols: [chat], models: [rerank-v1]", (GENERATE_VALUE,), "chat", model="rerank-v1"),
     Able("configured properties", "protocols: [chat, embeddings, rerank], models: [m]", (EMBED, RERANK), "embeddings rerank", operations="[embed, rerank]"),
-    Able("configured properties of a known model", "protocols: [chat, embeddings], models: [famO-5]", (GENERATE, EMBED), "chat embeddings", operations="[embed, generate]", model="famO-5"),
-    Able("a simulated model", "protocols: [sandbox], models: [m]", (GENERATE,), TEXT_FORMATS),
+    Able("configured properties of a known model", "protocols: [chat, embeddings], models: [famO-5]", (GENERATE_VALUE, EMBED), "chat embeddings", operations="[embed, generate]", model="famO-5"),
+    Able("a simulated model", "protocols: [sandbox], models: [m]", (GENERATE_VALUE,), TEXT_FORMATS),
     Able("a simulated model of a known name", "protocols: [sandbox], models: [rerank-v1]", (RERANK,), "rerank", model="rerank-v1"),
     Able("a simulated model that plays a known one", "protocols: [sandbox], models: [{id: m, upstream: text-embedding-004}]", (EMBED,), "embeddings native_embeddings"),
-    Able("a simulated model of a known name that plays another", "protocols: [sandbox], models: [{id: rerank-v1, upstream: famO-5}]", (GENERATE,), TEXT_FORMATS, model="rerank-v1"),
+    Able("a simulated model of a known name that plays another", "protocols: [sandbox], models: [{id: rerank-v1, upstream: famO-5}]", (GENERATE_VALUE,), TEXT_FORMATS, model="rerank-v1"),
     Able("a simulated model as the operator configured it", "protocols: [sandbox], models: [m]", (EMBED,), "embeddings native_embeddings", operations="[embed]"),
-    Able("the local text model", "protocols: [local], models: [{id: m, upstream: smollm2-135m-instruct}]", (GENERATE,), TEXT_FORMATS),
+    Able("the local text model", "protocols: [local], models: [{id: m, upstream: smollm2-135m-instruct}]", (GENERATE_VALUE,), TEXT_FORMATS),
     Able("the local embedding model", "protocols: [local], models: [wordllama-256]", (EMBED,), "embeddings native_embeddings", model="wordllama-256"),
     Able("the local ranking model", "protocols: [local], models: [{id: m, upstream: wordllama-rerank}]", (RERANK,), "rerank"),
 ]  # fmt: skip
@@ -237,7 +237,7 @@ ABLE = [
 
 def with_count(operations: tuple[ModelOperation, ...]) -> list[ModelOperation]:
     """Return the operations in the order of the enum, with counting beside generation."""
-    return sorted({*operations, *([pb.MODEL_OPERATION_COUNT_TOKENS] if GENERATE in operations else [])})
+    return sorted({*operations, *([pb.MODEL_OPERATION_COUNT_TOKENS] if GENERATE_VALUE in operations else [])})
 
 
 @pytest.mark.parametrize("case", ABLE, ids=lambda case: case.id)
@@ -251,7 +251,7 @@ def test_a_channel_has_the_configured_else_the_known_else_all_operations_of_its_
     assert list(described.formats) == case.formats.split()
     (target,) = router.targets(case.model)
     assert target.operations == set(described.operations)
-    for operation in PROTOCOLS:
+    for operation in OPERATION_PROTOCOLS:
         if operation in described.operations:
             router.reachable(case.model, operation)
             assert router.channels(case.model, operation) == [target]
@@ -266,10 +266,10 @@ class Unable:
 
 
 UNABLE = [
-    Unable("text by an embedding model", "protocols: [embeddings], models: [m]", GENERATE, "cannot generate text; it can embed texts"),
+    Unable("text by an embedding model", "protocols: [embeddings], models: [m]", GENERATE_VALUE, "cannot generate text; it can embed texts"),
     Unable("vectors by a text model", "protocols: [chat], models: [m]", EMBED, "cannot embed texts; it can generate text"),
     Unable("a ranking by a text model", "protocols: [sandbox], models: [m]", RERANK, "cannot rerank documents; it can generate text"),
-    Unable("text by a model of two minds", "protocols: [embeddings, rerank], models: [m]", GENERATE, "cannot generate text; it can embed texts and rerank documents"),
+    Unable("text by a model of two minds", "protocols: [embeddings, rerank], models: [m]", GENERATE_VALUE, "cannot generate text; it can embed texts and rerank documents"),
 ]  # fmt: skip
 
 
@@ -285,7 +285,7 @@ def test_an_unsupported_operation_is_refused_with_the_supported_ones(case: Unabl
 
 def test_a_missing_model_is_unknown_for_every_operation() -> None:
     router = file("protocols: [chat], models: [m]")
-    for operation in PROTOCOLS:
+    for operation in OPERATION_PROTOCOLS:
         for look_up in (router.channels, router.reachable):
             with pytest.raises(UmgError) as caught:
                 look_up("n", operation)
@@ -307,15 +307,15 @@ def order(router: Router, operation: ModelOperation) -> str:
 def test_only_channels_that_can_do_it_are_tried_and_each_operation_has_turns_of_its_own() -> None:
     router = file(*MIXED)
     assert [order(router, EMBED) for _ in range(3)] == ["c1 c3 c0", "c1 c0 c3", "c1 c3 c0"]
-    assert [order(router, GENERATE) for _ in range(3)] == ["c0 c2", "c2 c0", "c0 c2"]
+    assert [order(router, GENERATE_VALUE) for _ in range(3)] == ["c0 c2", "c2 c0", "c0 c2"]
     assert [order(router, RERANK) for _ in range(2)] == ["c3"] * 2
-    assert order(router, GENERATE) == "c2 c0"  # as if no text had been embedded in between
+    assert order(router, GENERATE_VALUE) == "c2 c0"  # as if no text had been embedded in between
 
 
 def test_a_model_has_the_operations_of_all_its_channels() -> None:
     router = file(*MIXED)
     described = router.resolve("m").model.described
-    assert list(described.operations) == with_count((GENERATE, EMBED, RERANK))
+    assert list(described.operations) == with_count((GENERATE_VALUE, EMBED, RERANK))
     assert list(described.formats) == ["chat", "messages", "embeddings", "native_embeddings", "rerank"]
 
 
@@ -353,7 +353,7 @@ SMALL = "protocols: [embeddings], models: [{id: m, upstream: text-embedding-3-sm
 
 
 def test_the_known_properties_of_the_providers_model_are_reported_for_the_public_one() -> None:
-    known = CATALOGUE["famG-2.5-flash"]
+    known = MODEL_CATALOGUE["famG-2.5-flash"]
     described_model = described(FLASH)
     assert (described_model.id, described_model.family, described_model.owned_by, described_model.display_name) == (
         "m",
@@ -371,7 +371,7 @@ def test_the_known_properties_of_the_providers_model_are_reported_for_the_public
 def test_an_unknown_model_is_described_without_guesses() -> None:
     described_model = described("protocols: [embeddings, chat], models: [m]")
     assert described_model == pb.Model(
-        id="m", owned_by="c0", display_name="m", operations=with_count((GENERATE, EMBED)),
+        id="m", owned_by="c0", display_name="m", operations=with_count((GENERATE_VALUE, EMBED)),
         formats=["chat", "embeddings"], lifecycle=ACTIVE,
     )  # fmt: skip
 
@@ -416,7 +416,7 @@ def test_prices_and_the_life_cycle_stage_are_reported_as_configured() -> None:
 
 def test_the_catalogue_is_as_it_was_after_all_that() -> None:
     before = pb.Model()
-    before.CopyFrom(CATALOGUE["famG-2.5-flash"])
+    before.CopyFrom(MODEL_CATALOGUE["famG-2.5-flash"])
     described(FLASH, "capabilities: {tools: false, operations: [generate], input_tokens: 5}, lifecycle: retired")
-    assert CATALOGUE["famG-2.5-flash"] == before
+    assert MODEL_CATALOGUE["famG-2.5-flash"] == before
     assert describe("famG-2.5-flash") == before

@@ -13,19 +13,19 @@ from umg_grpc.knowledge.price_rows import RateRow, UnitPrices, messages_of, rate
 from umg_grpc.knowledge.prices import (
     CACHE_READ,
     CACHE_WRITE,
-    FREE,
-    IMAGE,
+    FREE_PRICES,
     IMAGE_INPUT,
     IMAGE_OUTPUT,
-    INPUT,
+    IMAGE_UNIT,
+    INPUT_TOKEN,
     LONG_CACHE_WRITE,
-    OUTPUT,
-    SEARCH,
+    OUTPUT_TOKEN,
+    SEARCH_UNIT,
     Quantities,
     price_list,
     video_quantities,
 )
-from umg_grpc.knowledge.shipped_prices import TABLE, price_row, shipped_price_list, shipped_prices
+from umg_grpc.knowledge.shipped_prices import SHIPPED_PRICES, price_row, shipped_price_list, shipped_prices
 from umg_grpc.knowledge.vendors import region_of
 from umg_grpc.routing import Router
 
@@ -70,19 +70,19 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_model_has_the_public_price_of_its_provider_unless_configured(case: Priced) -> None:
     model = Router(parse(FILE, "test.yaml", {})).resolve(case.model).model
-    assert tuple(model.prices.cost({unit: 1_000_000}) for unit in (INPUT, OUTPUT)) == case.expected
+    assert tuple(model.prices.cost({unit: 1_000_000}) for unit in (INPUT_TOKEN, OUTPUT_TOKEN)) == case.expected
     described = {price.unit: price.micro_credits_per_million for price in model.described.prices}
-    assert (described.get(INPUT, 0), described.get(OUTPUT, 0)) == case.expected
+    assert (described.get(INPUT_TOKEN, 0), described.get(OUTPUT_TOKEN, 0)) == case.expected
 
 
 def test_the_shipped_prices_can_be_left_unused() -> None:
     model = Router(parse(FILE + "shipped_prices: false\n", "test.yaml", {})).resolve("best").model
-    assert (model.prices, [*model.described.prices]) == (FREE, [])
+    assert (model.prices, [*model.described.prices]) == (FREE_PRICES, [])
 
 
 def test_each_row_has_one_model_a_reason_a_source_a_date_and_prices() -> None:
-    assert len({(row.vendor, row.model) for row in TABLE}) == len(TABLE)
-    for row in TABLE:
+    assert len({(row.vendor, row.model) for row in SHIPPED_PRICES}) == len(SHIPPED_PRICES)
+    for row in SHIPPED_PRICES:
         assert row.note, row
         assert re.fullmatch(r"https://[a-zA-Z0-9./_-]+", row.source), row
         assert re.fullmatch(r"20[0-9]{2}-[01][0-9](-[0-3][0-9])?", row.as_of), row
@@ -90,11 +90,11 @@ def test_each_row_has_one_model_a_reason_a_source_a_date_and_prices() -> None:
 
 
 def test_prices_of_a_row_have_the_usual_order() -> None:
-    for row in (*TABLE, *read_rows("generated_prices", UnitPrices)):
+    for row in (*SHIPPED_PRICES, *read_rows("generated_prices", UnitPrices)):
         listed = price_list(messages_of(row))
         if (row.vendor, row.model) not in UNUSUAL:
-            assert not row.output or listed.price_of(INPUT) <= listed.price_of(OUTPUT), row
-            assert listed.price_of(CACHE_READ) <= listed.price_of(INPUT) or not row.input, row
+            assert not row.output or listed.price_of(INPUT_TOKEN) <= listed.price_of(OUTPUT_TOKEN), row
+            assert listed.price_of(CACHE_READ) <= listed.price_of(INPUT_TOKEN) or not row.input, row
             assert listed.price_of(CACHE_WRITE) <= listed.price_of(LONG_CACHE_WRITE), row
 
 
@@ -107,10 +107,10 @@ class Cost:
 
 
 COSTS = [
-    Cost("cached tokens", "gpt-4.1-mini-2025-04-14", {INPUT: 10**6, CACHE_READ: 10**6}, "0.500000"),
-    Cost("embeddings", "text-embedding-3-large", {INPUT: 10**6}, "0.130000"),
-    Cost("searches of reranking", "rerank-v3.5", {SEARCH: 3, INPUT: 500}, "0.006000"),
-    Cost("tokens of images", "gpt-image-1", {IMAGE: 1, INPUT: 10**5, IMAGE_INPUT: 10**5, IMAGE_OUTPUT: 10**5}, "5.500000"),
+    Cost("cached tokens", "gpt-4.1-mini-2025-04-14", {INPUT_TOKEN: 10**6, CACHE_READ: 10**6}, "0.500000"),
+    Cost("embeddings", "text-embedding-3-large", {INPUT_TOKEN: 10**6}, "0.130000"),
+    Cost("searches of reranking", "rerank-v3.5", {SEARCH_UNIT: 3, INPUT_TOKEN: 500}, "0.006000"),
+    Cost("tokens of images", "gpt-image-1", {IMAGE_UNIT: 1, INPUT_TOKEN: 10**5, IMAGE_INPUT: 10**5, IMAGE_OUTPUT: 10**5}, "5.500000"),
     Cost("seconds of a video", "sora-2-pro", video_quantities(1, 8, "1280x720"), "2.400000"),
     Cost("seconds of a video of another size", "sora-2-pro", video_quantities(1, 8, "1920x1080"), "5.600000"),
 ]  # fmt: skip
@@ -175,7 +175,7 @@ def test_the_rates_of_a_row_have_its_conditions() -> None:
         "UTC 22:00-24:00, on ISO weekdays 67",
     ]
     assert [rate.percent for rate in rates_of(RATED)] == [100, 50, 110, 200, 50]
-    assert rates_of(RATED)[0].micro_credits == {INPUT: 4_000_000}
+    assert rates_of(RATED)[0].micro_credits == {INPUT_TOKEN: 4_000_000}
 
 
 def test_the_rate_of_the_region_of_a_channel_always_applies() -> None:
@@ -217,5 +217,8 @@ def test_the_region_of_a_channel_is_that_of_its_host_or_of_its_model(case: Regio
 
 def test_a_channel_of_a_region_has_the_surcharge_of_the_region() -> None:
     found = [shipped_price_list("gpt-6-sol", "openai", region) for region in ("", "eu")]
-    assert [prices_at(prices, Terms())[0].price_of(INPUT) for prices in found] == [2_000_000, 2_200_000]
-    assert [prices_at(prices, Terms(region="us"))[0].price_of(INPUT) for prices in found] == [2_000_000, 2_200_000]
+    assert [prices_at(prices, Terms())[0].price_of(INPUT_TOKEN) for prices in found] == [2_000_000, 2_200_000]
+    assert [prices_at(prices, Terms(region="us"))[0].price_of(INPUT_TOKEN) for prices in found] == [
+        2_000_000,
+        2_200_000,
+    ]

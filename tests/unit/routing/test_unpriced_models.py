@@ -7,8 +7,17 @@ import pytest
 from umg_grpc.config import ConfigError, parse
 from umg_grpc.knowledge.price_rates import Terms
 from umg_grpc.knowledge.price_rates import prices_at as rated
-from umg_grpc.knowledge.prices import FREE, IMAGE, INPUT, OUTPUT, REQUEST, VIDEO_SECOND, Prices, Unit
-from umg_grpc.routing import GENERATE, ModelOperation, Router, has_costs, is_priced
+from umg_grpc.knowledge.prices import (
+    FREE_PRICES,
+    IMAGE_UNIT,
+    INPUT_TOKEN,
+    OUTPUT_TOKEN,
+    REQUEST_UNIT,
+    VIDEO_SECOND,
+    Prices,
+    Unit,
+)
+from umg_grpc.routing import GENERATE_VALUE, ModelOperation, Router, has_costs, is_priced
 from umg_grpc.v1 import pb
 
 EMBED, RERANK = pb.MODEL_OPERATION_EMBED, pb.MODEL_OPERATION_RERANK
@@ -19,7 +28,7 @@ channels:
 - {name: other, protocols: [chat], base_url: "http://a", models: [m, n, gpt-4o]%s}
 - {name: inside, protocols: [sandbox], models: [m, gpt-4o]}
 """
-NOTHING = {REQUEST: 0}
+NOTHING = {REQUEST_UNIT: 0}
 
 
 @dataclass(frozen=True)
@@ -37,19 +46,27 @@ CASES = [
     Stated("no price", "", "", "n", [{}]),
     Stated("the simulated provider alone costs nothing", "", "", "m", [{}, {}, NOTHING]),
     Stated("free at the top", "", "unpriced: free\n", "m", [NOTHING, NOTHING, NOTHING]),
-    Stated("a default price at the top", "", "unpriced: {request: 2}\n", "m", [{REQUEST: 2}, {REQUEST: 2}, NOTHING]),
+    Stated(
+        "a default price at the top",
+        "",
+        "unpriced: {request: 2}\n",
+        "m",
+        [{REQUEST_UNIT: 2}, {REQUEST_UNIT: 2}, NOTHING],
+    ),
     Stated("free at a channel", ", unpriced: free", "", "m", [{}, NOTHING, NOTHING]),
-    Stated("a price at a channel", ", unpriced: {request: 3}", "unpriced: free", "m", [NOTHING, {REQUEST: 3}, NOTHING]),
+    Stated(
+        "a price at a channel", ", unpriced: {request: 3}", "unpriced: free", "m", [NOTHING, {REQUEST_UNIT: 3}, NOTHING]
+    ),
     Stated("refused at a channel", ", unpriced: refuse", "unpriced: free", "m", [NOTHING, {}, NOTHING]),
     Stated(
         "a default price of the model",
         ", unpriced: free",
         "models: {m: {unpriced: {request: 4}}}",
         "m",
-        [{REQUEST: 4}, {REQUEST: 4}, NOTHING],
+        [{REQUEST_UNIT: 4}, {REQUEST_UNIT: 4}, NOTHING],
     ),
     Stated("refused of the model", ", unpriced: free", "models: {n: {unpriced: refuse}}", "n", [{}]),
-    Stated("a price", ", unpriced: free", "models: {m: {price: {request: 1}}}", "m", [{REQUEST: 1}] * 3),
+    Stated("a price", ", unpriced: free", "models: {m: {price: {request: 1}}}", "m", [{REQUEST_UNIT: 1}] * 3),
     Stated("a price of 0", "", "models: {n: {price: {request: 0}}}", "n", [NOTHING]),
     Stated("public prices precede the default", ", unpriced: free", "unpriced: free", "gpt-4o", [{}, {}, NOTHING]),
 ]
@@ -62,7 +79,9 @@ def prices_at(config: str, model: str) -> list[Prices]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_the_most_specific_statement_about_models_without_a_price_applies(case: Stated) -> None:
     found = prices_at(CHANNELS % case.channel + case.rest, case.model)
-    whole = [{unit: price // 10**12 for unit, price in each.micro_credits.items() if unit == REQUEST} for each in found]
+    whole = [
+        {unit: price // 10**12 for unit, price in each.micro_credits.items() if unit == REQUEST_UNIT} for each in found
+    ]
     assert whole == case.expected
 
 
@@ -72,7 +91,7 @@ def test_a_channel_charges_the_price_that_it_has_itself() -> None:
     assert has_costs(public)
     assert not has_costs(inside)
     [plain, _, _] = prices_at(CHANNELS % "", "m")
-    assert plain is FREE
+    assert plain is FREE_PRICES
 
 
 @pytest.mark.parametrize("preset", ["ollama", "vllm", "llama.cpp", "lmstudio"])
@@ -80,7 +99,7 @@ def test_servers_of_the_operator_cost_nothing_unless_stated(preset: str) -> None
     model = f"{preset}/my-model"
     assert prices_at(f"channels: [{{provider: {preset}}}]\n", model) == [Prices(NOTHING)]
     priced = f"channels: [{{provider: {preset}, unpriced: {{request: 1}}}}]\n"
-    assert prices_at(priced, model) == [Prices({REQUEST: 10**12})]
+    assert prices_at(priced, model) == [Prices({REQUEST_UNIT: 10**12})]
 
 
 @dataclass(frozen=True)
@@ -90,13 +109,13 @@ class Enough:
     priced: frozenset[ModelOperation]
 
 
-ALL = frozenset({GENERATE, EMBED, RERANK, MAKE_IMAGE, CREATE_VIDEO})
+ALL = frozenset({GENERATE_VALUE, EMBED, RERANK, MAKE_IMAGE, CREATE_VIDEO})
 ENOUGH = [
     Enough("nothing", (), frozenset()),
-    Enough("a call", (REQUEST,), ALL),
-    Enough("input", (INPUT,), frozenset({GENERATE, EMBED, RERANK})),
-    Enough("output", (OUTPUT,), frozenset({GENERATE, CREATE_VIDEO})),
-    Enough("an image", (IMAGE,), frozenset({MAKE_IMAGE})),
+    Enough("a call", (REQUEST_UNIT,), ALL),
+    Enough("input", (INPUT_TOKEN,), frozenset({GENERATE_VALUE, EMBED, RERANK})),
+    Enough("output", (OUTPUT_TOKEN,), frozenset({GENERATE_VALUE, CREATE_VIDEO})),
+    Enough("an image", (IMAGE_UNIT,), frozenset({MAKE_IMAGE})),
     Enough("a second of video", (VIDEO_SECOND,), frozenset({CREATE_VIDEO})),
 ]
 
@@ -122,7 +141,7 @@ channels:
 
 def test_a_channel_that_states_its_region_has_the_prices_of_the_region() -> None:
     worldwide, zone = prices_at(ZONES % "eu", "gpt-4.1")
-    assert [rated(each, Terms())[0].price_of(INPUT) for each in (worldwide, zone)] == [2_000_000, 2_200_000]
+    assert [rated(each, Terms())[0].price_of(INPUT_TOKEN) for each in (worldwide, zone)] == [2_000_000, 2_200_000]
 
 
 def test_a_region_that_no_public_price_names_is_a_problem() -> None:

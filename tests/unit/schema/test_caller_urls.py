@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pool import Default
 from tests.support.gateways import KEY, running
 from tests.support.refused_urls import REFUSED_URLS
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.process.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICE_NAMES
 from umg_grpc.v1 import pb, rpc
 
 NAME = re.compile(r"(?:.*_)?ur[li]s?")
@@ -93,7 +93,7 @@ def reachable(message: Descriptor, seen: set[str]) -> Iterator[FieldDescriptor]:
 
 
 def fetched_by_served_methods() -> set[str]:
-    methods = [method for name in SERVICES for method in Default().FindServiceByName(name).methods]
+    methods = [method for name in SERVICE_NAMES for method in Default().FindServiceByName(name).methods]
     fields = [field for method in methods for field in reachable(method.input_type, set())]
     return {field.full_name for field in fields if use(field) == pb.URL_USE_FETCHED}
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-from umg_grpc.operations import UNARY
+from umg_grpc.operations import UNARY_OPERATIONS
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.video import VIDEO_FACES
 
 PAGE = Path(__file__).parents[3] / "docs" / "fields.md"
 OF_ONE_SIDE = ("Member of a request", "Member of a response or an event")
 """Kinds of the tables of formats that callers or providers alone have, which tests of their own compare with the formats."""
 FACES = (
-    *(name for row in UNARY.values() for name in row.faces if name in row.provider_formats),
+    *(name for row in UNARY_OPERATIONS.values() for name in row.faces if name in row.provider_formats),
     "images",
     *VIDEO_FACES,
 )
@@ -200,7 +200,7 @@ def test_every_value_of_an_enum_is_on_the_page(enum: EnumDescriptor) -> None:
     assert [value.name for value in enum.values if value.number and value.name not in shown] == []
 
 
-@pytest.mark.parametrize("wire", [*FORMATS, *FACES])
+@pytest.mark.parametrize("wire", [*TEXT_FORMATS, *FACES])
 def test_a_field_of_a_format_is_in_one_row_only(wire: str) -> None:
     homes = Counter((row.section, name) for row in HOMES for name in set(names(row.of_formats.get(wire, ""))))
     alone = Counter((row.section, name) for row in BY_FORMAT if row.cells[0] == wire for name in names(row.cells[1]))
@@ -216,5 +216,5 @@ CARRIED = ("Request", "Conversation", "Embedding request", "Rerank request", "Im
 
 def test_every_table_is_of_a_known_kind() -> None:
     assert {row.kind for row in ROWS} == {"Canonical home", "Canonical value", "Format", *OF_ONE_SIDE}
-    assert {row.cells[0] for row in BY_FORMAT} == {*FORMATS, *FACES} - VIDEO_FACES.keys()
-    assert {wire for row in HOMES + VALUES for wire in row.of_formats} == {*FORMATS, *FACES}
+    assert {row.cells[0] for row in BY_FORMAT} == {*TEXT_FORMATS, *FACES} - VIDEO_FACES.keys()
+    assert {wire for row in HOMES + VALUES for wire in row.of_formats} == {*TEXT_FORMATS, *FACES}

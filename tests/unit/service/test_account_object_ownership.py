@@ -22,11 +22,11 @@ from umg_grpc.service.conversations.account_object_ownership import (
     check_ownership,
 )
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.account_object_detection import (
     PLAIN_OTHERS,
     PLAIN_TEXTS,
-    UNKNOWN,
+    UNKNOWN_OBJECT,
     RepeatedMembers,
     decode_every,
     is_public,
@@ -35,7 +35,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 
 def found_in(body: Mapping[str, Any], name: str) -> list[AccountObject]:
-    request = FORMATS[name].decode_request(json.dumps(body).encode(), {}).canonical
+    request = TEXT_FORMATS[name].decode_request(json.dumps(body).encode(), {}).canonical
     return account_objects(request, [name])
 
 
@@ -49,10 +49,10 @@ def test_the_callers_own_names_are_no_objects(case: Harmless) -> None:
     assert found_in(case.body, case.format) == []
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", TEXT_FORMATS)
 @pytest.mark.parametrize("member", [member for member, _ in (*PLAIN_TEXTS, *PLAIN_OTHERS)])
 def test_a_body_that_passes_the_fast_test_names_no_object_by_the_rules(member: str, format_name: str) -> None:
-    rules = FORMATS[format_name].objects
+    rules = TEXT_FORMATS[format_name].objects
     assert rules.is_plain(b'{"model": "m", "messages": [{"role": "user", "content": "file-abc123"}]}')
     message = {"role": "file-abc123", "content": "file-abc123"}
     for value in ("file-abc123", ["file-abc123"], [message], {"file_id": True}, 3, 0.5, True):
@@ -75,19 +75,19 @@ def test_a_body_that_passes_the_fast_test_names_no_object_by_the_rules(member: s
     ],
 )
 def test_the_fast_test_passes_no_other_body(body: bytes) -> None:
-    assert not FORMATS["chat"].objects.is_plain(body)
+    assert not TEXT_FORMATS["chat"].objects.is_plain(body)
 
 
 @pytest.mark.parametrize("text", ["fileid://file-abc123", "FileID://file-abc123", "\\u0066ileid://file-abc123"])
 def test_an_address_in_an_instruction_is_found_in_a_plain_body(text: str) -> None:
     body = f'{{"model": "m", "messages": [{{"role": "system", "content": "{text}"}}]}}'.encode()
-    request = FORMATS["chat"].decode_request(body, {}).canonical
+    request = TEXT_FORMATS["chat"].decode_request(body, {}).canonical
     assert account_objects(request, ["chat"]) == [AccountObject("messages[0].parts[0]", "file-abc123")]
 
 
 @pytest.mark.parametrize("case", NAMED, ids=lambda case: case.id)
 def test_an_object_is_found_beside_other_messages_that_are_encoded_again(case: Named) -> None:
-    request = FORMATS[case.format].decode_request(json.dumps(case.body).encode(), {}).canonical
+    request = TEXT_FORMATS[case.format].decode_request(json.dumps(case.body).encode(), {}).canonical
     objects = account_objects(request, [case.format], RequestNotes(edited=("messages",)))
     if conversation(case.path):
         assert {each.id for each in objects} <= {case.name}
@@ -126,7 +126,7 @@ PARTS = [
 @pytest.mark.parametrize("role", [pb.ROLE_USER, pb.ROLE_ASSISTANT], ids=pb.Role.Name)
 def test_an_object_is_found_in_a_request_without_a_body(case: Part, role: "pb.Role.ValueType") -> None:
     request = pb.GenerateRequest(messages=[pb.Message(role=role, parts=[case.part])])
-    assert account_objects(request, FORMATS) == [AccountObject(f"messages[0].parts[0]{case.path}", case.name)]
+    assert account_objects(request, TEXT_FORMATS) == [AccountObject(f"messages[0].parts[0]{case.path}", case.name)]
 
 
 def test_a_block_of_a_format_that_the_channel_does_not_support_is_not_sent() -> None:
@@ -227,7 +227,7 @@ def test_an_unreadable_object_is_an_unknown_object() -> None:
     deep = "[" * 100_000 + "]" * 100_000
     block = pb.Part(opaque=pb.OpaquePart(format="messages", type="new", json=deep))
     request = pb.GenerateRequest(messages=[pb.Message(role=pb.ROLE_USER, parts=[block])])
-    assert account_objects(request, ["messages"]) == [AccountObject("messages[0].parts[0]", UNKNOWN)]
+    assert account_objects(request, ["messages"]) == [AccountObject("messages[0].parts[0]", UNKNOWN_OBJECT)]
 
 
 def test_a_field_whose_name_is_escaped_is_found_too() -> None:
@@ -331,5 +331,7 @@ def test_the_id_of_a_returned_reasoning_state_is_a_label_only_beside_its_content
     item: dict[str, object], named: list[str]
 ) -> None:
     messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "a", **item}]
-    request = FORMATS["chat"].decode_request(json.dumps({"model": "m", "messages": messages}).encode(), {}).canonical
+    request = (
+        TEXT_FORMATS["chat"].decode_request(json.dumps({"model": "m", "messages": messages}).encode(), {}).canonical
+    )
     assert [found.field for found in account_objects(request, ["chat"])] == named

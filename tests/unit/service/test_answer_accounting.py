@@ -16,7 +16,7 @@ from tests.support.serving import serving
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 WORDS = "one two three four five six seven eight nine ten "
 METADATA = (("authorization", f"Bearer {KEY}"),)
@@ -34,8 +34,8 @@ def make_request(model: str, text: str, source: str = "") -> pb.StreamGenerateRe
         model=model, messages=[pb.Message(role=pb.ROLE_USER, parts=[pb.Part(text=pb.TextPart(text=text))])]
     )
     if source:
-        encoded = FORMATS[source].encode_request(request, model, True)
-        request = FORMATS[source].decode_request(encoded.body, {}).canonical
+        encoded = TEXT_FORMATS[source].encode_request(request, model, True)
+        request = TEXT_FORMATS[source].decode_request(encoded.body, {}).canonical
         request.model = model
     return pb.StreamGenerateRequest(request=request)
 
@@ -100,7 +100,7 @@ async def stalling(name: str, seen: list[str] | None = None) -> AsyncGenerator[s
     async def serve(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         await response.prepare(request)
-        encoder = FORMATS[name].stream_encoder(pb.GenerateRequest(model="m"))
+        encoder = TEXT_FORMATS[name].stream_encoder(pb.GenerateRequest(model="m"))
         await response.write(encoder.feed(pb.StreamGenerateResponse(events=events)))
         try:
             await asyncio.Event().wait()
@@ -116,7 +116,7 @@ async def stalling(name: str, seen: list[str] | None = None) -> AsyncGenerator[s
 
 
 @pytest.mark.parametrize("source", ["same", "other"])
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 async def test_usage_of_a_stream_without_its_end_is_completed_by_an_estimate(
     name: str, source: str, tmp_path: Path
 ) -> None:

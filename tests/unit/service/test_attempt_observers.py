@@ -9,7 +9,7 @@ import pytest
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.config import parse
-from umg_grpc.routing import GENERATE, Router, Target
+from umg_grpc.routing import GENERATE_VALUE, Router, Target
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest, UnmendedRequests
 from umg_grpc.service.pipeline.attempt_observers import attempt_observers
@@ -56,7 +56,7 @@ class Process:
 
     def attempts(self, channel: str) -> FailoverLoop[Attempt[EncodedRequest]]:
         """Return the loop over the attempts of the call at one channel."""
-        targets = [each for each in self.router.channels(MODEL, GENERATE) if each.channel.name == channel]
+        targets = [each for each in self.router.channels(MODEL, GENERATE_VALUE) if each.channel.name == channel]
         plan, model = plan_attempts(targets, _Encoder(), self.protection), self.router.resolve(MODEL).model
         return FailoverLoop(self.call, model, MODEL, plan, self.observers, True)
 

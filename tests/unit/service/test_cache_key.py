@@ -8,7 +8,7 @@ import pytest
 
 from umg_grpc.service.caching.cache_key import key_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.rerank import RERANK_FORMATS
@@ -31,7 +31,7 @@ def tool(properties: Body) -> Body:
 
 def generate(form: str, body: Body | bytes, **headers: str) -> pb.GenerateRequest:
     written = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    request = FORMATS[form].decode_request(written, headers).canonical
+    request = TEXT_FORMATS[form].decode_request(written, headers).canonical
     request.model = request.model or "m"
     return request
 
@@ -114,13 +114,13 @@ HAVE_SEVERAL = [
 
 @pytest.mark.parametrize("case", HAVE_ONE_ANSWER, ids=lambda case: case.id)
 def test_a_request_with_one_answer_has_a_key(case: CacheCase) -> None:
-    notes = FORMATS[case.form].decode_request(msgspec.json.encode(case.body), {}).notes
+    notes = TEXT_FORMATS[case.form].decode_request(msgspec.json.encode(case.body), {}).notes
     assert key(generate(case.form, case.body), notes=notes) is not None
 
 
 @pytest.mark.parametrize("case", HAVE_SEVERAL, ids=lambda case: case.id)
 def test_a_request_with_several_answers_has_none(case: CacheCase) -> None:
-    notes = FORMATS[case.form].decode_request(msgspec.json.encode(case.body), {}).notes
+    notes = TEXT_FORMATS[case.form].decode_request(msgspec.json.encode(case.body), {}).notes
     assert key(generate(case.form, case.body), notes=notes) is None
 
 

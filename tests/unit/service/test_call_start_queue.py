@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from umg_grpc.service.resilience.call_start_queue import ALWAYS, AT_ONCE, StartQueue, WarmUp
+from umg_grpc.service.resilience.call_start_queue import ALWAYS_STARTED, AT_ONCE, StartQueue, WarmUp
 
 QUEUE, WAIT = 200, 0.2
 
@@ -115,7 +115,7 @@ async def test_more_than_always_may_wait_are_refused_where_the_first_has_waited_
     turns: StartQueue, clock: Clock
 ) -> None:
     calls = Calls(turns)
-    calls.come(AT_ONCE + ALWAYS + 1)
+    calls.come(AT_ONCE + ALWAYS_STARTED + 1)
     await calls.rounds(1)
     assert turns.expect()
     clock.now += 1.5 * WAIT
@@ -125,8 +125,8 @@ async def test_more_than_always_may_wait_are_refused_where_the_first_has_waited_
 
 async def test_few_callers_are_refused_never_however_slow_the_process_is(turns: StartQueue, clock: Clock) -> None:
     calls = Calls(turns)
-    calls.come(ALWAYS - 1)
-    for _ in range(ALWAYS):
+    calls.come(ALWAYS_STARTED - 1)
+    for _ in range(ALWAYS_STARTED):
         await calls.rounds(1)
         clock.now += 100
         assert turns.expect()
@@ -148,7 +148,7 @@ async def test_calls_that_never_come_are_forgotten_after_two_rounds(turns: Start
 
 async def test_a_short_queue_has_room_for_the_calls_that_may_always_wait() -> None:
     turns = StartQueue(0, WAIT)
-    for _ in range(ALWAYS):
+    for _ in range(ALWAYS_STARTED):
         assert turns.expect()
     assert not turns.expect()
 
@@ -166,7 +166,7 @@ async def test_a_process_that_warms_up_is_not_judged_by_its_lag(clock: Clock) ->
     assert not turns.expect()  # beyond the bound of the warm-up
     wall.now += 3.0
     await calls.rounds(10)
-    assert turns.waiting > ALWAYS
+    assert turns.waiting > ALWAYS_STARTED
     assert not turns.expect()
     await calls.end()
     calls.come(QUEUE - 1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.service.conversations.conversation_edits import CLEARED, edited_conversation, may_edit
+from umg_grpc.service.conversations.conversation_edits import CLEARED_RESULT, edited_conversation, may_edit
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.context_edits import ClearThinking, ClearToolUses, Compact, ContextEdit
@@ -44,7 +44,7 @@ def conversation(*turns: list[pb.Message]) -> pb.GenerateRequest:
 def cleared(request: pb.GenerateRequest) -> list[str]:
     """Return the ids of the calls whose results were removed."""
     results = [part.tool_result for message in request.messages for part in message.parts]
-    return [result.call_id for result in results if result.parts and result.parts[0].text.text == CLEARED]
+    return [result.call_id for result in results if result.parts and result.parts[0].text.text == CLEARED_RESULT]
 
 
 def uses(trigger: int, **options: object) -> ClearToolUses:

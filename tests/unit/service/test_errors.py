@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, from_rpc, to_status
+from umg_grpc.base.grpc_status import DETAILS_KEY, HTTP_STATUSES, from_rpc, to_status
 from umg_grpc.v1 import pb
 
 PROTO = Path(__file__).parents[3] / "proto/umg/v1/error_reason.proto"
@@ -33,7 +33,9 @@ def documented() -> dict[str, str]:
 
 
 def test_every_reason_has_the_status_that_the_schema_documents() -> None:
-    statuses = {pb.ErrorReason.Name(reason).removeprefix("ERROR_REASON_"): status for reason, status in STATUS.items()}
+    statuses = {
+        pb.ErrorReason.Name(reason).removeprefix("ERROR_REASON_"): status for reason, status in HTTP_STATUSES.items()
+    }
     assert {**{name: status.name for name, status in statuses.items()}, "UNSPECIFIED": ""} == documented()
 
 
@@ -92,5 +94,5 @@ def error_fields(error: UmgError) -> tuple[int, str, dict[str, str]]:
 def _crossed(error: UmgError) -> tuple[int, str, dict[str, str]]:
     trailing = grpc.aio.Metadata((DETAILS_KEY, to_status(error)))
     return error_fields(
-        from_rpc(grpc.aio.AioRpcError(STATUS[error.reason], trailing_metadata=trailing, details=error.message))
+        from_rpc(grpc.aio.AioRpcError(HTTP_STATUSES[error.reason], trailing_metadata=trailing, details=error.message))
     )

@@ -16,17 +16,17 @@ from tests.support.serving import serving
 from tests.support.video_calls import MODEL, eventually, request, stub_of, until
 from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.service.video_tasks import caller_notifier
-from umg_grpc.service.video_tasks.callback_receivers import FIRST_PAUSE_SECONDS, MAX_PAUSED, SHARE, Receivers
+from umg_grpc.service.video_tasks.callback_receivers import FIRST_PAUSE_SECONDS, MAX_PAUSED, RECEIVER_SHARE, Receivers
 from umg_grpc.store.callback_outbox import OutgoingCallback
 
 CONFIG = fake_video_upstream.config(MODEL) + "egress: {allow: [127.0.0.1], http: true, timeout: 600}\n"
-TASKS = 4 * SHARE
+TASKS = 4 * RECEIVER_SHARE
 
 
 async def test_a_receiver_that_never_answers_delays_no_other_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(caller_notifier, "SLOTS", 3 * SHARE)
+    monkeypatch.setattr(caller_notifier, "SENDING_SLOTS", 3 * RECEIVER_SHARE)
     monkeypatch.setattr(caller_notifier, "POST_SECONDS", 600.0)  # no attempt ends, and is repeated, during the test
     monkeypatch.setattr(caller_notifier, "LEASE_SECONDS", 1200.0)
     received = Counter[str]()
@@ -62,14 +62,14 @@ async def test_a_receiver_that_never_answers_delays_no_other_key(
 
         try:
             await submit("hanging", hanging.url, TASKS)
-            await until(lambda: received["hanging"] >= SHARE)
-            await submit("broken", f"{url}/broken", SHARE)
-            await submit("refused", "http://127.0.0.1:1/hook", SHARE)
+            await until(lambda: received["hanging"] >= RECEIVER_SHARE)
+            await submit("broken", f"{url}/broken", RECEIVER_SHARE)
+            await submit("refused", "http://127.0.0.1:1/hook", RECEIVER_SHARE)
             await submit("good", f"{url}/good", TASKS)
-            await until(lambda: received["/good"] == TASKS and received["/broken"] >= SHARE)
-            assert received["hanging"] < 2 * SHARE
+            await until(lambda: received["/good"] == TASKS and received["/broken"] >= RECEIVER_SHARE)
+            assert received["hanging"] < 2 * RECEIVER_SHARE
             backlog = await gateway.service.tasks.context.callbacks.backlog()
-            assert backlog.waiting >= TASKS + 2 * SHARE
+            assert backlog.waiting >= TASKS + 2 * RECEIVER_SHARE
         finally:
             released.set()
 
@@ -126,7 +126,7 @@ def test_a_pause_grows_with_each_failure_and_ends_with_a_response() -> None:
 def test_calls_that_fail_together_count_as_one_failure() -> None:
     time = 0.0
     receivers = Receivers(lambda: time)
-    calls = [sent("a", f"https://x/{number}") for number in range(SHARE)]
+    calls = [sent("a", f"https://x/{number}") for number in range(RECEIVER_SHARE)]
     for call in calls:
         receivers.begin(call)
     assert receivers.excluded == (["a"], ["https://x"])

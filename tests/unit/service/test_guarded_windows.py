@@ -13,7 +13,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.config import parse
 from umg_grpc.config.guards import MAX_WORDS
 from umg_grpc.config.values import GuardRow
-from umg_grpc.knowledge.guarded_patterns import PATTERNS, SEPARATORS, GuardedPattern
+from umg_grpc.knowledge.guarded_patterns import DIGIT_SEPARATORS, GUARDED_PATTERNS, GuardedPattern
 from umg_grpc.service.guardrails.guard_driver import GuardRun
 from umg_grpc.service.guardrails.guard_interface import Guard
 from umg_grpc.service.guardrails.guard_plan import GuardPlan
@@ -57,7 +57,7 @@ def run(*guards: Guard) -> GuardRun:
 
 
 def patterns() -> PatternGuard:
-    return PatternGuard(GuardRow(name="patterns", kind="patterns", patterns=PATTERNS))
+    return PatternGuard(GuardRow(name="patterns", kind="patterns", patterns=GUARDED_PATTERNS))
 
 
 def words(phrase: str) -> PatternGuard:
@@ -140,7 +140,7 @@ def test_a_phrase_is_found_with_any_white_space_between_its_words(blanks: str, s
 def test_a_refusal_names_the_kinds_of_the_found_texts() -> None:
     check = pb.CheckRequest(texts=[pb.GuardedText(path="a", text=f"project falcon, {SECRET}, E-1")])
     patterns = [
-        *PATTERNS,
+        *GUARDED_PATTERNS,
         *words("Project Falcon").row.patterns,
         GuardedPattern(name="EMPLOYEE", pattern="E-[0-9]", most=3),
     ]
@@ -177,7 +177,7 @@ def test_escapes_of_a_json_text_are_resolved(text: str) -> None:
     assert (replaced[0].text if replaced else text) == ESCAPES[text]
 
 
-@pytest.mark.parametrize("separator", [*SEPARATORS, ""])
+@pytest.mark.parametrize("separator", [*DIGIT_SEPARATORS, ""])
 @pytest.mark.parametrize("size", [1, 50])
 def test_groups_of_a_card_number_are_divided_by_any_blank_or_hyphen(separator: str, size: int) -> None:
     number = separator.join(["4111", "1111", "1111", "1111"])

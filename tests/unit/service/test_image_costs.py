@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.knowledge.families.image import MODELS, RATIO_PIXELS, max_images
+from umg_grpc.knowledge.families.image import IMAGE_MODELS, RATIO_PIXELS, max_images
 from umg_grpc.knowledge.prices import (
-    IMAGE,
     IMAGE_OUTPUT,
+    IMAGE_UNIT,
     PRICED_UNITS,
-    REQUEST,
+    REQUEST_UNIT,
     VIDEO_SECOND,
     Prices,
     Quantities,
@@ -42,7 +42,7 @@ UNITS = [
 amounts = st.integers(0, 10**9)
 price_lists = st.builds(
     lambda variants, units: [
-        *(pb.Price(unit=IMAGE, size=s.lower(), quality=q, micro_credits_per_million=a) for (s, q), a in variants.items()),
+        *(pb.Price(unit=IMAGE_UNIT, size=s.lower(), quality=q, micro_credits_per_million=a) for (s, q), a in variants.items()),
         *(pb.Price(unit=unit, micro_credits_per_million=amount) for unit, amount in units.items()),
     ],
     st.dictionaries(st.tuples(st.sampled_from(SIZES), st.sampled_from(QUALITIES)), amounts, max_size=6),
@@ -51,9 +51,9 @@ price_lists = st.builds(
 text = st.text(max_size=40)
 
 
-@given(st.data(), st.sampled_from(["", *MODELS]), price_lists)
+@given(st.data(), st.sampled_from(["", *IMAGE_MODELS]), price_lists)
 def test_no_answer_costs_more_than_its_bound(data: st.DataObject, model: str, prices: list[pb.Price]) -> None:
-    rules = MODELS.get(model)
+    rules = IMAGE_MODELS.get(model)
     sizes = ["", "1024x1024"] if rules is None else ["", *(rules.sizes or ["1328*1328"])]
     request = pb.GenerateImageRequest(
         model=model,
@@ -95,10 +95,10 @@ class Reported:
 
 
 REPORTED = [
-    Reported("tokens", IMAGE_OUTPUT, {REQUEST: 1, IMAGE: 2, IMAGE_OUTPUT: 700}, 700),
-    Reported("no tokens", IMAGE_OUTPUT, {REQUEST: 1, IMAGE: 2}, 2 * IMAGE_TOKENS),
-    Reported("no tokens, of images with a price", IMAGE, {REQUEST: 1, IMAGE: 2}, 0),
-    Reported("no tokens, of calls with a price", REQUEST, {REQUEST: 1, IMAGE: 2}, 0),
+    Reported("tokens", IMAGE_OUTPUT, {REQUEST_UNIT: 1, IMAGE_UNIT: 2, IMAGE_OUTPUT: 700}, 700),
+    Reported("no tokens", IMAGE_OUTPUT, {REQUEST_UNIT: 1, IMAGE_UNIT: 2}, 2 * IMAGE_TOKENS),
+    Reported("no tokens, of images with a price", IMAGE_UNIT, {REQUEST_UNIT: 1, IMAGE_UNIT: 2}, 0),
+    Reported("no tokens, of calls with a price", REQUEST_UNIT, {REQUEST_UNIT: 1, IMAGE_UNIT: 2}, 0),
 ]
 
 

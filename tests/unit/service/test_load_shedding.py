@@ -16,12 +16,12 @@ from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Overload
-from umg_grpc.process.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICE_NAMES
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call_interceptor import CallInterceptor
 from umg_grpc.service.pipeline.call_log import CallLog
-from umg_grpc.service.resilience.call_start_queue import ALWAYS
-from umg_grpc.service.resilience.load_shedding import BEHIND, FULL, LoadShedder, uses_model
+from umg_grpc.service.resilience.call_start_queue import ALWAYS_STARTED
+from umg_grpc.service.resilience.load_shedding import BEHIND_CAUSE, FULL_CAUSE, LoadShedder, uses_model
 from umg_grpc.store import Store, open_store
 from umg_grpc.v1 import pb, rpc
 
@@ -41,7 +41,7 @@ async def test_calls_are_admitted_up_to_the_limit_and_some_wait(load_shedder: Lo
     assert (load_shedder.calls, load_shedder.waiting, load_shedder.admits()) == (2, 1, False)
     with pytest.raises(UmgError) as caught:
         load_shedder.check()
-    assert (caught.value.reason, caught.value.cause) == (pb.ERROR_REASON_UNAVAILABLE, FULL)
+    assert (caught.value.reason, caught.value.cause) == (pb.ERROR_REASON_UNAVAILABLE, FULL_CAUSE)
     assert caught.value.metadata == {"retry_after_seconds": "1"}
     load_shedder.leave()
     await waiting
@@ -69,11 +69,11 @@ async def test_refusals_are_counted_by_their_reason() -> None:
     with pytest.raises(UmgError):
         await load_shedder.enter()
     load_shedder.refused("connections")
-    assert counted == [FULL, FULL, FULL, "connections"]
+    assert counted == [FULL_CAUSE, FULL_CAUSE, FULL_CAUSE, "connections"]
 
 
 def test_only_calls_of_models_are_subject_to_load_shedding() -> None:
-    services = (Default().FindServiceByName(name) for name in SERVICES)
+    services = (Default().FindServiceByName(name) for name in SERVICE_NAMES)
     methods = ((service.full_name, method.name) for service in services for method in service.methods)
     model_methods = {method for service, method in methods if uses_model(f"/{service}/{method}")}
     assert {"Generate", "StreamGenerate", "CountTokens", "Embed", "Rerank", "CreateVideoTask"} <= model_methods
@@ -180,7 +180,7 @@ async def test_a_call_over_a_socket_holds_a_slot_until_it_ends(model: str, store
     with pytest.raises(grpc.aio.AioRpcError, match="as many calls under way as it takes") as caught:
         await generate(pb.GenerateRequest())  # refused before its key is checked
     assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
-    assert load_shedder.refused_reasons == [FULL]
+    assert load_shedder.refused_reasons == [FULL_CAUSE]
     servicer.go_on.set()
     await call
     await load_shedder.left.wait()
@@ -203,12 +203,12 @@ async def test_a_cancelled_stream_releases_its_slot(store: Store, stack: AsyncEx
 async def test_calls_that_cannot_start_soon_are_refused() -> None:
     counted = list[str]()
     load_shedder = LoadShedder(Overload(queue=0), counted.append)
-    for _ in range(ALWAYS):
+    for _ in range(ALWAYS_STARTED):
         load_shedder.check()
     with pytest.raises(UmgError, match="behind with its work") as caught:
         load_shedder.check()
-    assert caught.value.cause == BEHIND
-    assert counted == [BEHIND]
+    assert caught.value.cause == BEHIND_CAUSE
+    assert counted == [BEHIND_CAUSE]
 
 
 async def test_refusals_have_one_line_in_the_log_for_all_of_a_second() -> None:
@@ -221,5 +221,12 @@ async def test_refusals_have_one_line_in_the_log_for_all_of_a_second() -> None:
         assert logged == []
         load_shedder.close()
     assert logged == [
-        {"event": "calls refused", "log_level": "warning", FULL: 3, "connections": 1, "under_way": 1, "waiting": 0}
+        {
+            "event": "calls refused",
+            "log_level": "warning",
+            FULL_CAUSE: 3,
+            "connections": 1,
+            "under_way": 1,
+            "waiting": 0,
+        }
     ]

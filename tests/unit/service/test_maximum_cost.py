@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.knowledge.prices import OUTPUT, Rate, price_list, quantities_of
+from umg_grpc.knowledge.prices import OUTPUT_TOKEN, Rate, price_list, quantities_of
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.service.pipeline.maximum_cost import CostBound, cost_bound
 from umg_grpc.service.pipeline.token_estimates import UNKNOWN_OUTPUT_TOKENS
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 MILLION = 1_000_000
@@ -192,7 +192,7 @@ def test_no_format_sends_a_larger_maximum_than_the_bound(
 
 
 def _sent_limit(name: str, request: pb.GenerateRequest, quirks: Quirks) -> int:
-    body = msgspec.json.decode(FORMATS[name].encode_request(request, "m", False, quirks).body)
+    body = msgspec.json.decode(TEXT_FORMATS[name].encode_request(request, "m", False, quirks).body)
     for member in LIMITS[name]:
         body = body[member]
     assert isinstance(body, int)
@@ -224,7 +224,7 @@ RATED = [
 @pytest.mark.parametrize("case", RATED, ids=lambda case: case.id)
 def test_a_call_is_bounded_by_the_highest_rate_that_it_may_have(case: RatedCase) -> None:
     rates = [
-        Rate({OUTPUT: 15 * MILLION}, above_tokens=100),
+        Rate({OUTPUT_TOKEN: 15 * MILLION}, above_tokens=100),
         Rate(percent=50, tier="flex"),
         Rate(percent=200, tier="priority"),
         Rate(percent=600, tier="fast"),

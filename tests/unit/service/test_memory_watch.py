@@ -7,8 +7,8 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Overload
-from umg_grpc.service.resilience.call_start_queue import ALWAYS
-from umg_grpc.service.resilience.load_shedding import MEMORY, LoadShedder
+from umg_grpc.service.resilience.call_start_queue import ALWAYS_STARTED
+from umg_grpc.service.resilience.load_shedding import MEMORY_CAUSE, LoadShedder
 from umg_grpc.service.resilience.memory_watch import (
     MANY_CALLS,
     SETTLING_SECONDS,
@@ -104,14 +104,14 @@ async def test_calls_beyond_the_first_ones_are_rejected_while_the_limit_is_excee
     load_shedder = LoadShedder(Overload(), counted.append, memory=process.watch())
     process.used = 120
     await load_shedder.memory.check(0)
-    for _ in range(ALWAYS):
+    for _ in range(ALWAYS_STARTED):
         load_shedder.check()
         await load_shedder.enter()
     with pytest.raises(UmgError, match="has no memory for another call") as caught:
         load_shedder.check()
-    assert (caught.value.cause, counted) == (MEMORY, [MEMORY])
+    assert (caught.value.cause, counted) == (MEMORY_CAUSE, [MEMORY_CAUSE])
     process.used = 0
-    await load_shedder.memory.check(ALWAYS)
+    await load_shedder.memory.check(ALWAYS_STARTED)
     load_shedder.check()
 
 

@@ -14,14 +14,14 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks, Quirks
 from umg_grpc.routing import Target
-from umg_grpc.service.conversations.message_threads import IDLE, Thread, Threads
+from umg_grpc.service.conversations.message_threads import IDLE_TIME, Thread, Threads
 from umg_grpc.service.conversations.stored_responses import SMALL_BYTES, ResponseOrigin
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.tables import ThreadRow
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 ME, YOU = "key_me", "key_you"
@@ -47,7 +47,7 @@ def body(previous_id: str = "", *turns: object, **fields: object) -> pb.Generate
     """Return a request in the messages format."""
     thread = {"type": "continue", "previous_message_id": previous_id} if previous_id else {"type": "create"}
     body_fields = {"model": "m", "max_tokens": 9, "messages": turns, "thread": thread, **fields}
-    return FORMATS["messages"].decode_request(msgspec.json.encode(body_fields), {}).canonical
+    return TEXT_FORMATS["messages"].decode_request(msgspec.json.encode(body_fields), {}).canonical
 
 
 def plain(previous_id: str = "", *words: str, **fields: object) -> pb.GenerateRequest:
@@ -194,11 +194,11 @@ async def test_threads_of_others_are_not_found(threads: Threads) -> None:
 
 async def test_a_thread_is_gone_five_minutes_after_its_last_answer(threads: Threads, clock: Clock) -> None:
     await turn(threads, body("", user("One")), "a")
-    clock.time += IDLE - timedelta(seconds=1)
+    clock.time += IDLE_TIME - timedelta(seconds=1)
     await turn(threads, body("a", user("Two")), "b")
-    clock.time += IDLE - timedelta(seconds=1)
+    clock.time += IDLE_TIME - timedelta(seconds=1)
     await turn(threads, body("b", user("Three")), "c")
-    clock.time += IDLE
+    clock.time += IDLE_TIME
     assert (await refused(threads, body("c", user("Four")))).reason == pb.ERROR_REASON_THREAD_NOT_FOUND
 
 

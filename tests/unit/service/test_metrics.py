@@ -23,7 +23,7 @@ from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.cli.breaker_metrics import states
 from umg_grpc.config import Breaker
 from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT, CALLS_QUEUED, CHANNEL_PAUSED_KEYS, CHANNEL_QUEUE
-from umg_grpc.service.metrics import MAX_MODELS, SECONDS, SHARED_FOLDER, Metrics
+from umg_grpc.service.metrics import DURATION_BUCKETS, MAX_MODELS, SHARED_FOLDER, Metrics
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.v1 import pb
 
@@ -81,9 +81,9 @@ def test_calls_and_attempts_are_counted() -> None:
 def test_lengths_of_calls_are_counted_as_the_library_counts_them() -> None:
     metrics, registry = Metrics(), CollectorRegistry()
     labels = {"method": "M", "channel": "main", "model": "m"}
-    alike = Histogram("umg_call_seconds", "", [*labels], registry=registry, buckets=SECONDS).labels(**labels)
+    alike = Histogram("umg_call_seconds", "", [*labels], registry=registry, buckets=DURATION_BUCKETS).labels(**labels)
     for _ in range(2):  # the library receives new values each time
-        for seconds in (0.0, *SECONDS, *(1.5 * bound for bound in SECONDS)):
+        for seconds in (0.0, *DURATION_BUCKETS, *(1.5 * bound for bound in DURATION_BUCKETS)):
             metrics.finished(ended_call(), "OK", seconds)
             alike.observe(seconds)
         metrics.exposition()
@@ -93,7 +93,7 @@ def test_lengths_of_calls_are_counted_as_the_library_counts_them() -> None:
         line for line in wanted if line.startswith(counted)
     }
     [total] = [line.split()[-1] for line in lines(metrics) if line.startswith("umg_call_seconds_sum")]
-    assert float(total) == pytest.approx(2 * 2.5 * sum(SECONDS))
+    assert float(total) == pytest.approx(2 * 2.5 * sum(DURATION_BUCKETS))
 
 
 def test_gauges_are_read_at_each_scrape() -> None:

@@ -7,7 +7,7 @@ import pytest
 from umg_grpc.access.caller import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Channel, ChannelModel, Config
-from umg_grpc.routing import GENERATE, Router
+from umg_grpc.routing import GENERATE_VALUE, Router
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import MAX_RESOLVED, ModelAccess
 from umg_grpc.v1 import pb
@@ -27,12 +27,12 @@ def reason(access: ModelAccess, caller: Caller, name: str) -> int:
 
 
 def test_a_model_is_resolved_once_for_a_key() -> None:
-    access = ModelAccess(Channels(router("m")), GENERATE)
+    access = ModelAccess(Channels(router("m")), GENERATE_VALUE)
     assert access.resolve(ALL, "m") is access.resolve(ALL, "m")
 
 
 def test_a_changed_key_is_checked_again() -> None:
-    access = ModelAccess(Channels(router("m")), GENERATE)
+    access = ModelAccess(Channels(router("m")), GENERATE_VALUE)
     access.resolve(ALL, "m")
     assert reason(access, replace(ALL, model_patterns=("other",)), "m") == pb.ERROR_REASON_MODEL_NOT_FOUND
     access.resolve(ALL, "m")
@@ -40,7 +40,7 @@ def test_a_changed_key_is_checked_again() -> None:
 
 def test_another_config_is_used_at_once() -> None:
     channels = Channels(router("m"))
-    access = ModelAccess(channels, GENERATE)
+    access = ModelAccess(channels, GENERATE_VALUE)
     access.resolve(ALL, "m")
     channels.replace(Channels(router("n")))
     assert reason(access, ALL, "m") == pb.ERROR_REASON_MODEL_NOT_FOUND
@@ -50,7 +50,7 @@ def test_another_config_is_used_at_once() -> None:
 def test_the_only_channel_of_a_key_is_known_before_its_calls() -> None:
     served = (ChannelModel("m", "m", None),)
     two = Config(channels=tuple(Channel(name=name, protocols=("chat",), models=served) for name in ("a", "b")))
-    access = ModelAccess(Channels(Router(two)), GENERATE)
+    access = ModelAccess(Channels(Router(two)), GENERATE_VALUE)
     assert access.resolve(ALL, "m").only_target is None
     only = access.resolve(replace(ALL, key_id="key_2", channels=("b",)), "m").only_target
     assert only is not None
@@ -63,7 +63,7 @@ def test_a_model_that_cannot_do_the_operation_is_refused_each_time() -> None:
 
 
 def test_the_memory_of_resolved_models_is_bounded() -> None:
-    access = ModelAccess(Channels(router("m")), GENERATE)
+    access = ModelAccess(Channels(router("m")), GENERATE_VALUE)
     for number in range(MAX_RESOLVED + 1):
         access.resolve(replace(ALL, key_id=f"key_{number}"), "m")
     assert len(access._resolved) <= MAX_RESOLVED
@@ -87,12 +87,12 @@ NAMES = ("gpt-5", "gpt-5-mini", "openrouter/anthropic/claude-opus-4.5", "llama-3
 )
 def test_the_error_of_a_mistyped_model_names_the_nearest_ones(name: str, nearest: list[str]) -> None:
     with pytest.raises(UmgError) as refused:
-        ModelAccess(Channels(router(*NAMES)), GENERATE).resolve(ALL, name)
+        ModelAccess(Channels(router(*NAMES)), GENERATE_VALUE).resolve(ALL, name)
     hint = refused.value.message.partition(" Did you mean ")[2].removesuffix("?")
     assert hint.replace("`", "").split(" or ") == (nearest or [""])
 
 
 def test_a_restricted_key_learns_of_no_other_model() -> None:
     with pytest.raises(UmgError) as refused:
-        ModelAccess(Channels(router(*NAMES)), GENERATE).resolve(replace(ALL, model_patterns=("llama-*",)), "gpt5")
+        ModelAccess(Channels(router(*NAMES)), GENERATE_VALUE).resolve(replace(ALL, model_patterns=("llama-*",)), "gpt5")
     assert "gpt-5" not in refused.value.message

@@ -15,7 +15,7 @@ from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.config import Address, parse
 from umg_grpc.process.serve_options import Options
 from umg_grpc.process.serve_process import gateway
-from umg_grpc.process.service_factory import SERVICES
+from umg_grpc.process.service_factory import SERVICE_NAMES
 
 CONFIG = "channels: [{name: dead, protocols: [chat], base_url: 'http://127.0.0.1:1', api_key: x, models: [m]}]"
 PROTO = Path(__file__).parents[3] / "proto"
@@ -98,7 +98,7 @@ async def reason(channel: grpc.aio.Channel, method: MethodDescriptor) -> str:
 
 
 def test_every_service_of_the_schema_is_known() -> None:
-    assert {*SERVICES, CALLED_BY_GATEWAY} == set(DECLARED)
+    assert {*SERVICE_NAMES, CALLED_BY_GATEWAY} == set(DECLARED)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.full_name)

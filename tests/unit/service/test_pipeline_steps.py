@@ -21,10 +21,10 @@ from umg_grpc.service.pipeline.steps import (
     ATTEMPTS,
     GUARD_REQUEST,
     GUARD_RESPONSE,
+    PIPELINE_STEPS,
     PRICE,
     RESOLVE,
     RULES,
-    STEPS,
     VALIDATE,
     Step,
     in_order,
@@ -36,12 +36,12 @@ SIMULATED = "channels:\n  - {name: simulated, protocols: [sandbox], models: [m]}
 
 
 def test_each_step_is_behind_the_steps_that_it_needs() -> None:
-    for position, step in enumerate(STEPS):
-        assert set(step.needs) <= set(STEPS[:position]), step.name
+    for position, step in enumerate(PIPELINE_STEPS):
+        assert set(step.needs) <= set(PIPELINE_STEPS[:position]), step.name
 
 
 def test_no_two_steps_have_one_name() -> None:
-    assert len({step.name for step in STEPS}) == len(STEPS)
+    assert len({step.name for step in PIPELINE_STEPS}) == len(PIPELINE_STEPS)
 
 
 def test_the_order_is_that_of_the_list_however_the_steps_are_given() -> None:

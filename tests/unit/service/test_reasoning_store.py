@@ -28,7 +28,7 @@ from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 
 ME, YOU = "key_me", "key_you"
 CHANNEL = "main"
@@ -491,10 +491,12 @@ async def test_a_state_that_a_client_has_written_anew_is_cut_for_another_channel
     item = {"type": "reasoning.encrypted", "data": "RU5D", "index": 0}
     message = {"role": "assistant", "content": "Hi", "reasoning_details": [item]}
     provided = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-    answer = CHAT.decode_response(json.dumps(provided).encode(), pb.GenerateRequest(), False).candidates[0].message
+    answer = (
+        CHAT_FORMAT.decode_response(json.dumps(provided).encode(), pb.GenerateRequest(), False).candidates[0].message
+    )
     reasoning_store.remember(ME, CHANNEL, answer.parts)
     message["reasoning_details"] = [dict(reversed(item.items()))]
-    returned = CHAT.decode_request(json.dumps({"model": "m", "messages": [message]}).encode(), {}).canonical
+    returned = CHAT_FORMAT.decode_request(json.dumps({"model": "m", "messages": [message]}).encode(), {}).canonical
     known = makers(await reasoning_store.restore(ME, returned))
     assert set(known.values()) == {CHANNEL}
     assert without_states_of_others(returned, CHANNEL, known) is returned

@@ -4,7 +4,7 @@ import pytest
 
 from umg_grpc.service.operations.generate.refused_content import is_refusal
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 REFUSED = ("SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "IMAGE_SAFETY", "IMAGE_RECITATION")
 
@@ -15,5 +15,5 @@ REFUSED = ("SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "I
 )
 def test_a_finish_reason_that_callers_see_as_a_filter_is_a_refusal(word: str, refused: bool, pass_: bool) -> None:
     body = f'{{"candidates": [{{"finishReason": "{word}", "index": 0, "content": {{"parts": [{{"text": "a"}}]}}}}]}}'
-    response = FORMATS["native"].decode_response(body.encode(), pb.GenerateRequest(model="m"), pass_)
+    response = TEXT_FORMATS["native"].decode_response(body.encode(), pb.GenerateRequest(model="m"), pass_)
     assert is_refusal(response) == refused

@@ -12,7 +12,14 @@ import pytest
 from tests.support.redis import PATIENCE_SECONDS, RedisServer, opened
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.caching import response_cache
-from umg_grpc.service.caching.response_cache import HEAD, MAX_BYTES, OVERHEAD_BYTES, PREFIX, CacheFill, ResponseCache
+from umg_grpc.service.caching.response_cache import (
+    CACHE_KEY_PREFIX,
+    ENTRY_HEAD,
+    MAX_BYTES,
+    OVERHEAD_BYTES,
+    CacheFill,
+    ResponseCache,
+)
 from umg_grpc.store.redis_client import Redis
 from umg_grpc.v1 import pb
 
@@ -406,7 +413,7 @@ async def test_a_newer_one_of_another_process_is_found(
 async def test_responses_expire_in_redis(replicas: tuple[ResponseCache, ResponseCache], redis: Redis) -> None:
     replicas[0].put(KEY, embedded("answer"), 60)
     await replicas[0].written()
-    assert 0 < await redis.run(lambda client: client.pttl(PREFIX + ENTRY_KEY)) <= 60_000
+    assert 0 < await redis.run(lambda client: client.pttl(CACHE_KEY_PREFIX + ENTRY_KEY)) <= 60_000
 
 
 async def test_without_redis_the_memory_is_used(
@@ -446,7 +453,7 @@ class Foreign:
 
 
 def head(place: str, made: float, until: float) -> bytes:
-    return HEAD.pack(hashlib.sha256(place.encode()).digest(), made, until)
+    return ENTRY_HEAD.pack(hashlib.sha256(place.encode()).digest(), made, until)
 
 
 NOW = Clock().seconds
@@ -463,7 +470,7 @@ async def test_a_valid_entry_in_redis_is_a_response(
     replicas: tuple[ResponseCache, ResponseCache], redis: Redis
 ) -> None:
     value = head(ENTRY_KEY, NOW, NOW + 60) + embedded("x").SerializeToString()
-    await redis.run(lambda client: client.set(PREFIX + ENTRY_KEY, value))
+    await redis.run(lambda client: client.set(CACHE_KEY_PREFIX + ENTRY_KEY, value))
     assert await cached_answer(replicas[0]) == "x"
 
 
@@ -471,6 +478,6 @@ async def test_a_valid_entry_in_redis_is_a_response(
 async def test_an_invalid_entry_in_redis_is_ignored(
     replicas: tuple[ResponseCache, ResponseCache], redis: Redis, case: Foreign, upstream: Upstream
 ) -> None:
-    await redis.run(lambda client: client.set(PREFIX + ENTRY_KEY, case.value))
+    await redis.run(lambda client: client.set(CACHE_KEY_PREFIX + ENTRY_KEY, case.value))
     upstream.answered.set()
     assert await answer_of(replicas[0], upstream) == "answer 1"

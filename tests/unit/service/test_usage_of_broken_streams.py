@@ -7,16 +7,16 @@ import pytest
 from umg_grpc.knowledge.prices import (
     CACHE_READ,
     CACHE_WRITE,
-    INPUT,
+    INPUT_TOKEN,
     LONG_CACHE_WRITE,
-    OUTPUT,
+    OUTPUT_TOKEN,
     Quantities,
     quantities_of,
 )
 from umg_grpc.service.operations.generate.response_completion import with_reported
 from umg_grpc.v1 import pb
 
-UNITS = {INPUT, CACHE_READ, CACHE_WRITE, LONG_CACHE_WRITE, OUTPUT}
+UNITS = {INPUT_TOKEN, CACHE_READ, CACHE_WRITE, LONG_CACHE_WRITE, OUTPUT_TOKEN}
 ESTIMATE = pb.Usage(input_tokens=1200, output_tokens=30, estimated=True)
 
 
@@ -30,21 +30,21 @@ class Case:
 
 
 CASES = [
-    Case("nothing reported, as in chat and responses", None, {INPUT: 1200, OUTPUT: 30}),
+    Case("nothing reported, as in chat and responses", None, {INPUT_TOKEN: 1200, OUTPUT_TOKEN: 30}),
     Case(
         "the beginning of a stream of messages",
         pb.Usage(input_tokens=1000, cache_read_tokens=900, cache_write_tokens=50, output_tokens=1),
-        {INPUT: 50, CACHE_READ: 900, CACHE_WRITE: 50, OUTPUT: 30},
+        {INPUT_TOKEN: 50, CACHE_READ: 900, CACHE_WRITE: 50, OUTPUT_TOKEN: 30},
     ),
     Case(
         "a prompt that is written for an hour",
         pb.Usage(input_tokens=1000, long_cache_write_tokens=1000, output_tokens=1),
-        {LONG_CACHE_WRITE: 1000, OUTPUT: 30},
+        {LONG_CACHE_WRITE: 1000, OUTPUT_TOKEN: 30},
     ),
     Case(
         "a piece of a stream of native",
         pb.Usage(input_tokens=1000, cache_read_tokens=600, output_tokens=40),
-        {INPUT: 400, CACHE_READ: 600, OUTPUT: 40},
+        {INPUT_TOKEN: 400, CACHE_READ: 600, OUTPUT_TOKEN: 40},
     ),
 ]
 

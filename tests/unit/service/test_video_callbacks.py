@@ -77,7 +77,7 @@ async def test_each_change_of_state_is_notified_and_signed(tmp_path: Path) -> No
 
 
 async def test_a_notification_is_repeated_until_it_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caller_notifier, "PAUSES", (0.05,) * 9)
+    monkeypatch.setattr(caller_notifier, "RETRY_PAUSES", (0.05,) * 9)
     async with notified(tmp_path) as (gateway, fake, stub, receiver, url):
         fake.script, receiver.statuses = [SUCCEEDED], [500, 503, 200]
         await create(stub, callback_url=url)
@@ -90,7 +90,7 @@ async def test_a_notification_is_repeated_until_it_is_accepted(tmp_path: Path, m
 async def test_a_notification_that_is_never_accepted_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(caller_notifier, "PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(caller_notifier, "RETRY_PAUSES", (0.01, 0.01))
     async with notified(tmp_path) as (gateway, fake, stub, receiver, url):
         fake.script, receiver.statuses = [SUCCEEDED], [500]
         task = await create(stub, callback_url=url)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from umg_grpc.knowledge.price_rates import Terms, highest_prices
-from umg_grpc.knowledge.prices import FREE, Prices, variant_of
+from umg_grpc.knowledge.prices import FREE_PRICES, Prices, variant_of
 from umg_grpc.knowledge.shipped_prices import shipped_price_list
 from umg_grpc.knowledge.vendors import region_of, vendor_of
 from umg_grpc.service.video_tasks.task_costs import actual_cost, max_cost, stored_prices
@@ -78,4 +78,4 @@ def test_a_size_far_from_all_resolutions_has_the_price_of_others(size: str, pric
 )
 def test_a_model_whose_price_no_source_states_has_none_instead_of_a_price_of_zero(model: str) -> None:
     for vendor in ("dashscope-media", "jimeng", ""):
-        assert shipped_price_list(model, vendor) is FREE
+        assert shipped_price_list(model, vendor) is FREE_PRICES

@@ -23,7 +23,7 @@ from tests.support.store_fixtures import WrongClock
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store import StoreError, blob_bucket
 from umg_grpc.store.blob_backend_selection import blob_place
-from umg_grpc.store.blob_store import MEDIA_TYPES, PART_BYTES, SERVED, SPOOL_BYTES, STORED, Blob, BlobStore
+from umg_grpc.store.blob_store import MEDIA_TYPES, PART_BYTES, SERVED_BYTES, SPOOL_BYTES, STORED_BYTES, Blob, BlobStore
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.v1 import pb
 
@@ -110,7 +110,7 @@ async def test_a_file_is_stored_with_its_properties(opened: Opened) -> None:
     assert await opened.store().head(blob.id) == blob
     assert await content(opened.store(), blob) == data
     assert not opened.files()
-    assert opened.counted == [(STORED, 100_000), *((SERVED, n) for n in (100_000,))]
+    assert opened.counted == [(STORED_BYTES, 100_000), *((SERVED_BYTES, n) for n in (100_000,))]
 
 
 async def test_storage_on_this_machine_has_no_proxy(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from umg_grpc.store.in_flight_records import (
     FIRST_SLOTS,
     MAX_RECORD_BYTES,
     NO_SLOT,
-    SUFFIX,
+    OPEN_SUFFIX,
     OpenRecords,
     forget,
     records_of,
@@ -28,7 +28,7 @@ def test_records_are_those_of_the_calls_in_flight(tmp_path: Path) -> None:
     records.delete(third)
     assert records_of(tmp_path, "one") == []
     records.close()
-    assert not (tmp_path / f"one{SUFFIX}").exists()
+    assert not (tmp_path / f"one{OPEN_SUFFIX}").exists()
 
 
 def test_the_file_grows_with_the_calls_in_flight(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from tests.support.redis import RedisServer, opened
 from umg_grpc.store.redis_client import (
     ANSWER_SECONDS,
-    CONNECTIONS,
+    MAX_CONNECTIONS,
     PAUSE_SECONDS,
     WAITING_BYTES,
     Redis,
@@ -133,7 +133,7 @@ async def test_waiting_calls_fail_as_soon_as_one_finds_redis_unavailable(
     async with Redis.opened(redis_server.url, clock) as redis:
         with redis_server.silent():
             results = await asyncio.gather(*(redis.run(counted) for _ in range(500)), return_exceptions=True)
-    assert steps == CONNECTIONS
+    assert steps == MAX_CONNECTIONS
     assert {type(result) for result in results} == {RedisUnavailable}
 
 
@@ -149,7 +149,7 @@ async def test_waiting_for_a_connection_takes_no_longer_than_waiting_for_an_answ
             nonlocal reached
             reached = True
 
-        holders = [asyncio.create_task(redis.run(busy)) for _ in range(CONNECTIONS)]
+        holders = [asyncio.create_task(redis.run(busy)) for _ in range(MAX_CONNECTIONS)]
         await asyncio.sleep(0)
         with pytest.raises(RedisUnavailable):
             await redis.run(reach)

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.store import open_store, sqlite_connection
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 
 SLOW = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300000) SELECT count(*) FROM n"
 
@@ -53,7 +53,7 @@ async def _cancel_slow_statement(opened: AbstractAsyncContextManager[AsyncSessio
 
 
 async def test_a_cancelled_statement_leaves_nothing_of_its_transaction(tmp_path: Path) -> None:
-    store = await open_store(SQLITE, tmp_path)
+    store = await open_store(SQLITE_KIND, tmp_path)
     async with store.write() as session:
         await session.execute(text("CREATE TABLE names (name TEXT)"))
     await _cancel_slow_statement(store.write(), "INSERT INTO names VALUES ('a')")
@@ -66,7 +66,7 @@ async def test_a_cancelled_statement_leaves_nothing_of_its_transaction(tmp_path:
 
 async def test_the_statement_of_a_cancelled_caller_has_ended_when_the_store_is_closed(tmp_path: Path) -> None:
     others = set(threading.enumerate())
-    store = await open_store(SQLITE, tmp_path)
+    store = await open_store(SQLITE_KIND, tmp_path)
     (thread,) = {thread for thread in set(threading.enumerate()) - others if "_connection_worker" in thread.name}
     await _cancel_slow_statement(store.read(), "SELECT 1")
     await store.aclose()

@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError, StatementError
 from tests.support.databases import Database
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.migrate import migrate
-from umg_grpc.store.schema_version import HEAD, VERSION_TABLE
+from umg_grpc.store.schema_version import NEWEST_MIGRATION, VERSION_TABLE
 from umg_grpc.store.tables import ApiKey, Base, ReasoningRow, ResponseRow
 from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.store.usage_sums import CallFilter
@@ -92,7 +92,7 @@ async def test_the_migrations_make_exactly_the_tables_of_the_code(database: Data
         await (await session.connection()).run_sync(migrated_from_nothing)
     async with store.read() as session:
         assert await (await session.connection()).run_sync(differences) == []
-        assert await session.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
+        assert await session.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == NEWEST_MIGRATION
     await store.aclose()
 
 
@@ -139,14 +139,14 @@ async def test_a_database_of_the_first_version_is_migrated_to_the_newest_with_it
         assert rows == [("first", None, True, True, None), ("k", None, False, False, None)]
         assert await session.scalar(select(func.count()).select_from(ResponseRow)) == 0
         assert await session.scalar(select(func.count()).select_from(ReasoningRow)) == 0
-        assert await session.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == HEAD
+        assert await session.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == NEWEST_MIGRATION
     await store.aclose()
 
 
 def test_an_empty_database_is_given_the_newest_version() -> None:
     config = Config()
     config.set_main_option("script_location", "umg_grpc.store:migrations")
-    assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
+    assert ScriptDirectory.from_config(config).get_heads() == [NEWEST_MIGRATION]
 
 
 async def test_many_may_open_a_new_database_at_once(database: Database) -> None:

@@ -9,7 +9,7 @@ from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecords, storable
 from umg_grpc.store.usage_sums import CallFilter, Group
-from umg_grpc.store.usage_tables import DAY
+from umg_grpc.store.usage_tables import DAY_BUCKET
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ async def test_usage_is_summed_by_any_dimensions(records: UsageRecords) -> None:
             record(2, start_micros=yesterday, model="n"),
         )
     )
-    by_day = await records.sums([DAY, "model"], CallFilter(ALL))
+    by_day = await records.sums([DAY_BUCKET, "model"], CallFilter(ALL))
     assert [(each.group, each.requests, each.failed) for each in by_day] == [
         ((micros_of(datetime(2026, 5, 3, tzinfo=UTC)), "n"), 1, 0),
         ((micros_of(datetime(2026, 5, 4, tzinfo=UTC)), "m"), 2, 1),
@@ -110,7 +110,7 @@ async def test_groups_are_read_by_pages(records: UsageRecords) -> None:
             *(record(2 * n + 1, model=model, key_id="key_b") for n, model in enumerate(models)),
         )
     )
-    by = [DAY, "key", "model"]
+    by = [DAY_BUCKET, "key", "model"]
     everything = [each.group for each in await records.sums(by, CallFilter(ALL))]
     assert len(everything) == 8
     paged = list[Group]()

@@ -13,11 +13,11 @@ from tests.support.usage_records import ALL, NOW, lines, record
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
-from umg_grpc.store.usage_partitions import EPOCH, create_partitions, days_of_partitions
+from umg_grpc.store.usage_partitions import EPOCH_DAY, create_partitions, days_of_partitions
 from umg_grpc.store.usage_record_table import MAX_FOUND, UsageRecords
 from umg_grpc.store.usage_sums import CallFilter
 from umg_grpc.store.usage_sweep import ROW_BYTES, Swept, sweep_usage
-from umg_grpc.store.usage_tables import TOTALS, UsageRow
+from umg_grpc.store.usage_tables import TOTAL_TABLES, UsageRow
 
 DAY_SECONDS = 86_400
 YEARS_SECONDS = 10**9
@@ -32,7 +32,7 @@ async def kept(store: Store) -> list[str]:
 async def days(store: Store) -> list[date]:
     """Return the days that have partitions on PostgreSQL."""
     async with store.read() as session:
-        return [EPOCH + timedelta(days=day) for day in await days_of_partitions(session)]
+        return [EPOCH_DAY + timedelta(days=day) for day in await days_of_partitions(session)]
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ async def test_totals_are_deleted_after_their_time(usage_store: Store) -> None:
     await sweep_usage(usage_store, 90 * DAY_SECONDS, None, 1000 * DAY_SECONDS)
     found = {}
     async with usage_store.read() as session:
-        for totals in TOTALS:
+        for totals in TOTAL_TABLES:
             starts = await session.scalars(select(totals.table.c.start_micros))
             found[totals.table.name] = sorted((NOW - time_of(start)).days for start in starts)
     by_hour, by_day, by_month = [0, 3, 399], [0, 3, 399, 500], [3, 429, 519]
@@ -160,5 +160,5 @@ async def test_a_day_that_an_operator_detached_is_attached_again(partitioned: St
     async with partitioned.write() as session:
         await session.execute(text(f"ALTER TABLE call_records DETACH PARTITION call_records_{NOW:%Y%m%d}"))
     async with partitioned.write() as session:
-        await create_partitions(session, [(NOW.date() - EPOCH).days])
+        await create_partitions(session, [(NOW.date() - EPOCH_DAY).days])
     assert await kept(partitioned) == ["req-0"]

@@ -14,8 +14,8 @@ from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords
-from umg_grpc.store.usage_sums import BUCKETS, DIMENSION_COLUMNS, CallFilter, Group, UsageSum
-from umg_grpc.store.usage_tables import SUMS, TOTALS, UsageRow
+from umg_grpc.store.usage_sums import DIMENSION_COLUMNS, SUM_BUCKETS, CallFilter, Group, UsageSum
+from umg_grpc.store.usage_tables import SUM_COLUMNS, TOTAL_TABLES, UsageRow
 from umg_grpc.store.usage_totals import BUCKET_MICROS
 
 COUNT = 400
@@ -55,7 +55,7 @@ def expected(by: Sequence[str], calls: CallFilter) -> list[UsageSum]:
             group,
             len(records),
             sum(each.status != "OK" for each in records),
-            {name: sum(getattr(each, name) for each in records) for name in SUMS},
+            {name: sum(getattr(each, name) for each in records) for name in SUM_COLUMNS},
         )
         for group, records in sorted(found.items())
     ]
@@ -79,7 +79,7 @@ class Selection:
     calls: CallFilter
     by: Sequence[Sequence[str]] = field(
         default_factory=lambda: [
-            [*bucket, *names] for bucket in ([], *([name] for name in BUCKETS)) for names in column_sets()
+            [*bucket, *names] for bucket in ([], *([name] for name in SUM_BUCKETS)) for names in column_sets()
         ]
     )
 
@@ -152,7 +152,7 @@ async def test_totals_remain_without_the_records(usage_store: Store) -> None:
         assert await records.sums(by, CallFilter(ALL)) == expected(by, CallFilter(ALL))
 
 
-@pytest.mark.parametrize("bucket", ["", *BUCKETS])
+@pytest.mark.parametrize("bucket", ["", *SUM_BUCKETS])
 async def test_a_span_may_end_at_the_last_time_that_a_datetime_has(usage_store: Store, bucket: str) -> None:
     records = UsageRecords(usage_store)
     await records.insert(lines(*RECORDS))
@@ -167,7 +167,7 @@ async def test_sums_without_the_key_are_read_from_the_totals_without_it(usage_st
     records = UsageRecords(usage_store)
     await records.insert(lines(*RECORDS))
     async with usage_store.write() as session:
-        for table in (UsageRow.__table__, *(totals.table for totals in TOTALS if "key_id" in totals.columns)):
+        for table in (UsageRow.__table__, *(totals.table for totals in TOTAL_TABLES if "key_id" in totals.columns)):
             await session.execute(text(f"DELETE FROM {table.name}"))
     calls = CallFilter(ALL, only={"key": [], "model": ["m"], "channel": []})
     for by in ([], ["day", "model"], ["hour", "channel"], ["month", "operation"]):
@@ -187,7 +187,7 @@ async def test_totals_of_versions_without_agents_are_of_unknown_agents(usage_sto
     await records.insert(lines(*RECORDS))
     async with usage_store.write() as session:
         await session.execute(delete(UsageRow))
-        for totals in TOTALS:
+        for totals in TOTAL_TABLES:
             if totals.has_agents:
                 await session.execute(delete(totals.table))
     [unknown] = await records.sums(["agent"], CallFilter(ALL))
@@ -209,7 +209,7 @@ async def test_processes_that_write_the_same_records_at_once_count_each_once(
             )
         )
         async with stores[0].read() as session:
-            for totals in TOTALS:
+            for totals in TOTAL_TABLES:
                 columns = totals.table.c
                 query = select(func.sum(columns.requests), func.sum(columns.micro_credits))
                 [(requests, cost)] = (await session.execute(query)).all()
@@ -222,7 +222,7 @@ async def test_processes_that_write_the_same_records_at_once_count_each_once(
 
 
 def test_the_records_cover_several_months_days_and_hours() -> None:
-    starts = {name: len({group_value(each, name) for each in RECORDS}) for name in BUCKETS}
+    starts = {name: len({group_value(each, name) for each in RECORDS}) for name in SUM_BUCKETS}
     assert starts["month"] == 2
     assert starts["day"] >= 3
     assert starts["hour"] > 50

@@ -11,7 +11,14 @@ from umg_grpc.store.database_time import GivenClock
 from umg_grpc.store.tables import MediaTask, TaskCallback
 from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.store.video_task_polls import Claim, OpenTasks, Poll, Stall, VideoTaskPolls
-from umg_grpc.store.video_task_table import FAILED, QUEUED, RUNNING, SUBMITTING, SUCCEEDED, VideoTasks
+from umg_grpc.store.video_task_table import (
+    FAILED_STATE,
+    QUEUED_STATE,
+    RUNNING_STATE,
+    SUBMITTING_STATE,
+    SUCCEEDED_STATE,
+    VideoTasks,
+)
 from umg_grpc.v1 import pb
 
 SECOND = 10**6
@@ -21,7 +28,9 @@ TIME = Clock(START)
 CHANNEL = "main"
 
 
-def task(number: int, *, state: int = QUEUED, next_poll_micros: int | None = NOW, lease_owner: str = "") -> MediaTask:
+def task(
+    number: int, *, state: int = QUEUED_STATE, next_poll_micros: int | None = NOW, lease_owner: str = ""
+) -> MediaTask:
     return MediaTask(
         task_id=f"task_{number}", owner="key", entry=1, kind=1, model="m", public_model="m", body_hash=str(number),
         request_id="r", face="grpc", agent="", prices=b"", micro_credits=0, state=state, channel=CHANNEL,
@@ -90,7 +99,7 @@ async def test_a_stall_lasts_from_poll_to_poll_and_ends_with_the_state(prepared_
     await polls.reschedule([Poll(polled, SECOND, stall=stall)], NOW)
     [polled] = await claim(polls, NOW + SECOND)
     assert polled.stall == stall
-    running = await table_of(store, "process").advance(polled.task_id, RUNNING, next_poll_micros=NOW + 2 * SECOND)
+    running = await table_of(store, "process").advance(polled.task_id, RUNNING_STATE, next_poll_micros=NOW + 2 * SECOND)
     assert running is not None
     assert (running.stall, running.stall_since_micros) == (None, None)
     await store.aclose()
@@ -99,10 +108,10 @@ async def test_a_stall_lasts_from_poll_to_poll_and_ends_with_the_state(prepared_
 async def test_the_tasks_of_a_process_that_has_ended_are_due_at_once(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
     polls = opened(store, "alive")
-    await insert(store, task(1, state=SUBMITTING, next_poll_micros=NOW + 20 * SECOND, lease_owner="ended"))
+    await insert(store, task(1, state=SUBMITTING_STATE, next_poll_micros=NOW + 20 * SECOND, lease_owner="ended"))
     set_time(NOW)
     await polls.release(["ended"])
-    assert [each.state for each in await claim(polls, NOW)] == [SUBMITTING]
+    assert [each.state for each in await claim(polls, NOW)] == [SUBMITTING_STATE]
     await store.aclose()
 
 
@@ -112,7 +121,7 @@ async def test_a_task_waits_for_the_report_of_its_submitter_also_while_others_lo
     store = await open_store(prepared_database.url, prepared_database.data_dir)
     polls = opened(store, "other")
     set_time(NOW)
-    new = task(1, state=SUBMITTING, lease_owner="ended", next_poll_micros=None)
+    new = task(1, state=SUBMITTING_STATE, lease_owner="ended", next_poll_micros=None)
     assert await table_of(store, "ended").insert(new, None, 20) is None
     [looked_up] = await claim(polls, NOW + 20 * SECOND)
     assert looked_up.submitter == "ended"
@@ -126,7 +135,7 @@ async def test_a_refused_task_is_withdrawn_after_the_end_of_its_lease(prepared_d
     store = await open_store(prepared_database.url, prepared_database.data_dir)
     rows, other = table_of(store, "submitting"), table_of(store, "other")
     set_time(NOW)
-    new = task(1, state=SUBMITTING, lease_owner="submitting", next_poll_micros=None)
+    new = task(1, state=SUBMITTING_STATE, lease_owner="submitting", next_poll_micros=None)
     assert await rows.insert(new, None, 20) is None
     assert len(await claim(opened(store, "other"), NOW + 20 * SECOND)) == 1
     assert not await other.withdraw("task_1"), "the task of another process"
@@ -151,15 +160,15 @@ async def test_a_state_moves_forward_only(prepared_database: Database) -> None:
     store = await open_store(prepared_database.url, prepared_database.data_dir)
     rows = table_of(store, "process")
     await insert(store, task(1))
-    assert await rows.advance("task_1", RUNNING) is not None
-    assert await rows.advance("task_1", QUEUED) is None
-    assert await rows.advance("task_1", RUNNING) is None
-    assert await rows.advance("task_1", SUCCEEDED, next_poll_micros=None) is not None
-    assert await rows.advance("task_1", FAILED) is None
+    assert await rows.advance("task_1", RUNNING_STATE) is not None
+    assert await rows.advance("task_1", QUEUED_STATE) is None
+    assert await rows.advance("task_1", RUNNING_STATE) is None
+    assert await rows.advance("task_1", SUCCEEDED_STATE, next_poll_micros=None) is not None
+    assert await rows.advance("task_1", FAILED_STATE) is None
     found = await rows.get("task_1")
     assert found is not None
-    assert (found.state, found.next_poll_micros) == (SUCCEEDED, None)
-    assert await rows.advance("task_2", FAILED) is None
+    assert (found.state, found.next_poll_micros) == (SUCCEEDED_STATE, None)
+    assert await rows.advance("task_2", FAILED_STATE) is None
     await store.aclose()
 
 
@@ -167,7 +176,7 @@ async def test_a_task_of_an_earlier_version_has_a_record_without_details(prepare
     store = await open_store(prepared_database.url, prepared_database.data_dir)
     await insert(store, task(1))
     error = pb.VideoTaskError(code="task_failed", message="no video").SerializeToString()
-    await table_of(store, "process").advance("task_1", FAILED, next_poll_micros=None, error=error)
+    await table_of(store, "process").advance("task_1", FAILED_STATE, next_poll_micros=None, error=error)
     [record] = await UsageRecords(store).find("r")
     assert record.details is not None
     assert (record.attempts, record.details.attempts) == (1, [])
@@ -181,7 +190,7 @@ async def test_ended_tasks_are_deleted_by_age_and_number(prepared_database: Data
     await insert(store, *(task(number) for number in range(6)))
     for number in range(5):
         expire = NOW if number == 4 else NOW + 9 * SECOND
-        await rows.advance(f"task_{number}", FAILED, next_poll_micros=None, expire_micros=expire)
+        await rows.advance(f"task_{number}", FAILED_STATE, next_poll_micros=None, expire_micros=expire)
     set_time(NOW)
     await VideoTasks(store, "process", clock=WrongClock(TIME)).sweep(max_tasks=2)
     assert await rows.get("task_4") is not None
@@ -195,7 +204,7 @@ async def test_a_submission_has_a_lease_by_the_clock_of_the_database(prepared_da
     store = await open_store(prepared_database.url, prepared_database.data_dir)
     rows, polls = table_of(store, "submitting"), opened(store, "submitting")
     set_time(NOW)
-    new = task(1, state=SUBMITTING, lease_owner="submitting", next_poll_micros=None)
+    new = task(1, state=SUBMITTING_STATE, lease_owner="submitting", next_poll_micros=None)
     assert await rows.insert(new, None, 20) is None
     assert new.next_poll_micros == NOW + 20 * SECOND
     assert await claim(polls, NOW + 19 * SECOND) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.full_disks import LIMITED_BYTES, SmallDisk, disk_at
-from umg_grpc.store.write_ahead_journal import DISK, FULL, Journal
+from umg_grpc.store.write_ahead_journal import DISK_FAILED, JOURNAL_FULL, Journal
 
 SEGMENT = 32 * LIMITED_BYTES
 """Size of which no part may be written under the limit."""
@@ -117,14 +117,14 @@ async def test_refused_records_are_known_with_the_reason(tmp_path: Path) -> None
     directory = tmp_path / "journal"
     journal = Journal(directory, segment_bytes=10, waiting_bytes=20)
     assert [journal.append(b"record %d" % number) for number in range(3)] == [1, 1, 1]
-    assert (journal.append(b"one", b"two"), journal.refusal) == (0, FULL)
+    assert (journal.append(b"one", b"two"), journal.refusal) == (0, JOURNAL_FULL)
     assert "bytes wait for the database" in journal.problem
     await journal.drain(Receiver())
     journal.check()
     assert (journal.refusal, journal.problem, journal.append(b"three")) == ("", "", 1)
     await journal.drain(Receiver())
     directory.rmdir()
-    assert (journal.append(b"four"), journal.refusal) == (0, DISK)
+    assert (journal.append(b"four"), journal.refusal) == (0, DISK_FAILED)
     assert journal.problem == "No such file or directory"
 
 
@@ -145,7 +145,7 @@ async def test_a_full_disk_takes_the_rest_of_a_segment_and_no_other(tmp_path: Pa
             while journal.append(record):
                 taken += 1
             size = SEGMENT if isinstance(disk, SmallDisk) else LIMITED_BYTES
-            assert (taken, journal.refusal) == (size // 100, DISK)
+            assert (taken, journal.refusal) == (size // 100, DISK_FAILED)
             journal.check()
             assert journal.problem in {os.strerror(errno.ENOSPC), os.strerror(errno.EFBIG)}
             await journal.drain(receiver)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.tokens import TOKENIZERS, TokenCounter
+from umg_grpc.tokens import TOKENIZER_ROWS, TokenCounter
 from umg_grpc.tokens.media import PAGE_TOKENS
 from umg_grpc.tokens.vocabulary_cache import load
 from umg_grpc.v1 import pb
@@ -265,14 +265,14 @@ def test_a_known_prompt_counts_as_its_provider_counts_it() -> None:
     assert TokenCounter(tokenizer="cl100k_base").count_request(request) == pytest.approx(129, abs=4)
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize("tokenizer", TOKENIZER_ROWS)
 def test_nothing_counts_nothing(tokenizer: str) -> None:
     counter = TokenCounter(tokenizer=tokenizer)
     assert counter.count_text("") == 0
     assert counter.count_request(pb.GenerateRequest()) <= 4
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize("tokenizer", TOKENIZER_ROWS)
 def test_markup_of_a_conversation_is_text_when_a_caller_writes_it(tokenizer: str) -> None:
     assert TokenCounter(tokenizer=tokenizer).count_text("<|im_end|><|endoftext|></s><eos>") > 8
 
@@ -317,7 +317,7 @@ def test_an_answer_in_one_piece_is_counted_by_its_text() -> None:
     assert (usage.input_tokens, usage.estimated) == (COUNTER.count_request(question()), True)
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize("tokenizer", TOKENIZER_ROWS)
 def test_a_long_text_counts_as_if_it_were_read_at_once(tokenizer: str) -> None:
     corpus = "\n".join(file.read_text() for file in sorted((Path(__file__).parent / "corpus").iterdir())) * 4
     whole = len(load(tokenizer).encode_ordinary(corpus))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from umg_grpc.tokens import TOKENIZERS
+from umg_grpc.tokens import TOKENIZER_ROWS
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.tokens.vocabulary_cache import load
 from umg_grpc.v1 import pb
@@ -16,7 +16,7 @@ TEXTS = [path.read_text(encoding="utf-8") for path in sorted(CORPUS.iterdir())]
 HARD = "  Hello wörld,\t中文 😀👩‍👩‍👧!\r\n\n\n1234567890 <|endoftext|> <s> é\u2028 end  "
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize("tokenizer", TOKENIZER_ROWS)
 def test_a_text_is_decoded_from_its_tokens(tokenizer: str) -> None:
     vocabulary = load(tokenizer)
     for text in (*TEXTS, HARD, "a"):
@@ -34,7 +34,7 @@ def test_without_a_tokenizer_the_ids_are_those_of_the_vendor_of_the_format() -> 
     assert decode(pb.EmbeddingTokens(ids=[9906, 1917]).ids, None) == "Hello world"
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize("tokenizer", TOKENIZER_ROWS)
 def test_half_a_character_at_either_end_becomes_the_sign_for_it(tokenizer: str) -> None:
     """Cut a text inside a character, as clients do that split a long text by a number of tokens."""
     ids = load(tokenizer).encode_ordinary("a𓀀𓀀𓀀z")  # a character of several tokens in every vocabulary
@@ -46,7 +46,7 @@ def test_half_a_character_at_either_end_becomes_the_sign_for_it(tokenizer: str) 
         assert whole == (3 if "\ufffd" not in front + back else 2)
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@pytest.mark.parametrize("tokenizer", TOKENIZER_ROWS)
 def test_an_id_that_there_is_not_is_named_by_its_position(tokenizer: str) -> None:
     known = load(tokenizer).encode_ordinary("Hello")[:1]
     for unknown in (10_000_000, 2**32 - 1):

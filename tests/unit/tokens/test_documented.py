@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from umg_grpc.tokens import TOKENIZERS, TokenCounter
+from umg_grpc.tokens import TOKENIZER_ROWS, TokenCounter
 from umg_grpc.tokens.gguf import hugging_face_tokenizer, weights
-from umg_grpc.tokens.vocabularies import FAMILIES
+from umg_grpc.tokens.vocabularies import FAMILY_TOKENIZERS
 from umg_grpc.tokens.vocabulary_cache import SMOLLM2_PACKAGE
 
 KINDS = ("english", "german", "chinese", "code", "json")
@@ -28,10 +28,10 @@ def tokens(tokenizer: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    "tokenizer", [pytest.param(n, marks=needs_weights if n == "smollm2" else ()) for n in TOKENIZERS]
+    "tokenizer", [pytest.param(n, marks=needs_weights if n == "smollm2" else ()) for n in TOKENIZER_ROWS]
 )
 def test_the_document_has_the_counts_of_the_corpus_by_each_vocabulary(tokenizer: str) -> None:
-    first, counted = tokens(TOKENIZERS[0]), tokens(tokenizer)
+    first, counted = tokens(TOKENIZER_ROWS[0]), tokens(tokenizer)
     expected = row(f"`{tokenizer}`", *(f"{counted[kind] / first[kind]:.2f}" for kind in KINDS))
     assert expected in DOCUMENT
 
@@ -46,9 +46,9 @@ def test_the_document_has_how_far_other_vocabularies_are_from_our_count_for_an_u
     assert row(family, *cells) in DOCUMENT
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILY_TOKENIZERS)
 def test_the_document_has_how_every_family_is_counted(family: str) -> None:
-    counting = FAMILIES[family]
+    counting = FAMILY_TOKENIZERS[family]
     how = f"`{counting.vocabulary}`"
     if counting.percent != 100:
         how += f", {counting.percent} % of its count"

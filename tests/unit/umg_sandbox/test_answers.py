@@ -24,7 +24,7 @@ from tests.unit.umg_sandbox.sandbox_calls import (
 )
 from tests.unit.umg_sandbox.validity import problems
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 SCHEMA = (
     '{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}},"required":["city","days"]}'
@@ -143,7 +143,7 @@ pieces = st.text("ab 😀\n\u2028é[]", max_size=40)
 requests = st.builds(
     make_request,
     st.lists(pieces, min_size=1, max_size=2).map(lambda texts: user(*texts)),
-    source=st.sampled_from(["", *FORMATS]),
+    source=st.sampled_from(["", *TEXT_FORMATS]),
     max_output_tokens=st.none() | st.integers(1, 60),
     stop_sequences=st.lists(st.sampled_from(["a", "plays", "\n", "😀"]), max_size=2),
     candidate_count=st.none() | st.integers(1, 3),

@@ -15,14 +15,14 @@ from tests.unit.umg_sandbox.clockwork import run
 from tests.unit.umg_sandbox.vector_digest import digest
 from tests.unit.upstream.vectors import SECONDS, embed_request, loaded_engine, rows, vectors_of
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.catalogue import CATALOGUE
+from umg_grpc.knowledge.catalogue import MODEL_CATALOGUE
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.local import EMBEDDING_MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine
 from umg_grpc.v1 import pb
 from umg_sandbox.embedding_channel import SandboxEmbedding
 
-MODELS = [model for model in CATALOGUE.values() if pb.MODEL_OPERATION_EMBED in model.operations]
+MODELS = [model for model in MODEL_CATALOGUE.values() if pb.MODEL_OPERATION_EMBED in model.operations]
 LARGE = "text-embedding-3-large"
 CAT, KITTEN = "A cat sleeps on the warm sofa.", "The kitten is napping on the couch."
 RATES, BANK = "The central bank raised interest rates.", "Interest rates went up after the bank's decision."
@@ -181,7 +181,7 @@ async def test_a_text_may_have_the_documented_length_of_the_model(engine: WordLl
         await make_request()
     assert caught.value.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG
     assert caught.value.metadata == {"field": "inputs[1].text"}
-    assert str(CATALOGUE[case.model].input_token_limit) in caught.value.message
+    assert str(MODEL_CATALOGUE[case.model].input_token_limit) in caught.value.message
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tests.unit.umg_sandbox.steps import MAX_CALLS, counted
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_sandbox.prompt_words import Words
-from umg_sandbox.schema_reader import NAMES
+from umg_sandbox.schema_reader import KEYWORD_NAMES
 from umg_sandbox.schema_value_generation import instance, json_of
 
 IGNORED = {"$id", "$schema", "$anchor", "$defs", "definitions", "dependencies", "unevaluatedProperties", "nullable"}
@@ -50,7 +50,7 @@ def fitting(inner: SearchStrategy[object]) -> dict[str, SearchStrategy[object]]:
     """Return well-formed values, by keyword."""
     kinds = st.sampled_from(["string", "number", "integer", "boolean", "object", "array", "null"])
     schemas = st.lists(inner, min_size=1, max_size=3)
-    made: dict[str, SearchStrategy[object]] = dict.fromkeys(NAMES, inner)
+    made: dict[str, SearchStrategy[object]] = dict.fromkeys(KEYWORD_NAMES, inner)
     made |= {name: st.dictionaries(names, inner, max_size=3) for name in SCHEMAS_BY_NAME}
     made |= dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), schemas)
     made |= dict.fromkeys(("minLength", "minItems", "minProperties", "minContains"), st.integers(0, 6))
@@ -73,7 +73,7 @@ def fitting(inner: SearchStrategy[object]) -> dict[str, SearchStrategy[object]]:
 def schema_of(inner: SearchStrategy[object]) -> SearchStrategy[object]:
     well_formed = fitting(inner)
     well_formed_names = st.sampled_from(sorted(well_formed))
-    all_names = st.sampled_from(sorted(NAMES | IGNORED))
+    all_names = st.sampled_from(sorted(KEYWORD_NAMES | IGNORED))
     any_value = keyword_values(inner)
 
     @st.composite

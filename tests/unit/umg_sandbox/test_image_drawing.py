@@ -15,7 +15,7 @@ from PIL import Image, ImageChops, ImageStat
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_sandbox.image_drawing import FORMATS, Drawing, InputImage, draw
+from umg_sandbox.image_drawing import PILLOW_FORMATS, Drawing, InputImage, draw
 
 PROMPT = "A watercolor fox reading a newspaper in a small café"
 SQUARE = Drawing("imgC-1", PROMPT, 512, 512)
@@ -74,7 +74,7 @@ SIZES = [(1024, 1024), (1512, 648), (6240, 2656), (64, 64), (1024, 40), (40, 102
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("inputs", [(), (plain(RED), plain(BLUE))], ids=["a scene", "an edit"])
 def test_an_image_has_exactly_the_size_and_the_type(size: tuple[int, int], inputs: tuple[InputImage, ...]) -> None:
-    for mime_type, name in FORMATS.items():
+    for mime_type, name in PILLOW_FORMATS.items():
         drawing = Drawing("m", PROMPT, *size, mime_type, inputs=inputs, watermark=True)
         image = opened(draw(drawing))
         assert (image.size, image.format, image.mode) == (size, name, "RGB")

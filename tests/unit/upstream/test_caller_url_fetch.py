@@ -22,7 +22,15 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.network_places import parse_place, place_of
 from umg_grpc.base.proxy_rules import NO_PROXIES, environment_proxies
 from umg_grpc.upstream.caller_url_dns import MAX_LOOKUPS
-from umg_grpc.upstream.caller_url_fetch import CHECKED_BYTES, FAILED, FETCHED, REFUSED, Fetcher, Lookup, ProviderRoute
+from umg_grpc.upstream.caller_url_fetch import (
+    CHECKED_BYTES,
+    FAILED_OUTCOME,
+    FETCHED_OUTCOME,
+    REFUSED_OUTCOME,
+    Fetcher,
+    Lookup,
+    ProviderRoute,
+)
 from umg_grpc.upstream.http1.dns_cache import Addresses
 from umg_grpc.v1 import pb
 
@@ -58,7 +66,7 @@ async def test_a_file_is_fetched_with_nothing_of_the_caller() -> None:
 
     async with provider(handle) as made, fetching(place(made), count=outcomes.append) as fetcher:
         found = await fetcher.fetch(f"{made.url}?a=1", field="image")
-    assert (len(found.body), found.content_type, outcomes) == (1000, "image/png", [FETCHED])
+    assert (len(found.body), found.content_type, outcomes) == (1000, "image/png", [FETCHED_OUTCOME])
     assert seen[0][0].decode().split("\r\n") == [
         "GET /v1/x?a=1 HTTP/1.1",
         f"Host: {place(made)}",
@@ -136,7 +144,7 @@ async def test_a_redirect_is_checked_as_the_url_is(case: Redirect) -> None:
             error = await failure(fetcher, made.url)
             assert (error.name, error.metadata) == ("INVALID_FIELD", {"field": "image"})
             assert case.problem in error.message
-            assert outcomes == [FAILED if "no valid URL" in case.problem else REFUSED]
+            assert outcomes == [FAILED_OUTCOME if "no valid URL" in case.problem else REFUSED_OUTCOME]
 
 
 async def test_redirects_end() -> None:
@@ -221,7 +229,7 @@ async def test_a_server_that_fails_is_the_callers_fault(case: Failing) -> None:
     ):
         error = await failure(fetcher, made.url)
         assert error.message == f"`image`: the file at the URL could not be fetched: {case.problem}"
-        assert (error.reason, error.failure, outcomes) == (pb.ERROR_REASON_INVALID_FIELD, None, [FAILED])
+        assert (error.reason, error.failure, outcomes) == (pb.ERROR_REASON_INVALID_FIELD, None, [FAILED_OUTCOME])
         assert (await failure(fetcher, made.url, None)).name == "UPSTREAM_FAILED"
 
 

@@ -28,7 +28,7 @@ from umg_grpc.upstream.http.text_generation import HttpText
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 CHANNEL = (
     "channels: [{{name: main, protocols: [chat], base_url: '{base_url}', models: [plain, silent, marked], {more}}}]"
@@ -174,9 +174,9 @@ async def test_an_endpoint_counts_as_broken_until_it_answers_again() -> None:
             reported.append(broken)
             return provider_path
 
-        channel = HttpText(HttpChannel(client, endpoint, Deadlines(1, 1, 1, 1)), [FORMATS["chat"]])
+        channel = HttpText(HttpChannel(client, endpoint, Deadlines(1, 1, 1, 1)), [TEXT_FORMATS["chat"]])
         for model in ("drops", "plain", "plain"):
-            request = FORMATS["chat"].decode_request(BODY, {}).canonical
+            request = TEXT_FORMATS["chat"].decode_request(BODY, {}).canonical
             with contextlib.suppress(UmgError):
                 await channel.prepare(request, model, stream=False).send(1)
     assert reported == [None, provider_path, None]

@@ -10,7 +10,7 @@ from tests.support.refused_urls import NAMES, PUBLIC_V4, PUBLIC_V6, REFUSED_URLS
 from umg_grpc.base.egress_rules import EgressRules, check_addresses, check_url, is_public
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.network_places import NetworkPlace, parse_place
-from umg_grpc.upstream.caller_url_fetch import REFUSED, Fetcher
+from umg_grpc.upstream.caller_url_fetch import REFUSED_OUTCOME, Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.request import OutgoingRequest
@@ -54,7 +54,7 @@ async def test_a_url_is_refused_before_a_connection_is_made(
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "input.image"})
     assert caught.value.message.startswith("`input.image`: the URL ")
     assert caught.value.failure is None  # no other channel is tried
-    assert outcomes == [REFUSED]
+    assert outcomes == [REFUSED_OUTCOME]
     for addresses in NAMES.values():
         assert not any(address in caught.value.message for address in addresses)
     with pytest.raises(UmgError):

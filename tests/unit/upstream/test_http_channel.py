@@ -34,10 +34,10 @@ from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 
-CHAT = FORMATS["chat"]
+CHAT = TEXT_FORMATS["chat"]
 REQUEST = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hi"}]}).encode()
 WHOLE = json.dumps({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}).encode()  # fmt: skip
 CHUNK = b'data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":%b}]}\n\n'  # fmt: skip

@@ -7,8 +7,8 @@ from contextvars import copy_context
 import pytest
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.memory_reservation import MEMORY, CallMemory
-from umg_grpc.upstream.response_memory_budget import FREE_BYTES, WEIGHT, ResponseBudget
+from umg_grpc.base.memory_reservation import CALL_MEMORY, CallMemory
+from umg_grpc.upstream.response_memory_budget import BODY_WEIGHT, FREE_BYTES, ResponseBudget
 from umg_grpc.v1 import pb
 
 MIB = 1 << 20
@@ -17,7 +17,7 @@ MIB = 1 << 20
 def in_call(memory: CallMemory, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
     """Run the work as a task of a call with this memory."""
     context = copy_context()
-    context.run(MEMORY.set, memory)
+    context.run(CALL_MEMORY.set, memory)
     return asyncio.create_task(work, context=context)
 
 
@@ -34,7 +34,7 @@ async def test_a_call_waits_until_another_has_written_its_answer() -> None:
     assert (waits.done(), budget.held, budget.waiting) == (False, 6 * MIB, 1)
     first.release()
     await waits
-    assert (budget.held, budget.waiting) == (WEIGHT * MIB, 0)
+    assert (budget.held, budget.waiting) == (BODY_WEIGHT * MIB, 0)
     second.release()
     second.release()
     assert budget.held == 0

@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 Body = Mapping[str, object]
 
@@ -47,7 +47,7 @@ PLACES: dict[str, tuple[str, Callable[[str], Body], str]] = {
 
 def decoded(place: str, url: str) -> pb.GenerateRequest:
     face, body, _ = PLACES[place]
-    return FORMATS[face].decode_request(json.dumps(body(url)).encode(), {}).canonical
+    return TEXT_FORMATS[face].decode_request(json.dumps(body(url)).encode(), {}).canonical
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.wire.streams import decoded, events_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.errors.provider_errors import decode_error
 
 REQUEST = pb.GenerateRequest(model="m", face_hints=pb.FaceHints(include_usage=True))
@@ -88,8 +88,8 @@ def stream(name: str, usage: Usage) -> bytes:
 
 def usages(name: str, usage: Usage, pass_: bool) -> list[pb.Usage]:
     """Return the decoded usage, unstreamed and streamed."""
-    answer = FORMATS[name].decode_response(body(name, usage), REQUEST, pass_)
-    expected = decoded(FORMATS[name], [stream(name, usage)], REQUEST, pass_=pass_)
+    answer = TEXT_FORMATS[name].decode_response(body(name, usage), REQUEST, pass_)
+    expected = decoded(TEXT_FORMATS[name], [stream(name, usage)], REQUEST, pass_=pass_)
     streamed = [event.usage for event in events_of(expected) if event.HasField("usage")]
     return [*([answer.usage] if answer.HasField("usage") else []), *streamed[-1:]]
 
@@ -129,8 +129,8 @@ def test_a_usage_is_found_in_the_places_of_all_vendors(
     choice = {"index": 0, "finish_reason": "stop", **inner}
     whole = {"choices": [choice | {"message": {"content": "hi"}}], **members}
     chunks = {"id": "c", "choices": [choice | {"delta": {"content": "hi"}}], **members}
-    answer = FORMATS["chat"].decode_response(msgspec.json.encode(whole), REQUEST, pass_)
-    messages = decoded(FORMATS["chat"], [event(chunks) + b"data: [DONE]\n\n"], REQUEST, pass_=pass_)
+    answer = TEXT_FORMATS["chat"].decode_response(msgspec.json.encode(whole), REQUEST, pass_)
+    messages = decoded(TEXT_FORMATS["chat"], [event(chunks) + b"data: [DONE]\n\n"], REQUEST, pass_=pass_)
     streamed = [each.usage for each in events_of(messages) if each.HasField("usage")]
     for usage in (answer.usage, *streamed[-1:]):
         assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (10, 5, False)
@@ -149,7 +149,7 @@ def test_a_usage_in_every_chunk_is_cumulative() -> None:
     end = {"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": COUNTED}
     stream = b"".join(map(event, [*chunks, end])) + b"data: [DONE]\n\n"
     for pass_ in (True, False):
-        messages = decoded(FORMATS["chat"], [stream], REQUEST, pass_=pass_)
+        messages = decoded(TEXT_FORMATS["chat"], [stream], REQUEST, pass_=pass_)
         assert [each.usage for each in events_of(messages) if each.HasField("usage")][-1].output_tokens == 5
 
 
@@ -158,7 +158,7 @@ def test_the_usage_of_the_end_marker_of_messages_is_the_last() -> None:
     delta = event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}})
     stop = event({"type": "message_stop", "usage": {"input_tokens": 3, "output_tokens": 2}})
     for pass_ in (True, False):
-        messages = decoded(FORMATS["messages"], [start + delta + stop], REQUEST, pass_=pass_)
+        messages = decoded(TEXT_FORMATS["messages"], [start + delta + stop], REQUEST, pass_=pass_)
         last = [each.usage for each in events_of(messages) if each.HasField("usage")][-1]
         assert (last.input_tokens, last.output_tokens) == (3, 2)
 
@@ -173,7 +173,9 @@ def test_totals_may_come_one_after_the_other() -> None:
     start = event({"type": "message_start", "message": {"id": "r", "usage": {"input_tokens": 3}}})
     delta = event({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}})
     for pass_ in (True, False):
-        expected = decoded(FORMATS["messages"], [start + delta + event({"type": "message_stop"})], REQUEST, pass_=pass_)
+        expected = decoded(
+            TEXT_FORMATS["messages"], [start + delta + event({"type": "message_stop"})], REQUEST, pass_=pass_
+        )
         assert [event.usage for event in events_of(expected) if event.HasField("usage")] == [
             pb.Usage(input_tokens=3, output_tokens=2)
         ]
@@ -191,7 +193,7 @@ def test_totals_may_come_one_after_the_other() -> None:
 )
 def test_a_body_without_an_answer_is_the_providers_failure(name: str, raw: bytes, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
-        FORMATS[name].decode_response(raw, REQUEST, pass_)
+        TEXT_FORMATS[name].decode_response(raw, REQUEST, pass_)
     message = "the provider's response cannot be read: it contains no response; try again"
     assert (caught.value.name, caught.value.message) == ("UPSTREAM_FAILED", message)
 
@@ -204,16 +206,16 @@ NOT_WHOLE = {
 }
 
 
-@pytest.mark.parametrize("face", FORMATS)
+@pytest.mark.parametrize("face", TEXT_FORMATS)
 @pytest.mark.parametrize("calls", [False, True], ids=["text", "a call"])
 def test_an_answer_cut_by_its_provider_is_encoded_as_incomplete(face: str, calls: bool) -> None:
     call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     output = BODIES["responses"]["output"] + ([call] if calls else [])
     raw = {"status": "incomplete", "incomplete_details": {"reason": "zork"}, "output": output}
-    answer = FORMATS["responses"].decode_response(msgspec.json.encode(raw), REQUEST, False)
+    answer = TEXT_FORMATS["responses"].decode_response(msgspec.json.encode(raw), REQUEST, False)
     finish = answer.candidates[0]
     assert (finish.finish_reason, finish.provider_reason) == (pb.FINISH_REASON_OTHER, "zork")
-    expected: Any = msgspec.json.decode(FORMATS[face].encode_response(answer, REQUEST))
+    expected: Any = msgspec.json.decode(TEXT_FORMATS[face].encode_response(answer, REQUEST))
     *path, word = NOT_WHOLE[face]
     for step in path:
         expected = expected[step]
@@ -238,13 +240,13 @@ ENDED = {"type": "response.completed", "response": {"status": "completed", "outp
 @pytest.mark.parametrize("events", LOST)
 def test_deltas_without_an_item_are_not_dropped_silently(events: list[Usage]) -> None:
     with pytest.raises(UmgError) as caught:
-        decoded(FORMATS["responses"], [*map(event, events), event(ENDED)], REQUEST)
+        decoded(TEXT_FORMATS["responses"], [*map(event, events), event(ENDED)], REQUEST)
     assert caught.value.name == "UPSTREAM_FAILED"
 
 
 def test_a_complete_item_needs_no_start_event() -> None:
     item = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
     done = {"type": "response.output_item.done", "output_index": 3, "item": item}
-    expected = decoded(FORMATS["responses"], [*map(event, LOST[0]), event(done), event(ENDED)], REQUEST)
+    expected = decoded(TEXT_FORMATS["responses"], [*map(event, LOST[0]), event(done), event(ENDED)], REQUEST)
     started = [each.part_started.tool_call.name for each in events_of(expected) if each.HasField("part_started")]
     assert started == ["f"]

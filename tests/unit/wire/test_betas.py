@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.messages import MESSAGES
-from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.chat import CHAT_FORMAT
+from umg_grpc.wire.messages import MESSAGES_FORMAT
+from umg_grpc.wire.native import NATIVE_FORMAT
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 from umg_grpc.wire.text_format import TextFormat
 
 BODY = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
@@ -31,7 +31,7 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-@pytest.mark.parametrize("target", [CHAT, RESPONSES, NATIVE], ids=lambda target: target.name)
+@pytest.mark.parametrize("target", [CHAT_FORMAT, RESPONSES_FORMAT, NATIVE_FORMAT], ids=lambda target: target.name)
 def test_a_beta_without_a_field_is_reported(case: Case, target: TextFormat) -> None:
-    request, _, notes = MESSAGES.decode_request(msgspec.json.encode(BODY), {"anthropic-beta": case.header})
+    request, _, notes = MESSAGES_FORMAT.decode_request(msgspec.json.encode(BODY), {"anthropic-beta": case.header})
     assert target.encode_request(request, "theirs", False, notes=notes).report.header() == case.report

@@ -10,7 +10,7 @@ from tests.unit.wire.test_answers import usages
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
 
@@ -65,7 +65,7 @@ def body(case: Limit, number: float) -> bytes:
 @pytest.mark.parametrize("number", [MAX_COUNT + 1, 2**32 + 5, float(2**40), 2**70])
 def test_a_number_beyond_the_maximum_is_refused_with_its_field(case: Limit, number: float) -> None:
     with pytest.raises(UmgError) as caught:
-        FORMATS[case.format].decode_request(body(case, number), {})
+        TEXT_FORMATS[case.format].decode_request(body(case, number), {})
     assert (caught.value.reason, caught.value.metadata["field"]) == (pb.ERROR_REASON_INVALID_FIELD, case.path)
     assert str(MAX_COUNT) in caught.value.message
 
@@ -73,13 +73,13 @@ def test_a_number_beyond_the_maximum_is_refused_with_its_field(case: Limit, numb
 @pytest.mark.parametrize("case", LIMITS, ids=lambda case: case.id)
 @pytest.mark.parametrize("number", [MAX_COUNT, float(MAX_COUNT)])
 def test_the_maximum_itself_is_accepted(case: Limit, number: float) -> None:
-    request = FORMATS[case.format].decode_request(body(case, number), {}).canonical
+    request = TEXT_FORMATS[case.format].decode_request(body(case, number), {}).canonical
     owner, _, name = case.canonical.rpartition(".")
     assert getattr(getattr(request, owner) if owner else request, name) == MAX_COUNT
 
 
 def test_a_search_has_at_most_the_maximum_of_uses() -> None:
-    decode = FORMATS["messages"].decode_request
+    decode = TEXT_FORMATS["messages"].decode_request
     accepted = decode(msgspec.json.encode(MESSAGES | {"tools": [{**SEARCH, "max_uses": MAX_COUNT}]}), {})
     assert accepted.canonical.tools[0].web_search.max_uses == MAX_COUNT
     with pytest.raises(UmgError) as caught:
@@ -88,11 +88,11 @@ def test_a_search_has_at_most_the_maximum_of_uses() -> None:
 
 
 def test_a_seed_may_have_64_bits() -> None:
-    request = FORMATS["chat"].decode_request(msgspec.json.encode(CHAT | {"seed": 2**63 - 1}), {}).canonical
+    request = TEXT_FORMATS["chat"].decode_request(msgspec.json.encode(CHAT | {"seed": 2**63 - 1}), {}).canonical
     assert request.seed == 2**63 - 1
     for seed, comparison in ((2**63, "larger"), (-(2**63) - 1, "smaller")):
         with pytest.raises(UmgError, match=f"`seed`: the number is {comparison} than"):
-            FORMATS["chat"].decode_request(msgspec.json.encode(CHAT | {"seed": seed}), {})
+            TEXT_FORMATS["chat"].decode_request(msgspec.json.encode(CHAT | {"seed": seed}), {})
 
 
 HUGE: dict[str, Mapping[str, object]] = {

@@ -10,7 +10,7 @@ from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.errors.error_places import Place
 from umg_grpc.wire.errors.provider_errors import read_error
@@ -18,7 +18,7 @@ from umg_grpc.wire.rerank import RERANK_FORMATS
 
 Decode = Callable[[int, Mapping[str, str], bytes], UmgError]
 DECODERS: dict[str, Decode] = {
-    **{name: codec.decode_error for name, codec in FORMATS.items()},
+    **{name: codec.decode_error for name, codec in TEXT_FORMATS.items()},
     **{name: codec.decode_error for name, codec in EMBEDDING_FORMATS.items()},
     **{name: codec.decode_error for name, codec in RERANK_FORMATS.items()},
 }
@@ -102,13 +102,13 @@ def test_of_a_page_without_a_title_only_the_status_is_reported(name: str) -> Non
     assert error.message == "the provider refused the request (status 400)"
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 def test_an_event_of_a_stream_states_its_cause(name: str, pass_: bool) -> None:
     data = {"type": "error", **OPENROUTER}
     event = b"event: error\ndata: " + msgspec.json.encode(data) + b"\n\n"
     with pytest.raises(UmgError) as caught:
-        decoder_of(FORMATS[name], pb.GenerateRequest(), pass_).feed(event)
+        decoder_of(TEXT_FORMATS[name], pb.GenerateRequest(), pass_).feed(event)
     assert (caught.value.name, caught.value.message) == ("UPSTREAM_REJECTED", WORDS)
 
 
@@ -119,12 +119,12 @@ STATED_200 = [
 ]
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 @pytest.mark.parametrize("case", STATED_200, ids=lambda case: case.id)
 def test_an_answer_with_status_200_states_its_failure(name: str, pass_: bool, case: Shape) -> None:
     with pytest.raises(UmgError) as caught:
-        FORMATS[name].decode_response(as_bytes(case.body), pb.GenerateRequest(), pass_)
+        TEXT_FORMATS[name].decode_response(as_bytes(case.body), pb.GenerateRequest(), pass_)
     assert caught.value.facts is not None
     assert caught.value.facts.message == WORDS
     assert caught.value.failure is not Failure.AMBIGUOUS
@@ -134,7 +134,7 @@ def test_an_answer_with_status_200_states_its_failure(name: str, pass_: bool, ca
 @pytest.mark.parametrize("case", STATED_200, ids=lambda case: case.id)
 def test_a_chunk_without_choices_states_its_failure(pass_: bool, case: Shape) -> None:
     with pytest.raises(UmgError) as caught:
-        decoder_of(FORMATS["chat"], pb.GenerateRequest(), pass_).feed(b"data: " + as_bytes(case.body) + b"\n\n")
+        decoder_of(TEXT_FORMATS["chat"], pb.GenerateRequest(), pass_).feed(b"data: " + as_bytes(case.body) + b"\n\n")
     assert caught.value.facts is not None
     assert caught.value.facts.message == WORDS
 

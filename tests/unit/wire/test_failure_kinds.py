@@ -7,7 +7,7 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.failure_kinds import DNS, PROXY, TLS, Evidence, kind_of
+from umg_grpc.wire.errors.failure_kinds import DNS_FAULT, PROXY_FAULT, TLS_FAULT, Evidence, kind_of
 from umg_grpc.wire.errors.provider_errors import as_error, decode_error, from_provider
 
 
@@ -76,9 +76,9 @@ class Broken:
 
 UNREACHABLE = pb.ERROR_REASON_UPSTREAM_UNREACHABLE
 BROKEN = [
-    Broken("an unknown host", Evidence(UNREACHABLE, fault=DNS), FailureKind.DNS),
-    Broken("a certificate", Evidence(UNREACHABLE, fault=TLS), FailureKind.CERTIFICATE),
-    Broken("a proxy", Evidence(UNREACHABLE, fault=PROXY), FailureKind.PROXY),
+    Broken("an unknown host", Evidence(UNREACHABLE, fault=DNS_FAULT), FailureKind.DNS),
+    Broken("a certificate", Evidence(UNREACHABLE, fault=TLS_FAULT), FailureKind.CERTIFICATE),
+    Broken("a proxy", Evidence(UNREACHABLE, fault=PROXY_FAULT), FailureKind.PROXY),
     Broken("a refused connection", Evidence(UNREACHABLE), FailureKind.UNREACHABLE),
     Broken("a deadline", Evidence(pb.ERROR_REASON_UPSTREAM_TIMEOUT), FailureKind.SLOW),
     Broken("a broken stream", Evidence(pb.ERROR_REASON_UPSTREAM_CUT, 200), FailureKind.BROKEN),

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.sse import SseSplitter
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
-from umg_grpc.wire.errors.classification import DEFAULT, ProviderError
+from umg_grpc.wire.errors.classification import DEFAULT_TABLE, ProviderError
 from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.shared_embedding_checks import other_length
 
@@ -28,7 +28,7 @@ CALLER, CONTEXT, TRANSIENT, OVERLOADED, DOWN, AMBIGUOUS = (
 )
 Decode = Callable[[int, Mapping[str, str], bytes], UmgError]
 DECODERS: dict[str, Decode] = {
-    **{name: codec.decode_error for name, codec in FORMATS.items()},
+    **{name: codec.decode_error for name, codec in TEXT_FORMATS.items()},
     **{name: codec.decode_error for name, codec in EMBEDDING_FORMATS.items()},
     **{name: codec.decode_error for name, codec in RERANK_FORMATS.items()},
 }
@@ -352,18 +352,18 @@ def sse(data: object, event: str = "") -> bytes:
 @pytest.mark.parametrize("case", STATED, ids=lambda case: f"{case.format}: {case.id}")
 def test_an_error_in_a_stream_is_classified_by_its_code(case: Stated, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
-        decoder_of(FORMATS[case.format], pb.GenerateRequest(), pass_).feed(sse(case.data, case.event))
+        decoder_of(TEXT_FORMATS[case.format], pb.GenerateRequest(), pass_).feed(sse(case.data, case.event))
     assert (caught.value.name, caught.value.failure) == (case.reason, case.failure)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", PAGE, b'{"error":{"code":500}}', b"\xff\xfe"])
 def test_an_undecodable_answer_is_an_ambiguous_failure(name: str, pass_: bool, body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
-        FORMATS[name].decode_response(body, pb.GenerateRequest(), pass_)
+        TEXT_FORMATS[name].decode_response(body, pb.GenerateRequest(), pass_)
     assert caught.value.failure is (TRANSIENT if b"error" in body else AMBIGUOUS)
-    stream = decoder_of(FORMATS[name], pb.GenerateRequest(), pass_)
+    stream = decoder_of(TEXT_FORMATS[name], pb.GenerateRequest(), pass_)
     with pytest.raises(UmgError) as caught:
         stream.feed(b"data: " + body + b"\n\n")
         stream.close()
@@ -383,11 +383,11 @@ def test_undecodable_vectors_or_scores_are_an_ambiguous_failure(name: str, body:
     assert caught.value.failure is (TRANSIENT if b"error" in body else AMBIGUOUS)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 def test_a_broken_stream_is_an_ambiguous_failure(name: str, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
-        decoder_of(FORMATS[name], pb.GenerateRequest(), pass_).close()
+        decoder_of(TEXT_FORMATS[name], pb.GenerateRequest(), pass_).close()
     assert (caught.value.name, caught.value.failure) == ("UPSTREAM_CUT", AMBIGUOUS)
 
 
@@ -403,7 +403,7 @@ def test_a_length_that_a_model_does_not_make_is_no_fault_of_the_channel() -> Non
 
 
 def test_the_last_row_fits_all() -> None:
-    assert DEFAULT[-1].fits(418, ProviderError(), False)
+    assert DEFAULT_TABLE[-1].fits(418, ProviderError(), False)
 
 
 @pytest.mark.parametrize(

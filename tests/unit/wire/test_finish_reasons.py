@@ -11,10 +11,10 @@ import pytest
 
 from tests.unit.wire.streams import decoded, events_of, frames_of
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.finish_reasons import MEANINGS, ROWS
+from umg_grpc.knowledge.finish_reasons import FINISH_REASONS, REASON_MEANINGS
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.finish_reasons import FAILURES
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.core.finish_reasons import MEANING_FAILURES
 
 REQUEST = pb.GenerateRequest(model="m")
 Event = dict[str, Any]
@@ -118,14 +118,14 @@ def check(caught: pytest.ExceptionInfo[UmgError], case: Failed) -> None:
 def test_a_whole_answer_that_failed_is_an_error_with_its_usage(case: Failed, pass_: bool) -> None:
     body = msgspec.json.encode(body_of(case.upstream, case.word, "", case.message))
     with pytest.raises(UmgError) as caught:
-        FORMATS[case.upstream].decode_response(body, REQUEST, pass_)
+        TEXT_FORMATS[case.upstream].decode_response(body, REQUEST, pass_)
     check(caught, case)
 
 
 @pytest.mark.parametrize("pass_", [False, True], ids=["translated", "passed"])
 @pytest.mark.parametrize("case", FAILED, ids=lambda case: case.id)
 def test_a_stream_that_failed_before_output_sends_none_and_is_an_error(case: Failed, pass_: bool) -> None:
-    codec, reads = FORMATS[case.upstream], stream_of(case.upstream, case.word, "", case.message)
+    codec, reads = TEXT_FORMATS[case.upstream], stream_of(case.upstream, case.word, "", case.message)
     decoder = codec.passthrough_decoder(REQUEST) if pass_ else codec.translating_decoder(REQUEST)
     sent = list[pb.StreamGenerateResponse]()
     with pytest.raises(UmgError) as caught:
@@ -139,7 +139,7 @@ def test_a_stream_that_failed_before_output_sends_none_and_is_an_error(case: Fai
 
 @pytest.mark.parametrize("case", FAILED, ids=lambda case: case.id)
 def test_an_answer_that_failed_after_output_is_an_error_for_other_formats(case: Failed) -> None:
-    codec = FORMATS[case.upstream]
+    codec = TEXT_FORMATS[case.upstream]
     with pytest.raises(UmgError) as caught:
         codec.decode_response(
             msgspec.json.encode(body_of(case.upstream, case.word, "Hi", case.message)), REQUEST, False
@@ -152,7 +152,7 @@ def test_an_answer_that_failed_after_output_is_an_error_for_other_formats(case: 
 
 @pytest.mark.parametrize("case", FAILED, ids=lambda case: case.id)
 def test_an_answer_that_failed_after_output_is_passed_on_only_in_words_of_its_format(case: Failed) -> None:
-    codec, reads = FORMATS[case.upstream], stream_of(case.upstream, case.word, "Hi", case.message)
+    codec, reads = TEXT_FORMATS[case.upstream], stream_of(case.upstream, case.word, "Hi", case.message)
     body = msgspec.json.encode(body_of(case.upstream, case.word, "Hi", case.message))
     if case.upstream == "native" and not case.message:
         assert codec.decode_response(body, REQUEST, True).source.body == body.replace(b"theirs", b"m")
@@ -169,7 +169,7 @@ def test_an_answer_that_failed_after_output_is_passed_on_only_in_words_of_its_fo
 @pytest.mark.parametrize("upstream", ["chat", "messages", "native"])
 @pytest.mark.parametrize("word", ["zork", "ZORK_9"])
 def test_an_unknown_word_is_a_regular_end_that_names_it(upstream: str, word: str) -> None:
-    codec = FORMATS[upstream]
+    codec = TEXT_FORMATS[upstream]
     whole = codec.decode_response(msgspec.json.encode(body_of(upstream, word, "Hi")), REQUEST, False).candidates[0]
     assert (whole.finish_reason, whole.provider_reason) == (pb.FINISH_REASON_STOP, word)
     for pass_ in (False, True):
@@ -185,7 +185,7 @@ def test_the_error_of_a_choice_is_the_error_of_the_answer() -> None:
     choice: Event = {"index": 0, "message": {"content": ""}, "finish_reason": "error"}
     choice["error"] = {"code": 429, "message": "slow down"}
     chunk = {"id": "c", "choices": [{"index": 0, "delta": {"content": ""}, **choice}]}
-    codec = FORMATS["chat"]
+    codec = TEXT_FORMATS["chat"]
     for pass_ in (False, True):
         with pytest.raises(UmgError) as caught:
             codec.decode_response(msgspec.json.encode({"choices": [choice]}), REQUEST, pass_)
@@ -199,7 +199,7 @@ def test_one_failed_candidate_of_several_is_no_error() -> None:
     request = pb.GenerateRequest(model="m", candidate_count=2)
     body = body_of("chat", "error", "a")
     body["choices"].append({"index": 1, "message": {"content": "b"}, "finish_reason": "stop"})
-    response = FORMATS["chat"].decode_response(msgspec.json.encode(body), request, False)
+    response = TEXT_FORMATS["chat"].decode_response(msgspec.json.encode(body), request, False)
     reasons = [candidate.finish_reason for candidate in response.candidates]
     assert reasons == [pb.FINISH_REASON_OTHER, pb.FINISH_REASON_STOP]
 
@@ -211,15 +211,15 @@ def test_an_unspecified_reason_in_the_middle_of_a_stream_is_no_end() -> None:
         sse(body_of("native", "STOP", "c")),
     ]
     for pass_ in (False, True):
-        [finished] = finishes(decoded(FORMATS["native"], reads, REQUEST, pass_=pass_))
+        [finished] = finishes(decoded(TEXT_FORMATS["native"], reads, REQUEST, pass_=pass_))
         assert finished.finish_reason == pb.FINISH_REASON_STOP
 
 
 def test_each_row_has_a_source_and_one_meaning_in_any_case() -> None:
     meanings: dict[str, set[str]] = {}
-    for row in ROWS:
+    for row in FINISH_REASONS:
         assert row.source
         assert row.as_of
         meanings.setdefault(row.word.lower(), set()).add(row.meaning)
     assert all(len(each) == 1 for each in meanings.values())
-    assert set(FAILURES) <= set(MEANINGS.values())
+    assert set(MEANING_FAILURES) <= set(REASON_MEANINGS.values())

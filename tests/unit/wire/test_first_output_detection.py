@@ -8,7 +8,7 @@ import pytest
 from tests.unit.wire import streams
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core import sse
 
 
@@ -105,20 +105,20 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.format}: {case.id}")
 def test_a_stream_without_content_has_no_output(case: Frames) -> None:
-    assert FORMATS[case.format].has_no_output(case.frames) == case.has_no_output
+    assert TEXT_FORMATS[case.format].has_no_output(case.frames) == case.has_no_output
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.format}: {case.id}")
 def test_the_ends_of_lines_change_nothing(case: Frames) -> None:
-    assert FORMATS[case.format].has_no_output(case.frames.replace(b"\n", b"\r\n")) == case.has_no_output
+    assert TEXT_FORMATS[case.format].has_no_output(case.frames.replace(b"\n", b"\r\n")) == case.has_no_output
 
 
-STREAMS = sorted(path for name in FORMATS for path in (Path(__file__).parent / name).glob("*/stream.sse"))
+STREAMS = sorted(path for name in TEXT_FORMATS for path in (Path(__file__).parent / name).glob("*/stream.sse"))
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: f"{path.parent.parent.name}: {path.parent.name}")
 def test_the_start_of_a_stream_has_no_part_of_the_answer(path: Path) -> None:
-    codec = FORMATS[path.parent.parent.name]
+    codec = TEXT_FORMATS[path.parent.parent.name]
     frames = [frame.raw for frame in sse.split(sse.SseSplitter().whole(path.read_bytes()))]
     begins = next((place for place, frame in enumerate(frames) if not codec.has_no_output(frame)), len(frames))
     assert begins < len(frames)  # every stream has output
@@ -132,24 +132,24 @@ def test_the_start_of_a_stream_has_no_part_of_the_answer(path: Path) -> None:
             assert not each.part_started.text.text, each
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 def test_the_first_events_of_our_own_faces_have_no_output(name: str) -> None:
-    encoder = FORMATS[name].stream_encoder(pb.GenerateRequest(model="m"))
+    encoder = TEXT_FORMATS[name].stream_encoder(pb.GenerateRequest(model="m"))
     begun = pb.StreamGenerateResponse(
         events=[pb.GenerateEvent(started=pb.GenerationStarted(response_id="r", model="m"))]
     )
-    assert FORMATS[name].has_no_output(encoder.feed(begun))
+    assert TEXT_FORMATS[name].has_no_output(encoder.feed(begun))
     part = pb.GenerateEvent(part_started=pb.Part(text=pb.TextPart()))
     message = pb.StreamGenerateResponse(events=[part, pb.GenerateEvent(text_delta="a")])
-    assert not FORMATS[name].has_no_output(encoder.feed(message))
-    assert not FORMATS[name].has_no_output(encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "no")))
+    assert not TEXT_FORMATS[name].has_no_output(encoder.feed(message))
+    assert not TEXT_FORMATS[name].has_no_output(encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "no")))
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 def test_a_passed_beginning_is_as_the_provider_sent_it(name: str) -> None:
-    encoder = FORMATS[name].stream_encoder(pb.GenerateRequest(model="m"))
+    encoder = TEXT_FORMATS[name].stream_encoder(pb.GenerateRequest(model="m"))
     started = pb.GenerateEvent(started=pb.GenerationStarted(response_id="r", model="m"))
     sent = encoder.feed(pb.StreamGenerateResponse(events=[started]))
-    passed = FORMATS[name].passthrough_decoder(pb.GenerateRequest(model="m"))
+    passed = TEXT_FORMATS[name].passthrough_decoder(pb.GenerateRequest(model="m"))
     message = passed.feed(sent) if sent else None
-    assert FORMATS[name].has_no_output(streams.frames_of([message] if message is not None else []))
+    assert TEXT_FORMATS[name].has_no_output(streams.frames_of([message] if message is not None else []))

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("umg_grpc/service", "umg_grpc/config", "umg_grpc/access", "umg_grpc/routing", "http_facade")
@@ -38,7 +38,7 @@ def literals() -> Iterator[tuple[str, str]]:
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in FORMATS:
+                if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in TEXT_FORMATS:
                     yield path.relative_to(ROOT).as_posix(), node.value
 
 

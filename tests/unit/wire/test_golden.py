@@ -21,7 +21,7 @@ from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.responses.streams import payloads_of
 from tests.unit.wire.streams import decoded, encoded, events_of, frames_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.text_format import TextFormat
 
@@ -95,7 +95,7 @@ class Case:
 
 CASES = [
     Case(codec, path)
-    for codec in FORMATS.values()
+    for codec in TEXT_FORMATS.values()
     for path in sorted((HERE / codec.name).iterdir())
     if any((path / name).exists() for name in INPUTS)
 ]

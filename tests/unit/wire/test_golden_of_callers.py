@@ -16,15 +16,19 @@ from google.protobuf import text_format
 
 from tests.support.snapshots import Snapshots, indented, text_of_message
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, TEXT_FACES
-from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.cohere import COHERE
+from umg_grpc.wire import TEXT_FACES, TEXT_FORMATS
+from umg_grpc.wire.chat import CHAT_FORMAT
+from umg_grpc.wire.cohere import COHERE_FACE
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
 from umg_grpc.wire.text_format import TextFace
 
 HERE = Path(__file__).parent
-PLACES = ((OLLAMA_CHAT, "ollama", "messages"), (OLLAMA_GENERATE, "ollama", "prompt"), (COHERE, "cohere", "messages"))
+PLACES = (
+    (OLLAMA_CHAT, "ollama", "messages"),
+    (OLLAMA_GENERATE, "ollama", "prompt"),
+    (COHERE_FACE, "cohere", "messages"),
+)
 """Format, directory of its package, and the member by which its bodies are known there."""
 
 
@@ -44,7 +48,7 @@ class Case:
     def made(self) -> Iterator[tuple[str, str]]:
         """Yield (file, content) of all results."""
         request, stream, notes = self.face.decode_request(self.body, {})
-        upstream = CHAT.encode_request(request, "theirs", stream, notes=notes)
+        upstream = CHAT_FORMAT.encode_request(request, "theirs", stream, notes=notes)
         yield "upstream.json", indented(upstream.body) + upstream.report.header() + "\n"
         answer = text_format.Parse((self.path / "answer.txtpb").read_text(encoding="utf-8"), pb.GenerateResponse())
         yield "face.json", indented(self.face.encode_response(answer, request))
@@ -65,7 +69,7 @@ CASES = [
 
 
 def test_every_format_of_callers_alone_has_cases() -> None:
-    assert {case.face.name for case in CASES} == TEXT_FACES.keys() - FORMATS.keys()
+    assert {case.face.name for case in CASES} == TEXT_FACES.keys() - TEXT_FORMATS.keys()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -8,7 +8,7 @@ import pytest
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.text_buffers import MAX_INPUT_CHARACTERS
 
 PIECE = "x" * 2**16
@@ -63,7 +63,7 @@ ENDLESS = [
 
 @pytest.mark.parametrize("case", ENDLESS, ids=lambda case: case.id)
 def test_a_stream_of_endless_inputs_fails(case: Endless) -> None:
-    decoder = FORMATS[case.format].translating_decoder(pb.GenerateRequest(model="m", tools=[CUSTOM]))
+    decoder = TEXT_FORMATS[case.format].translating_decoder(pb.GenerateRequest(model="m", tools=[CUSTOM]))
     fed = 0
     with pytest.raises(UmgError) as caught:
         for frame in case.frames:

@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.json_schemas import MAX_LEVELS, json_schema
 
 
@@ -52,12 +52,12 @@ def request(schema: str, source: str) -> pb.GenerateRequest:
     )
 
 
-@pytest.mark.parametrize("upstream", sorted(FORMATS))
+@pytest.mark.parametrize("upstream", sorted(TEXT_FORMATS))
 @pytest.mark.parametrize("source", ["", "native"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_schema_is_carried_or_refused_by_its_field(case: Case, source: str, upstream: str) -> None:
     try:
-        encoded = FORMATS[upstream].encode_request(request(case.schema, source), "m", False)
+        encoded = TEXT_FORMATS[upstream].encode_request(request(case.schema, source), "m", False)
     except UmgError as error:
         field, reason = error.metadata["field"], error.reason
         assert reason == pb.ERROR_REASON_INVALID_FIELD

@@ -4,14 +4,14 @@ import msgspec
 import pytest
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 
 REQUEST: dict[str, object] = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 
 
 def refusal(modality: str, place: int) -> str:
     with pytest.raises(UmgError) as caught:
-        CHAT.decode_request(msgspec.json.encode(REQUEST | {"modalities": ["text"] * place + [modality]}), {})
+        CHAT_FORMAT.decode_request(msgspec.json.encode(REQUEST | {"modalities": ["text"] * place + [modality]}), {})
     return caught.value.message
 
 

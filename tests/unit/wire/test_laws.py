@@ -17,11 +17,11 @@ from tests.unit.wire.native import strategies as native
 from tests.unit.wire.responses import strategies as responses
 from tests.unit.wire.streams import decoded, encoded, events_of, frames_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.messages import MESSAGES
-from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.messages import MESSAGES_FORMAT
+from umg_grpc.wire.native import NATIVE_FORMAT
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 from umg_grpc.wire.text_format import TextFormat
 
 
@@ -35,10 +35,10 @@ class Law:
 
 
 LAWS = [
-    Law(CHAT, chat.requests, chat.responses(), chat.ANSWERED),
-    Law(MESSAGES, messages.requests(), messages.responses(), ANSWERED),
-    Law(NATIVE, native.requests, native.responses(), native.ANSWERED),
-    Law(RESPONSES, responses.requests, responses.responses(), responses.ANSWERED),
+    Law(CHAT_FORMAT, chat.requests, chat.responses(), chat.ANSWERED),
+    Law(MESSAGES_FORMAT, messages.requests(), messages.responses(), ANSWERED),
+    Law(NATIVE_FORMAT, native.requests, native.responses(), native.ANSWERED),
+    Law(RESPONSES_FORMAT, responses.requests, responses.responses(), responses.ANSWERED),
 ]
 # Events beside the passthrough frames, by the number of candidates; each frame of native may have a usage.
 EVENT_KINDS: dict[str, Callable[[int], list[str]]] = {

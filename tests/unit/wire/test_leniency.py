@@ -8,9 +8,9 @@ import pytest
 from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.streams import decoded, encoded
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.core.sse import BOM
+from umg_grpc.wire.core.sse import BYTE_ORDER_MARK
 from umg_grpc.wire.errors.provider_errors import decode_error
 
 REQUEST = pb.GenerateRequest(model="m")
@@ -89,7 +89,7 @@ def frames(case: Loose) -> list[bytes]:
 
 @pytest.mark.parametrize("case", LOOSE, ids=lambda case: case.id)
 def test_a_leniently_encoded_call_is_decoded(case: Loose) -> None:
-    text_format = FORMATS[case.format]
+    text_format = TEXT_FORMATS[case.format]
     whole = text_format.decode_response(msgspec.json.encode(body(case)), REQUEST, False)
     streamed = accumulate(decoded(text_format, frames(case), REQUEST))
     for answer in (whole, streamed):
@@ -104,27 +104,27 @@ TEXTS: dict[str, Json] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 @pytest.mark.parametrize("half", [b"\\ud83d", b"\xc3"], ids=["a lone surrogate", "a stray byte"])
 def test_half_a_character_is_replaced_without_failing_the_answer(name: str, half: bytes) -> None:
     written = msgspec.json.encode(TEXTS[name]).replace(b"CUT", b"a" + half)
-    response = FORMATS[name].decode_response(written, REQUEST, False)
+    response = TEXT_FORMATS[name].decode_response(written, REQUEST, False)
     assert response.candidates[0].message.parts[0].text.text == "a\ufffd"
-    passed = FORMATS[name].decode_response(written, REQUEST, True)
+    passed = TEXT_FORMATS[name].decode_response(written, REQUEST, True)
     assert passed.source.body == written.replace(b'"x"', b'"m"').decode(errors="replace").encode()
 
 
 @pytest.mark.parametrize("name", ["chat", "messages", "responses"])
 def test_half_a_character_does_not_fail_an_answer_with_a_repeated_member(name: str) -> None:
     written = msgspec.json.encode(TEXTS[name] | {"metadata": {"model": "y"}}).replace(b"CUT", b"a\\ud83d")
-    passed = msgspec.json.decode(FORMATS[name].decode_response(written, REQUEST, True).source.body)
+    passed = msgspec.json.decode(TEXT_FORMATS[name].decode_response(written, REQUEST, True).source.body)
     assert passed["model"] == "m"
     assert "a\ufffd" in str(passed)
 
 
 def test_half_a_character_does_not_fail_the_repair_of_an_answer() -> None:
     written = b'{"model":"x","choices":[{"message":{"content":"a\\ud83d"}}]}'
-    passed = msgspec.json.decode(FORMATS["chat"].decode_response(written, REQUEST, True).source.body)
+    passed = msgspec.json.decode(TEXT_FORMATS["chat"].decode_response(written, REQUEST, True).source.body)
     assert passed["choices"] == [{"message": {"content": "a\ufffd"}, "finish_reason": "stop", "index": 0}]
 
 
@@ -132,23 +132,23 @@ TIMES = {"chat": "created", "responses": "created_at"}
 STARTS = {"chat": TEXTS["chat"], "responses": TEXTS["responses"] | {"completed_at": 10**18}}
 
 
-@pytest.mark.parametrize("face", FORMATS)
+@pytest.mark.parametrize("face", TEXT_FORMATS)
 @pytest.mark.parametrize("name", TIMES)
 @pytest.mark.parametrize("moment", [10**18, 1.7e12, "9" * 19, -1, 253402300800], ids=str)
 def test_a_time_that_no_calendar_has_is_left_out(name: str, face: str, moment: object) -> None:
     written = msgspec.json.encode(STARTS[name] | {TIMES[name]: moment})
-    response = FORMATS[name].decode_response(written, REQUEST, False)
+    response = TEXT_FORMATS[name].decode_response(written, REQUEST, False)
     assert not response.HasField("create_time")
     assert not response.HasField("complete_time")
-    assert b"CUT" in FORMATS[face].encode_response(response, REQUEST)
-    assert b"CUT" in encoded(FORMATS[face], [response_to_events(response)], REQUEST)
+    assert b"CUT" in TEXT_FORMATS[face].encode_response(response, REQUEST)
+    assert b"CUT" in encoded(TEXT_FORMATS[face], [response_to_events(response)], REQUEST)
 
 
 def test_the_last_second_that_a_calendar_has_is_a_time() -> None:
     written = msgspec.json.encode(TEXTS["chat"] | {"created": 253402300799})
-    response = FORMATS["chat"].decode_response(written, REQUEST, False)
+    response = TEXT_FORMATS["chat"].decode_response(written, REQUEST, False)
     assert (
-        msgspec.json.decode(FORMATS["native"].encode_response(response, REQUEST))["createTime"]
+        msgspec.json.decode(TEXT_FORMATS["native"].encode_response(response, REQUEST))["createTime"]
         == "9999-12-31T23:59:59Z"
     )
 
@@ -165,7 +165,7 @@ ODD_GROUNDINGS = [
 @pytest.mark.parametrize("grounding", ODD_GROUNDINGS, ids=range(len(ODD_GROUNDINGS)))
 def test_invalid_grounding_is_passed_through_without_failing_the_answer(grounding: bytes) -> None:
     part = b'{"candidates":[{"content":{"parts":[{"text":"CUT"}]},"finishReason":"STOP","groundingMetadata":%b}]}'
-    native, written = FORMATS["native"], part % grounding
+    native, written = TEXT_FORMATS["native"], part % grounding
     whole = native.decode_response(written, REQUEST, False)
     streamed = decoded(native, [b"data: %b\n\n" % written], REQUEST)
     for candidate in (whole.candidates[0], accumulate(streamed).candidates[0]):
@@ -179,10 +179,12 @@ def test_half_a_character_in_the_grounding_of_a_stream_is_replaced() -> None:
     written = (
         b'{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP","groundingMetadata":{"x":"a\xff"}}]}'
     )
-    streamed = decoded(FORMATS["native"], [b"data: %b\n\n" % written], REQUEST)
+    streamed = decoded(TEXT_FORMATS["native"], [b"data: %b\n\n" % written], REQUEST)
     assert accumulate(streamed).candidates[0].grounding_json == '{"x":"a\ufffd"}'
 
 
 def test_a_mark_before_an_error_is_skipped() -> None:
-    error = decode_error(400, {}, BOM + b'{"error": {"message": "too hot", "type": "invalid_request_error"}}')
+    error = decode_error(
+        400, {}, BYTE_ORDER_MARK + b'{"error": {"message": "too hot", "type": "invalid_request_error"}}'
+    )
     assert error.message == "too hot"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.unit.wire.laws import modest
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.sse import one_line
 from umg_grpc.wire.text_format import StreamEncoder
@@ -27,8 +27,8 @@ TOOLS = ("f", "web_search", "file_search", "code_execution")
 REQUEST = pb.GenerateRequest(model="m")
 
 ENCODERS: dict[str, Callable[[pb.GenerateRequest], StreamEncoder]] = {
-    **{name: codec.stream_encoder for name, codec in FORMATS.items()},
-    **{f"{name} array": codec.array_encoder for name, codec in FORMATS.items() if codec.array_encoder is not None},
+    **{name: codec.stream_encoder for name, codec in TEXT_FORMATS.items()},
+    **{f"{name} array": codec.array_encoder for name, codec in TEXT_FORMATS.items() if codec.array_encoder is not None},
 }
 
 
@@ -225,11 +225,11 @@ def test_raw_json_with_line_breaks_is_encoded_on_one_line_of_a_stream(
 @pytest.mark.parametrize(
     "json_field", [p for p in JSON_FIELDS if p.root is not pb.GenerateEvent], ids=lambda json_field: json_field.id
 )
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 def test_raw_json_with_line_breaks_is_valid_in_an_unstreamed_answer(json_field: JsonField, name: str) -> None:
     for tool in TOOLS:
         request, response = json_field.whole(written(WORST, cycle(BLANKS)), name, tool)
-        body = json.loads(FORMATS[name].encode_response(response, request))
+        body = json.loads(TEXT_FORMATS[name].encode_response(response, request))
         assert marked(body) <= marked(WORST)
 
 

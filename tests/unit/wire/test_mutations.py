@@ -11,16 +11,16 @@ from tests.unit.wire.mutations import mutated, mutated_stream
 from tests.unit.wire.streams import decoder_of, encoded
 from tests.unit.wire.test_golden import CASES, STREAMED, Case
 from umg_grpc.base.errors import UmgError
-from umg_grpc.operations import UNARY as OPERATIONS
+from umg_grpc.operations import UNARY_OPERATIONS as OPERATIONS
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_shape import client_shape
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
-from umg_grpc.wire.moderations import FORMATS as MODERATION_FORMATS
+from umg_grpc.wire.moderations import MODERATION_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
-from umg_grpc.wire.speech import FORMATS as SPEECH_FORMATS
+from umg_grpc.wire.speech import SPEECH_FORMATS
 from umg_grpc.wire.text_format import TextFormat
-from umg_grpc.wire.transcriptions import UPSTREAMS as TRANSCRIPTION_FORMATS
+from umg_grpc.wire.transcriptions import TRANSCRIPTION_UPSTREAMS as TRANSCRIPTION_FORMATS
 from umg_grpc.wire.unary_format import UnaryFormat
 
 ROUNDS = 25
@@ -77,7 +77,7 @@ def test_a_mutated_request_is_decoded_or_refused(case: Case) -> None:
             tried(codec.decode_count, body, {})
         if (request := tried(codec.decode_request, body, {})) is None:
             continue
-        for text_format in FORMATS.values():
+        for text_format in TEXT_FORMATS.values():
             tried(text_format.encode_request, request.canonical, "m", request.stream)
 
 
@@ -88,7 +88,7 @@ def test_a_mutated_answer_is_decoded_or_refused(case: Case) -> None:
         body = mutated(case.read("response.json"), random)
         tried(case.codec.decode_response, body, request, True)
         if (response := tried(case.codec.decode_response, body, request, False)) is not None:
-            for text_format in FORMATS.values():
+            for text_format in TEXT_FORMATS.values():
                 text_format.encode_response(response, request)
 
 
@@ -100,7 +100,7 @@ def test_a_mutated_stream_is_decoded_or_refused(case: Case) -> None:
         for message in read(case.codec, stream, request, pass_=True):
             case.codec.has_no_output(message.source_frames)
         messages = read(case.codec, stream, request, pass_=False)
-        for text_format in FORMATS.values():
+        for text_format in TEXT_FORMATS.values():
             encoded(text_format, messages, request)
 
 
@@ -129,9 +129,9 @@ def test_mutated_bodies_of_unary_formats_are_decoded_or_refused(name: str) -> No
             codec.encode_response(response, request, client_shape({}))
 
 
-@pytest.mark.parametrize("name", [*FORMATS, *UNARY])
+@pytest.mark.parametrize("name", [*TEXT_FORMATS, *UNARY])
 def test_a_mutated_refusal_is_an_error(name: str) -> None:
-    random, codec = Random(name), (FORMATS | UNARY)[name]
+    random, codec = Random(name), (TEXT_FORMATS | UNARY)[name]
     waits = ("3", "²", "1e999", "Fri, 31 Dec 99999 23:59:59 GMT", "Wed, 21 Oct 2015 07:28:00", "9" * 400, "nan")
     for _ in range(ROUNDS * 10):
         headers = {random.choice(("retry-after", "retry-after-ms")): random.choice(waits)}

@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.unknown_role_messages import RawTurns
 from umg_grpc.wire.request_notes import RequestNotes
 
@@ -38,7 +38,7 @@ BODIES = [
 
 @pytest.mark.parametrize("case", BODIES, ids=lambda case: case.id)
 def test_a_turn_of_an_unknown_role_reaches_a_provider_of_its_format(case: Body) -> None:
-    codec = FORMATS[case.format]
+    codec = TEXT_FORMATS[case.format]
     request = codec.decode_request(msgspec.json.encode(case.body), {}).canonical
     upstream = codec.encode_request(request, "m", False)
     assert msgspec.json.decode(upstream.body) == case.body
@@ -47,7 +47,7 @@ def test_a_turn_of_an_unknown_role_reaches_a_provider_of_its_format(case: Body) 
 
 @pytest.mark.parametrize("case", BODIES, ids=lambda case: case.id)
 def test_a_turn_of_an_unknown_role_is_kept_when_the_messages_are_encoded_again(case: Body) -> None:
-    codec = FORMATS[case.format]
+    codec = TEXT_FORMATS[case.format]
     request = codec.decode_request(msgspec.json.encode(case.body), {}).canonical
     upstream = codec.encode_request(request, "m", False, notes=RequestNotes(edited=("messages",)))
     rewritten = msgspec.json.decode(upstream.body)
@@ -57,10 +57,10 @@ def test_a_turn_of_an_unknown_role_is_kept_when_the_messages_are_encoded_again(c
 
 @pytest.mark.parametrize("case", BODIES, ids=lambda case: case.id)
 def test_a_turn_of_an_unknown_role_is_refused_by_its_role_towards_another_format(case: Body) -> None:
-    request, _, notes = FORMATS[case.format].decode_request(msgspec.json.encode(case.body), {})
-    for name in FORMATS.keys() - {case.format}:
+    request, _, notes = TEXT_FORMATS[case.format].decode_request(msgspec.json.encode(case.body), {})
+    for name in TEXT_FORMATS.keys() - {case.format}:
         with pytest.raises(UmgError) as caught:
-            FORMATS[name].encode_request(request, "m", False)
+            TEXT_FORMATS[name].encode_request(request, "m", False)
         assert caught.value.name == "UNSUPPORTED_FIELD"
         assert notes.opaque_paths[caught.value.metadata["field"]] == case.field
         assert "`robot?`" in caught.value.message
@@ -74,7 +74,7 @@ def test_many_turns_of_an_unknown_role_are_kept_in_their_order(case: Body) -> No
     (field,) = {"messages", "input", "contents"} & case.body.keys()
     turns = [{"role": f"robot{index}", "parts" if field == "contents" else "content": []} for index in range(MANY)]
     body = msgspec.json.encode(case.body | {field: turns})
-    messages = FORMATS[case.format].decode_request(body, {}).canonical.messages
+    messages = TEXT_FORMATS[case.format].decode_request(body, {}).canonical.messages
     assert [msgspec.json.decode(message.parts[0].opaque.json) for message in messages] == turns
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.errors.classification import OverflowWording, ProviderError, is_overflow, overflow_wordings
 from umg_grpc.wire.errors.http_status import http_status
 
@@ -48,13 +48,13 @@ FURTHER = [
 
 
 def refused(protocol: str, body: object, status: int = 400) -> UmgError:
-    return FORMATS[protocol].decode_error(status, {}, msgspec.json.encode(body))
+    return TEXT_FORMATS[protocol].decode_error(status, {}, msgspec.json.encode(body))
 
 
 def check(error: UmgError) -> None:
     """Assert that callers of the four formats get their words for a context that is too small."""
     assert (error.name, error.failure) == ("CONTEXT_TOO_LONG", Failure.CONTEXT)
-    for face, codec in FORMATS.items():
+    for face, codec in TEXT_FORMATS.items():
         status = http_status(error, face)
         shown = msgspec.json.decode(codec.encode_error(error, status))["error"]
         assert (status, shown["message"]) == (400, error.message)
@@ -67,7 +67,7 @@ def check(error: UmgError) -> None:
                 assert (shown["code"], shown["status"]) == (400, "INVALID_ARGUMENT")
 
 
-@pytest.mark.parametrize("protocol", FORMATS)
+@pytest.mark.parametrize("protocol", TEXT_FORMATS)
 @pytest.mark.parametrize("row", WORDINGS, ids=lambda row: row.example[:40])
 def test_a_wording_is_an_overflow_for_callers_of_every_format(protocol: str, row: OverflowWording) -> None:
     error = refused(protocol, {"error": {"message": row.example, "type": "invalid_request_error", "code": None}})
@@ -76,24 +76,24 @@ def test_a_wording_is_an_overflow_for_callers_of_every_format(protocol: str, row
     assert words in error.message
 
 
-@pytest.mark.parametrize("protocol", FORMATS)
+@pytest.mark.parametrize("protocol", TEXT_FORMATS)
 @pytest.mark.parametrize("case", FURTHER, ids=lambda case: case.id)
 def test_a_body_of_a_server_is_an_overflow_for_callers_of_every_format(protocol: str, case: Words) -> None:
     check(refused(protocol, case.body, case.status))
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", TEXT_FORMATS)
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "translated"])
 @pytest.mark.parametrize("row", WORDINGS, ids=lambda row: row.example[:40])
 def test_a_wording_in_an_event_without_a_code_is_an_overflow(name: str, pass_: bool, row: OverflowWording) -> None:
     event = {"type": "error", "error": {"message": row.example}}
     with pytest.raises(UmgError) as caught:
         data = b"event: error\ndata: " + msgspec.json.encode(event) + b"\n\n"
-        decoder_of(FORMATS[name], pb.GenerateRequest(), pass_).feed(data)
+        decoder_of(TEXT_FORMATS[name], pb.GenerateRequest(), pass_).feed(data)
     assert caught.value.name == "CONTEXT_TOO_LONG"
 
 
-@pytest.mark.parametrize("protocol", FORMATS)
+@pytest.mark.parametrize("protocol", TEXT_FORMATS)
 @pytest.mark.parametrize("row", OTHERS, ids=lambda row: row.example[:40])
 def test_a_similar_wording_is_no_overflow(protocol: str, row: OverflowWording) -> None:
     assert refused(protocol, {"error": {"message": row.example}}).name == "UPSTREAM_REJECTED"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.unit.wire.streams import decoded, frames_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 
 def chat(delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -69,7 +69,7 @@ def test_a_stream_is_repaired_however_it_is_cut(name: str, cuts: list[int]) -> N
     stream, repaired = REPAIRED[name]
     places = sorted({0, len(stream), *(at for at in cuts if at < len(stream))})
     frames = [stream[start:end] for start, end in pairwise(places)]
-    messages = decoded(FORMATS[name], frames, pb.GenerateRequest(model="m"), pass_=True)
+    messages = decoded(TEXT_FORMATS[name], frames, pb.GenerateRequest(model="m"), pass_=True)
     assert _data(frames_of(messages)) == _data(repaired)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 CLOSING = '{}]}]}],"model":"dearer","rest":[{"rest":[{"rest":[{}'
 """Text that ends the lists and objects around a citation, adds another model, and opens as many again."""
@@ -19,5 +19,5 @@ def test_a_citation_of_a_format_is_one_value(name: str, json: str) -> None:
     text.text = "Ho"
     text.citations.add(opaque=pb.OpaquePart(format=name, type="x", json=json))
     with pytest.raises(UmgError) as caught:
-        FORMATS[name].encode_request(request, "m", False)
+        TEXT_FORMATS[name].encode_request(request, "m", False)
     assert caught.value.reason == pb.ERROR_REASON_INVALID_FIELD

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.reasoning_state import read, show
 
 ANY_TEXT = st.one_of(
@@ -19,19 +19,19 @@ ANY_TEXT = st.one_of(
 )
 
 
-@given(data=ANY_TEXT, maker=st.sampled_from(sorted(FORMATS)), face=st.sampled_from(sorted(FORMATS)))
+@given(data=ANY_TEXT, maker=st.sampled_from(sorted(TEXT_FORMATS)), face=st.sampled_from(sorted(TEXT_FORMATS)))
 def test_state_is_returned_unchanged_through_any_face(data: str, maker: str, face: str) -> None:
     state = pb.ReasoningState(data=data, format=maker)
     assert read(show(state, face), face) == state
 
 
-@pytest.mark.parametrize("face", FORMATS)
+@pytest.mark.parametrize("face", TEXT_FORMATS)
 def test_a_face_shows_the_state_of_its_own_format_as_it_is(face: str) -> None:
     assert show(pb.ReasoningState(data="RXFR/+8=", format=face), face) == "RXFR/+8="
 
 
-@pytest.mark.parametrize("face", FORMATS)
-@pytest.mark.parametrize("maker", FORMATS)
+@pytest.mark.parametrize("face", TEXT_FORMATS)
+@pytest.mark.parametrize("maker", TEXT_FORMATS)
 def test_state_of_another_format_is_marked_with_the_format(maker: str, face: str) -> None:
     if maker == face:
         return

@@ -11,7 +11,7 @@ import pytest
 
 from umg_grpc.wire.errors.provider_errors import decode_error, read_error
 from umg_grpc.wire.errors.redact import clean
-from umg_grpc.wire.errors.secret_masking import MAX_TEXT_CHARACTERS, SECRETS, SecretMask, without_secrets
+from umg_grpc.wire.errors.secret_masking import CHANNEL_SECRETS, MAX_TEXT_CHARACTERS, SecretMask, without_secrets
 
 SECRET = 'Zebra/crossing+"7"=~x'
 PARTS = ("Zebra", "crossing", "=~x")
@@ -27,9 +27,9 @@ class Source:
 @pytest.fixture(autouse=True)
 def called() -> Iterator[None]:
     """Set the channel whose secrets are masked."""
-    token = SECRETS.set(Source(SecretMask([SECRET])))
+    token = CHANNEL_SECRETS.set(Source(SecretMask([SECRET])))
     yield
-    SECRETS.reset(token)
+    CHANNEL_SECRETS.reset(token)
 
 
 @dataclass(frozen=True)

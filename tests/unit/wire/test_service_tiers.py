@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format_tables import FORMATS
+from umg_grpc.wire.format_tables import TEXT_FORMATS
 
 CHAT = {
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}],
@@ -47,7 +47,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_the_usage_of_an_answer_has_its_class_of_service_and_region(case: Stated, passed: bool) -> None:
     request = pb.GenerateRequest(model="m", source=pb.SourceDocument(format=case.format, body=b"{}"))
-    response = FORMATS[case.format].decode_response(
+    response = TEXT_FORMATS[case.format].decode_response(
         msgspec.json.encode({"id": "r", "model": "m"} | case.body), request, passed
     )
     assert (response.usage.service_tier, response.usage.region) == (case.tier, case.region)

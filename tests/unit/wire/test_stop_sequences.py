@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stop_sequences import MAX_CHARACTERS, StopCutter, cut_response
 from umg_grpc.wire.core.stream_aggregator import StreamAggregator
@@ -175,7 +175,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_provider_is_sent_as_many_stop_sequences_as_it_accepts(case: Case) -> None:
-    codec = FORMATS[case.protocol]
+    codec = TEXT_FORMATS[case.protocol]
     request = pb.GenerateRequest(model="m", max_output_tokens=9, stop_sequences=case.stops)
     request.messages.add(role=pb.ROLE_USER).parts.add().text.text = "Hi"
     if case.own:

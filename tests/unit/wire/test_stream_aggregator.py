@@ -10,7 +10,7 @@ from tests.unit.wire.laws import cuts, modest
 from tests.unit.wire.streams import decoded
 from tests.unit.wire.timing import within
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stream_aggregator import (
     MAX_SKIPPED,
@@ -112,12 +112,12 @@ def test_an_answer_encoded_as_a_stream_aggregates_to_the_answer(response: pb.Gen
 def test_the_aggregate_of_a_provider_stream_equals_the_reference(
     response: pb.GenerateResponse, data: st.DataObject
 ) -> None:
-    encoder = CHAT.stream_encoder(some.ANSWERED)
+    encoder = CHAT_FORMAT.stream_encoder(some.ANSWERED)
     stream = encoder.feed(response_to_events(response)) + encoder.close()
     for passing in (False, True):
-        streamed = decoded(CHAT, data.draw(cuts(stream)), some.ANSWERED, pass_=passing)
+        streamed = decoded(CHAT_FORMAT, data.draw(cuts(stream)), some.ANSWERED, pass_=passing)
         if passing:
-            assert aggregated(FrameAggregator(CHAT, some.ANSWERED), streamed) == response
+            assert aggregated(FrameAggregator(CHAT_FORMAT, some.ANSWERED), streamed) == response
         else:
             assert aggregated(StreamAggregator(), streamed) == accumulate(streamed) == response
 
@@ -125,13 +125,13 @@ def test_the_aggregate_of_a_provider_stream_equals_the_reference(
 @modest
 @given(some.responses())
 def test_a_passed_through_answer_is_decoded_completely(response: pb.GenerateResponse) -> None:
-    body = CHAT.encode_response(response, some.ANSWERED)
-    passed = CHAT.decode_response(body, some.ANSWERED, True)
+    body = CHAT_FORMAT.encode_response(response, some.ANSWERED)
+    passed = CHAT_FORMAT.decode_response(body, some.ANSWERED, True)
     passed.response_id = "resp_ours"
-    read = read_whole_response(CHAT, some.ANSWERED, passed)
+    read = read_whole_response(CHAT_FORMAT, some.ANSWERED, passed)
     assert read.candidates == response.candidates
     assert (read.response_id, read.source.body, read.usage) == ("resp_ours", passed.source.body, response.usage)
-    assert read_whole_response(CHAT, some.ANSWERED, response) is response
+    assert read_whole_response(CHAT_FORMAT, some.ANSWERED, response) is response
 
 
 def test_events_of_the_gateway_take_precedence_over_the_frames() -> None:
@@ -140,7 +140,7 @@ def test_events_of_the_gateway_take_precedence_over_the_frames() -> None:
     )
     started = pb.GenerateEvent(started=pb.GenerationStarted(response_id="ours", model="m"))
     used = pb.GenerateEvent(usage=pb.Usage(input_tokens=9))
-    aggregator = FrameAggregator(CHAT, some.ANSWERED)
+    aggregator = FrameAggregator(CHAT_FORMAT, some.ANSWERED)
     aggregator.feed(pb.StreamGenerateResponse(source_frames=frames, events=[started]))
     aggregator.feed(pb.StreamGenerateResponse(source_frames=b"data: [DONE]\n\n", events=[used]))
     response = aggregator.response()
@@ -157,7 +157,7 @@ def test_a_broken_stream_is_aggregated_up_to_its_break() -> None:
         pb.GenerateEvent(text_delta="Hel"),
     ]
     for aggregator, message in (
-        (FrameAggregator(CHAT, some.ANSWERED), pb.StreamGenerateResponse(source_frames=frames)),
+        (FrameAggregator(CHAT_FORMAT, some.ANSWERED), pb.StreamGenerateResponse(source_frames=frames)),
         (StreamAggregator(), pb.StreamGenerateResponse(events=events)),
     ):
         aggregator.feed(message)
@@ -167,7 +167,7 @@ def test_a_broken_stream_is_aggregated_up_to_its_break() -> None:
 
 def test_the_events_of_an_unstreamed_answer_aggregate_to_the_answer() -> None:
     answer = pb.GenerateResponse(response_id="r", candidates=[pb.Candidate(message=pb.Message(role=pb.ROLE_ASSISTANT))])
-    assert aggregated(FrameAggregator(CHAT, some.ANSWERED), [response_to_events(answer)]) == answer
+    assert aggregated(FrameAggregator(CHAT_FORMAT, some.ANSWERED), [response_to_events(answer)]) == answer
 
 
 def test_a_tool_of_the_provider_is_unchanged() -> None:
@@ -235,7 +235,7 @@ def test_every_kind_of_event_is_known() -> None:
 
 
 def test_only_the_needed_beginning_of_a_long_stream_is_kept() -> None:
-    aggregator = FrameAggregator(CHAT, some.ANSWERED, 1000)
+    aggregator = FrameAggregator(CHAT_FORMAT, some.ANSWERED, 1000)
     frame = b'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\n\n'
     for _ in range(1000):
         aggregator.feed(pb.StreamGenerateResponse(source_frames=frame))

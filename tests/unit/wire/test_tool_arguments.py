@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.unit.wire.laws import modest
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.tool_arguments import call_arguments, free_text
 
 REQUEST = pb.GenerateRequest(model="m")
@@ -35,7 +35,7 @@ def whole(face: str, text: str) -> object:
     response = pb.GenerateResponse(response_id="r", model="m")
     call = pb.ToolCall(call_id="c", name="f", arguments_json=text)
     response.candidates.add(message=pb.Message(role=pb.ROLE_ASSISTANT, parts=[pb.Part(tool_call=call)]))
-    body = msgspec.json.decode(FORMATS[face].encode_response(response, REQUEST))
+    body = msgspec.json.decode(TEXT_FORMATS[face].encode_response(response, REQUEST))
     if face == "messages":
         return body["content"][0]["input"]
     return body["candidates"][0]["content"]["parts"][0]["functionCall"]["args"]
@@ -50,7 +50,7 @@ def streamed(face: str, pieces: list[str]) -> object:
         *(pb.GenerateEvent(arguments_delta=piece) for piece in pieces),
         pb.GenerateEvent(part_ended=pb.PartEnded()),
     ]
-    encoder = FORMATS[face].stream_encoder(REQUEST)
+    encoder = TEXT_FORMATS[face].stream_encoder(REQUEST)
     stream = b"".join(encoder.feed(pb.StreamGenerateResponse(events=[event])) for event in events) + encoder.close()
     sent_events = [msgspec.json.decode(frame.partition(b"data: ")[2]) for frame in stream.split(b"\n\n")[:-1]]
     if face == "messages":

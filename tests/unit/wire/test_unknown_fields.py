@@ -15,8 +15,8 @@ from tests.unit.wire.messages import strategies as messages
 from tests.unit.wire.responses import strategies as responses
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.error_field_paths import BODY
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.core.error_field_paths import BODY_PATH
 from umg_grpc.wire.dropped_fields_report import Report, header_name
 from umg_grpc.wire.unsupported_fields import note_nested
 
@@ -124,10 +124,10 @@ def body_of(case: UnknownField) -> bytes:
 
 def reports(face: str, body: bytes) -> list[Report]:
     """Return the reports of encoding for each other format that takes the body."""
-    (request, _, notes), made = FORMATS[face].decode_request(body, {}), list[Report]()
-    for name in FORMATS.keys() - {face}:
+    (request, _, notes), made = TEXT_FORMATS[face].decode_request(body, {}), list[Report]()
+    for name in TEXT_FORMATS.keys() - {face}:
         with suppress(UmgError):  # not every format takes audio
-            made.append(FORMATS[name].encode_request(request, "m", False, notes=notes).report)
+            made.append(TEXT_FORMATS[name].encode_request(request, "m", False, notes=notes).report)
     assert made
     return made
 
@@ -138,7 +138,7 @@ TOP = [UnknownField(face, "zork", {"zork": 1}) for face in LEAST]
 @pytest.mark.parametrize("case", UNKNOWN_FIELDS, ids=lambda case: case.id)
 def test_a_nested_unknown_field_is_reported_once_by_its_path(case: UnknownField) -> None:
     for report in reports(case.format, body_of(case)):
-        report.rename(lambda name: name.removeprefix(BODY))
+        report.rename(lambda name: name.removeprefix(BODY_PATH))
         assert report.times[case.path] == 1
         assert header_name(case.path) in report.header().split(", ")
 
@@ -146,11 +146,11 @@ def test_a_nested_unknown_field_is_reported_once_by_its_path(case: UnknownField)
 @pytest.mark.parametrize("case", UNKNOWN_FIELDS, ids=lambda case: case.id)
 def test_a_strict_call_is_refused_with_the_path_of_its_unknown_field(case: UnknownField) -> None:
     report = Report()
-    request, _, notes = FORMATS[case.format].decode_request(body_of(case), {})
+    request, _, notes = TEXT_FORMATS[case.format].decode_request(body_of(case), {})
     for path in notes.uncarried:
         report.drop(path)
     note_nested(request.source, report)
-    wire_path = FORMATS[case.format].wire_path
+    wire_path = TEXT_FORMATS[case.format].wire_path
     report.rename(lambda name: name if name in notes.uncarried else wire_path(name))
     with pytest.raises(UmgError) as caught:
         report.refuse(wire_path)
@@ -168,11 +168,11 @@ CANONICAL = [
 
 @pytest.mark.parametrize(("face", "name"), CANONICAL)
 def test_an_unknown_field_with_a_canonical_name_is_refused_by_its_own_name(face: str, name: str) -> None:
-    request, _, notes = FORMATS[face].decode_request(msgspec.json.encode({**LEAST[face], name: {"zork": 1}}), {})
-    for other in FORMATS.keys() - {face}:
+    request, _, notes = TEXT_FORMATS[face].decode_request(msgspec.json.encode({**LEAST[face], name: {"zork": 1}}), {})
+    for other in TEXT_FORMATS.keys() - {face}:
         with pytest.raises(UmgError) as caught:
-            FORMATS[other].encode_request(request, "m", False, notes=notes)
-        assert FORMATS[face].wire_path(caught.value.metadata["field"]) == name
+            TEXT_FORMATS[other].encode_request(request, "m", False, notes=notes)
+        assert TEXT_FORMATS[face].wire_path(caught.value.metadata["field"]) == name
 
 
 def test_the_namespace_of_a_tool_choice_is_reported_towards_another_format() -> None:
@@ -183,7 +183,7 @@ def test_the_namespace_of_a_tool_choice_is_reported_towards_another_format() -> 
 
 
 def test_a_strict_call_is_refused_by_the_own_name_of_a_field_with_a_canonical_name() -> None:
-    report, wire_path = Report(), FORMATS["responses"].wire_path
+    report, wire_path = Report(), TEXT_FORMATS["responses"].wire_path
     report.drop("messages")  # as renamed for the caller
     with pytest.raises(UmgError) as caught:
         report.refuse(wire_path)
@@ -192,10 +192,10 @@ def test_a_strict_call_is_refused_by_the_own_name_of_a_field_with_a_canonical_na
 
 @pytest.mark.parametrize("case", TOP, ids=lambda case: case.id)
 def test_an_unknown_field_of_the_top_level_is_refused_by_name_towards_another_format(case: UnknownField) -> None:
-    request, _, notes = FORMATS[case.format].decode_request(body_of(case), {})
-    for name in FORMATS.keys() - {case.format}:
+    request, _, notes = TEXT_FORMATS[case.format].decode_request(body_of(case), {})
+    for name in TEXT_FORMATS.keys() - {case.format}:
         with pytest.raises(UmgError) as caught:
-            FORMATS[name].encode_request(request, "m", False, notes=notes)
+            TEXT_FORMATS[name].encode_request(request, "m", False, notes=notes)
         assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "zork"})
         assert "`zork`" in caught.value.message
 
@@ -243,7 +243,7 @@ CLEAN = [
 def test_the_callers_own_json_is_not_looked_into(case: Clean) -> None:
     body = msgspec.json.encode({**LEAST[case.format], **case.body})
     report = Report()
-    request, _, notes = FORMATS[case.format].decode_request(body, {})
+    request, _, notes = TEXT_FORMATS[case.format].decode_request(body, {})
     note_nested(request.source, report)
     assert not report.dropped
     assert not any("zork" in path for path in [*notes.uncarried, *notes.indispensable])
@@ -255,16 +255,16 @@ def test_an_unknown_part_is_not_searched_for_unknown_fields() -> None:
 
 
 def unknown(face: str, body: bytes) -> list[str]:
-    found = FORMATS[face].unknown_fields
+    found = TEXT_FORMATS[face].unknown_fields
     return [] if found is None else list(found(body))
 
 
-@pytest.mark.parametrize("face", FORMATS)
+@pytest.mark.parametrize("face", TEXT_FORMATS)
 def test_every_field_is_forwarded_to_a_provider_of_the_same_format(face: str) -> None:
     for case in UNKNOWN_FIELDS + TOP:
         if case.format == face and not case.path.startswith("extra_body"):
-            request, _, notes = FORMATS[face].decode_request(body_of(case), {})
-            assert not FORMATS[face].encode_request(request, "m", True, notes=notes).report.lost, case.id
+            request, _, notes = TEXT_FORMATS[face].decode_request(body_of(case), {})
+            assert not TEXT_FORMATS[face].encode_request(request, "m", True, notes=notes).report.lost, case.id
 
 
 def test_a_name_is_shortened_and_loses_unprintable_characters() -> None:
@@ -277,7 +277,7 @@ def test_a_name_is_shortened_and_loses_unprintable_characters() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"1", b"\xff", b"[" * 100_000])
 def test_a_source_that_is_no_body_has_no_fields(body: bytes) -> None:
-    for name in FORMATS:
+    for name in TEXT_FORMATS:
         assert unknown(name, body) == []
 
 
@@ -336,7 +336,7 @@ def added(value: object, own: frozenset[str], data: st.DataObject, names: list[s
 def test_as_many_are_counted_as_were_added(face: str, data: st.DataObject) -> None:
     requests, own = REQUESTS[face]
     request, names = data.draw(requests), list[str]()
-    body = msgspec.json.decode(FORMATS[face].encode_request(request, request.model or "m", False).body)
+    body = msgspec.json.decode(TEXT_FORMATS[face].encode_request(request, request.model or "m", False).body)
     changed = added(body, own, data, names)
     assert isinstance(changed, dict)
     nested = [name for name in names if name not in changed]

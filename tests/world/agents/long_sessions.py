@@ -23,7 +23,7 @@ from tests.world.agents.recorder import recording
 from tests.world.agents.run import Case, worked
 from tests.world.agents.scenarios import BY_NAME as SCENARIO
 from tests.world.agents.scenarios import FILE, MAX_REQUESTS, WORD, Finished
-from umg_grpc.service.operations.generate.compaction import REQUEST
+from umg_grpc.service.operations.generate.compaction import COMPACTION_REQUEST
 
 CODEX = BY_NAME["Codex"]
 TRIGGER = "compaction_trigger"
@@ -53,7 +53,7 @@ OWN_REQUEST = "handoff summary"
 def summarizing(request: ScenarioRequest) -> Answer:
     """Return the next step of a model that writes the file by a tool, and a summary when a turn requests one."""
     users = [text for role, text in request.turns if role == "user"]
-    if REQUEST in users[-1] or OWN_REQUEST in users[-1]:
+    if COMPACTION_REQUEST in users[-1] or OWN_REQUEST in users[-1]:
         return Answer(words=(SUMMARY,))
     if any(SUMMARY in text for text in users):
         return Answer(words=(model.DONE,))

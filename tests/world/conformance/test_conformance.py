@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import pytest_asyncio
 from umg_conformance import report
-from umg_conformance.check_files import FOLDER, read_folder
+from umg_conformance.check_files import CHECKS_FOLDER, read_folder
 from umg_conformance.check_runner import Outcome, Result
 from umg_conformance.command import Target, check, listing
 
@@ -35,7 +35,7 @@ def test_the_gateway_passes_every_check(results: list[Result]) -> None:
 
 def test_every_face_has_its_checks(results: list[Result]) -> None:
     numbers = Counter(result.face for result in results)
-    assert numbers.keys() == {file.face for file in read_folder(FOLDER)}
+    assert numbers.keys() == {file.face for file in read_folder(CHECKS_FOLDER)}
     assert min(numbers.values()) >= 10
     assert numbers.total() >= 120
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import umg_conformance
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from umg_conformance.check_files import FOLDER, read_folder
+from umg_conformance.check_files import CHECKS_FOLDER, read_folder
 
-from umg_grpc.cli.conformance_commands import ABSENT
+from umg_grpc.cli.conformance_commands import KIT_ABSENT
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "clients/conformance/pyproject.toml").read_text())["project"]
@@ -36,7 +36,7 @@ def test_the_command_lists_all_checks_without_the_gateway() -> None:
     done = alone("http://127.0.0.1:1", "--list")
     assert (done.returncode, done.stderr) == (0, "")
     faces = [line for line in done.stdout.splitlines() if line and not line.startswith(" ")]
-    assert faces == [f"{file.face}: {file.title}" for file in read_folder(FOLDER)]
+    assert faces == [f"{file.face}: {file.title}" for file in read_folder(CHECKS_FOLDER)]
 
 
 def test_the_command_prints_its_own_name_before_an_error() -> None:
@@ -53,7 +53,7 @@ def test_the_gateway_alone_has_its_other_commands_and_names_the_absent_kit() -> 
     )
     assert (helped.returncode, "serve" in helped.stdout) == (0, True)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr == f"umg: {ABSENT}\n"
+    assert refused.stderr == f"umg: {KIT_ABSENT}\n"
 
 
 def test_every_package_that_the_kit_imports_is_declared() -> None:

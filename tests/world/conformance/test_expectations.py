@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from umg_conformance import expectations
 from umg_conformance.call_responses import CallResponse, server_sent_events
-from umg_conformance.check_files import SUBJECTS, Expectation
+from umg_conformance.check_files import CHECK_SUBJECTS, Expectation
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def test_every_subject_and_predicate_has_a_case() -> None:
     covered = {name for case in CASES for name in case.expectation}
     beside = {"optional", "header", "order", "each_line", "no_line"}  # below
     assert covered | beside == set(Expectation.__struct_fields__)
-    assert set(expectations.OF_EACH) | set(expectations.OF_ALL) | {"absent", "optional", *SUBJECTS} == set(
+    assert set(expectations.OF_EACH) | set(expectations.OF_ALL) | {"absent", "optional", *CHECK_SUBJECTS} == set(
         Expectation.__struct_fields__
     )
 

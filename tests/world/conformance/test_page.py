@@ -3,7 +3,7 @@
 import re
 
 import typer
-from umg_conformance.check_files import FOLDER, Expectation, Request, read_folder
+from umg_conformance.check_files import CHECKS_FOLDER, Expectation, Request, read_folder
 from umg_conformance.model_choice import kinds
 
 from tests.world.conformance.page import MARK, PAGE
@@ -24,7 +24,7 @@ def test_the_page_has_every_field_of_a_request_and_every_kind_of_models() -> Non
 
 
 def test_the_page_has_every_face() -> None:
-    assert {file.face for file in read_folder(FOLDER)} - WORDS == set()
+    assert {file.face for file in read_folder(CHECKS_FOLDER)} - WORDS == set()
 
 
 def test_the_page_has_every_option() -> None:

@@ -14,7 +14,7 @@ from openai.types.responses import response_create_params
 from umg_grpc.wire.chat import decode_messages as chat_content
 from umg_grpc.wire.chat import known_raw_members as chat_fields
 from umg_grpc.wire.chat import schema as chat_schema
-from umg_grpc.wire.core.beta_features import BETAS
+from umg_grpc.wire.core.beta_features import BETA_FEATURES
 from umg_grpc.wire.messages import decode_messages as messages_content
 from umg_grpc.wire.messages import known_raw_members as messages_fields
 from umg_grpc.wire.messages import schema as messages_schema
@@ -58,20 +58,20 @@ LISTS = [
         "chat",
         completion_create_params.CompletionCreateParamsStreaming,
         chat_schema.ChatRequest.__struct_encode_fields__,
-        chat_fields.HARMLESS,
+        chat_fields.HARMLESS_MEMBERS,
     ),
     Lists(
         "responses",
         response_create_params.ResponseCreateParamsStreaming,
         responses_schema.ResponsesRequest.__struct_encode_fields__,
-        responses_fields.HARMLESS,
+        responses_fields.HARMLESS_MEMBERS,
     ),
     Lists(
         "messages",
         message_create_params.MessageCreateParamsStreaming,
         messages_schema.MessagesRequest.__struct_encode_fields__,
-        messages_fields.HARMLESS,
-        messages_fields.REFUSED,
+        messages_fields.HARMLESS_MEMBERS,
+        messages_fields.REFUSED_FIELDS,
     ),
 ]
 
@@ -86,12 +86,12 @@ def test_every_field_of_the_sdk_is_on_one_list(lists: Lists) -> None:
 def test_every_beta_of_the_sdk_is_on_the_list() -> None:
     text, betas = get_args(anthropic_beta_param.AnthropicBetaParam)
     assert text is str
-    assert set(get_args(betas)) == BETAS.keys() | BESIDE_GENERATION
+    assert set(get_args(betas)) == BETA_FEATURES.keys() | BESIDE_GENERATION
 
 
 def test_a_beta_requires_nothing_beyond_the_listed_fields() -> None:
     known = {*LISTS[2].carried, *LISTS[2].harmless, *LISTS[2].refused}
-    assert {field for field in BETAS.values() if field} <= known
+    assert {field for field in BETA_FEATURES.values() if field} <= known
 
 
 def roles(union: Any) -> set[str]:
@@ -101,5 +101,5 @@ def roles(union: Any) -> set[str]:
 
 
 def test_every_role_of_the_sdks_is_carried() -> None:
-    assert roles(chat_completion_message_param.ChatCompletionMessageParam) <= chat_content.ROLES.keys()
-    assert roles(beta_message_param.BetaMessageParam) <= messages_content.ROLES.keys()
+    assert roles(chat_completion_message_param.ChatCompletionMessageParam) <= chat_content.MESSAGE_ROLES.keys()
+    assert roles(beta_message_param.BetaMessageParam) <= messages_content.MESSAGE_ROLES.keys()

@@ -3,10 +3,10 @@
 import re
 from typing import NamedTuple
 
-ARN = re.compile(r"arn:aws[a-z-]*:bedrock:([a-z0-9-]*):[^:]*:([a-z-]+)/(.+)")
+BEDROCK_ARN = re.compile(r"arn:aws[a-z-]*:bedrock:([a-z0-9-]*):[^:]*:([a-z-]+)/(.+)")
 NAMED_KINDS = frozenset({"foundation-model", "inference-profile"})
 """Kinds of resources whose ARN ends in an id that calls accept in its place (botocore 1.44.8, `modelId`)."""
-IMPORTED = "imported-model"
+IMPORTED_ID = "imported-model"
 """Kind of resources that Converse does not support (botocore 1.44.8, `ConverseRequest.modelId`)."""
 
 
@@ -28,7 +28,7 @@ class BedrockResource(NamedTuple):
 
 def bedrock_resource(model: str) -> BedrockResource:
     """Return the model at Bedrock that an id or an ARN names."""
-    match = ARN.fullmatch(model)
+    match = BEDROCK_ARN.fullmatch(model)
     if match is None:
         return BedrockResource(model, "", "")
     region, kind, name = match.groups()

@@ -7,11 +7,11 @@ from umg_grpc.config.file_schema import parse
 from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.yaml_document import ConfigError, Path, Problem
 
-FILENAME = "config"
-WORD = "us-east-1"
+FILE_NAME = "config"
+VARIABLE_VALUE = "us-east-1"
 """Value that stands for a variable: it is also a valid region, part of a host and key."""
 URL_START, REDIS_PORT = re.compile(r"\$\{(\w+)\}"), re.compile(r":\$\{(\w+)\}(?:/|$)")
-DETAILS = frozenset({"concurrency", "headers", "max_inputs", "priority", "query", "timeout", "weight"})
+DETAIL_KEYS = frozenset({"concurrency", "headers", "max_inputs", "priority", "query", "timeout", "weight"})
 """Keys of a channel without which it still calls the same provider with the same credentials."""
 
 
@@ -30,7 +30,7 @@ class Variables(Mapping[str, str]):
             self._values[match[1]] = "6379"
 
     def __getitem__(self, name: str) -> str:
-        return self._values.get(name, WORD)
+        return self._values.get(name, VARIABLE_VALUE)
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -51,7 +51,7 @@ def checked(made: ImportedConfig) -> ImportedConfig:
             listed = "".join(f"\n- {note}" for note in made.lost)
             raise ValueError(f"expected a model that can be converted; not converted:{listed or ' nothing else'}")
         try:
-            parse(made.text(enabled=True), FILENAME, Variables(made))
+            parse(made.text(enabled=True), FILE_NAME, Variables(made))
         except ConfigError as error:
             _remove_all(made, error.problems)
             continue
@@ -114,7 +114,7 @@ def _place(keys: Path) -> Path:
     match keys:
         case ("channels", int(position), "models", int(index), *_):
             return ("channels", position, "models", index)
-        case ("channels", int(position), str(key), *_) if key not in DETAILS:
+        case ("channels", int(position), str(key), *_) if key not in DETAIL_KEYS:
             return ("channels", position)
     return keys
 

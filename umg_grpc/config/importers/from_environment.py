@@ -9,15 +9,15 @@ from types import MappingProxyType
 from umg_grpc.config.built_in_config import LOCAL_CHANNEL
 from umg_grpc.config.values import Config
 from umg_grpc.knowledge.cloud_credentials import shown_by
-from umg_grpc.knowledge.presets import PROVIDERS, SERVICE_ACCOUNT_FILE, Provider
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, SERVICE_ACCOUNT_FILE, Provider
 
-HEAD = """\
+FILE_HEAD = """\
 # Providers of the gateway. Check this file with `umg check FILE`, and serve it with `umg serve --config FILE`.
 # All keys of the file, with their defaults: docs/operating.md; all providers: `umg providers`.
 channels:
 """
-OTHERS = "  # Other providers: remove the # of a line, and set the variable that it names.\n"
-LOCAL = f"""\
+OTHERS_COMMENT = "  # Other providers: remove the # of a line, and set the variable that it names.\n"
+LOCAL_SECTION = f"""\
   # Models on this machine, which need no key; `protocols: [sandbox]` simulates a provider.
 {LOCAL_CHANNEL}"""
 OLLAMA_PORT = 11434
@@ -39,7 +39,7 @@ def found_providers(environment: Mapping[str, str], clouds: Collection[str] = ()
     `auth` whose libraries are installed, so that they can find credentials.
     """
     found = list[FoundProvider]()
-    for name, preset in PROVIDERS.items():
+    for name, preset in PROVIDER_PRESETS.items():
         variable = _variable(name, preset, environment, clouds)
         if variable is None:
             continue
@@ -64,11 +64,11 @@ def config_text(environment: Mapping[str, str], clouds: Collection[str] = ()) ->
     `found_providers`.
     """
     found = {provider.name: provider for provider in found_providers(environment, clouds)}
-    lines = [HEAD, *(_channel(provider) for provider in found.values())]
+    lines = [FILE_HEAD, *(_channel(provider) for provider in found.values())]
     if not found:
-        lines.append(LOCAL)
-    lines.append(OTHERS)
-    lines.extend(_comment(name, preset) for name, preset in PROVIDERS.items() if name not in found)
+        lines.append(LOCAL_SECTION)
+    lines.append(OTHERS_COMMENT)
+    lines.extend(_comment(name, preset) for name, preset in PROVIDER_PRESETS.items() if name not in found)
     return "".join(lines)
 
 
@@ -87,13 +87,13 @@ def _variable(name: str, preset: Provider, environment: Mapping[str, str], cloud
 
 
 def _base_url(name: str, environment: Mapping[str, str]) -> str | None:
-    if (make := ADDRESSES.get(name)) is not None:
+    if (make := ADDRESS_MAKERS.get(name)) is not None:
         return make(environment)
     parts = {
         part: next(filter(None, map(environment.get, variables)), "")
         for part, variables in ACCOUNT_VARIABLES.get(name, {}).items()
     }
-    return PROVIDERS[name].address(**parts) if parts and all(parts.values()) else None
+    return PROVIDER_PRESETS[name].address(**parts) if parts and all(parts.values()) else None
 
 
 def _ollama(environment: Mapping[str, str]) -> str | None:
@@ -109,7 +109,7 @@ def _azure(environment: Mapping[str, str]) -> str | None:
     return f"{endpoint.removesuffix('/openai/v1')}/openai/v1" if endpoint else None
 
 
-ADDRESSES: Mapping[str, Callable[[Mapping[str, str]], str | None]] = MappingProxyType(
+ADDRESS_MAKERS: Mapping[str, Callable[[Mapping[str, str]], str | None]] = MappingProxyType(
     {"ollama": _ollama, "azure": _azure}
 )
 """Provider -> address by the variables that the vendor's own clients read."""
@@ -127,7 +127,7 @@ ADDRESS_VARIABLES: Mapping[str, str] = MappingProxyType({"ollama": "OLLAMA_HOST"
 
 
 def _channel(found: FoundProvider) -> str:
-    preset = PROVIDERS[found.name]
+    preset = PROVIDER_PRESETS[found.name]
     models = ", ".join(model.id for model in preset.models)
     lines = [f"  # {preset.title}: {models}", f"  - provider: {found.name}  # {found.variable}"]
     if found.base_url is not None:

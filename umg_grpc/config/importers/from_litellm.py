@@ -8,10 +8,10 @@ from umg_grpc.config.importers.checked_config import checked
 from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, number
 from umg_grpc.config.importers.litellm.channel_names import name_channels
 from umg_grpc.config.importers.litellm.deployments import Models
-from umg_grpc.config.importers.litellm.gateway_settings import SECTIONS, add_settings, call_timeout
+from umg_grpc.config.importers.litellm.gateway_settings import SETTINGS_SECTIONS, add_settings, call_timeout
 from umg_grpc.config.importers.litellm.unconverted import UnconvertedSettings
 from umg_grpc.config.importers.source_config import SourceMapping, check_values
-from umg_grpc.config.yaml_document import LOADER
+from umg_grpc.config.yaml_document import YAML_LOADER
 
 FRACTION_SCALE = 100
 """Factor of the weights of a config in which one is a fraction."""
@@ -23,7 +23,7 @@ def from_litellm(text: str) -> ImportedConfig:
     if not isinstance(config.peek("model_list"), list):
         raise ValueError("expected a config of LiteLLM, with a list under `model_list`")
     made, unconverted = ImportedConfig("LiteLLM"), UnconvertedSettings()
-    sections = {name: config.child(name) for name in SECTIONS}
+    sections = {name: config.child(name) for name in SETTINGS_SECTIONS}
     timeout, place, key = call_timeout(sections["litellm_settings"], sections["router_settings"])
     named = config.children("credential_list")
     credentials = {each.text("credential_name"): mapping(each.take("credential_values")) for each in named}
@@ -55,7 +55,7 @@ def from_litellm(text: str) -> ImportedConfig:
 def _decoded(text: str) -> Mapping[str, object]:
     """Return the mapping that is the text of a config."""
     try:
-        decoded = yaml.load(text, Loader=LOADER)  # noqa: S506  a safe loader
+        decoded = yaml.load(text, Loader=YAML_LOADER)  # noqa: S506  a safe loader
     except yaml.YAMLError as error:
         raise ValueError(f"expected YAML: {' '.join(str(error).split())}") from None
     except (RecursionError, TypeError, ValueError, OverflowError) as error:

@@ -6,8 +6,8 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
-PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|https?://[A-Za-z0-9_.:/-]+|[0-9]+(?:\.[0-9]+)?")
-RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off"})
+PLAIN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|https?://[A-Za-z0-9_.:/-]+|[0-9]+(?:\.[0-9]+)?")
+RESERVED_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off"})
 """Words that YAML reads as something else than text."""
 NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9._-]+")
 MAX_NAME_CHARACTERS = 60
@@ -132,7 +132,7 @@ def written(value: object) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{written(key)}: {written(each)}" for key, each in value.items()) + "}"
     if isinstance(value, str):
-        is_plain = PLAIN.fullmatch(value) and value.lower() not in RESERVED
+        is_plain = PLAIN_TEXT.fullmatch(value) and value.lower() not in RESERVED_WORDS
         return value if is_plain else _quoted(value)
     if isinstance(value, Sequence):
         return "[" + ", ".join(map(written, value)) + "]"

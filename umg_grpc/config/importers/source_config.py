@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from umg_grpc.config.importers.imported_config import literal, mapping, number, sequence
 
-VARIABLE = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)")
-SURROGATE = re.compile(r"[\ud800-\udfff]")
+VARIABLE_REFERENCE = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)")
+SURROGATE_CHARACTER = re.compile(r"[\ud800-\udfff]")
 MAX_VALUES = 1_000_000
 """Most values of a config, in which an alias of YAML counts with all values that it repeats."""
 MAX_DEPTH = 100
@@ -79,7 +79,7 @@ def text_of(value: object) -> str:
     """Return a value as text, with `os.environ/NAME` changed to `${NAME}`; "" for None."""
     if value is None:
         return ""
-    match = VARIABLE.fullmatch(str(value))
+    match = VARIABLE_REFERENCE.fullmatch(str(value))
     return f"${{{match[1]}}}" if match is not None else literal(str(value))
 
 
@@ -93,7 +93,7 @@ def check_values(root: object) -> None:
         count += 1
         if count > MAX_VALUES or depth > MAX_DEPTH:
             raise ValueError(f"expected at most {MAX_VALUES:,} values and {MAX_DEPTH} levels; an alias repeats values")
-        if isinstance(value, str) and SURROGATE.search(value):
+        if isinstance(value, str) and SURROGATE_CHARACTER.search(value):
             raise ValueError("expected text of Unicode characters, without surrogates")
         if isinstance(value, dict):
             values += [(each, depth + 1) for pair in value.items() for each in pair]

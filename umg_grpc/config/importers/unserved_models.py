@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from umg_grpc.operations import ROWS
+from umg_grpc.operations import OPERATION_ROWS
 
-PHRASES: Mapping[str, str] = {**{row.scope: row.results for row in ROWS}, "": "texts or embeddings"}
+RESULT_PHRASES: Mapping[str, str] = {**{row.scope: row.results for row in OPERATION_ROWS}, "": "texts or embeddings"}
 """Kind of a model -> plural noun of its results; "" for a pattern of models, which may be of any usual kind."""
-CONVERSE = (
+CONVERSE_ADVICE = (
     "Bedrock serves it by no API of texts: of models of other makers, list the ids in a channel of `bedrock-converse`"
 )
 VERTEX_MAKERS = (
@@ -15,7 +15,7 @@ VERTEX_MAKERS = (
 )
 VERTEX_KEYS = "API keys at Vertex AI call the models of Google alone: use a service account"
 IMPORTED_MODEL = "imported models at Bedrock are called by InvokeModel in a format of their own, which is not served"
-PROFILE = (
+PROFILE_ADVICE = (
     "an ARN does not show the maker of its model: let the public id contain the id of the model, for example"
     " `amazon.titan-embed-text-v2`"
 )
@@ -24,4 +24,4 @@ NO_BEDROCK_ID = "no id of Bedrock, which begins with its maker, for example `ant
 
 def unserved_at_bedrock(model: str) -> str:
     """Return the reason why a model is not called at Amazon Bedrock. `model`: its id there, or another name."""
-    return CONVERSE if "." in model or "*" in model else NO_BEDROCK_ID
+    return CONVERSE_ADVICE if "." in model or "*" in model else NO_BEDROCK_ID

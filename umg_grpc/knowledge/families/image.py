@@ -30,7 +30,7 @@ RATIO_PIXELS = {
     "21:9": (1536, 672),
 }
 """Aspect ratio of family G -> width and height in pixels of the 1K tier."""
-TIERS = {"1K": 1, "2K": 2, "3K": 3, "4K": 4}
+SIZE_TIERS = {"1K": 1, "2K": 2, "3K": 3, "4K": 4}
 """Resolution tier of family G -> factor of the edges of the 1K tier (readings, 24)."""
 QUALITY_TIERS = {
     **dict.fromkeys(("hd", "high", "2K"), "2K"),
@@ -82,7 +82,7 @@ def requested_pixels(request: pb.GenerateImageRequest, row: "ImageRules | None")
     """
     if row is not None and row.sizes is RATIO_PIXELS:
         ratio = ratio_of(request) or (None if has_images(request) else "1:1")
-        factor = TIERS[tier_of(request)]
+        factor = SIZE_TIERS[tier_of(request)]
         return None if ratio is None else (RATIO_PIXELS[ratio][0] * factor, RATIO_PIXELS[ratio][1] * factor)
     size = request.size or (row.default_size if row is not None else "")
     found = _PIXELS.fullmatch(size) or SIZE_WITH_ASTERISK.fullmatch(size)
@@ -139,7 +139,7 @@ _FAM_G = ImageRules(
     RATIO_PIXELS,
     {
         "aspect_ratio": tuple(RATIO_PIXELS),
-        "image_size": tuple(TIERS),
+        "image_size": tuple(SIZE_TIERS),
         "quality": tuple(QUALITY_TIERS),
         "output_mime_type": ("image/png", "image/jpeg"),
         "response_modalities": ("image", "image-text"),
@@ -212,7 +212,7 @@ _IMG_D_PLUS = ImageRules(
 _IMG_D_EDIT = replace(_IMG_D_PLUS, default_size="", min_inputs=1, max_inputs=1)
 _IMG_D_EDIT_PLUS = replace(_IMG_D_EDIT, fields=_IMG_D_EDIT.fields | {"prompt_extend"}, max_n=6, max_inputs=3)
 
-MODELS: Mapping[str, ImageRules] = {
+IMAGE_MODELS: Mapping[str, ImageRules] = {
     "famG-2.5-flash-image": _FAM_G,
     "famG-3-pro-image-preview": _FAM_G,
     "imgA-3-0-t2i-250415": _IMG_A_3,
@@ -227,7 +227,7 @@ MODELS: Mapping[str, ImageRules] = {
 }
 """Rules of the models that the image document names."""
 
-GENERAL: Mapping[str, ImageRules] = {
+GENERAL_RULES: Mapping[str, ImageRules] = {
     "famG": _FAM_G,
     "imgA": _IMG_A,
     "imgB": _IMG_B,
@@ -236,7 +236,7 @@ GENERAL: Mapping[str, ImageRules] = {
 }
 """Rules of a family, for its models with other neutral ids (`imgA-...`)."""
 
-VENDOR: Mapping[str, ImageRules] = {
+VENDOR_RULES: Mapping[str, ImageRules] = {
     family: replace(
         row,
         default_size="",
@@ -246,23 +246,23 @@ VENDOR: Mapping[str, ImageRules] = {
         needs_text=False,
         is_open=True,
     )
-    for family, row in GENERAL.items()
+    for family, row in GENERAL_RULES.items()
 }
 """Family in the config or preset -> rules of a vendor's models, which have other ids than the neutral ones."""
 
-FAMILY_FIELDS = frozenset[str]().union(*(row.fields for row in GENERAL.values()))
+FAMILY_FIELDS = frozenset[str]().union(*(row.fields for row in GENERAL_RULES.values()))
 """Canonical fields that the models of some family accept."""
 
 
 def family_row(model: str, family: str = "") -> ImageRules | None:
     """Return the rules of an image model: by its id, else of the given `family`, else of the family in the id
-    (`imgC-`). A model without a neutral id has the open rules of `VENDOR`. None for any other model, which is not
+    (`imgC-`). A model without a neutral id has the open rules of `VENDOR_RULES`. None for any other model, which is not
     checked.
     """
-    if model in MODELS and family in ("", MODELS[model].family):
-        return MODELS[model]
+    if model in IMAGE_MODELS and family in ("", IMAGE_MODELS[model].family):
+        return IMAGE_MODELS[model]
     named = next((name for name in IMAGE_FAMILIES if model.startswith(f"{name}-")), "")
-    return GENERAL.get(family or named) if named else VENDOR.get(family)
+    return GENERAL_RULES.get(family or named) if named else VENDOR_RULES.get(family)
 
 
 # --- input images

@@ -15,7 +15,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 
-FAMILIES = ("famG", "famO", "famC", "famQ", "famR", "famX")
+TEXT_FAMILIES = ("famG", "famO", "famC", "famQ", "famR", "famX")
 
 
 # --- the model's family
@@ -62,7 +62,7 @@ def split_suffix(model: str) -> tuple[str, Suffix] | None:
 
 def family_of(*ids: str) -> str:
     """Return the family of the first of these ids with a documented prefix (`famG-`); "" if none has one."""
-    return next((family for model in ids for family in FAMILIES if model.startswith(f"{family}-")), "")
+    return next((family for model in ids for family in TEXT_FAMILIES if model.startswith(f"{family}-")), "")
 
 
 def family_model(family: str, *ids: str) -> FamilyModel:
@@ -82,7 +82,7 @@ def family_model(family: str, *ids: str) -> FamilyModel:
 
 # Chat fields that the document gives to one family (chat rules 2 and 5, and the notes of the table). On a model of
 # another family they are a 400 (readings, 1); on a model without a family they are forwarded unchanged.
-OWNERS = {
+MODEL_OWNERS = {
     "enable_thinking": "famQ",
     "parameters": "famQ",
     "search_parameters": "famX",
@@ -154,11 +154,11 @@ def apply(
     fields in the caller's body; `suffix`: reasoning suffix of the model id; `stream`: whether the response is streamed.
     Raise UmgError(UNSUPPORTED_FIELD, INVALID_FIELD) for a rejected field.
     """
-    if fields and model.family in FAMILIES:
+    if fields and model.family in TEXT_FAMILIES:
         _reject_fields(fields, model.family)
     if model.family == "famC":
         _check_search(request, fields)
-    if (rules := RULES.get(model.family)) is None or (suffix is None and not request.HasField("reasoning")):
+    if (rules := FAMILY_RULES.get(model.family)) is None or (suffix is None and not request.HasField("reasoning")):
         return request, False
     options = _options_of(request)
     edited = rules(options, fields, model, suffix, stream)
@@ -195,7 +195,9 @@ def _reject_fields(written: Iterable[str], family: str) -> None:
         if _FILE_PART.fullmatch(path):
             message = f"`{path}`: files are not accepted here; send them to /v1/responses as `input_file`"
             raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=path)
-        owner = OWNERS.get(path) or next((OWNERS[prefix] for prefix in _prefixes(path) if prefix in OWNERS), "")
+        owner = MODEL_OWNERS.get(path) or next(
+            (MODEL_OWNERS[prefix] for prefix in _prefixes(path) if prefix in MODEL_OWNERS), ""
+        )
         if owner not in ("", family):
             raise _unsupported(path, f"only models of family {owner} accept it, not those of {family}; leave it out")
         if family == "famQ" and path in INSIDE_PARAMETERS:
@@ -225,10 +227,10 @@ def _reject_thinking(request: pb.GenerateRequest, fields: Sequence[str], model: 
 
 # Share of the largest budget for each effort (the chat table: about 20 %, 50 % and 80 %). Not shown: the efforts that
 # only SDKs know; we use the next lower step, and the whole budget for the highest efforts.
-SHARES = {"none": 0.0, "minimal": 0.05, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 1.0, "max": 1.0}
+EFFORT_SHARES = {"none": 0.0, "minimal": 0.05, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 1.0, "max": 1.0}
 
 # The level tier documents two levels. Not shown: the nearest level of the other efforts.
-LEVELS = {"minimal": "low", "low": "low", "medium": "high", "high": "high", "xhigh": "high", "max": "high"}
+EFFORT_LEVELS = {"minimal": "low", "low": "low", "medium": "high", "high": "high", "xhigh": "high", "max": "high"}
 
 
 def _fam_g(
@@ -311,7 +313,7 @@ def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None
         if _is_off(reasoning) or effort == "none":
             _switch_off(reasoning, model)
         elif effort and not reasoning.level:
-            reasoning.level = LEVELS.get(effort, "high")
+            reasoning.level = EFFORT_LEVELS.get(effort, "high")
         elif reasoning.budget_tokens > 0 and not reasoning.level:
             reasoning.level = "low" if 2 * reasoning.budget_tokens <= model.largest_budget else "high"
         reasoning.ClearField("budget_tokens")
@@ -345,7 +347,7 @@ def _is_off(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _share(effort: str, budget: int) -> int:
-    share = SHARES.get(effort, 1.0)
+    share = EFFORT_SHARES.get(effort, 1.0)
     return max(int(share * budget), 1) if share else 0
 
 
@@ -383,7 +385,7 @@ def _fam_o_or_x(
 
 
 # famR is not here: `thinking` is its own field, and reasoning is off by default in our own providers, not forced off.
-RULES: dict[str, Callable[[pb.GenerateRequest, Sequence[str], FamilyModel, Suffix | None, bool], bool]] = {
+FAMILY_RULES: dict[str, Callable[[pb.GenerateRequest, Sequence[str], FamilyModel, Suffix | None, bool], bool]] = {
     "famG": _fam_g,
     "famQ": _fam_q,
     "famO": _fam_o_or_x,

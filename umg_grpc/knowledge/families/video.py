@@ -14,20 +14,20 @@ Entry: TypeAlias = "pb.VideoEntry.ValueType"
 Role: TypeAlias = "pb.VideoMediaRole.ValueType"
 Value: TypeAlias = str | int | bool
 
-FAMILIES = ("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG")
+VIDEO_FAMILIES = ("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG")
 
-UNIFIED, VIDEO_OBJECT = pb.VIDEO_ENTRY_UNIFIED, pb.VIDEO_ENTRY_VIDEO_OBJECT
-D, E_V1, E_3 = pb.VIDEO_ENTRY_D, pb.VIDEO_ENTRY_E_V1, pb.VIDEO_ENTRY_E_3
-F, G = pb.VIDEO_ENTRY_F, pb.VIDEO_ENTRY_G
-IMAGE, VIDEO, AUDIO = pb.VIDEO_MEDIA_KIND_IMAGE, pb.VIDEO_MEDIA_KIND_VIDEO, pb.VIDEO_MEDIA_KIND_AUDIO
-ANY_ROLE, FIRST, LAST = (
+UNIFIED_ENTRY, VIDEO_OBJECT = pb.VIDEO_ENTRY_UNIFIED, pb.VIDEO_ENTRY_VIDEO_OBJECT
+ENTRY_D, E_V1, E_3 = pb.VIDEO_ENTRY_D, pb.VIDEO_ENTRY_E_V1, pb.VIDEO_ENTRY_E_3
+ENTRY_F, ENTRY_G = pb.VIDEO_ENTRY_F, pb.VIDEO_ENTRY_G
+IMAGE_KIND, VIDEO_KIND, AUDIO_KIND = pb.VIDEO_MEDIA_KIND_IMAGE, pb.VIDEO_MEDIA_KIND_VIDEO, pb.VIDEO_MEDIA_KIND_AUDIO
+ANY_ROLE, FIRST_FRAME, LAST_FRAME = (
     pb.VIDEO_MEDIA_ROLE_UNSPECIFIED,
     pb.VIDEO_MEDIA_ROLE_FIRST_FRAME,
     pb.VIDEO_MEDIA_ROLE_LAST_FRAME,
 )
-REFERENCE, MASK = pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE, pb.VIDEO_MEDIA_ROLE_STATIC_MASK
+REFERENCE_IMAGE, STATIC_MASK = pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE, pb.VIDEO_MEDIA_ROLE_STATIC_MASK
 OTHER_MEDIA = frozenset({pb.VIDEO_MEDIA_ROLE_REFERENCE_VIDEO, pb.VIDEO_MEDIA_ROLE_REFERENCE_AUDIO})
-TEXT, IMAGES, OMNI = (
+TEXT_TASK, IMAGES_TASK, OMNI_TASK = (
     pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO,
     pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO,
     pb.VIDEO_TASK_KIND_OMNI,
@@ -36,7 +36,7 @@ TEXT, IMAGES, OMNI = (
 RATIOS_D = ("16:9", "9:16", "1:1", "4:3", "3:4", "21:9", "adaptive")  # the reference lists the "etc." of the document
 RATIOS_D_1 = tuple(ratio for ratio in RATIOS_D if ratio != "21:9")
 RATIOS_G = ("21:9", "16:9", "4:3", "1:1", "3:4", "9:16")
-RESOLUTIONS = ("480p", "720p", "1080p")
+COMMON_RESOLUTIONS = ("480p", "720p", "1080p")
 MIN_SIDE, MAX_SIDE = 64, 4096
 """Limits of each side in a size of family C, of which the document has the format alone."""
 
@@ -53,9 +53,9 @@ class Rules:
     defaults: Mapping[str, Value] = field(default_factory=dict)
     always: Mapping[str, Value] = field(default_factory=dict)
     """Parameters that the models ignore in favour of a fixed value."""
-    kinds: frozenset["pb.VideoMediaKind.ValueType"] = frozenset({IMAGE})
+    kinds: frozenset["pb.VideoMediaKind.ValueType"] = frozenset({IMAGE_KIND})
     """Kinds of the media."""
-    roles: frozenset[Role] = frozenset({ANY_ROLE, FIRST})
+    roles: frozenset[Role] = frozenset({ANY_ROLE, FIRST_FRAME})
     max_images: int | None = 1
     needs_image: bool = False
     needs_input: bool = False
@@ -70,7 +70,7 @@ _A = Rules(
     accepted=_fields("duration_seconds size negative_prompt"),
     values={"duration_seconds": (4, 8, 12), "size": ("720x1280", "1280x720")},
     defaults={"duration_seconds": 4, "size": "720x1280"},
-    roles=frozenset({ANY_ROLE, FIRST, REFERENCE}),
+    roles=frozenset({ANY_ROLE, FIRST_FRAME, REFERENCE_IMAGE}),
 )
 _A_UNIFIED = replace(_A, needs_input=True)
 _B = Rules(
@@ -89,14 +89,14 @@ _B = Rules(
     },
     needs_input=True,
 )
-_B_FRAMES = replace(_B, roles=frozenset({ANY_ROLE, FIRST, LAST}), max_images=2)
+_B_FRAMES = replace(_B, roles=frozenset({ANY_ROLE, FIRST_FRAME, LAST_FRAME}), max_images=2)
 _FAST = {"generate_audio": True}  # "fast models ignore it and always include audio"
 _C = Rules(
     accepted=_fields("duration_seconds size resolution generate_audio seed prompt_extend watermark negative_prompt"),
-    values={"duration_seconds": (5, 10), "resolution": RESOLUTIONS},
+    values={"duration_seconds": (5, 10), "resolution": COMMON_RESOLUTIONS},
     defaults={"duration_seconds": 5, "resolution": "720p", "generate_audio": False},
-    kinds=frozenset({IMAGE, AUDIO}),
-    roles=frozenset({ANY_ROLE, FIRST, pb.VIDEO_MEDIA_ROLE_REFERENCE_AUDIO}),
+    kinds=frozenset({IMAGE_KIND, AUDIO_KIND}),
+    roles=frozenset({ANY_ROLE, FIRST_FRAME, pb.VIDEO_MEDIA_ROLE_REFERENCE_AUDIO}),
     needs_input=True,
 )
 _D_1 = Rules(
@@ -104,9 +104,9 @@ _D_1 = Rules(
         "duration_seconds resolution aspect_ratio frames_per_second seed watermark camera_fixed return_last_frame"
         " negative_prompt frames"
     ),
-    values={"aspect_ratio": RATIOS_D_1, "resolution": RESOLUTIONS},
+    values={"aspect_ratio": RATIOS_D_1, "resolution": COMMON_RESOLUTIONS},
     defaults={"duration_seconds": 5},
-    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE}),
+    roles=frozenset({ANY_ROLE, FIRST_FRAME, LAST_FRAME, REFERENCE_IMAGE}),
     max_images=None,
     needs_input=True,
 )
@@ -116,9 +116,9 @@ _D = Rules(
         "duration_seconds resolution aspect_ratio generate_audio return_last_frame seed watermark camera_fixed frames"
     ),
     required=("prompt",),
-    values={"aspect_ratio": RATIOS_D, "resolution": (*RESOLUTIONS, "4k")},
-    kinds=frozenset({IMAGE, VIDEO, AUDIO}),
-    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE}) | OTHER_MEDIA,
+    values={"aspect_ratio": RATIOS_D, "resolution": (*COMMON_RESOLUTIONS, "4k")},
+    kinds=frozenset({IMAGE_KIND, VIDEO_KIND, AUDIO_KIND}),
+    roles=frozenset({ANY_ROLE, FIRST_FRAME, LAST_FRAME, REFERENCE_IMAGE}) | OTHER_MEDIA,
     max_images=None,
 )
 _D_2 = replace(_D, ranges={"duration_seconds": (4, 15)})
@@ -134,7 +134,7 @@ _E_V1 = Rules(
         "aspect_ratio": ("16:9", "9:16", "1:1"),
     },
     defaults={"duration_seconds": 5},
-    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE, MASK}),
+    roles=frozenset({ANY_ROLE, FIRST_FRAME, LAST_FRAME, REFERENCE_IMAGE, STATIC_MASK}),
     max_images=None,
 )
 _E_3 = Rules(
@@ -143,15 +143,15 @@ _E_3 = Rules(
     values={"resolution": ("720p", "1080p", "4k"), "aspect_ratio": ("16:9", "9:16", "1:1")},
     ranges={"duration_seconds": (3, 15)},
     defaults={"duration_seconds": 5, "resolution": "720p"},
-    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE}),
+    roles=frozenset({ANY_ROLE, FIRST_FRAME, LAST_FRAME, REFERENCE_IMAGE}),
     max_images=None,
 )
 _E_3_TURBO = replace(_E_3, values={**_E_3.values, "resolution": ("720p", "1080p")})
-_E_3_OMNI = replace(_E_3, kinds=frozenset({IMAGE, VIDEO}), roles=_E_3.roles | OTHER_MEDIA)
+_E_3_OMNI = replace(_E_3, kinds=frozenset({IMAGE_KIND, VIDEO_KIND}), roles=_E_3.roles | OTHER_MEDIA)
 _F = Rules(
     accepted=_fields("seed aspect_ratio frames"),
     values={"aspect_ratio": RATIOS_G},  # the reference lists the same six
-    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE}),
+    roles=frozenset({ANY_ROLE, FIRST_FRAME, LAST_FRAME, REFERENCE_IMAGE}),
     max_images=None,
 )
 _G = Rules(
@@ -159,13 +159,13 @@ _G = Rules(
     required=("prompt", "resolution", "duration_seconds"),
     values={"resolution": ("768P", "2K"), "aspect_ratio": RATIOS_G},
     ranges={"duration_seconds": (4, 15)},
-    kinds=frozenset({IMAGE, VIDEO, AUDIO}),
-    roles=frozenset({ANY_ROLE, FIRST, LAST, REFERENCE}) | OTHER_MEDIA,
+    kinds=frozenset({IMAGE_KIND, VIDEO_KIND, AUDIO_KIND}),
+    roles=frozenset({ANY_ROLE, FIRST_FRAME, LAST_FRAME, REFERENCE_IMAGE}) | OTHER_MEDIA,
     max_images=None,
 )
 
-RULES: dict[Entry, dict[str, Rules]] = {
-    UNIFIED: {
+ENTRY_RULES: dict[Entry, dict[str, Rules]] = {
+    UNIFIED_ENTRY: {
         "vidA": _A_UNIFIED,
         "vidA-2": _A_UNIFIED,
         "vidB": _B_FRAMES,
@@ -184,7 +184,7 @@ RULES: dict[Entry, dict[str, Rules]] = {
         "vidD-1-5-pro-251215-noAudio": replace(_D_1, always={"generate_audio": False}),
     },
     VIDEO_OBJECT: {"vidA": _A, "vidA-2": _A},
-    D: {
+    ENTRY_D: {
         "vidD": _D,
         "vidD-1-5-pro-251215": _D,
         "vidD-2-0-260128": _D_2,
@@ -195,24 +195,24 @@ RULES: dict[Entry, dict[str, Rules]] = {
         ("vidE", "vidE-v1", "vidE-v1-6", "vidE-v2-master", "vidE-v2-6", "vidE-v2-5-turbo", "vidE-v3"), _E_V1
     ),
     E_3: {"vidE": _E_3_OMNI, "vidE-3.0": _E_3, "vidE-3.0-turbo": _E_3_TURBO, "vidE-3.0-omni": _E_3_OMNI},
-    F: {"vidF": _F, "vidF_vgfm_t2v_l20": _F},
-    G: {"vidG": _G, "vidG-H3": _G},
+    ENTRY_F: {"vidF": _F, "vidF_vgfm_t2v_l20": _F},
+    ENTRY_G: {"vidG": _G, "vidG-H3": _G},
 }
 """Entry -> documented model, or family for an operator's own ids of it -> rules."""
 
-PATHS: dict[Entry, str] = {
-    UNIFIED: "/v1/video/generations",
+ENTRY_PATHS: dict[Entry, str] = {
+    UNIFIED_ENTRY: "/v1/video/generations",
     VIDEO_OBJECT: "/v1/videos",
-    D: "/vidD/api/v3/contents/generations/tasks",
+    ENTRY_D: "/vidD/api/v3/contents/generations/tasks",
     E_V1: "/vidE/v1/videos/text2video",
     E_3: "/vidE/text-to-video/{model}",
-    F: "/vidF?Action=CVSync2AsyncSubmitTask",
-    G: "/vidG/v2/video_generation",
+    ENTRY_F: "/vidF?Action=CVSync2AsyncSubmitTask",
+    ENTRY_G: "/vidG/v2/video_generation",
 }
 """Entry -> path of its submissions, for messages."""
 
-DOCUMENTED = {model for rules in RULES.values() for model in rules if not model.isalnum()}
-_FAMILY = re.compile(rf"({'|'.join(FAMILIES)})[-_0-9]")
+DOCUMENTED_MODELS = {model for rules in ENTRY_RULES.values() for model in rules if not model.isalnum()}
+_FAMILY = re.compile(rf"({'|'.join(VIDEO_FAMILIES)})[-_0-9]")
 
 
 def video_family(*ids: str) -> str:

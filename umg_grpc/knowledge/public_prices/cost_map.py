@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from umg_grpc.knowledge.price_rows import REGIONAL
+from umg_grpc.knowledge.price_rows import REGIONAL_TIER
 from umg_grpc.knowledge.public_prices.rate_rows import Credits, Row, Term, rate_rows, text, texts
 from umg_grpc.knowledge.public_prices.regions import dearest, key_region, region_rates
 from umg_grpc.knowledge.shipped_prices import price_ids
@@ -38,7 +38,7 @@ MODEL_VENDORS = {
     "minimax": "minimax",
 }
 """Provider of text models in the cost map -> vendor."""
-VENDORS = MODEL_VENDORS | {
+PROVIDER_VENDORS = MODEL_VENDORS | {
     "cohere": "cohere",
     "vertex_ai": "vertex",
     "vertex_ai-image-models": "vertex",
@@ -70,7 +70,7 @@ VENDORS = MODEL_VENDORS | {
     "watsonx": "watsonx",
 }
 """Provider in the cost map -> vendor."""
-UNITS = {
+UNIT_MEMBERS = {
     "input_cost_per_token": "input",
     "output_cost_per_token": "output",
     "output_cost_per_reasoning_token": "reasoning",
@@ -84,11 +84,11 @@ UNITS = {
     "output_cost_per_image_token": "image_output",
 }
 """Key of the cost map -> member of our rows, whose price is for a million tokens."""
-KEY = re.compile(f"({'|'.join(UNITS)})(?:_above_([0-9]+)k_tokens)?(?:_(batches|flex|priority|ultrafast))?")
-TIERS = {None: "", "batches": "batch"}
-THOUSAND = 1000
-MILLION = 1_000_000
-MODES = frozenset(
+UNIT_KEY = re.compile(f"({'|'.join(UNIT_MEMBERS)})(?:_above_([0-9]+)k_tokens)?(?:_(batches|flex|priority|ultrafast))?")
+TIER_NAMES = {None: "", "batches": "batch"}
+ONE_THOUSAND = 1000
+ONE_MILLION = 1_000_000
+PRICED_MODES = frozenset(
     {
         *("chat", "completion", "responses", "embedding", "rerank", "image_generation", "image_edit"),
         *("video_generation", "audio_speech", "audio_transcription"),
@@ -98,8 +98,8 @@ AUDIO_MODES = frozenset({"audio_speech", "audio_transcription"})
 AUDIO_UNITS = {"input_cost_per_character": "character", "input_cost_per_second": "audio_second"}
 IMAGE_MODES = frozenset({"image_generation", "image_edit"})
 VIDEO_SECOND = re.compile(r"output_cost_per_(?:video_per_)?second(?:_([0-9]+[pk]))?")
-IMAGE = re.compile(r"output_cost_per_image(?:_(0\.5K|[124]K))?")
-REGION = re.compile(r"regional_processing_uplift_multiplier_([a-z]+)")
+IMAGE_KEY = re.compile(r"output_cost_per_image(?:_(0\.5K|[124]K))?")
+REGION_KEY = re.compile(r"regional_processing_uplift_multiplier_([a-z]+)")
 ANY_REGION = "regional_endpoint_uplift_multiplier"
 """Key of the cost map with the factor of every address but the global one."""
 
@@ -113,8 +113,8 @@ def price_rows(listed: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str],
     regions = defaultdict[tuple[str, str], dict[str, Row]](dict)
     for key in sorted(listed, key=lambda key: (not key.startswith("global."), len(key), key)):
         entry = listed[key]
-        vendor, model = VENDORS.get(entry.get("litellm_provider", "")), price_ids(key)[0]
-        if vendor is None or entry.get("mode") not in MODES:
+        vendor, model = PROVIDER_VENDORS.get(entry.get("litellm_provider", "")), price_ids(key)[0]
+        if vendor is None or entry.get("mode") not in PRICED_MODES:
             continue
         if vendor == "bedrock" and model.startswith("claude"):
             vendor = "bedrock-anthropic"
@@ -130,7 +130,7 @@ def price_rows(listed: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str],
             surcharges.setdefault((vendor, model), factor)
     for found, row in rows.items():
         usual = surcharges.get(found, Decimal(1))
-        rates = [{"region": REGIONAL, "times": text(usual)}] if usual != 1 else []
+        rates = [{"region": REGIONAL_TIER, "times": text(usual)}] if usual != 1 else []
         rates += region_rates(row, regions[found], usual)
         if rates:
             row["rates"] = [*row.get("rates", ()), *rates]
@@ -179,7 +179,7 @@ def _other_units(entry: Mapping[str, Any], *, has_image_tokens: bool, has_tokens
     if (
         entry.get("mode") in IMAGE_MODES
         and not has_image_tokens
-        and (images := _by_size(entry, IMAGE) or _images(entry))
+        and (images := _by_size(entry, IMAGE_KEY) or _images(entry))
     ):
         yield "image", images
 
@@ -191,9 +191,9 @@ def _stated(entry: Mapping[str, Any]) -> dict[Term, dict[str, Decimal]]:
     parts = [(0, entry), *((int(each["range"][0]), each) for each in ranges if "range" in each)]
     for above, part in parts:
         for key, value in part.items():
-            if (match := KEY.fullmatch(key)) and isinstance(value, int | float):
-                term = Term(above or int(match[2] or 0) * THOUSAND, TIERS.get(match[3], match[3] or ""))
-                stated.setdefault(term, {})[UNITS[match[1]]] = _decimal(value) * MILLION
+            if (match := UNIT_KEY.fullmatch(key)) and isinstance(value, int | float):
+                term = Term(above or int(match[2] or 0) * ONE_THOUSAND, TIER_NAMES.get(match[3], match[3] or ""))
+                stated.setdefault(term, {})[UNIT_MEMBERS[match[1]]] = _decimal(value) * ONE_MILLION
     if ranges and Term() not in stated:
         stated[Term()] = dict(stated[min(stated)])
     return {term: {unit: price for unit, price in prices.items() if price} for term, prices in stated.items()}
@@ -203,7 +203,7 @@ def _off_peak(entry: Mapping[str, Any], base: Credits) -> Iterator[Row]:
     """Yield the rates of the hours with lower prices."""
     if (found := entry.get("off_peak_pricing")) is None:
         return
-    prices = {UNITS[key]: _decimal(value) * MILLION for key, value in found.items() if key in UNITS}
+    prices = {UNIT_MEMBERS[key]: _decimal(value) * ONE_MILLION for key, value in found.items() if key in UNIT_MEMBERS}
     (rate,) = rate_rows({Term(): base, Term(0, "off-peak"): prices})
     del rate["tier"]
     for window in found["windows"]:
@@ -216,7 +216,7 @@ def _off_peak(entry: Mapping[str, Any], base: Credits) -> Iterator[Row]:
 def _regions(entry: Mapping[str, Any]) -> Iterator[Row]:
     """Yield the rates of calls that stay in a region, and of fast answers."""
     for key, value in entry.items():
-        if match := REGION.fullmatch(key):
+        if match := REGION_KEY.fullmatch(key):
             yield {"region": match[1], "times": text(_decimal(value))}
     special = entry.get("provider_specific_entry") or {}
     if "us" in special:

@@ -6,10 +6,10 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from umg_grpc.knowledge.public_prices.rate_rows import SEARCH, Credits, Row, Term, rate_rows, text, texts
+from umg_grpc.knowledge.public_prices.rate_rows import SEARCH_RATE, Credits, Row, Term, rate_rows, text, texts
 from umg_grpc.knowledge.shipped_prices import price_ids
 
-VENDORS = {
+PROVIDER_VENDORS = {
     "openai": "openai",
     "anthropic": "anthropic",
     "google": "gemini",
@@ -30,7 +30,7 @@ VENDORS = {
     "minimax": "minimax",
 }
 """Provider in the package -> vendor."""
-UNITS = {
+UNIT_MEMBERS = {
     "input_mtok": "input",
     "output_mtok": "output",
     "cache_read_mtok": "cache_read",
@@ -43,7 +43,7 @@ UNITS = {
     "web_searches_kcount": "search",
 }
 """Unit in the package -> member of our rows."""
-THOUSAND = 1000
+ONE_THOUSAND = 1000
 OTHER_PRODUCTS = re.compile(r"regional\.|.*(?:\.ft-|:free|:extended|:batch)")
 """Ids of AWS with a surcharge, tunings, and variants of a model with other prices."""
 
@@ -53,7 +53,7 @@ def price_rows(listed: Sequence[Mapping[str, Any]], as_of: str) -> dict[tuple[st
     rows: dict[tuple[str, str], Row] = {}
     aliases: dict[tuple[str, str], Row] = {}
     for provider in listed:
-        if (vendor := VENDORS.get(provider["id"])) is None:
+        if (vendor := PROVIDER_VENDORS.get(provider["id"])) is None:
             continue
         for model in provider["models"]:
             row = _row(model["prices"], date.fromisoformat(as_of))
@@ -108,7 +108,7 @@ def _later_rates(stated: Mapping[Term, Credits], later: Mapping[Term, Credits]) 
         later[term][unit] / price
         for term in stated
         for unit, price in stated[term].items()
-        if price and unit != SEARCH and later[term].get(unit)
+        if price and unit != SEARCH_RATE and later[term].get(unit)
     )
     if not others:
         yield {"times": text(factor)}
@@ -126,8 +126,8 @@ def _stated(prices: Mapping[str, Any]) -> dict[Term, dict[str, Decimal]]:
     starts = {0} | {tier["start"] for price in prices.values() if isinstance(price, Mapping) for tier in price["tiers"]}
     found = {
         Term(start): {
-            name: _amount(prices[unit], start) / (THOUSAND if name == SEARCH else 1)
-            for unit, name in UNITS.items()
+            name: _amount(prices[unit], start) / (ONE_THOUSAND if name == SEARCH_RATE else 1)
+            for unit, name in UNIT_MEMBERS.items()
             if prices.get(unit) is not None
         }
         for start in sorted(starts)

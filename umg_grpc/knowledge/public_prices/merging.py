@@ -8,8 +8,8 @@ from umg_grpc.knowledge.public_prices.regions import REGIONAL_VENDORS, absolute
 from umg_grpc.knowledge.shipped_prices import price_ids
 from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS
 
-MAKERS = (*CLOSED_MAKERS, *OPEN_MAKERS)
-LOOSE = frozenset({"package", "rates"})
+MODEL_MAKERS = (*CLOSED_MAKERS, *OPEN_MAKERS)
+LOOSE_MEMBERS = frozenset({"package", "rates"})
 """Members that the row of a dated model often lacks."""
 Rows = Mapping[tuple[str, str], Row]
 
@@ -37,7 +37,7 @@ def merged(prices: Rows, cost_map: Rows) -> list[Row]:
         {"model": model, "vendor": vendor} | row
         for (vendor, model), row in rows.items()
         if not any(_has_prices(rows.get((vendor, each)), row) for each in price_ids(model)[1:])
-        and (vendor in MAKERS or not any(_is_same(rows.get((maker, model)), row) for maker in MAKERS))
+        and (vendor in MODEL_MAKERS or not any(_is_same(rows.get((maker, model)), row) for maker in MODEL_MAKERS))
     ]
 
 
@@ -58,7 +58,7 @@ def _completed(row: Row, other: Row) -> Row:
 
 
 def _has_prices(row: Row | None, dated: Row) -> bool:
-    if row is None or any(row.get(member) != value for member, value in dated.items() if member not in LOOSE):
+    if row is None or any(row.get(member) != value for member, value in dated.items() if member not in LOOSE_MEMBERS):
         return False
     return all(rate in row.get("rates", ()) for rate in dated.get("rates", ()) if "region" in rate)
 

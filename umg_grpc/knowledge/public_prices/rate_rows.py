@@ -9,7 +9,7 @@ Credits = Mapping[str, Decimal]
 Row = dict[str, Any]
 
 
-SEARCH = "search"
+SEARCH_RATE = "search"
 """Member without a price by tokens, which has no factor."""
 
 
@@ -47,7 +47,7 @@ def rate_rows(stated: Mapping[Term, Credits]) -> Iterator[Row]:
 
 
 def _times(prices: Credits, factor: Decimal) -> Credits:
-    return {unit: price if unit == SEARCH else price * factor for unit, price in prices.items()}
+    return {unit: price if unit == SEARCH_RATE else price * factor for unit, price in prices.items()}
 
 
 def _merged(before: Mapping[Term, Credits], above: int) -> Credits:
@@ -63,7 +63,7 @@ def _changed(prices: Credits, known: Credits) -> Credits:
 
 
 def _factor(prices: Credits, base: Credits) -> Decimal:
-    ratios = [prices[unit] / base[unit] for unit in prices if base.get(unit) and unit != SEARCH]
+    ratios = [prices[unit] / base[unit] for unit in prices if base.get(unit) and unit != SEARCH_RATE]
     factor = max(ratios, key=ratios.count, default=Decimal(1))
     return factor if ratios.count(factor) * 2 > len(ratios) and len(text(factor)) <= len("0.75") else Decimal(1)
 

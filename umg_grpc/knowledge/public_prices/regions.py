@@ -4,22 +4,22 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_UP, Decimal
 
-from umg_grpc.knowledge.price_rows import REGIONAL, TokenPrices
-from umg_grpc.knowledge.public_prices.rate_rows import SEARCH, Row, text
+from umg_grpc.knowledge.price_rows import REGIONAL_TIER, TokenPrices
+from umg_grpc.knowledge.public_prices.rate_rows import SEARCH_RATE, Row, text
 
-AZURE = re.compile(r"azure/(us|eu|apac|us-gov)/[^/]+")
-BEDROCK = re.compile(r"bedrock(?:_mantle)?/([a-z]{2}(?:-gov)?-[a-z]+-[0-9])/[^/]+")
-PROFILE = re.compile(r"(?:[a-z_]+/)?(us|eu|apac|jp|au|us-gov|in)\.[a-z0-9.]+.*")
-UNITS = tuple(unit for unit in TokenPrices.__struct_fields__ if unit != SEARCH)
+AZURE_KEY = re.compile(r"azure/(us|eu|apac|us-gov)/[^/]+")
+BEDROCK_KEY = re.compile(r"bedrock(?:_mantle)?/([a-z]{2}(?:-gov)?-[a-z]+-[0-9])/[^/]+")
+PROFILE_KEY = re.compile(r"(?:[a-z_]+/)?(us|eu|apac|jp|au|us-gov|in)\.[a-z0-9.]+.*")
+TOKEN_MEMBERS = tuple(unit for unit in TokenPrices.__struct_fields__ if unit != SEARCH_RATE)
 """Members with prices of tokens."""
-CONDITIONS = ("above", "tier", "hours", "weekdays", "start")
+CONDITION_MEMBERS = ("above", "tier", "hours", "weekdays", "start")
 """Members with conditions of a rate other than its region."""
-FACTOR = frozenset({"region", "times"})
+FACTOR_MEMBERS = frozenset({"region", "times"})
 """Members of a rate that is a factor."""
-MEDIA = ("image", "video", "video_second")
+MEDIA_MEMBERS = ("image", "video", "video_second")
 """Members with prices by size."""
-DIGITS = Decimal("1e-6")
-QWENCLOUD, SINGAPORE = "qwencloud/", "ap-southeast-1"
+PRICE_DIGITS = Decimal("1e-6")
+QWENCLOUD_PREFIX, SINGAPORE_REGION = "qwencloud/", "ap-southeast-1"
 """Beginning of the keys with the prices of Alibaba's international platform, and its region."""
 REGIONAL_VENDORS = frozenset({"azure", "bedrock", "bedrock-anthropic"})
 """Vendors whose keys may have a region."""
@@ -27,9 +27,13 @@ REGIONAL_VENDORS = frozenset({"azure", "bedrock", "bedrock-anthropic"})
 
 def key_region(key: str, vendor: str) -> str:
     """Return the region for which a key of the cost map has prices; "" for none."""
-    patterns = {"azure": (AZURE,), "bedrock": (BEDROCK, PROFILE), "bedrock-anthropic": (BEDROCK, PROFILE)}
-    if key.startswith(QWENCLOUD):
-        return SINGAPORE
+    patterns = {
+        "azure": (AZURE_KEY,),
+        "bedrock": (BEDROCK_KEY, PROFILE_KEY),
+        "bedrock-anthropic": (BEDROCK_KEY, PROFILE_KEY),
+    }
+    if key.startswith(QWENCLOUD_PREFIX):
+        return SINGAPORE_REGION
     found = (pattern.fullmatch(key) for pattern in patterns.get(vendor, ()))
     return next((match[1] for match in found if match is not None), "")
 
@@ -49,17 +53,19 @@ def region_rates(base: Row, rows: Mapping[str, Row], usual: Decimal) -> Iterator
     its prices. A price that its row lacks has the highest factor of the others.
     """
     for region, row in sorted(rows.items()):
-        changed = [unit for unit in MEDIA if unit in row and row[unit] != base.get(unit)]
+        changed = [unit for unit in MEDIA_MEMBERS if unit in row and row[unit] != base.get(unit)]
         if changed:
             yield {"region": region} | {unit: _sizes(base.get(unit, {}), row[unit]) for unit in changed}
-        ratios = {Decimal(row[unit]) / Decimal(base[unit]) for unit in UNITS if unit in row and _has(base, unit)}
+        ratios = {
+            Decimal(row[unit]) / Decimal(base[unit]) for unit in TOKEN_MEMBERS if unit in row and _has(base, unit)
+        }
         factor = max(ratios, default=Decimal(1))
-        if len(ratios) <= 1 and factor * 100 == int(factor * 100) and not row.keys() & set(UNITS) - base.keys():
+        if len(ratios) <= 1 and factor * 100 == int(factor * 100) and not row.keys() & set(TOKEN_MEMBERS) - base.keys():
             if factor != usual:
                 yield {"region": region, "times": text(factor)}
             continue
         prices = _scaled(base, factor) | row
-        yield {"region": region} | {unit: prices[unit] for unit in UNITS if unit in prices}
+        yield {"region": region} | {unit: prices[unit] for unit in TOKEN_MEMBERS if unit in prices}
         own = _conditional(row)
         terms = {_term(rate) for rate in own}
         lacking = [_scaled(rate, factor) for rate in _conditional(base) if _term(rate) not in terms]
@@ -73,7 +79,8 @@ def _sizes(base: Mapping[str, str], prices: Mapping[str, str]) -> dict[str, str]
     common = base.keys() & prices.keys()
     factor = max((Decimal(prices[size]) / Decimal(base[size]) for size in common), default=Decimal(1))
     lacking = {
-        size: text((Decimal(base[size]) * factor).quantize(DIGITS, ROUND_UP)) for size in base.keys() - prices.keys()
+        size: text((Decimal(base[size]) * factor).quantize(PRICE_DIGITS, ROUND_UP))
+        for size in base.keys() - prices.keys()
     }
     return {**prices, **dict(sorted(lacking.items()))}
 
@@ -83,15 +90,15 @@ def absolute(base: Row) -> Iterator[Row]:
     those of the row. Regions without own rates have the prices of the row.
     """
     regions = [rate for rate in base.get("rates", ()) if "region" in rate]
-    if all(rate["region"] != REGIONAL for rate in regions):
-        regions = [{"region": REGIONAL, "times": "1"}, *regions]
+    if all(rate["region"] != REGIONAL_TIER for rate in regions):
+        regions = [{"region": REGIONAL_TIER, "times": "1"}, *regions]
     for found in regions:
-        if found.keys() != FACTOR:
+        if found.keys() != FACTOR_MEMBERS:
             yield found
             continue
         factor = Decimal(found["times"])
         prices = _scaled(base, factor)
-        yield {"region": found["region"]} | {unit: prices[unit] for unit in UNITS if unit in prices}
+        yield {"region": found["region"]} | {unit: prices[unit] for unit in TOKEN_MEMBERS if unit in prices}
         yield from ({"region": found["region"]} | _scaled(rate, factor) for rate in _conditional(base))
 
 
@@ -100,11 +107,15 @@ def _conditional(row: Row) -> list[Row]:
 
 
 def _term(rate: Row) -> str:
-    return str({member: rate[member] for member in CONDITIONS if member in rate})
+    return str({member: rate[member] for member in CONDITION_MEMBERS if member in rate})
 
 
 def _scaled(row: Row, factor: Decimal) -> Row:
-    return row | {unit: text((Decimal(row[unit]) * factor).quantize(DIGITS, ROUND_UP)) for unit in UNITS if unit in row}
+    return row | {
+        unit: text((Decimal(row[unit]) * factor).quantize(PRICE_DIGITS, ROUND_UP))
+        for unit in TOKEN_MEMBERS
+        if unit in row
+    }
 
 
 def _has(row: Row, unit: str) -> bool:

@@ -13,7 +13,7 @@ from umg_grpc.wire import stores_by_default
 from umg_grpc.wire.model_quirks import has_search_option
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
-STREAM = "stream"  # left out of the body, since the operation already distinguishes streams
+STREAM_MEMBER = "stream"  # left out of the body, since the operation already distinguishes streams
 
 # Fields that refer to content outside the request, which may change between two calls.
 REFERENCE_FIELDS = ("previous_response_id", "conversation_id", "cached_content")
@@ -57,7 +57,7 @@ def _relevant_content(request: CanonicalRequest) -> bytes:
 
 def _normalised(body: bytes) -> bytes:
     members = msgspec.json.decode(body, type=dict[str, object])
-    members.pop(STREAM, None)
+    members.pop(STREAM_MEMBER, None)
     return msgspec.json.encode(members, order="sorted")
 
 

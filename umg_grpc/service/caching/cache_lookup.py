@@ -18,14 +18,14 @@ from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.gateway_headers import CACHE, ROUTE, cache_seconds
+from umg_grpc.wire.core.gateway_headers import CACHE_HEADER, ROUTE_HEADER, cache_seconds
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 
 Request = TypeVar("Request", bound=CanonicalRequest)
 Response = TypeVar("Response", bound=Message)
 
-HIT, MISS, BYPASS = "hit", "miss", "bypass"
+CACHE_HIT, CACHE_MISS, CACHE_BYPASS = "hit", "miss", "bypass"
 """Values of the header `x-umg-cache`: the response came from the cache, was made and cached, or cannot be cached."""
 
 
@@ -44,7 +44,7 @@ class CacheLookup:
         the caller turned caching on for the call. `guards`: digest of the guards of the call, whose decisions a cached
         response contains; "" without any. Raise UmgError(INVALID_FIELD) for a malformed header `x-umg-cache`.
         """
-        requested = cache_seconds(call.arrival.metadata.get(CACHE))
+        requested = cache_seconds(call.arrival.metadata.get(CACHE_HEADER))
         seconds = model.cache if requested is None else requested
         if not seconds:
             return None
@@ -78,13 +78,13 @@ class CacheEntry:
     async def whole(self, make: Callable[[], Awaitable[Response]], kind: type[Response]) -> Response:
         """Return the cached response or, if there is none, that of `make`, which is then cached. Raise its errors."""
         if self.key is None:
-            response, outcome = await make(), BYPASS
+            response, outcome = await make(), CACHE_BYPASS
         else:
             left = self.call.seconds_left()
             response, hit = await self.lookup.cache.get_or_make(
                 self.key, self.seconds, make, kind, keep=lambda: self.is_exact, seconds=left
             )
-            outcome = HIT if hit else MISS
+            outcome = CACHE_HIT if hit else CACHE_MISS
         self.report(outcome)
         return response
 
@@ -100,7 +100,7 @@ class CacheEntry:
                 self.key, self.seconds, pb.StreamGenerateResponse, seconds=self.call.seconds_left()
             )
         if isinstance(found, pb.StreamGenerateResponse):
-            self.report(HIT)
+            self.report(CACHE_HIT)
             yield found
             return
         async with aclosing(Recording(self, found).record(make())) as messages:
@@ -119,13 +119,13 @@ class CacheEntry:
     def report(self, outcome: str) -> None:
         """Set the header `x-umg-cache` to the outcome, and count it, when there is a response; not after an error."""
         call = self.call
-        call.headers[CACHE] = outcome
+        call.headers[CACHE_HEADER] = outcome
         self.lookup.metrics.count_cache_lookup(outcome)
-        if outcome == HIT:
+        if outcome == CACHE_HIT:
             call.facts.model, call.facts.is_cached = self.model, True
             if call.caller.show_route:
                 route = f"channel=; attempts={call.facts.attempts}; reason=cached response"
-                call.headers[ROUTE] = f"{call.facts.fallback_route}{route}"
+                call.headers[ROUTE_HEADER] = f"{call.facts.fallback_route}{route}"
 
 
 class Recording:
@@ -157,7 +157,7 @@ class Recording:
         """Append a message of the stream to the recording."""
         if not self._reported:  # headers can be set only before the first message
             self._reported = True
-            self._entry.report(BYPASS if self._lead is None else MISS)
+            self._entry.report(CACHE_BYPASS if self._lead is None else CACHE_MISS)
             if not self._entry.is_exact:
                 self._give_up()
         if self._message is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Protocol
 
-from umg_grpc.knowledge.client_lines import BEGINNINGS
+from umg_grpc.knowledge.client_lines import LINE_BEGINNINGS
 from umg_grpc.knowledge.sessions import Session, session_of
 from umg_grpc.v1 import pb
 
@@ -45,7 +45,9 @@ def conversation_digest(owner: str, request: pb.GenerateRequest, session: Sessio
     for tool in request.tools:
         _add_tool(digest, tool)
     for index, part in enumerate(request.instructions):
-        if index or not part.text.text.startswith(BEGINNINGS):  # a line for the client's own vendor, new in each call
+        if index or not part.text.text.startswith(
+            LINE_BEGINNINGS
+        ):  # a line for the client's own vendor, new in each call
             _add_part(digest, part)
     for message in request.messages:
         if message.role == pb.ROLE_ASSISTANT:

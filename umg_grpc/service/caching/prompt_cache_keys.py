@@ -4,18 +4,18 @@ requests of a session and in every process, and different for each key of the ga
 
 from collections.abc import Mapping
 
-from umg_grpc.knowledge.losses import MEMBERS
+from umg_grpc.knowledge.losses import LOSS_MEMBERS
 from umg_grpc.knowledge.sessions import session_of
 from umg_grpc.service.caching.prompt_cache_affinity import conversation_digest
 from umg_grpc.v1 import pb
 
-MEMBER = "prompt_cache_key"
+KEY_MEMBER = "prompt_cache_key"
 
 
 def lacks_key(request: pb.GenerateRequest) -> bool:
     """Return whether the request came in a format whose callers cannot send a key."""
     face = request.source.format
-    return bool(face) and MEMBER not in MEMBERS[face]
+    return bool(face) and KEY_MEMBER not in LOSS_MEMBERS[face]
 
 
 def make_key(owner: str, request: pb.GenerateRequest, headers: Mapping[str, str]) -> str:

@@ -22,8 +22,8 @@ WHOLE_SECONDS = 60.0  # longest total wait for another call's response: as long 
 STREAM_SECONDS = 5.0  # the same for a stream, which is complete only when the client of the other call has read it
 MAX_WAIT_SHARE = 0.25  # longest wait as a share of the call's deadline; the rest is for making the response itself
 SKEW_SECONDS = 60.0  # allowed clock difference between replicas; entries dated further in the future are ignored
-PREFIX = "umg:answer:1:"  # the number is the version of the stored value
-HEAD = struct.Struct(">32sdd")  # digest of the entry's key, as a check of the key; time made, time of expiry
+CACHE_KEY_PREFIX = "umg:answer:1:"  # the number is the version of the stored value
+ENTRY_HEAD = struct.Struct(">32sdd")  # digest of the entry's key, as a check of the key; time made, time of expiry
 
 CACHEABLE_FINISH_REASONS = frozenset(
     {
@@ -180,7 +180,11 @@ class ResponseCache:
         entry = _Entry(response, now, now + ttl)
         self._store_in_memory(entry_key, entry)
         if self._writes is not None:
-            self._writes.set(PREFIX + entry_key, HEAD.pack(_digest(entry_key), entry.made, entry.until) + response, ttl)
+            self._writes.set(
+                CACHE_KEY_PREFIX + entry_key,
+                ENTRY_HEAD.pack(_digest(entry_key), entry.made, entry.until) + response,
+                ttl,
+            )
 
     def _store_in_memory(self, entry_key: str, entry: _Entry) -> None:
         self._evict(entry_key)
@@ -202,13 +206,13 @@ class ResponseCache:
 
     async def _from_redis(self, redis: Redis, entry_key: str, ttl: float) -> _Entry | None:
         try:
-            value = await redis.run(lambda client: client.get(PREFIX + entry_key), is_hasty=True)
+            value = await redis.run(lambda client: client.get(CACHE_KEY_PREFIX + entry_key), is_hasty=True)
         except RedisUnavailable:
             return None
-        if not isinstance(value, bytes) or len(value) < HEAD.size:
+        if not isinstance(value, bytes) or len(value) < ENTRY_HEAD.size:
             return None
-        digest, made, until = HEAD.unpack_from(value)
-        entry = _Entry(value[HEAD.size :], made, until)
+        digest, made, until = ENTRY_HEAD.unpack_from(value)
+        entry = _Entry(value[ENTRY_HEAD.size :], made, until)
         if digest != _digest(entry_key) or not entry.is_fresh(ttl, self._now()):
             return None
         self._store_in_memory(entry_key, entry)

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from umg_grpc.knowledge.price_rates import Terms, prices_at
-from umg_grpc.knowledge.prices import CACHE_READ, CACHE_WRITE, INPUT, LONG_CACHE_WRITE, PRICED_UNITS, Prices
+from umg_grpc.knowledge.prices import CACHE_READ, CACHE_WRITE, INPUT_TOKEN, LONG_CACHE_WRITE, PRICED_UNITS, Prices
 from umg_grpc.knowledge.prompt_storage import StorageRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native.stored_prompts import Beginning
 
-HOUR = 3600
+HOUR_SECONDS = 3600
 TOKEN_BYTES = 4
 """Bytes of a token, by which the size of a beginning is estimated."""
 IMPLICIT_SECONDS = 300.0
@@ -54,7 +54,7 @@ def costs_of(prices: Prices, row: StorageRow, size: int, now: float) -> Costs:
     """
     tokens = size // TOKEN_BYTES
     usual, _ = prices_at(prices, Terms(tokens, seconds=now))
-    paid = usual.price_of(INPUT)
+    paid = usual.price_of(INPUT_TOKEN)
     short, long = usual.price_of(CACHE_WRITE), usual.price_of(LONG_CACHE_WRITE)
     if long <= paid:
         short, long = paid - (-row.micro_credits // 12), paid + row.micro_credits

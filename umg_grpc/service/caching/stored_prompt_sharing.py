@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.service.caching.stored_prompts import Stored, StoredPrompts
 from umg_grpc.store import Store
-from umg_grpc.store.database_kinds import SQLITE
+from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.expiring_rows import Retained, RetainedStore
 from umg_grpc.store.repeated_work import Background, reason_of
@@ -57,7 +57,7 @@ class StoredPromptTable(RetainedStore[StoredPromptRow]):
         values = {"expire_time": end, "size_bytes": 0, "stored": b""}
         try:
             async with self._store.write() as session:
-                insert = sqlite.insert if session.get_bind().dialect.name == SQLITE else postgresql.insert
+                insert = sqlite.insert if session.get_bind().dialect.name == SQLITE_KIND else postgresql.insert
                 claimed = insert(table).values(owner=owner, object_id=digest.hex(), **values)
                 claimed = claimed.on_conflict_do_update(
                     index_elements=[table.owner, table.object_id],

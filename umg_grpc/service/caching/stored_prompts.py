@@ -16,7 +16,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.knowledge.prompt_storage import StorageRow, storage_of
 from umg_grpc.routing import Target
-from umg_grpc.service.caching.storage_costs import HOUR, Costs, costs_of, stored_usage
+from umg_grpc.service.caching.storage_costs import HOUR_SECONDS, Costs, costs_of, stored_usage
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.storage_recording import StorageRecord
 from umg_grpc.upstream.upstream_interfaces import PromptStorage
@@ -33,7 +33,7 @@ MARGIN_SECONDS = 30.0
 PAUSE_SECONDS = 600.0
 """Time in which nothing is stored for a key after a refusal by the model's provider, or by the budget of the key."""
 CLOSE_SECONDS = 5.0
-REFUSED = frozenset({"403", "404"})
+REFUSED_STATUSES = frozenset({"403", "404"})
 """Statuses by which providers refuse the name of a beginning that they do not have."""
 
 logger = LazyLogger(__name__)
@@ -154,7 +154,7 @@ class StoredPrompts:
         """Return whether the provider refused a call since it does not have the stored beginning, and forget that."""
         status, facts = error.metadata.get("upstream_status"), error.facts
         is_named = facts is not None and "cache" in facts.message.lower()
-        if digest not in self._stored or not (status in REFUSED or (status == "400" and is_named)):
+        if digest not in self._stored or not (status in REFUSED_STATUSES or (status == "400" and is_named)):
             return False
         stored = self._stored.pop(digest)
         self._own.pop(digest, None)
@@ -232,7 +232,7 @@ class _Order(msgspec.Struct, frozen=True):
 
 def lifetime_of(beginning: Beginning) -> int:
     """Return the seconds for which a beginning is stored: the lifetime of the caller's mark."""
-    return HOUR if beginning.is_long else FIVE_MINUTES
+    return HOUR_SECONDS if beginning.is_long else FIVE_MINUTES
 
 
 def _pays(row: StorageRow, costs: Costs, beginning: Beginning, gap: float, *, covered: int) -> bool:

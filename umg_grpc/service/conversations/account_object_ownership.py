@@ -11,13 +11,13 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
-from umg_grpc.wire.core.account_object_detection import UNKNOWN, is_public
+from umg_grpc.wire import TEXT_FORMATS, TEXT_UPSTREAMS
+from umg_grpc.wire.core.account_object_detection import UNKNOWN_OBJECT, is_public
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import TextFormat
 
 SHOWN_CHARACTERS = 128
-INSTRUCTING = frozenset({pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER})
+INSTRUCTING_ROLES = frozenset({pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER})
 _FILE_SCHEME = "fileid://"
 _FILE_ADDRESS = re.compile(rf"{_FILE_SCHEME}([\w.-]+)", re.IGNORECASE)
 
@@ -39,7 +39,7 @@ def account_objects(
     without a canonical form.
     """
     source = request.source
-    own = FORMATS.get(source.format) if source.format in protocols else None
+    own = TEXT_FORMATS.get(source.format) if source.format in protocols else None
     if own is not None:
         body = source.body
         is_plain = not notes.edited and own.objects.is_plain(body)
@@ -115,7 +115,7 @@ def _in_instructions(request: pb.GenerateRequest) -> Iterator[AccountObject]:
     if request.instructions:
         yield from _in_texts(request.instructions, "instructions")
     for index, message in enumerate(request.messages):
-        if message.role in INSTRUCTING:
+        if message.role in INSTRUCTING_ROLES:
             yield from _in_texts(message.parts, f"messages[{index}].parts")
 
 
@@ -147,7 +147,7 @@ def _in_tools(request: pb.GenerateRequest, protocols: Collection[str]) -> Iterat
         try:
             yield AccountObject("audio_output.voice_json", msgspec.json.decode(voice, type=_Voice).id)
         except (ValueError, RecursionError):
-            yield AccountObject("audio_output.voice_json", UNKNOWN)
+            yield AccountObject("audio_output.voice_json", UNKNOWN_OBJECT)
 
 
 def _in_part(part: pb.Part, protocols: Collection[str], *, from_model: bool = False) -> Iterator[tuple[str, str]]:

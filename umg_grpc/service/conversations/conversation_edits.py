@@ -26,7 +26,7 @@ from umg_grpc.wire.core.context_edits import (
 from umg_grpc.wire.core.json import decode_or_none
 from umg_grpc.wire.core.sealed_summaries import summary_text
 
-CLEARED = "[The result of this tool call was removed to shorten the conversation.]"
+CLEARED_RESULT = "[The result of this tool call was removed to shorten the conversation.]"
 """Text in place of a removed result, for the model."""
 NO_ARGUMENTS = "{}"
 
@@ -242,7 +242,7 @@ def _clear_result(part: pb.Part) -> None:
     result = part.tool_result
     result.ClearField("parts")
     result.ClearField("result_json")
-    result.parts.add().text.text = CLEARED
+    result.parts.add().text.text = CLEARED_RESULT
 
 
 def _clear_arguments(part: pb.Part) -> None:

@@ -27,13 +27,13 @@ from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ThreadRow
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.messages import message_threads as bodies
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
-THREADED = next(name for name, codec in FORMATS.items() if codec.has_threads)
+THREADED_FORMAT = next(name for name, codec in TEXT_FORMATS.items() if codec.has_threads)
 """Wire format whose callers and providers support message threads (messages)."""
-IDLE = timedelta(minutes=5)
+IDLE_TIME = timedelta(minutes=5)
 """Time after a response within which it can be continued."""
 LONGEST_CALL_SECONDS = 3600.0
 """Maximum seconds for which a call may continue a response exclusively, also for calls without a deadline."""
@@ -73,7 +73,7 @@ class Thread:
             return self.continued
         alone = _copy(self.caller.canonical)
         alone.ClearField("thread")
-        if alone.source.format == THREADED:
+        if alone.source.format == THREADED_FORMAT:
             alone.source.body = bodies.without_thread(alone.source.body)
         return DecodedRequest(alone, self.caller.notes)
 
@@ -171,7 +171,7 @@ class Threads(RetainedStore[ThreadRow]):
         row = ThreadRow(
             owner=owner,
             object_id=response.response_id,
-            expire_time=utc_of(self._clock) + IDLE,
+            expire_time=utc_of(self._clock) + IDLE_TIME,
             channel=origin.channel,
             upstream_response_id=origin.upstream_response_id,
             continued=False,
@@ -272,9 +272,9 @@ def _row_of(owner: str, object_id: str) -> Update:
 def _pack(row: ThreadRow, request: pb.GenerateRequest, response: pb.GenerateResponse) -> int:
     """Fill in the columns of a thread's row: the conversation with request and response, compressed."""
     stored = pb.GenerateRequest()
-    if request.source.format == THREADED:
-        received = FORMATS[THREADED].encode_response(response, request)
-        stored.source.format = THREADED
+    if request.source.format == THREADED_FORMAT:
+        received = TEXT_FORMATS[THREADED_FORMAT].encode_response(response, request)
+        stored.source.format = THREADED_FORMAT
         stored.source.body = bodies.stored_conversation(request.source.body, received)
     else:
         stored.messages.MergeFrom(request.messages)
@@ -298,13 +298,13 @@ def _whole(row: ThreadRow, decoded: DecodedRequest[pb.GenerateRequest]) -> Decod
     request, notes = decoded
     stored = pb.GenerateRequest.FromString(zlib.decompress(row.conversation))
     own, earlier = request.source, stored.source
-    if own.format == earlier.format == THREADED:
+    if own.format == earlier.format == THREADED_FORMAT:
         body = bodies.whole_body(own.body, earlier.body)
-        whole, _, whole_notes = FORMATS[THREADED].decode_request(body, dict(own.headers))
+        whole, _, whole_notes = TEXT_FORMATS[THREADED_FORMAT].decode_request(body, dict(own.headers))
         named = (name for name in notes.indispensable if name.startswith("thread."))
         whole_notes.indispensable.extend(named)  # of the thread, which the body no longer has
         return DecodedRequest(whole, whole_notes)
-    if earlier.format == THREADED and (decode_count := FORMATS[THREADED].decode_count) is not None:
+    if earlier.format == THREADED_FORMAT and (decode_count := TEXT_FORMATS[THREADED_FORMAT].decode_count) is not None:
         stored = decode_count(bodies.countable(earlier.body), {}).canonical
     whole = pb.GenerateRequest(messages=stored.messages, instructions=stored.instructions, tools=stored.tools)
     whole.MergeFrom(request)

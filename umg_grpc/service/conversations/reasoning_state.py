@@ -13,7 +13,7 @@ from umg_grpc.wire import TEXT_UPSTREAMS
 
 STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
-THOUGHTS = "messages.parts.reasoning"
+RESTORED_REASONING = "messages.parts.reasoning"
 """Name in `RequestNotes.edited` for restored reasoning, which an upstream that starts from the caller's body has to
 encode.
 """

@@ -23,15 +23,15 @@ from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.content_call_ids import ContentIds
 
-LIFETIME = timedelta(days=1)
+STATE_LIFETIME = timedelta(days=1)
 MEMORY_BYTES = 64 * 2**20
-BOUNDS = Bounds(owner_bytes=256 * 2**20, total_bytes=2 * 2**30)
+STORE_BOUNDS = Bounds(owner_bytes=256 * 2**20, total_bytes=2 * 2**30)
 READ_SECONDS = 1.0
 RETRY_TIME = timedelta(seconds=1)  # time without reads after the database failed
 ABSENT_TIME = timedelta(seconds=30)  # time in which a digest that the database does not have is not read again
 MAX_ABSENT = 65_536
 MAX_INLINE_ENTRIES = 50  # entries that are restored in half a millisecond; more are restored in a thread
-RENEWALS = 24  # maximum renewals in a lifetime: use renews an entry, but not every use writes to the database
+MAX_RENEWALS = 24  # maximum renewals in a lifetime: use renews an entry, but not every use writes to the database
 
 log_lines = RepeatedLines(__name__)
 _Key = tuple[str, str]  # owner, digest
@@ -44,9 +44,9 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         self,
         store: Store,
         *,
-        lifetime: timedelta = LIFETIME,
+        lifetime: timedelta = STATE_LIFETIME,
         memory_bytes: int = MEMORY_BYTES,
-        bounds: Bounds = BOUNDS,
+        bounds: Bounds = STORE_BOUNDS,
         clock: Clock | None = None,
         read_seconds: float = READ_SECONDS,
     ) -> None:
@@ -203,7 +203,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         """Extend the lifetime of stored data that was just used, and return the data."""
         self._entries.move_to_end(key)
         expires = now + self._lifetime
-        if expires - entry.expires > self._lifetime / RENEWALS:
+        if expires - entry.expires > self._lifetime / MAX_RENEWALS:
             entry = ReasoningEntry(entry.channel, entry.thoughts, expires)
             self._entries[key] = entry
             self._write(*key, entry)

@@ -26,16 +26,16 @@ from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ResponseRow
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.core.sealed_summaries import SEALED
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.responses.item_references import CORE_CHARACTERS, RESPONSE_PREFIX, items_of, referenced, response_of
 
-SEALED_BYTES = SEALED.encode()
+SEALED_BYTES = SEALED_PREFIX.encode()
 """Bytes that a stored conversation with a sealed summary contains."""
-PROMPTING = frozenset({pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER, pb.ROLE_USER})
-LIFETIME = timedelta(days=30)
-BOUNDS = Bounds(owner_bytes=2**30, total_bytes=8 * 2**30)
+PROMPTING_ROLES = frozenset({pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER, pb.ROLE_USER})
+RESPONSE_LIFETIME = timedelta(days=30)
+STORE_BOUNDS = Bounds(owner_bytes=2**30, total_bytes=8 * 2**30)
 KEEP_SECONDS = 3.0  # longest time that a response waits for the database: a restart, and usually a millisecond
 READ_SECONDS = 5.0
 SMALL_BYTES = 64 * 2**10  # size that is compressed in a millisecond; more is compressed in a thread
@@ -123,8 +123,8 @@ class Conversations(RetainedStore[ResponseRow]):
         self,
         store: Store,
         *,
-        lifetime: timedelta = LIFETIME,
-        bounds: Bounds = BOUNDS,
+        lifetime: timedelta = RESPONSE_LIFETIME,
+        bounds: Bounds = STORE_BOUNDS,
         clock: Clock | None = None,
     ) -> None:
         """Create the store of responses. `clock`: None for that of the database."""
@@ -286,7 +286,7 @@ def _pack(
 
 def _remove_conversation(request: pb.GenerateRequest) -> None:
     """Remove the messages from the source document, which is stored for the fields that a response repeats."""
-    codec = FORMATS.get(request.source.format)
+    codec = TEXT_FORMATS.get(request.source.format)
     if codec is None:
         return
     field = codec.conversation_field
@@ -336,7 +336,7 @@ def _compact(conversation: pb.GenerateRequest) -> bool:
     at = next((at for at in reversed(range(len(messages))) if _is_summary(messages[at])), None)
     if at is None:
         return False
-    kept = [each for each in messages[:at] if each.role in PROMPTING and not _has_summary(each)]
+    kept = [each for each in messages[:at] if each.role in PROMPTING_ROLES and not _has_summary(each)]
     summary, later = messages[at], messages[at + 1 :]
     summary.role = pb.ROLE_USER
     compacted = pb.GenerateRequest(messages=[*kept, summary, *later])

@@ -8,7 +8,7 @@ from umg_grpc.service.guardrails.guard_interface import Guard, GuardFailedError
 from umg_grpc.service.guardrails.guard_plan import Guards
 from umg_grpc.v1 import pb
 
-TEXT = "Hello"
+CHECKED_TEXT = "Hello"
 
 
 async def check_guards(guards: Guards | None) -> Sequence[CheckResult]:
@@ -18,7 +18,7 @@ async def check_guards(guards: Guards | None) -> Sequence[CheckResult]:
 
 async def _check(guard: Guard) -> CheckResult:
     name, seconds = f"guard {guard.row.name}", guard.row.timeout
-    text = pb.GuardedText(path="messages[0].parts[0].text.text", text=TEXT, role=pb.ROLE_USER)
+    text = pb.GuardedText(path="messages[0].parts[0].text.text", text=CHECKED_TEXT, role=pb.ROLE_USER)
     request = pb.CheckRequest(guard=guard.row.name, phase=pb.GUARD_PHASE_REQUEST, texts=[text])
     try:
         async with asyncio.timeout(seconds):
@@ -29,4 +29,4 @@ async def _check(guard: Guard) -> CheckResult:
         return CheckResult(name, False, f"{error}: check its address and `headers`")
     if (decision := response.WhichOneof("decision")) is None:
         return CheckResult(name, False, "a response without a decision")
-    return CheckResult(name, True, f"decides `{decision}` on {TEXT!r}")
+    return CheckResult(name, True, f"decides `{decision}` on {CHECKED_TEXT!r}")

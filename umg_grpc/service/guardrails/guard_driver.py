@@ -15,22 +15,34 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.printable_text import printable
-from umg_grpc.service.guardrails.guard_interface import ALLOWED, Guard, GuardFailedError
+from umg_grpc.service.guardrails.guard_interface import ALLOW_RESPONSE, Guard, GuardFailedError
 from umg_grpc.service.guardrails.guard_plan import GuardPlan
-from umg_grpc.service.guardrails.guarded_bodies import SOURCE, FoundMember, edit_body, unread_members, unread_paths
+from umg_grpc.service.guardrails.guarded_bodies import (
+    SOURCE_FIELD,
+    FoundMember,
+    edit_body,
+    unread_members,
+    unread_paths,
+)
 from umg_grpc.service.guardrails.guarded_texts import Found, is_json, replace_texts, texts_of
 from umg_grpc.service.guardrails.guarded_transcriptions import fit_parts
 from umg_grpc.service.pipeline.call import Call, GuardFacts
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.gateway_headers import GUARDS
+from umg_grpc.wire.core.gateway_headers import GUARDS_HEADER
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES
 
-ALLOW, MASKED, REFUSED, FAILED_OPEN, FAILED_CLOSED = "allow", "masked", "refused", "failed-open", "failed-closed"
-DECISIONS = (ALLOW, MASKED, FAILED_OPEN, REFUSED, FAILED_CLOSED)
+ALLOW_DECISION, MASKED_DECISION, REFUSED_DECISION, FAILED_OPEN, FAILED_CLOSED = (
+    "allow",
+    "masked",
+    "refused",
+    "failed-open",
+    "failed-closed",
+)
+GUARD_DECISIONS = (ALLOW_DECISION, MASKED_DECISION, FAILED_OPEN, REFUSED_DECISION, FAILED_CLOSED)
 """Decisions in the order in which a later one replaces an earlier one of the same guard in the record of a call."""
-PHASES = {"request": pb.GUARD_PHASE_REQUEST, "response": pb.GUARD_PHASE_RESPONSE}
-CONTENTS = {
+GUARD_PHASES = {"request": pb.GUARD_PHASE_REQUEST, "response": pb.GUARD_PHASE_RESPONSE}
+CONTENT_FIELDS = {
     field.message_type.full_name: field.name
     for field in pb.GuardedContent.DESCRIPTOR.fields
     if field.message_type is not None
@@ -134,7 +146,7 @@ class GuardRun(msgspec.Struct, eq=False):
         caller = self.call.caller
         return pb.CheckRequest(
             guard=guard.row.name,
-            phase=PHASES[self.phase],
+            phase=GUARD_PHASES[self.phase],
             operation=self.plan.operation,
             model=self.model,
             request_id=self.call.arrival.request_id,
@@ -164,10 +176,10 @@ class GuardRun(msgspec.Struct, eq=False):
             return self._fail(guard, str(error), began)
         self._note(guard, response)
         if made == "refuse":
-            self._record(guard, REFUSED, began)
+            self._record(guard, REFUSED_DECISION, began)
             raise self._refused(guard, response.refuse)
         is_changed = bool(response.replace.texts) or response.replace.HasField("content")
-        self._record(guard, MASKED if is_changed else ALLOW, began)
+        self._record(guard, MASKED_DECISION if is_changed else ALLOW_DECISION, began)
         return response
 
     def replaced(self, guard: Guard, given: pb.GuardedText, replace: pb.GuardReplace) -> str:
@@ -219,7 +231,7 @@ class GuardRun(msgspec.Struct, eq=False):
         self._record(guard, FAILED_OPEN if is_open else FAILED_CLOSED, began)
         self._facts.has_failed = True
         if is_open:
-            return ALLOWED
+            return ALLOW_RESPONSE
         message = f"the guard `{name}`, which checks the {self.phase}, is not available; repeat the call later"
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, guard=name)
 
@@ -236,8 +248,8 @@ class GuardRun(msgspec.Struct, eq=False):
     def _record(self, guard: Guard, decision: str, began: float) -> None:
         decisions, name = self._facts.decisions, f"{self.phase}:{guard.row.name}"
         self.plan.note(guard.row.name, self.phase, decision, time.perf_counter() - began)
-        decisions[name] = max(decisions.get(name, ALLOW), decision, key=DECISIONS.index)
-        self.call.headers[GUARDS] = ", ".join(self._facts.described)
+        decisions[name] = max(decisions.get(name, ALLOW_DECISION), decision, key=GUARD_DECISIONS.index)
+        self.call.headers[GUARDS_HEADER] = ", ".join(self._facts.described)
 
     @property
     def _facts(self) -> GuardFacts:
@@ -267,7 +279,7 @@ def clear_field(message: Message, name: str) -> None:
 def content_of(message: Message) -> pb.GuardedContent:
     """Return the content of a check with a message, without the caller's body."""
     content = pb.GuardedContent()
-    if (field := CONTENTS.get(message.DESCRIPTOR.full_name)) is not None:
+    if (field := CONTENT_FIELDS.get(message.DESCRIPTOR.full_name)) is not None:
         copy = getattr(content, field)
         copy.CopyFrom(message)
         for name in OF_GATEWAY:
@@ -277,9 +289,9 @@ def content_of(message: Message) -> pb.GuardedContent:
 
 def source_of(message: Message) -> pb.SourceDocument | None:
     """Return the body in a message; None if it has none."""
-    if SOURCE not in message.DESCRIPTOR.fields_by_name or not message.HasField(SOURCE):
+    if SOURCE_FIELD not in message.DESCRIPTOR.fields_by_name or not message.HasField(SOURCE_FIELD):
         return None
-    source: pb.SourceDocument = getattr(message, SOURCE)
+    source: pb.SourceDocument = getattr(message, SOURCE_FIELD)
     return source
 
 
@@ -287,7 +299,7 @@ def without_source(message: MessageT) -> MessageT:
     """Return a copy of a message without its body."""
     copy = type(message)()
     copy.CopyFrom(message)
-    clear_field(copy, SOURCE)
+    clear_field(copy, SOURCE_FIELD)
     return copy
 
 
@@ -301,16 +313,16 @@ def _edit_source(message: Message, texts: Sequence[tuple[pb.GuardedText, str]], 
     """
     if (source := source_of(message)) is None:
         return
-    encoded = {SOURCE, *(REPLACED_FIELDS if isinstance(message, pb.GenerateRequest) else ())}
+    encoded = {SOURCE_FIELD, *(REPLACED_FIELDS if isinstance(message, pb.GenerateRequest) else ())}
     edited = [(given, text) for given, text in texts if _first_name(given.path) not in encoded]
     if replaced - encoded or not edit_body(source, edited):
-        message.ClearField(SOURCE)
+        message.ClearField(SOURCE_FIELD)
 
 
 def _replace_content(message: Message, content: pb.GuardedContent) -> frozenset[str]:
     """Replace fields of a message by those of a guard's."""
     kind = content.WhichOneof("message")
-    if kind is None or kind != CONTENTS.get(message.DESCRIPTOR.full_name):
+    if kind is None or kind != CONTENT_FIELDS.get(message.DESCRIPTOR.full_name):
         raise ValueError("the replaced content is of another kind")
     given: Message = getattr(content, kind)
     names = REPLACED_FIELDS if isinstance(message, pb.GenerateRequest) else given.DESCRIPTOR.fields_by_name

@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 
 MAX_RESPONSE_BYTES = 64 * 2**20
 """Maximum size of a decision that a service sends."""
-ALLOWED = pb.CheckResponse(allow=pb.GuardAllow())
+ALLOW_RESPONSE = pb.CheckResponse(allow=pb.GuardAllow())
 """Response of a guard that lets the content pass. Must not be modified."""
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from umg_grpc.access.caller import Caller
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.config.values import GuardRow
-from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.service.guardrails.guard_interface import Guard
 
 Count = Callable[[str, str, str, float], None]
@@ -39,7 +39,7 @@ class Guards:
 
     def plan(self, operation: ModelOperation, model: str, caller: Caller) -> GuardPlan | None:
         """Return the guards of the calls of a key to a model; None if none checks them."""
-        scope = OPERATIONS[operation].scope
+        scope = OPERATIONS_BY_VALUE[operation].scope
         found = [guard for guard in self.all if _applies(guard.row, scope, model, caller.name)]
         if not found:
             return None

@@ -18,9 +18,9 @@ from umg_grpc.wire.text_format import BIG_BYTES
 
 Place: TypeAlias = tuple[str | int, ...]
 """Names and indexes from the top of a body to a value."""
-SOURCE = "source"
+SOURCE_FIELD = "source"
 """Field of a message with its body."""
-INDEX = re.compile(r"\[(\d+)\]")
+INDEX_STEP = re.compile(r"\[(\d+)\]")
 MIN_DIGITS = 8
 """Digits from which on a number may be a text, for example the number of a card."""
 
@@ -85,7 +85,7 @@ def unread_members(source: pb.SourceDocument, paths: Sequence[str]) -> Iterator[
             value = value[key]
         if _has_text(value):
             text = msgspec.json.encode({place[-1]: value} if place else value).decode()
-            path = f"{SOURCE}.body{''.join(map(_step, place))}"
+            path = f"{SOURCE_FIELD}.body{''.join(map(_step, place))}"
             yield FoundMember(source, place, pb.GuardedText(path=path, text=text, is_json=True))
 
 
@@ -112,7 +112,7 @@ def rest_of(body: bytes, encoded: bytes) -> FoundRest | None:
     if not rest:
         return None
     text = msgspec.json.encode(rest).decode()
-    return FoundRest(pb.GuardedText(path=f"{SOURCE}.body", text=text, is_json=True))
+    return FoundRest(pb.GuardedText(path=f"{SOURCE_FIELD}.body", text=text, is_json=True))
 
 
 def edit_body(source: pb.SourceDocument, texts: Collection[tuple[pb.GuardedText, str]]) -> bool:
@@ -166,7 +166,7 @@ def _places(value: object, path: str, at: Place = ()) -> Iterator[Place]:
     if not path:
         yield _of_member(at)
     elif isinstance(value, list):
-        if (index := INDEX.match(path)) is None:
+        if (index := INDEX_STEP.match(path)) is None:
             for position, each in enumerate(value):
                 yield from _places(each, path, (*at, position))
         elif int(index[1]) < len(value):

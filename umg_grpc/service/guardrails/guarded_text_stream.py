@@ -14,7 +14,7 @@ from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 SEEN_BYTES = 128 * 2**10
 """Bytes of the events of the provider that are kept to estimate the usage of a stream that a guard ends."""
-DELTAS = {
+DELTA_PATHS = {
     "text_delta": "text.text",
     "reasoning_delta": "reasoning.texts[{}]",
     "summary_delta": "reasoning.summaries[{}]",
@@ -94,7 +94,7 @@ class GuardedTextStream(msgspec.Struct, eq=False):
             self._has_begun = True
         if kind in OF_STREAM or kind is None:
             return [event]
-        if kind in DELTAS:
+        if kind in DELTA_PATHS:
             return await self._passed_text(key, kind, event)
         if kind == "finished":
             self._finished.add(event.candidate_index)
@@ -121,7 +121,7 @@ class GuardedTextStream(msgspec.Struct, eq=False):
     async def _passed_text(self, key: tuple[int, int], kind: str, event: pb.GenerateEvent) -> list[pb.GenerateEvent]:
         part = self._parts.setdefault(key, _Part())
         index = event.summary_delta.summary_index if kind == "summary_delta" else event.text_index
-        path = DELTAS[kind].format(index)
+        path = DELTA_PATHS[kind].format(index)
         passed = list[pb.GenerateEvent]()
         if path not in part.texts:
             for other in part.texts:  # the next one begins where this one ends
@@ -190,7 +190,7 @@ def _text_of(event: pb.GenerateEvent) -> str:
             return event.summary_delta.text
         case "media_delta":
             return event.media_delta.transcript
-        case kind:  # the others of `DELTAS` are texts
+        case kind:  # the others of `DELTA_PATHS` are texts
             text: str = getattr(event, kind or "text_delta")
             return text
 

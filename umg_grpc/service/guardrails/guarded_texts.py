@@ -10,13 +10,13 @@ from google.protobuf.message import Message
 
 from umg_grpc.v1 import pb
 
-JSON, PLAIN, NESTED, FILE, MAP = "json", "plain", "nested", "file", "map"
+JSON_TEXT, PLAIN_TEXT, NESTED_TEXT, FILE_TEXT, TEXT_MAP = "json", "plain", "nested", "file", "map"
 """Kinds of fields with guarded texts: a JSON text, any other text, a message with guarded texts, a file, a map whose
 values are texts.
 """
 TEXT_TYPES = ("text/", "application/json", "application/xml")
 """Beginnings of the media types of files that are checked as texts."""
-ROLE, LOGPROBS, CITATIONS, MIME_TYPE = "role", "logprobs", "citations", "mime_type"
+ROLE_MEMBER, LOGPROBS_MEMBER, CITATIONS_MEMBER, MIME_TYPE = "role", "logprobs", "citations", "mime_type"
 
 
 class _Field(NamedTuple):
@@ -43,9 +43,9 @@ class FoundText(NamedTuple):
         else:
             setattr(self.owner, self.field, text.encode() if self.is_file else text)
         names = self.owner.DESCRIPTOR.fields_by_name
-        if LOGPROBS in names:
-            self.owner.ClearField(LOGPROBS)
-        for citation in getattr(self.owner, CITATIONS, ()):
+        if LOGPROBS_MEMBER in names:
+            self.owner.ClearField(LOGPROBS_MEMBER)
+        for citation in getattr(self.owner, CITATIONS_MEMBER, ()):
             citation.ClearField("start_index")
             citation.ClearField("end_index")
 
@@ -60,16 +60,16 @@ def texts_of(message: Message, path: str = "", role: "pb.Role.ValueType" = pb.RO
         if not is_repeated and has_presence and not message.HasField(name):
             continue
         value, place = getattr(message, name), f"{path}{name}"
-        if kind == NESTED:
+        if kind == NESTED_TEXT:
             for each, at in _places(value, place, is_repeated=is_repeated):
                 yield from texts_of(each, f"{at}.", role)
-        elif kind == MAP or is_repeated:
+        elif kind == TEXT_MAP or is_repeated:
             for key, text, at in _entries(value, place):
                 if text:
                     yield FoundText(message, name, key, False, _guarded(text, at, role, kind))
-        elif kind == FILE:
+        elif kind == FILE_TEXT:
             if (content := _text_of_file(message, value)) is not None:
-                yield FoundText(message, name, None, True, _guarded(content, place, role, PLAIN))
+                yield FoundText(message, name, None, True, _guarded(content, place, role, PLAIN_TEXT))
         elif value:
             yield FoundText(message, name, None, False, _guarded(value, place, role, kind))
 
@@ -99,7 +99,7 @@ def replace_texts(found: Iterable[Found], texts: Mapping[str, str]) -> None:
 
 
 def _guarded(text: str, path: str, role: "pb.Role.ValueType", kind: str) -> pb.GuardedText:
-    return pb.GuardedText(path=path, text=text, role=role, is_json=kind == JSON)
+    return pb.GuardedText(path=path, text=text, role=role, is_json=kind == JSON_TEXT)
 
 
 def _places(value: object, path: str, *, is_repeated: bool) -> Iterator[tuple[Message, str]]:
@@ -150,13 +150,13 @@ def _kind(field: FieldDescriptor) -> str | None:
     is_guarded = field.GetOptions().Extensions[pb.guarded_text]
     if field.message_type is not None:
         if field.message_type.GetOptions().map_entry:
-            return MAP if is_guarded else None
-        return NESTED if has_texts(field.message_type) else None
+            return TEXT_MAP if is_guarded else None
+        return NESTED_TEXT if has_texts(field.message_type) else None
     if not is_guarded:
         return None
     if field.type == FieldDescriptor.TYPE_BYTES:
-        return FILE
-    return JSON if field.name == "json" or field.name.endswith("_json") else PLAIN
+        return FILE_TEXT
+    return JSON_TEXT if field.name == "json" or field.name.endswith("_json") else PLAIN_TEXT
 
 
 def has_texts(descriptor: Descriptor, seen: frozenset[Descriptor] = frozenset()) -> bool:

@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Sequence
 
 from umg_grpc.config.values import GuardRow
-from umg_grpc.knowledge.guarded_patterns import WORDS, GuardedPattern
-from umg_grpc.service.guardrails.guard_interface import ALLOWED, Guard
+from umg_grpc.knowledge.guarded_patterns import WORDS_SET, GuardedPattern
+from umg_grpc.service.guardrails.guard_interface import ALLOW_RESPONSE, Guard
 from umg_grpc.service.guardrails.pattern_matching import Match, PatternSearch
 from umg_grpc.v1 import pb
 
-KINDS = {
+SET_NOUNS = {
     "secrets": "a secret (`{}`)",
     "cards": "the number of a card",
     "emails": "an e-mail address",
-    WORDS: "a word that is not allowed",
+    WORDS_SET: "a word that is not allowed",
 }
 """Set of patterns -> the found text, in words."""
 SLOW_CHARACTERS = 2**17
@@ -53,7 +53,7 @@ class PatternGuard(Guard):
                 return pb.CheckResponse(refuse=_refusal(matches))
             if matches:
                 replaced.texts.append(pb.TextReplacement(path=each.path, text=text))
-        return pb.CheckResponse(replace=replaced) if replaced.texts else ALLOWED
+        return pb.CheckResponse(replace=replaced) if replaced.texts else ALLOW_RESPONSE
 
     def _masked(self, context: str, text: str) -> tuple[str, Sequence[Match]]:
         if not (matches := self._search.find(context + text, len(context))):
@@ -68,4 +68,4 @@ def _refusal(matches: Sequence[Match]) -> pb.GuardRefuse:
 
 def _kind(row: GuardedPattern) -> str:
     """Return the kind of a found text, in words for the caller."""
-    return KINDS.get(row.set, f"a text of the pattern `{row.name}`").format(row.name)
+    return SET_NOUNS.get(row.set, f"a text of the pattern `{row.name}`").format(row.name)

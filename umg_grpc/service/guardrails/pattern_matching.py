@@ -8,21 +8,21 @@ from typing import NamedTuple
 import msgspec
 import re2
 
-from umg_grpc.knowledge.guarded_patterns import SEPARATORS, GuardedPattern, card_numbers, folded
+from umg_grpc.knowledge.guarded_patterns import DIGIT_SEPARATORS, GuardedPattern, card_numbers, folded
 
-CHARACTERS = {
+MATCH_CHARACTERS = {
     "token": "".join(map(chr, range(0x21, 0x7F))),
-    "digits": f"{string.digits}{SEPARATORS}",
+    "digits": f"{string.digits}{DIGIT_SEPARATORS}",
 }
 """Name in a pattern's row -> characters of which its matches consist; `text` has any."""
 MAX_BYTES = 2**26
 """Maximum bytes of a compiled pattern, of several thousand words."""
 MAX_HELD = 2**16
 """Maximum characters of a text that are held back in wait of the end of a match."""
-BLANKS = re.compile(r"\s+")
+BLANK_RUN = re.compile(r"\s+")
 ESCAPED_BLANK = re.compile(rb"\\[nrt]")
-ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
-ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+ESCAPE_SEQUENCE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+ESCAPED_CHARACTERS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
 class Match(NamedTuple):
@@ -42,7 +42,7 @@ class Beginnings:
     """Beginnings of the matches of patterns with the same characters, for texts whose end is not known yet."""
 
     def __init__(self, rows: Sequence[GuardedPattern]) -> None:
-        self._characters = CHARACTERS.get(rows[0].characters)
+        self._characters = MATCH_CHARACTERS.get(rows[0].characters)
         self._ignores_case = rows[0].ignores_case
         self._most = max(row.most for row in rows)
         begins = [begin for row in rows for begin in row.begins]
@@ -59,7 +59,7 @@ class Beginnings:
             return len(tail)
         if not self._ignores_case:
             return self._size(tail)
-        return _uncollapsed(tail, self._size(BLANKS.sub(" ", folded(tail))))
+        return _uncollapsed(tail, self._size(BLANK_RUN.sub(" ", folded(tail))))
 
     def _size(self, text: str) -> int:
         if self._whole is not None and (found := self._whole.search(text)) is not None:
@@ -156,7 +156,7 @@ def _uncollapsed(text: str, size: int) -> int:
 
 
 def _is_open(match: Match, text: str) -> bool:
-    rest, characters = text[match.end :], CHARACTERS.get(match.row.characters)
+    rest, characters = text[match.end :], MATCH_CHARACTERS.get(match.row.characters)
     if len(rest) < match.row.margin:
         return True
     return characters is not None and len(text) - match.start < match.row.most and not rest.strip(characters)
@@ -192,5 +192,7 @@ def _without_overlaps(matches: Iterable[Match]) -> Iterator[Match]:
 def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
-    plain = ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else ESCAPED.get(found[2], found[2]), text)
+    plain = ESCAPE_SEQUENCE.sub(
+        lambda found: chr(int(found[1], 16)) if found[1] else ESCAPED_CHARACTERS.get(found[2], found[2]), text
+    )
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # two escapes may be one character

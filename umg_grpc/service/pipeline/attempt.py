@@ -11,7 +11,7 @@ from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
 from umg_grpc.service.telemetry.telemetry_interface import AttemptSpan
-from umg_grpc.wire.core.gateway_headers import STRICT
+from umg_grpc.wire.core.gateway_headers import STRICT_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
 
 ATTEMPT_SUCCEEDED, CALLER_LEFT, REQUEST_REFUSED = "ok", "left", "refused"
@@ -109,5 +109,5 @@ def finish_report(
         report.limit(OUTPUT_LIMIT, str(call.charges.output_limit))
     if report.dropped and wire_path is not None:
         report.rename(lambda name: name if name in uncarried else wire_path(name))
-    if STRICT in call.arrival.metadata and call.strict:
+    if STRICT_HEADER in call.arrival.metadata and call.strict:
         report.refuse(wire_path)

@@ -9,7 +9,7 @@ from umg_grpc.service.pipeline.attempt import CALLER_LEFT, Attempt, EncodedReque
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.usage_recording import begin_usage, withdraw_usage
 from umg_grpc.store.usage_record_table import AttemptRecord, storable
-from umg_grpc.wire.core.gateway_headers import STRICT
+from umg_grpc.wire.core.gateway_headers import STRICT_HEADER
 
 CANCELLED_REASON = "CANCELLED"
 
@@ -21,7 +21,7 @@ def attempt_begun(call: Call, attempt: Attempt[EncodedRequest]) -> None:
     # a retry is the same attempt, with another response
     attempt.progress = progress = AttemptProgress(
         on_send=None if usage is None else partial(begin_usage, call, usage),
-        refuses_changes=STRICT in call.arrival.metadata and call.strict,
+        refuses_changes=STRICT_HEADER in call.arrival.metadata and call.strict,
         affinity=call.affinity,
         stream_start=call.stream_start,
     )

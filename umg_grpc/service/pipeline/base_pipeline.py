@@ -39,7 +39,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 ModelRequestT = TypeVar("ModelRequestT", bound=RequestOfModel)
 RequestT = TypeVar("RequestT", bound=RequestOfModel)
-REPEATED = frozenset({RESOLVE, PRICE, RULES, LIMITS, GUARD_REQUEST, CONVERSATION, BUDGET, INPUTS})
+REPEATED_STEPS = frozenset({RESOLVE, PRICE, RULES, LIMITS, GUARD_REQUEST, CONVERSATION, BUDGET, INPUTS})
 """Steps that a call takes again for each fallback of its model."""
 
 
@@ -92,7 +92,7 @@ RequestStep: TypeAlias = Callable[[AdmittedT], Awaitable[object] | None]
 class Pipeline(ABC, Generic[AdmittedT]):
     """Pipeline of one operation: runs its steps (`steps`) for each call, in the order of `STEPS`."""
 
-    _repeated_steps: ClassVar[Collection[Step]] = REPEATED
+    _repeated_steps: ClassVar[Collection[Step]] = REPEATED_STEPS
 
     def __init__(
         self, context: PipelineContext, operation: ModelOperation, note_unpriced: Callable[[str], None] = lambda _: None

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.agents import AGENT, NAMES, UNKNOWN, agent_of
+from umg_grpc.knowledge.agents import AGENT_HEADER, AGENT_NAMES, UNKNOWN_AGENT, agent_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.gateway_headers import DROPPED, STRICT, TIMEOUT, is_strict, timeout_seconds
+from umg_grpc.wire.core.gateway_headers import DROPPED_HEADER, STRICT_HEADER, TIMEOUT_HEADER, is_strict, timeout_seconds
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from umg_grpc.wire.dropped_fields_report import Report
     from umg_grpc.wire.request_notes import RequestNotes
 
-FACE = "x-umg-face"
+FACE_HEADER = "x-umg-face"
 """Metadata in which the HTTP server names the wire format of its calls."""
 
 DROPPED_FIELDS = "dropped_fields"
@@ -163,14 +163,14 @@ class Call(msgspec.Struct, eq=False):
     def agent(self) -> str:
         """Program that made the call, of the table of agents. The HTTP server names that of its own calls."""
         metadata = self.arrival.metadata
-        if FACE not in metadata:
+        if FACE_HEADER not in metadata:
             return agent_of(metadata)
-        return named if (named := metadata.get(AGENT, UNKNOWN)) in NAMES else UNKNOWN
+        return named if (named := metadata.get(AGENT_HEADER, UNKNOWN_AGENT)) in AGENT_NAMES else UNKNOWN_AGENT
 
     @property
     def strict(self) -> bool:
         """Whether the request is rejected if a field would be dropped (`x-umg-strict`). Raises UmgError."""
-        return is_strict(self.arrival.metadata.get(STRICT))
+        return is_strict(self.arrival.metadata.get(STRICT_HEADER))
 
     @property
     def changes(self) -> Report | None:
@@ -186,11 +186,11 @@ class Call(msgspec.Struct, eq=False):
             return headers
         if report.response_headers:
             headers += (*report.response_headers.items(),)
-        return (*headers, (DROPPED, report.header())) if report.dropped else headers
+        return (*headers, (DROPPED_HEADER, report.header())) if report.dropped else headers
 
     def limit(self) -> None:
         """Shorten the deadline to that of the header `x-umg-timeout`. Raise UmgError(INVALID_FIELD) if malformed."""
-        self.ends_at = min(self.ends_at, time.monotonic() + timeout_seconds(self.arrival.metadata.get(TIMEOUT)))
+        self.ends_at = min(self.ends_at, time.monotonic() + timeout_seconds(self.arrival.metadata.get(TIMEOUT_HEADER)))
 
     def seconds_left(self) -> float:
         """Return the seconds until the caller's deadline; infinite if the caller has no deadline."""
@@ -208,8 +208,8 @@ def missing_key() -> UmgError:
     return UmgError(pb.ERROR_REASON_MISSING_KEY, "this call has no credentials")
 
 
-CURRENT: ContextVar[Call] = ContextVar("call")
+CURRENT_CALL: ContextVar[Call] = ContextVar("call")
 
 
-current = CURRENT.get
+current = CURRENT_CALL.get
 """Returns the current call. A streaming servicer calls it at its first step: later steps may have another context."""

@@ -12,15 +12,15 @@ from google.protobuf.message import DecodeError
 from umg_grpc.access.authentication import Authenticator
 from umg_grpc.access.permissions import required_scopes
 from umg_grpc.base.errors import UmgError, internal, shutting_down
-from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, to_status
+from umg_grpc.base.grpc_status import DETAILS_KEY, HTTP_STATUSES, to_status
 from umg_grpc.base.inprocess_channel import Context, Deserializer, Interceptor, Stream, Unary
-from umg_grpc.base.memory_reservation import MEMORY, CallMemory
+from umg_grpc.base.memory_reservation import CALL_MEMORY, CallMemory
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.call_log import OWN_PREFIX, CallLog
 from umg_grpc.service.pipeline.slow_stream_starts import SlowStarts
 from umg_grpc.service.resilience.load_shedding import LoadShedder, uses_model
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.gateway_headers import TIMEOUT
+from umg_grpc.wire.core.gateway_headers import TIMEOUT_HEADER
 from umg_grpc.wire.text_format import BIG_BYTES
 
 logger = structlog.get_logger()
@@ -143,7 +143,7 @@ class CallInterceptor(Interceptor):
         if not call.arrival.trusted:
             self._socket_tasks[call] = task = asyncio.current_task()
             _hold_memory(task)
-        if TIMEOUT in call.arrival.metadata:
+        if TIMEOUT_HEADER in call.arrival.metadata:
             call.limit()
         if load_shedder is not None:
             load_shedder.check()
@@ -186,7 +186,7 @@ class CallInterceptor(Interceptor):
 
 def _hold_memory(task: asyncio.Task[Any] | None) -> None:
     memory = CallMemory()
-    MEMORY.set(memory)
+    CALL_MEMORY.set(memory)
     if task is not None:
         task.add_done_callback(lambda _: memory.release())
 
@@ -215,6 +215,6 @@ async def _abort(
     if not headers_sent:
         await context.send_initial_metadata(headers)
     details = to_status(error, "" if call.arrival.trusted else call.arrival.request_id)
-    aborted = context.abort(STATUS[error.reason], error.message, (*headers, (DETAILS_KEY, details)))
+    aborted = context.abort(HTTP_STATUSES[error.reason], error.message, (*headers, (DETAILS_KEY, details)))
     del context
     await aborted

@@ -11,11 +11,11 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.inprocess_channel import Context, InProcessContext
 from umg_grpc.base.logs import line_logger
 from umg_grpc.base.request_ids import request_id_of
-from umg_grpc.base.trace_context import OUTGOING, TRACEPARENT, TRACESTATE, read_trace_context
+from umg_grpc.base.trace_context import OUTGOING_TRACE, PARENT_HEADER, STATE_HEADER, read_trace_context
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.pipeline.call import CURRENT, FACE, Arrival, Call
+from umg_grpc.service.pipeline.call import CURRENT_CALL, FACE_HEADER, Arrival, Call
 from umg_grpc.service.pipeline.usage_recording import settle_usage
-from umg_grpc.service.resilience.load_shedding import REFUSALS
+from umg_grpc.service.resilience.load_shedding import REFUSAL_CAUSES
 from umg_grpc.service.telemetry.telemetry_interface import Attribute, Telemetry
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import echo
@@ -111,13 +111,13 @@ class CallLog:
             call = Call(arrival, {"x-request-id": request_id})  # the HTTP face chose the request id itself
             if (seconds := context.time_remaining()) is not None:
                 call.ends_at = time.monotonic() + seconds
-        if TRACEPARENT in metadata:
-            arrival.trace = read_trace_context([metadata[TRACEPARENT]], [metadata.get(TRACESTATE, "")])
+        if PARENT_HEADER in metadata:
+            arrival.trace = read_trace_context([metadata[PARENT_HEADER]], [metadata.get(STATE_HEADER, "")])
         if self._telemetry is not None:
             call.span = self._telemetry.begin(method, arrival.trace)
             arrival.trace = call.span.trace
-        OUTGOING.set(arrival.trace)
-        CURRENT.set(call)
+        OUTGOING_TRACE.set(arrival.trace)
+        CURRENT_CALL.set(call)
         return call
 
     def close(self, call: Call, failure: UmgError | None) -> None:
@@ -145,11 +145,11 @@ class CallLog:
         self._metrics.finished(call, outcome, seconds)
         if call.span is not None:
             call.span.end(_span_attributes(call), usage if not facts.is_cached else None, failure)
-        if failure is not None and failure.cause in REFUSALS:
+        if failure is not None and failure.cause in REFUSAL_CAUSES:
             return  # the load shedder logs one line per second for all of them
         line = CallLine(
             method=arrival.method.removeprefix(OWN_PREFIX),
-            face=arrival.metadata.get(FACE),
+            face=arrival.metadata.get(FACE_HEADER),
             request_id=arrival.request_id,
             trace_id=arrival.trace.trace_id if arrival.trace is not None else None,
             outcome=outcome,
@@ -182,7 +182,7 @@ def _span_attributes(call: Call) -> dict[str, Attribute | None]:
     facts, micro_credits = call.facts, call.charges.micro_credits
     return {
         "umg.request_id": call.arrival.request_id,
-        "umg.face": call.arrival.metadata.get(FACE),
+        "umg.face": call.arrival.metadata.get(FACE_HEADER),
         "umg.key_id": call.known_caller.key_id if call.known_caller is not None else None,
         "umg.model": facts.model or None,
         "umg.requested_model": facts.requested_model or None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.protobuf.message import Message
 
-from umg_grpc.operations import UNARY
+from umg_grpc.operations import UNARY_OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +27,9 @@ class UnaryUpstreams:
     """Upstreams of the operations with one request and one response, by operation and channel."""
 
     def __init__(self) -> None:
-        self._found: dict[ModelOperation, dict[str, UnaryUpstream[Any, Any]]] = {value: {} for value in UNARY}
+        self._found: dict[ModelOperation, dict[str, UnaryUpstream[Any, Any]]] = {
+            value: {} for value in UNARY_OPERATIONS
+        }
 
     def add(
         self, operation: UnaryOperation[RequestT, ResponseT], channel: str, upstream: UnaryUpstream[RequestT, ResponseT]

@@ -15,7 +15,7 @@ from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.failure_policy import (
-    FINAL,
+    FINAL_FAILURES,
     FailureLog,
     circuit_open,
     is_repeatable,
@@ -25,7 +25,7 @@ from umg_grpc.service.pipeline.failure_policy import (
     with_channel,
 )
 from umg_grpc.service.resilience.retry_budget import MEND_CREDIT
-from umg_grpc.wire.core.gateway_headers import ROUTE
+from umg_grpc.wire.core.gateway_headers import ROUTE_HEADER
 
 logger = structlog.get_logger()
 
@@ -67,7 +67,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         if not self.call.facts.attempts and self._shows_route:
             refusals = (*self.call.facts.failed_before, *self._plan.refusals, *self._failures.route)
             reason = ", ".join(refusals) or "none is free"
-            self.call.headers[ROUTE] = f"channel=; attempts=0; reason={reason}"
+            self.call.headers[ROUTE_HEADER] = f"channel=; attempts=0; reason={reason}"
         self.call.facts.failed_before += (*self._plan.refusals, *self._failures.route)
         error = self._failures.take_most_important() or self._plan.encoding_error
         raise (error or no_channel(self._requested_model)) from None
@@ -122,7 +122,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
             reason = ", ".join((*call.facts.failed_before, *self._failures.route)) or "first choice"
             protocol = f"; protocol={used}" if (used := attempt.call.report.protocol) else ""
             route = f"channel={attempt.channel}; attempts={call.facts.attempts}; reason={reason}{protocol}"
-            call.headers[ROUTE] = f"{call.facts.fallback_route}{route}"
+            call.headers[ROUTE_HEADER] = f"{call.facts.fallback_route}{route}"
 
     def should_retry(self, attempt: AttemptT, error: UmgError) -> bool:
         """Return whether another attempt may succeed after a failure. If so, plan it and log the failure."""
@@ -130,7 +130,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         if attempt is self._again:
             plan.encode_again(attempt.target)
             return True
-        if failure in FINAL:  # unless the same refusal is being mended for the attempt beside it
+        if failure in FINAL_FAILURES:  # unless the same refusal is being mended for the attempt beside it
             return error.refusal is not None and plan.encodes_again
         if failure is Failure.OTHER_KEY:
             keys = max(len(channel.api_keys), 2)  # a token that is rejected is replaced once

@@ -11,9 +11,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
-REPEATABLE = frozenset({Failure.NOT_SENT, Failure.TRANSIENT, Failure.AMBIGUOUS, Failure.MODEL})
+REPEATABLE_FAILURES = frozenset({Failure.NOT_SENT, Failure.TRANSIENT, Failure.AMBIGUOUS, Failure.MODEL})
 """Failures that are often temporary, after which the same channel may be tried again."""
-FINAL = frozenset({None, Failure.CALLER, Failure.TOO_LARGE})
+FINAL_FAILURES = frozenset({None, Failure.CALLER, Failure.TOO_LARGE})
 """Failures after which no other channel is tried: the request is invalid or too large, or the deadline is over."""
 FAILURE_PRECEDENCE = (
     Failure.DOWN,
@@ -33,7 +33,7 @@ def is_repeatable(error: UmgError) -> bool:
     """Return whether the same channel may be tried again after this failure. It may not after a deadline of the
     gateway has passed: a second attempt would take as long.
     """
-    return error.failure in REPEATABLE and "deadline" not in error.metadata
+    return error.failure in REPEATABLE_FAILURES and "deadline" not in error.metadata
 
 
 class FailureLog(msgspec.Struct, eq=False):

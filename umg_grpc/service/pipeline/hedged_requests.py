@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.attempt import AttemptT
 from umg_grpc.service.pipeline.failover import FailoverLoop
-from umg_grpc.service.pipeline.failure_policy import FINAL
+from umg_grpc.service.pipeline.failure_policy import FINAL_FAILURES
 
 Result = TypeVar("Result")
 Message = TypeVar("Message")
@@ -55,7 +55,7 @@ async def first_response(
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             task = next(iter(done))
             attempt, error = running.pop(task), task.exception()
-            if not running or not isinstance(error, UmgError) or (attempt is first and error.failure in FINAL):
+            if not running or not isinstance(error, UmgError) or (attempt is first and error.failure in FINAL_FAILURES):
                 won = error is None and attempt is hedge
                 attempts.select(attempt)
                 return task.result()

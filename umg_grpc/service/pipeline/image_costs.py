@@ -6,7 +6,16 @@ otherwise the provider's response states them. For family famG the size in a pri
 from typing import NamedTuple
 
 from umg_grpc.knowledge.families.image import RATIO_PIXELS, ImageRules, max_images, placed_images, tier_of
-from umg_grpc.knowledge.prices import IMAGE, IMAGE_INPUT, IMAGE_OUTPUT, INPUT, REQUEST, Prices, Quantities, variant_of
+from umg_grpc.knowledge.prices import (
+    IMAGE_INPUT,
+    IMAGE_OUTPUT,
+    IMAGE_UNIT,
+    INPUT_TOKEN,
+    REQUEST_UNIT,
+    Prices,
+    Quantities,
+    variant_of,
+)
 from umg_grpc.knowledge.prices import image_quantities as quantities_of_images
 from umg_grpc.v1 import pb
 
@@ -14,7 +23,7 @@ MAX_IMAGE_TOKENS = 8000
 """Maximum tokens of an image in request or response: 6240 of a large one, and 100 of each draft, rounded up."""
 IMAGE_TOKENS = 1300
 """Usual tokens of one image in a response, for estimates."""
-AUTO = "auto"
+AUTO_VALUE = "auto"
 
 
 class ImageVariant(NamedTuple):
@@ -36,7 +45,7 @@ def requested_variant(request: pb.GenerateImageRequest, rules: ImageRules | None
     if rules is not None and "quality" not in rules.fields:
         return ImageVariant(size or None, "")
     quality = request.quality or (rules.default_quality if rules is not None else "")
-    return ImageVariant(None if size in ("", AUTO) else size, None if quality in ("", AUTO) else quality)
+    return ImageVariant(None if size in ("", AUTO_VALUE) else size, None if quality in ("", AUTO_VALUE) else quality)
 
 
 def image_quantities(
@@ -58,12 +67,12 @@ def image_quantities(
 def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices: Prices) -> int:
     """Return the maximum cost of an image call in millionths of a micro-credit. `rules`: of the model's family."""
     size, quality = requested_variant(request, rules)
-    image = prices.highest(IMAGE)
+    image = prices.highest(IMAGE_UNIT)
     if size is not None and quality is not None:
-        image = prices.price_of(variant_of(IMAGE, size, quality))
+        image = prices.price_of(variant_of(IMAGE_UNIT, size, quality))
     return (
-        prices.highest(REQUEST)
-        + text_bytes(request) * prices.highest(INPUT)
+        prices.highest(REQUEST_UNIT)
+        + text_bytes(request) * prices.highest(INPUT_TOKEN)
         + input_count(request) * MAX_IMAGE_TOKENS * prices.highest(IMAGE_INPUT)
         + max_images(request) * (image + MAX_IMAGE_TOKENS * prices.highest(IMAGE_OUTPUT))
     )
@@ -73,7 +82,7 @@ def with_estimated_tokens(quantities: Quantities, images: int, prices: Prices) -
     """Return the quantities of a response, with the images' usual tokens if only tokens have a price and none were
     reported. Otherwise the call would cost nothing.
     """
-    if IMAGE_OUTPUT in quantities or IMAGE in prices.micro_credits or IMAGE_OUTPUT not in prices.micro_credits:
+    if IMAGE_OUTPUT in quantities or IMAGE_UNIT in prices.micro_credits or IMAGE_OUTPUT not in prices.micro_credits:
         return quantities
     return {**quantities, IMAGE_OUTPUT: images * IMAGE_TOKENS} if images else quantities
 
@@ -83,7 +92,7 @@ def estimated_image_quantities(request: pb.GenerateImageRequest, input_tokens: i
     `input_tokens`: estimated tokens of its request.
     """
     images = max_images(request)
-    return {REQUEST: 1, INPUT: input_tokens, IMAGE: images, IMAGE_OUTPUT: images * IMAGE_TOKENS}
+    return {REQUEST_UNIT: 1, INPUT_TOKEN: input_tokens, IMAGE_UNIT: images, IMAGE_OUTPUT: images * IMAGE_TOKENS}
 
 
 def text_bytes(request: pb.GenerateImageRequest) -> int:

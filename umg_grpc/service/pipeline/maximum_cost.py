@@ -17,13 +17,13 @@ from umg_grpc.knowledge.prices import (
     CACHE_WRITE,
     IMAGE_INPUT,
     IMAGE_OUTPUT,
-    INPUT,
+    INPUT_TOKEN,
     LONG_CACHE_WRITE,
-    OUTPUT,
+    OUTPUT_TOKEN,
     PRICED_UNITS,
-    REASONING,
-    REQUEST,
-    SEARCH,
+    REASONING_TOKEN,
+    REQUEST_UNIT,
+    SEARCH_UNIT,
     Prices,
     Unit,
 )
@@ -56,17 +56,17 @@ TOOL_TOKENS = 1000
 """Tokens of the prompt about tools that a provider adds to a request with tools."""
 TURN_TOKENS = 10
 """Tokens that a provider adds to mark a message, beyond the bytes of the request."""
-SEARCHES = 10
+ASSUMED_SEARCHES = 10
 """Number of web searches for which a response is assumed to be charged if the request sets no maximum."""
 MIN_OUTPUT_TOKENS = 16
 """Smallest output limit that every provider accepts; a smaller one is raised to it in translation."""
 MIN_REASONING_TOKENS = 1025
 """Tokens by which a translated output limit may be raised for reasoning, if the request has no larger budget."""
-FAST = "fast"
+FAST_TIER = "fast"
 """Class of service in the rates of fast answers."""
-SPEED = b'"speed"'
-CACHED = (INPUT, CACHE_READ, CACHE_WRITE)
-OUTPUTS = (OUTPUT, REASONING, AUDIO_OUTPUT, IMAGE_OUTPUT)
+SPEED_MEMBER = b'"speed"'
+INPUT_UNITS = (INPUT_TOKEN, CACHE_READ, CACHE_WRITE)
+OUTPUT_UNITS = (OUTPUT_TOKEN, REASONING_TOKEN, AUDIO_OUTPUT, IMAGE_OUTPUT)
 
 
 class CostBound(NamedTuple):
@@ -149,9 +149,13 @@ def _generation_bound(
     size = text_bytes(request, found.media) if own_messages else _canonical_bytes(request, found.media)
     searches = _searches(request)
     tokens = _input_tokens(request, model, found, size, searches)
-    prices = _highest(prices, tokens, FAST if _may_be_fast(request) else request.service_tier, now)
-    fixed = tokens * prices.highest(*_input_units(found)) + searches * prices.highest(SEARCH) + prices.highest(REQUEST)
-    token_price = prices.highest(*OUTPUTS) * max(1, request.candidate_count)
+    prices = _highest(prices, tokens, FAST_TIER if _may_be_fast(request) else request.service_tier, now)
+    fixed = (
+        tokens * prices.highest(*_input_units(found))
+        + searches * prices.highest(SEARCH_UNIT)
+        + prices.highest(REQUEST_UNIT)
+    )
+    token_price = prices.highest(*OUTPUT_UNITS) * max(1, request.candidate_count)
     most = model.output_token_limit or UNKNOWN_OUTPUT_TOKENS
     lowers_maximum = request.max_output_tokens > most
     if request.HasField("max_output_tokens"):
@@ -166,7 +170,7 @@ def _highest(prices: Prices, tokens: int, tier: str, now: float) -> Prices:
 
 
 def _may_be_fast(request: pb.GenerateRequest) -> bool:
-    return request.source.format == "messages" and SPEED in request.source.body
+    return request.source.format == "messages" and SPEED_MEMBER in request.source.body
 
 
 class _Content(NamedTuple):
@@ -236,12 +240,12 @@ def _searches(request: pb.GenerateRequest) -> int:
     if not requests_search(request):
         return 0
     uses = [tool.web_search.max_uses for tool in request.tools if tool.web_search.max_uses]
-    return min([*uses, request.max_tool_calls or SEARCHES])
+    return min([*uses, request.max_tool_calls or ASSUMED_SEARCHES])
 
 
 def _input_units(found: _Content) -> Iterator[Unit]:
     """Yield the priced units of input tokens (text, image, audio, cached) that a request with this content may have."""
-    yield from CACHED
+    yield from INPUT_UNITS
     if found.is_cached_long:
         yield LONG_CACHE_WRITE
     if found.media or found.is_opaque:

@@ -14,7 +14,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.prices import Prices
 from umg_grpc.routing import (
-    GENERATE,
+    GENERATE_VALUE,
     ModelOperation,
     PublicModel,
     Resolved,
@@ -120,14 +120,14 @@ class ModelAccess:
         return access
 
 
-def find_model(router: Router, caller: Caller, name: str, operation: ModelOperation = GENERATE) -> Resolved:
+def find_model(router: Router, caller: Caller, name: str, operation: ModelOperation = GENERATE_VALUE) -> Resolved:
     """Return the model for the name in a request; the suffix of a text model names none for another `operation`. Raise
     UmgError(MODEL_NOT_FOUND) with one message for a model that does not exist and for one that the key may not use, so
     that a restricted key cannot discover models.
     """
     with suppress(UmgError):
         found = router.resolve(name)
-        if (found.suffix is None or operation == GENERATE) and may_use(router, caller, found.model, found.alias):
+        if (found.suffix is None or operation == GENERATE_VALUE) and may_use(router, caller, found.model, found.alias):
             return found
     raise not_found(caller, name, router)
 

@@ -14,10 +14,10 @@ from umg_grpc.routing import PublicModel
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.resilience.circuit_breaker import has_no_quota
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.gateway_headers import ROUTE
+from umg_grpc.wire.core.gateway_headers import ROUTE_HEADER
 from umg_grpc.wire.request_notes import RequestNotes
 
-UNAVAILABLE = frozenset(
+UNAVAILABLE_FAILURES = frozenset(
     {
         *(Failure.DOWN, Failure.NOT_SENT, Failure.TRANSIENT, Failure.OVERLOADED),
         *(Failure.MODEL, Failure.OTHER_KEY, Failure.AMBIGUOUS),
@@ -46,7 +46,7 @@ def cause_of(error: UmgError) -> str:
         return "context"  # the request alone exceeds the tokens of a minute
     if error.reason == pb.ERROR_REASON_CONTENT_BLOCKED:
         return "content"
-    if error.failure not in UNAVAILABLE:
+    if error.failure not in UNAVAILABLE_FAILURES:
         return ""
     return "quota" if has_no_quota(error) else "unavailable"
 
@@ -111,5 +111,5 @@ class ModelFallbacks(msgspec.Struct, Generic[RequestT], eq=False):
         call.charges.prices = self._prices
         if call.caller.show_route and self.cause:
             reason = ", ".join(facts.failed_before)
-            call.headers[ROUTE] = f"channel={facts.channel}; attempts={facts.attempts}; reason={reason}"
+            call.headers[ROUTE_HEADER] = f"channel={facts.channel}; attempts={facts.attempts}; reason={reason}"
         return self._errors.pop()

@@ -32,16 +32,16 @@ from umg_grpc.service.pipeline.steps import (
     DECODE,
     GUARD_RESPONSE,
     LIMITS,
+    PIPELINE_STEPS,
     PLAN,
     PRICE,
     RESOLVE,
-    STEPS,
     VALIDATE,
     Step,
 )
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage_in_flight import UsageInFlight
-from umg_grpc.wire.core.gateway_headers import CACHE as CACHE_HEADER
+from umg_grpc.wire.core.gateway_headers import CACHE_HEADER
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 RequestT = TypeVar("RequestT", bound=CanonicalRequest)
@@ -66,12 +66,12 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         self._response_type: type[ResponseT] = response_type
         self._call_type: type[AdmittedT] = call_type
         steps = self._response_steps()
-        self._completion = tuple(steps[step] for step in STEPS if step in steps)
+        self._completion = tuple(steps[step] for step in PIPELINE_STEPS if step in steps)
         guarded: Mapping[Step, ResponseStep[AdmittedT, AttemptT, ResponseT]] = {
             GUARD_RESPONSE: self._run_response_guards,
             **steps,
         }
-        self._guarded_completion = tuple(guarded[step] for step in STEPS if step in guarded)
+        self._guarded_completion = tuple(guarded[step] for step in PIPELINE_STEPS if step in guarded)
 
     def _request_steps(self) -> Mapping[Step, RequestStep[AdmittedT]]:
         return {

@@ -13,7 +13,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 
-MISSING = frozenset({"required", "string.min_len", "bytes.min_len", "repeated.min_items"})
+MISSING_RULES = frozenset({"required", "string.min_len", "bytes.min_len", "repeated.min_items"})
 
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 """Seconds since 1970 of the years 1 to 9999, which times can be in."""
@@ -91,6 +91,6 @@ def _error(violation: Violation, message: Message) -> UmgError:
     if not path and (named := rule_id.partition(".")[0]) in message.DESCRIPTOR.fields_by_name:
         reason = pb.ERROR_REASON_MISSING_FIELD if rule_id.endswith(".required") else pb.ERROR_REASON_INVALID_FIELD
         return UmgError(reason, text, field=named)
-    reason = pb.ERROR_REASON_MISSING_FIELD if rule_id in MISSING else pb.ERROR_REASON_INVALID_FIELD
+    reason = pb.ERROR_REASON_MISSING_FIELD if rule_id in MISSING_RULES else pb.ERROR_REASON_INVALID_FIELD
     # a rule of the whole message has no path: its id begins with a field, or its text names the fields
     return UmgError(reason, f"{path}: {text}", field=path) if path else UmgError(reason, text)

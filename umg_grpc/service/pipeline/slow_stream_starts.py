@@ -13,14 +13,14 @@ from umg_grpc.base.attempt_progress import StreamStart
 from umg_grpc.base.inprocess_channel import Context, InProcessContext
 from umg_grpc.config import Config
 from umg_grpc.service.pipeline.call import Call
-from umg_grpc.wire.core.gateway_headers import WAITING
+from umg_grpc.wire.core.gateway_headers import WAITING_HEADER
 
 ANSWERED_SECONDS = 2.0
 """Seconds after the provider's status 200 until the headers are sent, if nothing else came."""
-CHECKS = 8
+CHECK_COUNT = 8
 """Checks of the waiting streams in the time `ANSWERED_SECONDS`, while there are any."""
 MIN_CHECK_SECONDS = 0.005
-EMPTY = ContextVariables()
+EMPTY_CONTEXT = ContextVariables()
 """Context of the timer, without the variables of the call that started it, which would stay in memory with it."""
 
 logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -67,8 +67,8 @@ class SlowStarts:
         return stream.is_sent
 
     def _start_timer(self) -> None:
-        seconds = max(MIN_CHECK_SECONDS, self._answered_seconds / CHECKS)
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._check, context=EMPTY)
+        seconds = max(MIN_CHECK_SECONDS, self._answered_seconds / CHECK_COUNT)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._check, context=EMPTY_CONTEXT)
 
     @property
     def _answered_seconds(self) -> float:
@@ -97,7 +97,7 @@ class SlowStarts:
 
 def _send_headers(stream: WaitingStream, call: Call, context: Context) -> None:
     """Send the headers of a stream as they are known now."""
-    headers = (*call.metadata, (WAITING, "true"))
+    headers = (*call.metadata, (WAITING_HEADER, "true"))
     if isinstance(context, InProcessContext):
         stream.is_sent = context.send_early(headers)
     else:

@@ -12,7 +12,7 @@ class Step:
     needs: tuple["Step", ...] = ()
 
 
-STEPS = (
+PIPELINE_STEPS = (
     DECODE := Step("decode"),  # the caller's body to the canonical request
     VALIDATE := Step("validate"),  # by the rules of the schema
     RESOLVE := Step("resolve model", needs=(VALIDATE,)),  # which the key may use for the operation
@@ -37,7 +37,7 @@ ones enclose each other: a cached response ends the call, and an attempt ends wi
 failure is a failure of the attempt. The submission of a video has no response to complete: its steps all run one after
 the other.
 """
-READING = frozenset(STEPS[: STEPS.index(PRICE)])
+READING_STEPS = frozenset(PIPELINE_STEPS[: PIPELINE_STEPS.index(PRICE)])
 """Steps of a call that only reads a request, for example to count its tokens; they refuse and charge nothing."""
 
 
@@ -46,9 +46,9 @@ def in_order(taken: Collection[Step]) -> tuple[Step, ...]:
     for one that needs a step which the operation does not take.
     """
     for step in taken:
-        if step not in STEPS:
+        if step not in PIPELINE_STEPS:
             raise ValueError(f"the step `{step.name}` is not in the list of steps")
         for needed in step.needs:
             if needed not in taken:
                 raise ValueError(f"the step `{step.name}` needs the step `{needed.name}` before it")
-    return tuple(step for step in STEPS if step in taken)
+    return tuple(step for step in PIPELINE_STEPS if step in taken)

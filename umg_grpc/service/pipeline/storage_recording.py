@@ -12,7 +12,7 @@ from umg_grpc.service.pipeline.usage_recording import settle_usage
 from umg_grpc.store.usage_record_table import AttemptRecord
 from umg_grpc.v1 import pb
 
-PROTOCOL = "cachedContents.create"
+STORAGE_PROTOCOL = "cachedContents.create"
 """Call of the provider, in the record of the attempt."""
 
 
@@ -49,7 +49,7 @@ class StorageRecord:
                 status=200,
                 request_id="",
                 reason="",
-                protocol=PROTOCOL,
+                protocol=STORAGE_PROTOCOL,
             )
         )
         settle_usage(self._usage, self._call, seconds, None)

@@ -7,14 +7,14 @@ from types import MappingProxyType
 
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.grpc_status import STATUS
+from umg_grpc.base.grpc_status import HTTP_STATUSES
 from umg_grpc.knowledge.families.image import max_images
 from umg_grpc.knowledge.price_rates import Terms, describe, prices_at
 from umg_grpc.knowledge.prices import (
-    FREE,
-    INPUT,
-    OUTPUT,
-    REQUEST,
+    FREE_PRICES,
+    INPUT_TOKEN,
+    OUTPUT_TOKEN,
+    REQUEST_UNIT,
     Prices,
     Quantities,
     Rate,
@@ -22,28 +22,28 @@ from umg_grpc.knowledge.prices import (
     quantities_of,
     unit_of,
 )
-from umg_grpc.operations import CALLED, UNARY_BY_REQUEST
-from umg_grpc.service.pipeline.call import FACE, Call
+from umg_grpc.operations import CALLED_OPERATIONS, UNARY_BY_REQUEST
+from umg_grpc.service.pipeline.call import FACE_HEADER, Call
 from umg_grpc.service.pipeline.image_costs import estimated_image_quantities
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage_in_flight import UsageInFlight
-from umg_grpc.service.pipeline.usage_record_fields import FIELDS, PACKAGE
+from umg_grpc.service.pipeline.usage_record_fields import SCHEMA_PACKAGE, UNIT_FIELDS
 from umg_grpc.store.in_flight_records import NO_SLOT
 from umg_grpc.store.usage_record_table import MAX_DROPPED, CallDetails, UsageRecord, encode_record, storable
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.usage_sums import add_usage
 
 NO_RATES: Sequence[Rate] = ()
-NOTHING: Quantities = MappingProxyType({})
+NO_QUANTITIES: Quantities = MappingProxyType({})
 GRPC_FACE = "grpc"
 MAX_FACE_CHARACTERS = 32  # a gRPC caller may send any
 MAX_NAME_CHARACTERS = 64
-ESTIMATED = (
+ESTIMATED_FIELDS = (
     *("input_tokens", "output_tokens", "images", "audio_input_tokens", "audio_output_tokens"),
     *("characters", "audio_seconds", "searches"),
 )
 """Fields of a provisional record that may have estimates, which the final one has not."""
-KILLED = "INTERNAL"  # gRPC status and reason of a call that was in flight when its process was killed
+KILLED_STATUS = "INTERNAL"  # gRPC status and reason of a call that was in flight when its process was killed
 KILLED_DETAILS = CallDetails(
     attempts=[],
     message="the gateway was killed during the call, which is charged at its estimated tokens",
@@ -62,8 +62,12 @@ def begin_usage(call: Call, usage: UsageInFlight) -> None:
     record.input_tokens, record.output_tokens = estimate.input_tokens, estimate.output_tokens
     if isinstance(request, pb.GenerateImageRequest):
         record.images = max_images(request)
-    if (prices := charges.prices) is not None and prices is not FREE:
-        quantities: Quantities = {REQUEST: 1, INPUT: estimate.input_tokens, OUTPUT: estimate.output_tokens}
+    if (prices := charges.prices) is not None and prices is not FREE_PRICES:
+        quantities: Quantities = {
+            REQUEST_UNIT: 1,
+            INPUT_TOKEN: estimate.input_tokens,
+            OUTPUT_TOKEN: estimate.output_tokens,
+        }
         if isinstance(request, pb.GenerateImageRequest):
             quantities = estimated_image_quantities(request, estimate.input_tokens)
         elif (row := UNARY_BY_REQUEST.get(type(request))) is not None:
@@ -107,10 +111,10 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     facts, charges = call.facts, call.charges
     if charges.prices is None:
         return
-    quantities, estimated, prices, rates = NOTHING, False, FREE, NO_RATES
+    quantities, estimated, prices, rates = NO_QUANTITIES, False, FREE_PRICES, NO_RATES
     if (usage := facts.usage) is not None and not facts.is_cached:
         quantities, estimated = quantities_of(usage) if facts.quantities is None else facts.quantities, usage.estimated
-        if charges.prices is not FREE:
+        if charges.prices is not FREE_PRICES:
             now = log.clock.now if log is not None else time.time
             prices, rates = prices_of_call(charges.prices, usage, now)
             charges.micro_credits = prices.cost(quantities)
@@ -133,12 +137,16 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
     record.duration_micros = int(seconds * 1e6)
     record.status, record.reason, message = "OK", "", ""
     if failure is not None:
-        record.status, record.reason, message = STATUS[failure.reason].name, failure.name, storable(failure.message)
+        record.status, record.reason, message = (
+            HTTP_STATUSES[failure.reason].name,
+            failure.name,
+            storable(failure.message),
+        )
     record.details = details = details_of(call, message)
-    details.prices = [] if prices is FREE else _unit_prices(prices, quantities)
+    details.prices = [] if prices is FREE_PRICES else _unit_prices(prices, quantities)
     details.price_conditions = [describe(rate) for rate in rates]
     record.cached, record.estimated, record.micro_credits = facts.is_cached, estimated, charges.micro_credits
-    for field in ESTIMATED:
+    for field in ESTIMATED_FIELDS:
         setattr(record, field, 0)
     _count(record, quantities)
     log.add(record, slot)
@@ -147,8 +155,8 @@ def settle_usage(log: UsageLog | None, call: Call, seconds: float, failure: UmgE
 def _count(record: UsageRecord, quantities: Quantities) -> None:
     for item, count in quantities.items():
         if isinstance(item, Variant):  # several variants of a unit have one field
-            setattr(record, FIELDS[item.unit], getattr(record, FIELDS[item.unit]) + count)
-        elif (field := FIELDS.get(item)) is not None:
+            setattr(record, UNIT_FIELDS[item.unit], getattr(record, UNIT_FIELDS[item.unit]) + count)
+        elif (field := UNIT_FIELDS.get(item)) is not None:
             setattr(record, field, count)
 
 
@@ -184,7 +192,7 @@ def _charge_earlier_answers(call: Call, quantities: Quantities, now: Callable[[]
     for earlier, prices in charges.earlier_answers:
         counts = quantities_of(earlier)
         total.update(counts)
-        if prices is not FREE:
+        if prices is not FREE_PRICES:
             charges.micro_credits += prices_of_call(prices, earlier, now)[0].cost(counts)
         add_usage(usage, earlier)
     facts.usage = usage
@@ -201,16 +209,16 @@ def _new_record(log: UsageLog, call: Call) -> UsageRecord:
         record_id=next(log.new_ids),
         request_id=arrival.request_id,
         key_id=caller.key_id if caller is not None else "",
-        operation=row.name if (row := CALLED.get(arrival.method)) is not None else "",
-        method=arrival.method.removeprefix(PACKAGE),
-        face=arrival.metadata.get(FACE, GRPC_FACE)[:MAX_FACE_CHARACTERS],
+        operation=row.name if (row := CALLED_OPERATIONS.get(arrival.method)) is not None else "",
+        method=arrival.method.removeprefix(SCHEMA_PACKAGE),
+        face=arrival.metadata.get(FACE_HEADER, GRPC_FACE)[:MAX_FACE_CHARACTERS],
         agent=call.agent,
         model=facts.model[:MAX_NAME_CHARACTERS],
         channel=facts.channel[:MAX_NAME_CHARACTERS],
         start_micros=int((log.clock.now() - elapsed) * 1e6),
         duration_micros=int(elapsed * 1e6),
-        status=KILLED,
-        reason=KILLED,
+        status=KILLED_STATUS,
+        reason=KILLED_STATUS,
         attempts=facts.attempts,
         estimated=True,
         details=KILLED_DETAILS,

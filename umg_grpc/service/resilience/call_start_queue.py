@@ -14,7 +14,7 @@ number more calls wait in the queue for a later iteration, which costs a call 20
 """
 FEW_STARTS = AT_ONCE // 2
 """If fewer calls than this number may still start in the iteration, the next iteration is scheduled at once."""
-ALWAYS = 64
+ALWAYS_STARTED = 64
 """Number of calls that may wait even if the process is slow: a host that pauses the process is no overload."""
 
 
@@ -85,11 +85,11 @@ class StartQueue:
         warm_up: WarmUp | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create a queue of at most `max_waiting` calls; at most `ALWAYS` while the first has waited for more than
+        """Create a queue of at most `max_waiting` calls; at most `ALWAYS_STARTED` while the first has waited for more than
         `wait` seconds. `now`: seconds of processor time, so that a pause of the process does not count as waiting.
         `warm_up`: period without rejections for long waits. `clock`: seconds of wall time.
         """
-        self._max_waiting = max(max_waiting, ALWAYS)
+        self._max_waiting = max(max_waiting, ALWAYS_STARTED)
         self._wait = wait
         self._now = now
         self._clock = clock
@@ -122,7 +122,7 @@ class StartQueue:
     def expect(self) -> bool:
         """Announce a call that will soon call `may_start`. Return False, if the queue is full, to reject the call."""
         count = len(self._queue) + self._expected_now + self._expected_before
-        if count >= ALWAYS and self._is_full(count):
+        if count >= ALWAYS_STARTED and self._is_full(count):
             return False
         self._expected_now += 1
         # fewer calls need no iteration of their own: they are forgotten in those of the next calls
@@ -184,7 +184,7 @@ class StartQueue:
         started = before + AT_ONCE
         if waited * (self._max_waiting + AT_ONCE) <= started * self._wait:
             return self._max_waiting
-        return max(ALWAYS, round(started * self._wait / waited) - AT_ONCE)
+        return max(ALWAYS_STARTED, round(started * self._wait / waited) - AT_ONCE)
 
     def _start_waiting(self) -> None:
         first = self._queue[0]

@@ -22,11 +22,11 @@ DOWN_SECONDS, LONGEST_DOWN_SECONDS = 60.0, 900.0
 """First and longest open time, in seconds, after failures that only the operator can repair (`Failure.DOWN`)."""
 OVERLOADED_SECONDS, LONGEST_OVERLOADED_SECONDS = 1.0, 60.0
 """Open time, in seconds, of an overloaded channel without `Retry-After`, and the longest one with that header."""
-JITTER = 0.2
+OPEN_TIME_JITTER = 0.2
 """Maximum random fraction by which an open time is longer, so that several gateways do not test at the same moment."""
 MAX_DOUBLINGS = 32
 """Maximum number of doublings of the open time, within the range of a float."""
-PARTS = 10
+WINDOW_PARTS = 10
 """Number of parts of the sliding time window of counted results, which moves by one part at a time."""
 MAX_BREAKERS = 4096
 """Maximum number of circuit breakers, one for each pair of channel and model. It bounds memory, since callers choose
@@ -34,11 +34,11 @@ the models' names where the config has patterns.
 """
 
 QUOTA_REASONS = frozenset({pb.ERROR_REASON_UPSTREAM_UNPAID, pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED})
-INCONCLUSIVE = frozenset({None, Failure.OTHER_KEY})
+INCONCLUSIVE_FAILURES = frozenset({None, Failure.OTHER_KEY})
 """Failures that show neither that the channel works nor that it does not."""
-CANCELLED = UmgError(pb.ERROR_REASON_UNSPECIFIED, "the call was cancelled")
+CANCELLED_CALL = UmgError(pb.ERROR_REASON_UNSPECIFIED, "the call was cancelled")
 """Result that is recorded for a cancelled call: an error that is no failure of the channel."""
-ANSWERED = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARGE, Failure.MODEL})
+ANSWERED_FAILURES = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARGE, Failure.MODEL})
 """Failures caused by the request or the model, which count as successes of the channel: it works, since it answers."""
 
 
@@ -84,8 +84,8 @@ class _Circuit:
         self.consecutive_failures = 0
         self.part = 0  # number of the window's current part, and its end
         self.part_end = 0.0
-        self.calls = [0] * PARTS
-        self.faults = [0] * PARTS
+        self.calls = [0] * WINDOW_PARTS
+        self.faults = [0] * WINDOW_PARTS
 
 
 class CircuitBreakers:
@@ -109,7 +109,7 @@ class CircuitBreakers:
     def take(self, breaker: Breaker) -> None:
         """Use the settings `breaker` from now on. The breakers keep their states."""
         self._breaker = breaker
-        self._part_seconds = breaker.window / PARTS
+        self._part_seconds = breaker.window / WINDOW_PARTS
         for circuit in self._circuits.values():
             circuit.part_end = 0.0
 
@@ -157,7 +157,7 @@ class CircuitBreakers:
             circuit.in_flight -= 1
         if generation != circuit.generation:
             return
-        if error is None or (failure := error.failure) in ANSWERED:
+        if error is None or (failure := error.failure) in ANSWERED_FAILURES:
             if circuit.until:
                 self._close(circuit)
                 logger.info("circuit breaker closed", channel=channel, upstream_model=model)
@@ -165,8 +165,10 @@ class CircuitBreakers:
                 circuit.consecutive_failures = 0
                 if (now := self._now()) >= circuit.part_end:
                     self._move_window(circuit, now)
-                circuit.calls[circuit.part % PARTS] += 1
-        elif failure in INCONCLUSIVE or (failure is Failure.NOT_SENT and error.reason == pb.ERROR_REASON_UNAVAILABLE):
+                circuit.calls[circuit.part % WINDOW_PARTS] += 1
+        elif failure in INCONCLUSIVE_FAILURES or (
+            failure is Failure.NOT_SENT and error.reason == pb.ERROR_REASON_UNAVAILABLE
+        ):
             self._end_probe(circuit)  # nothing was sent: our concurrency limit was reached, or the deadline passed
         elif failure is Failure.OVERLOADED:
             self._record_overload(circuit, error.retry_after)
@@ -177,7 +179,7 @@ class CircuitBreakers:
 
     def cancelled(self, channel: str, model: str, generation: int) -> None:
         """Record that a call was cancelled, which shows nothing about the channel. `generation`: from `begin`."""
-        self.end(channel, model, CANCELLED, generation)
+        self.end(channel, model, CANCELLED_CALL, generation)
 
     def forget(self, known: Collection[tuple[str, str]]) -> None:
         """Drop the breakers of all pairs of channel and model that are not in `known`. A pair whose model contains `*`
@@ -203,8 +205,8 @@ class CircuitBreakers:
             circuit.consecutive_failures += 1
             if (now := self._now()) >= circuit.part_end:
                 self._move_window(circuit, now)
-            circuit.calls[circuit.part % PARTS] += 1
-            circuit.faults[circuit.part % PARTS] += 1
+            circuit.calls[circuit.part % WINDOW_PARTS] += 1
+            circuit.faults[circuit.part % WINDOW_PARTS] += 1
             calls = sum(circuit.calls)
             many = calls >= MIN_CALLS and sum(circuit.faults) >= breaker.share * calls
             failing = many or circuit.consecutive_failures >= breaker.failures
@@ -236,7 +238,9 @@ class CircuitBreakers:
         """Open the breaker. Return its open time in seconds: `first`, doubled with each time that it opened since the
         last success, up to `longest`.
         """
-        seconds = min(first * 2.0 ** min(circuit.times_opened, MAX_DOUBLINGS), longest) * (1 + JITTER * self._chance())
+        seconds = min(first * 2.0 ** min(circuit.times_opened, MAX_DOUBLINGS), longest) * (
+            1 + OPEN_TIME_JITTER * self._chance()
+        )
         self._new_generation(circuit)
         circuit.until, circuit.is_unpaid = self._now() + seconds, False
         circuit.probe_first = True
@@ -251,7 +255,7 @@ class CircuitBreakers:
     def _close(self, circuit: _Circuit) -> None:
         self._new_generation(circuit)
         circuit.until, circuit.probe_first, circuit.times_opened, circuit.consecutive_failures = 0.0, False, 0, 0
-        circuit.calls, circuit.faults = [0] * PARTS, [0] * PARTS
+        circuit.calls, circuit.faults = [0] * WINDOW_PARTS, [0] * WINDOW_PARTS
 
     def _end_probe(self, circuit: _Circuit) -> None:
         if circuit.probes:
@@ -259,8 +263,8 @@ class CircuitBreakers:
 
     def _move_window(self, circuit: _Circuit, now: float) -> None:
         part = int(now / self._part_seconds)
-        for passed in range(max(circuit.part, part - PARTS) + 1, part + 1):
-            circuit.calls[passed % PARTS] = circuit.faults[passed % PARTS] = 0
+        for passed in range(max(circuit.part, part - WINDOW_PARTS) + 1, part + 1):
+            circuit.calls[passed % WINDOW_PARTS] = circuit.faults[passed % WINDOW_PARTS] = 0
         circuit.part, circuit.part_end = part, (part + 1) * self._part_seconds
 
     def _new_circuit(self, channel: str, model: str) -> _Circuit:

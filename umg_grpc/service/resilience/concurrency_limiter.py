@@ -12,7 +12,7 @@ MIN_SAMPLES = 8
 """Minimum number of ended calls from which the mean duration of a call is computed; with more slots, the number of
 slots.
 """
-MARGIN = 2.0
+WAIT_MARGIN = 2.0
 """Factor of a call's time limit above its expected wait, since slots are released at uneven intervals."""
 
 
@@ -62,7 +62,7 @@ class ConcurrencyLimiter:
             return True
         # The mean duration does not show calls that hold their slots for long, for example streams that sleep.
         is_blocked = bool(self._waiting) and self._now() - self._blocked_from > within
-        return is_blocked or MARGIN * self.expected_wait > within
+        return is_blocked or WAIT_MARGIN * self.expected_wait > within
 
     async def take(self, seconds: float = float("inf")) -> None:
         """Acquire a slot, which the caller must release by `release`. `seconds`: time for which the call can wait.

@@ -13,7 +13,7 @@ from umg_grpc.store.expiring_rows import Retained, RetainedStore
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.tables import LearnedQuirkRow
 
-OWNER = "gateway"
+ROW_OWNER = "gateway"
 """Owner of all rows, which belong to no caller."""
 MAX_BYTES = 4 << 20
 LOAD_SECONDS = 10.0
@@ -52,7 +52,7 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
         expire_time = datetime.fromtimestamp(learned.learn_time + LIFETIME_SECONDS, UTC)
         self._rows.add(
             LearnedQuirkRow(
-                owner=OWNER,
+                owner=ROW_OWNER,
                 object_id=_digest(learned),
                 expire_time=expire_time,
                 size_bytes=len(packed),
@@ -74,7 +74,7 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
     async def read(self) -> list[LearnedQuirk]:
         """Return the restrictions in the table, without expired ones and those of a version that cannot be read."""
         query = select(LearnedQuirkRow.learned).where(
-            LearnedQuirkRow.owner == OWNER, LearnedQuirkRow.expire_time > self._clock.sql_time()
+            LearnedQuirkRow.owner == ROW_OWNER, LearnedQuirkRow.expire_time > self._clock.sql_time()
         )
         async with self._store.read() as session:
             rows = list(await session.scalars(query))
@@ -90,7 +90,7 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
         """Delete the restrictions of a provider's model at all channels. Return them."""
         removed = [each for each in await self.read() if each.model == model]
         for each in removed:
-            await self._rows.delete(OWNER, _digest(each))
+            await self._rows.delete(ROW_OWNER, _digest(each))
         return removed
 
 

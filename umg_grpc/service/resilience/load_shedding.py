@@ -9,7 +9,7 @@ import structlog
 
 from umg_grpc.base.errors import UmgError, overloaded
 from umg_grpc.config import Overload
-from umg_grpc.service.resilience.call_start_queue import ALWAYS, StartQueue, WarmUp
+from umg_grpc.service.resilience.call_start_queue import ALWAYS_STARTED, StartQueue, WarmUp
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
 from umg_grpc.service.resilience.memory_watch import MemoryWatch
 
@@ -19,16 +19,16 @@ OWN_METHODS = "/umg.v1."
 READ_PREFIXES = ("Get", "List", "Delete", "Cancel", "Download", "Watch", "Receive")
 """Prefixes of the names of methods that call no model. These methods and health checks are served under any load."""
 
-FULL, BEHIND, MEMORY = "full", "behind", "memory"
+FULL_CAUSE, BEHIND_CAUSE, MEMORY_CAUSE = "full", "behind", "memory"
 """Reasons for a rejection: too many calls are in flight, the process is behind with the start of calls, or it uses too
 much memory. They are the `reason` in the metrics and the `cause` of the error.
 """
-EXPLANATIONS = {
-    FULL: "has as many calls under way as it takes",
-    BEHIND: "is behind with its work",
-    MEMORY: "has no memory for another call",
+CAUSE_EXPLANATIONS = {
+    FULL_CAUSE: "has as many calls under way as it takes",
+    BEHIND_CAUSE: "is behind with its work",
+    MEMORY_CAUSE: "has no memory for another call",
 }
-REFUSALS = frozenset(EXPLANATIONS)
+REFUSAL_CAUSES = frozenset(CAUSE_EXPLANATIONS)
 """Causes of rejections, which are not logged one by one: `LoadShedder` writes one line a second for all."""
 
 LOG_SECONDS = 1.0
@@ -88,16 +88,16 @@ class LoadShedder:
         """
         if self._limiter.free <= 0 and self._limiter.refuses():
             return False
-        if self.memory.is_exceeded and self._limiter.taken >= ALWAYS:
+        if self.memory.is_exceeded and self._limiter.taken >= ALWAYS_STARTED:
             return False
         return self._start_queue.expect()
 
     def refusal(self) -> UmgError:
         """Count the rejection of a call that `admits` did not admit, and return the error for its caller."""
         if self._limiter.refuses():
-            return self._rejection(FULL)
-        is_short = self.memory.is_exceeded and self._limiter.taken >= ALWAYS
-        return self._rejection(MEMORY if is_short else BEHIND)
+            return self._rejection(FULL_CAUSE)
+        is_short = self.memory.is_exceeded and self._limiter.taken >= ALWAYS_STARTED
+        return self._rejection(MEMORY_CAUSE if is_short else BEHIND_CAUSE)
 
     def check(self) -> None:
         """Admit a call that has just arrived, or raise UmgError(UNAVAILABLE) and count the rejection."""
@@ -115,10 +115,10 @@ class LoadShedder:
         try:
             await self._limiter.take(seconds)
         except UmgError:
-            raise self._rejection(FULL) from None
+            raise self._rejection(FULL_CAUSE) from None
 
     def refused(self, reason: str) -> None:
-        """Count a rejected call, for metrics and log, by `FULL`, `BEHIND`, `MEMORY` or `connections`."""
+        """Count a rejected call, for metrics and log, by `FULL_CAUSE`, `BEHIND_CAUSE`, `MEMORY_CAUSE` or `connections`."""
         if self._count is not None:
             self._count(reason)
         self._rejected[reason] += 1
@@ -127,7 +127,7 @@ class LoadShedder:
 
     def _rejection(self, reason: str) -> UmgError:
         self.refused(reason)
-        error = overloaded(f"the gateway {EXPLANATIONS[reason]}")
+        error = overloaded(f"the gateway {CAUSE_EXPLANATIONS[reason]}")
         error.cause = reason
         return error
 

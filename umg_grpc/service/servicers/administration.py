@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from google.protobuf.message import Message
 
-from umg_grpc.access.permissions import ADMIN
+from umg_grpc.access.permissions import ADMIN_SCOPE
 from umg_grpc.service.pipeline.call import current
 from umg_grpc.service.servicers.call_record_report import RequestReport
 from umg_grpc.service.servicers.key_administration import KeyAdministration
@@ -95,5 +95,5 @@ class Administration:
 def _own_or_any(key_id: str) -> str:
     caller = current().caller
     if key_id not in {"", caller.key_id}:
-        caller.check_scopes(frozenset({ADMIN}))
+        caller.check_scopes(frozenset({ADMIN_SCOPE}))
     return key_id or caller.key_id

@@ -8,30 +8,30 @@ import msgspec
 from google.protobuf.duration_pb2 import Duration
 
 from umg_grpc.access.caller import Caller
-from umg_grpc.access.permissions import ADMIN
+from umg_grpc.access.permissions import ADMIN_SCOPE
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.time_units import micros_of
-from umg_grpc.service.pipeline.usage_record_fields import PACKAGE
+from umg_grpc.service.pipeline.usage_record_fields import SCHEMA_PACKAGE
 from umg_grpc.service.servicers.administration_errors import converted_errors
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected
 from umg_grpc.service.servicers.usage_report import quantities
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
-from umg_grpc.store.usage_sums import FOREVER
+from umg_grpc.store.usage_sums import FOREVER_MICROS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
 from umg_grpc.wire.core.json import echo
 
 PAGE_SIZE = 100
-UNITS = {int(unit): unit for unit in pb.BillableUnit.values()}
+UNITS_BY_NUMBER = {int(unit): unit for unit in pb.BillableUnit.values()}
 NO_DETAILS = CallDetails(attempts=[], message="", first_output_micros=None, dropped=[])
 
 
 class _RecordPosition(Position, array_like=True):
     """Position in the list of records, encoded in a page token: start time and id of the last record of a page."""
 
-    start: Annotated[int, msgspec.Meta(ge=0, lt=FOREVER)]
+    start: Annotated[int, msgspec.Meta(ge=0, lt=FOREVER_MICROS)]
     record_id: str
 
 
@@ -46,7 +46,7 @@ class RequestReport:
     async def get(self, request: pb.GetRequestRecordRequest, caller: Caller) -> pb.GetRequestRecordResponse:
         """Return the records with a request id that the caller may read. Raise UmgError(OBJECT_NOT_FOUND) for none."""
         found = await self._records.find(request.request_id)
-        if ADMIN not in caller.scopes:
+        if ADMIN_SCOPE not in caller.scopes:
             found = [record for record in found if record.key_id == caller.key_id]
         if not found:
             message = (
@@ -75,12 +75,12 @@ class RequestReport:
 
 def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
     """Return the record of a call as a message."""
-    details, is_admin = record.details or NO_DETAILS, ADMIN in caller.scopes
+    details, is_admin = record.details or NO_DETAILS, ADMIN_SCOPE in caller.scopes
     message = pb.RequestRecord(
         request_id=record.request_id,
         key_id=record.key_id,
         operation=MODEL_OPERATION_VALUES.get(record.operation, pb.MODEL_OPERATION_UNSPECIFIED),
-        method=PACKAGE + record.method,
+        method=SCHEMA_PACKAGE + record.method,
         face=record.face,
         model=record.model,
         streamed="/Stream" in record.method,
@@ -97,7 +97,7 @@ def _message(record: UsageRecord, caller: Caller) -> pb.RequestRecord:
         channel=record.channel if is_admin or caller.show_route else "",
         attempts=_attempts(record, details.attempts) if is_admin else [],
         prices=[
-            pb.Price(unit=UNITS.get(unit, pb.BILLABLE_UNIT_UNSPECIFIED), micro_credits_per_million=price)
+            pb.Price(unit=UNITS_BY_NUMBER.get(unit, pb.BILLABLE_UNIT_UNSPECIFIED), micro_credits_per_million=price)
             for unit, price in details.prices
         ],
         price_conditions=details.price_conditions,

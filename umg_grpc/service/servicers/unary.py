@@ -11,7 +11,7 @@ from umg_grpc.operations import UnaryOperation
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
 from umg_grpc.service.pipeline.call import current
 
-REQUEST = "request"
+REQUEST_FIELD = "request"
 """Field of the request of a stream with the request of the operation."""
 
 
@@ -37,7 +37,7 @@ class UnaryServicer:
         server.add_registered_method_handlers(row.full_service, handlers)
 
     def _stream(self, request: Message, context: Context) -> AsyncGenerator[Message, None]:
-        return self._pipeline.stream(current(), request, getattr(request, REQUEST))
+        return self._pipeline.stream(current(), request, getattr(request, REQUEST_FIELD))
 
     async def _respond(self, request: Message, context: Context) -> Message:
         response: Message = await self._pipeline.respond(request)

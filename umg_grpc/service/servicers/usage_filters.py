@@ -13,8 +13,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token
 
-SPAN = timedelta(days=30)
-FIRST = datetime.min.replace(tzinfo=UTC)
+DEFAULT_SPAN = timedelta(days=30)
+FIRST_TIME = datetime.min.replace(tzinfo=UTC)
 
 Selection: TypeAlias = pb.ListUsageRequest | pb.ListRequestRecordsRequest
 PositionT = TypeVar("PositionT", bound="Position")
@@ -62,7 +62,7 @@ def selected(request: Selection, now: datetime) -> CallFilter:
     a start time in the future.
     """
     until = utc(request.end_time) if request.HasField("end_time") else now
-    since = utc(request.start_time) if request.HasField("start_time") else until - min(SPAN, until - FIRST)
+    since = utc(request.start_time) if request.HasField("start_time") else until - min(DEFAULT_SPAN, until - FIRST_TIME)
     if since > until:
         raise invalid("start_time", "it is in the future; give an earlier one")
     only = {"key": request.key_ids, "model": request.models, "channel": request.channels, "agent": request.agents}

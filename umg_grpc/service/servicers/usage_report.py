@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 from umg_grpc.access.api_keys import Key
 from umg_grpc.base.time_units import micros_of, time_of
 from umg_grpc.knowledge.prices import Unit
-from umg_grpc.service.pipeline.usage_record_fields import FIELDS
+from umg_grpc.service.pipeline.usage_record_fields import UNIT_FIELDS
 from umg_grpc.service.servicers.administration_errors import converted_errors
 from umg_grpc.service.servicers.timestamps import timestamp, utc
 from umg_grpc.service.servicers.usage_filters import Position, position_of, selected, unknown_token
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.usage_record_table import UsageRecords
 from umg_grpc.store.usage_sums import DIMENSION_COLUMNS, CallFilter, UsageBegin, UsageSum
-from umg_grpc.store.usage_tables import DAY, HOUR, MINUTE, MONTH
+from umg_grpc.store.usage_tables import DAY_BUCKET, HOUR_BUCKET, MINUTE_BUCKET, MONTH_BUCKET
 from umg_grpc.store.usage_totals import BUCKET_MICROS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
@@ -25,7 +25,7 @@ MAX_BUCKETS = 10_000
 MIN_MONTH_MICROS = 28 * BUCKET_MICROS["day"]
 BUCKET_NAMES = enum_names(pb.UsageBucket.DESCRIPTOR)
 DIMENSION_NAMES = enum_names(pb.UsageDimension.DESCRIPTOR)
-UNITS: Sequence[tuple[Unit, str]] = sorted(FIELDS.items())
+UNIT_COLUMNS: Sequence[tuple[Unit, str]] = sorted(UNIT_FIELDS.items())
 """Pairs of a unit and the field of usage records that counts it, in the order of the enum."""
 
 
@@ -91,9 +91,9 @@ def _add_begin(response: pb.ListUsageResponse, begin: UsageBegin) -> None:
     if begin.records is not None:
         response.record_begin_time.FromDatetime(begin.records)
     for field, bucket in (
-        (response.minute_begin_time, MINUTE),
-        (response.hour_begin_time, HOUR),
-        (response.day_begin_time, DAY),
+        (response.minute_begin_time, MINUTE_BUCKET),
+        (response.hour_begin_time, HOUR_BUCKET),
+        (response.day_begin_time, DAY_BUCKET),
     ):
         if bucket in begin.totals:
             field.FromDatetime(begin.totals[bucket])
@@ -129,10 +129,10 @@ def _entry(by: Sequence[str], group: UsageSum, span: pb.UsageEntry) -> pb.UsageE
 
 def quantities(counts: Mapping[str, int]) -> list[pb.Quantity]:
     """Return the counts of a usage record or a sum (field -> number) as quantities with units, without zeros."""
-    return [pb.Quantity(unit=unit, count=counts[name]) for unit, name in UNITS if counts[name]]
+    return [pb.Quantity(unit=unit, count=counts[name]) for unit, name in UNIT_COLUMNS if counts[name]]
 
 
 def _end_of(bucket: str, begins: datetime) -> datetime:
-    if bucket == MONTH:
+    if bucket == MONTH_BUCKET:
         return (begins + timedelta(days=31)).replace(day=1)
     return begins + timedelta(microseconds=BUCKET_MICROS[bucket])

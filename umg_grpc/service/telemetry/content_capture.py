@@ -10,7 +10,7 @@ import structlog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.telemetry.span_attributes import Attributes, finish_reason
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.stream_aggregator import (
     FrameAggregator,
     ResponseAggregator,
@@ -18,10 +18,10 @@ from umg_grpc.wire.core.stream_aggregator import (
     read_whole_response,
 )
 
-CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+CAPTURE_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """OpenTelemetry's environment variable that enables the content of messages in spans."""
-ENABLING = frozenset({"true", "span_only", "span_and_event"})
-REDACT = "UMG_TELEMETRY_REDACT"
+ENABLING_VALUES = frozenset({"true", "span_only", "span_and_event"})
+REDACT_VARIABLE = "UMG_TELEMETRY_REDACT"
 """Environment variable with the operator's redaction function, as `MODULE:FUNCTION`: it gets a text and returns the
 text without its secrets.
 """
@@ -106,7 +106,7 @@ class ContentCapture:
 def aggregator_of(request: pb.GenerateRequest, first: pb.StreamGenerateResponse) -> ResponseAggregator:
     """Return an aggregator that collects the response from a stream. `first`: first message of the stream."""
     if first.source_frames:
-        return FrameAggregator(FORMATS[request.source.format], request, MAX_RESPONSE_BYTES)
+        return FrameAggregator(TEXT_FORMATS[request.source.format], request, MAX_RESPONSE_BYTES)
     return StreamAggregator(MAX_RESPONSE_BYTES)
 
 
@@ -114,9 +114,9 @@ def open_capture(environment: Mapping[str, str]) -> ContentCapture | None:
     """Return the encoder of content that the environment enables; None by default. Raise UmgError(INVALID_FIELD) for a
     redaction function that cannot be imported, since content must not be recorded unredacted.
     """
-    if environment.get(CAPTURE, "").lower() not in ENABLING:
+    if environment.get(CAPTURE_VARIABLE, "").lower() not in ENABLING_VALUES:
         return None
-    return ContentCapture(_hook(named) if (named := environment.get(REDACT, "")) else None)
+    return ContentCapture(_hook(named) if (named := environment.get(REDACT_VARIABLE, "")) else None)
 
 
 def _hook(named: str) -> Redact:
@@ -125,12 +125,12 @@ def _hook(named: str) -> Redact:
     try:
         hook: Redact = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        message = f"{REDACT}: expected MODULE:FUNCTION, a function from text to text, but {named} is not there: {error}"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=REDACT) from None
+        message = f"{REDACT_VARIABLE}: expected MODULE:FUNCTION, a function from text to text, but {named} is not there: {error}"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=REDACT_VARIABLE) from None
     return hook
 
 
 def _decoded(request: pb.GenerateRequest, response: pb.GenerateResponse) -> pb.GenerateResponse:
     if not response.source.body or len(response.source.body) > MAX_RESPONSE_BYTES:
         return response
-    return read_whole_response(FORMATS[response.source.format], request, response)
+    return read_whole_response(TEXT_FORMATS[response.source.format], request, response)

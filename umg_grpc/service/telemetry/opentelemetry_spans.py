@@ -20,11 +20,11 @@ from opentelemetry.trace import (
 )
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.grpc_status import STATUS
-from umg_grpc.base.trace_context import OUTGOING, TraceContext
-from umg_grpc.operations import CALLED, OPERATIONS, ModelOperation
+from umg_grpc.base.grpc_status import HTTP_STATUSES
+from umg_grpc.base.trace_context import OUTGOING_TRACE, TraceContext
+from umg_grpc.operations import CALLED_OPERATIONS, OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.operations.canonical_messages import CanonicalRequest, CanonicalResponse
-from umg_grpc.routing import GENERATE, Target
+from umg_grpc.routing import GENERATE_VALUE, Target
 from umg_grpc.service.telemetry import span_attributes
 from umg_grpc.service.telemetry.content_capture import ContentCapture, aggregator_of
 from umg_grpc.service.telemetry.span_attributes import Attributes
@@ -32,11 +32,11 @@ from umg_grpc.service.telemetry.telemetry_interface import Attribute
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_aggregator import ResponseAggregator
 
-SCOPE = "unified-model-gateway"
-BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+TELEMETRY_SCOPE = "unified-model-gateway"
+DURATION_BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 """Upper bounds of the buckets of histograms of durations, in seconds, as the conventions recommend."""
 FIRST_CHUNK = "gen_ai.client.inference.time_to_first_chunk"
-TOKENS = (
+TOKEN_KINDS = (
     "input_tokens",
     "output_tokens",
     "cache_read.input_tokens",
@@ -55,19 +55,21 @@ class OtelTelemetry:
         """Create the telemetry and its metrics. `content`: encoder of prompts and responses; None leaves them out."""
         self.content = content
         release = version("unified-model-gateway")
-        self.tracer = tracers.get_tracer(SCOPE, release)
-        meter = meters.get_meter(SCOPE, release)
+        self.tracer = tracers.get_tracer(TELEMETRY_SCOPE, release)
+        meter = meters.get_meter(TELEMETRY_SCOPE, release)
 
         def seconds(name: str, text: str) -> Histogram:
-            return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=BUCKETS)
+            return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=DURATION_BUCKETS)
 
-        names = {value: row.telemetry.durations for value, row in OPERATIONS.items() if row.telemetry is not None}
+        names = {
+            value: row.telemetry.durations for value, row in OPERATIONS_BY_VALUE.items() if row.telemetry is not None
+        }
         histograms = {name: seconds(name, "Duration of attempts.") for name in dict.fromkeys(names.values())}
         self.durations = {value: histograms[name] for value, name in names.items()}
         self.first_chunk = seconds(FIRST_CHUNK, "Time from the request to the first message of its stream.")
         self.tokens = {
             f"gen_ai.usage.{name}": meter.create_counter(f"gen_ai.client.inference.usage.{name}", "{token}", "Tokens.")
-            for name in TOKENS
+            for name in TOKEN_KINDS
         }
 
     def begin(self, method: str, caller: TraceContext | None) -> "OtelCallSpan":
@@ -94,20 +96,20 @@ class OtelCallSpan:
         self._parameters = span_attributes.request_attributes(request, stream=stream)
 
     def begin_attempt(self, target: Target) -> "OtelAttemptSpan":
-        operation = CALLED[self._method].value
+        operation = CALLED_OPERATIONS[self._method].value
         attempt = OtelAttemptSpan(self._telemetry, operation, target, self._parameters, self._context)
         if self._telemetry.content is not None and isinstance(self._request, pb.GenerateRequest):
             attempt.capture(self._request, self._telemetry.content)
         self._attempts.append(attempt)
-        OUTGOING.set(attempt.trace)
+        OUTGOING_TRACE.set(attempt.trace)
         return attempt
 
     def end(self, found: Mapping[str, Attribute | None], usage: pb.Usage | None, error: UmgError | None) -> None:
         span = self._span
         span.set_attributes({name: value for name, value in found.items() if value is not None})
         if error is not None:
-            status = STATUS[error.reason].name
-            span.set_attributes({span_attributes.ERROR: error.name, "rpc.response.status_code": status})
+            status = HTTP_STATUSES[error.reason].name
+            span.set_attributes({span_attributes.ERROR_ATTRIBUTE: error.name, "rpc.response.status_code": status})
             if status in SERVER_FAULTS:
                 span.set_status(Status(StatusCode.ERROR))
         else:
@@ -132,8 +134,8 @@ class OtelAttemptSpan:
         self._telemetry = telemetry
         self._operation = operation
         self._shared = span_attributes.target_attributes(operation, target)
-        name = f"{self._shared[span_attributes.OPERATION]} {target.model}"
-        is_remote = span_attributes.ADDRESS in self._shared
+        name = f"{self._shared[span_attributes.OPERATION_ATTRIBUTE]} {target.model}"
+        is_remote = span_attributes.ADDRESS_ATTRIBUTE in self._shared
         described = {**self._shared, **parameters, "umg.channel": target.channel.name}
         kind = SpanKind.CLIENT if is_remote else SpanKind.INTERNAL
         self._span = telemetry.tracer.start_span(name, parent, kind, described)
@@ -196,8 +198,11 @@ class OtelAttemptSpan:
 
     def _fail(self, error: UmgError) -> None:
         facts = error.facts
-        self._shared = {**self._shared, span_attributes.ERROR: facts.kind.value if facts is not None else error.name}
-        self._span.set_attribute(span_attributes.ERROR, str(self._shared[span_attributes.ERROR]))
+        self._shared = {
+            **self._shared,
+            span_attributes.ERROR_ATTRIBUTE: facts.kind.value if facts is not None else error.name,
+        }
+        self._span.set_attribute(span_attributes.ERROR_ATTRIBUTE, str(self._shared[span_attributes.ERROR_ATTRIBUTE]))
         if facts is not None and facts.status:
             self._span.set_attribute("http.response.status_code", facts.status)
         self._span.set_status(Status(StatusCode.ERROR))
@@ -205,7 +210,7 @@ class OtelAttemptSpan:
     def _count(self, usage: pb.Usage) -> None:
         found = span_attributes.usage_attributes(usage)
         self._span.set_attributes(found)
-        if self._operation == GENERATE:
+        if self._operation == GENERATE_VALUE:
             for name, count in found.items():
                 if isinstance(count, int):
                     self._telemetry.tokens[name].add(count, self._shared)

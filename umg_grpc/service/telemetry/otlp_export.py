@@ -13,14 +13,14 @@ from umg_grpc.base.grpc_proxies import proxy_options
 from umg_grpc.service.telemetry.content_capture import open_capture
 from umg_grpc.service.telemetry.telemetry_interface import Telemetry
 
-ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+COMMON_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 SPANS_ENDPOINT, METRICS_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
-ENDPOINTS = (ENDPOINT, SPANS_ENDPOINT, METRICS_ENDPOINT)
+ENDPOINT_VARIABLES = (COMMON_ENDPOINT, SPANS_ENDPOINT, METRICS_ENDPOINT)
 """Environment variables with the address of a collector; one of them enables the telemetry."""
-DISABLED = "OTEL_SDK_DISABLED"
-TRACES, METRICS = "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"
-PROTOCOL = "OTEL_EXPORTER_OTLP_PROTOCOL"
-SERVICE_NAME, RESOURCE = "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"
+DISABLED_VARIABLE = "OTEL_SDK_DISABLED"
+TRACES_EXPORTER, METRICS_EXPORTER = "OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"
+PROTOCOL_VARIABLE = "OTEL_EXPORTER_OTLP_PROTOCOL"
+SERVICE_NAME, RESOURCE_ATTRIBUTES = "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"
 SHUTDOWN_SECONDS = 3.0
 """Maximum seconds that the end of the process waits for the last export."""
 
@@ -31,7 +31,7 @@ def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the attributes of this process that the environment does not set. One is an id of its own, so that a
     collector does not mix up the metrics of several workers.
     """
-    given = environment.get(RESOURCE, "")
+    given = environment.get(RESOURCE_ATTRIBUTES, "")
     found: dict[str, str] = {}
     if not environment.get(SERVICE_NAME) and "service.name=" not in given:
         found["service.name"] = "unified-model-gateway"
@@ -42,7 +42,9 @@ def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _settings(environment: Mapping[str, str], variable: str) -> dict[str, Any]:
     # a dict, since the declared type of the options admits only one, with a text
-    return {"channel_options": proxy_options(environment.get(variable) or environment.get(ENDPOINT) or "localhost")}
+    return {
+        "channel_options": proxy_options(environment.get(variable) or environment.get(COMMON_ENDPOINT) or "localhost")
+    }
 
 
 @asynccontextmanager
@@ -51,11 +53,16 @@ async def open_telemetry(environment: Mapping[str, str]) -> AsyncGenerator[Telem
     packages are installed. A collector that does not answer delays no calls: spans are exported by a thread, and
     dropped if its queue is full. Raise UmgError(INVALID_FIELD) for a redaction function that cannot be imported.
     """
-    if not any(environment.get(name) for name in ENDPOINTS) or environment.get(DISABLED, "").lower() == "true":
+    if (
+        not any(environment.get(name) for name in ENDPOINT_VARIABLES)
+        or environment.get(DISABLED_VARIABLE, "").lower() == "true"
+    ):
         yield None
         return
-    if environment.get(PROTOCOL, "grpc") != "grpc":
-        logger.warning("no telemetry is exported: only OTLP over gRPC is supported", variable=PROTOCOL, expected="grpc")
+    if environment.get(PROTOCOL_VARIABLE, "grpc") != "grpc":
+        logger.warning(
+            "no telemetry is exported: only OTLP over gRPC is supported", variable=PROTOCOL_VARIABLE, expected="grpc"
+        )
         yield None
         return
     try:
@@ -76,10 +83,10 @@ async def open_telemetry(environment: Mapping[str, str]) -> AsyncGenerator[Telem
     content = open_capture(environment)
     resource = Resource.create(_resource_attributes(environment))
     tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-    if environment.get(TRACES) != "none":
+    if environment.get(TRACES_EXPORTER) != "none":
         tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(**_settings(environment, SPANS_ENDPOINT))))
     readers = list[PeriodicExportingMetricReader]()
-    if environment.get(METRICS) != "none":
+    if environment.get(METRICS_EXPORTER) != "none":
         readers.append(PeriodicExportingMetricReader(OTLPMetricExporter(**_settings(environment, METRICS_ENDPOINT))))
     meters = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
     try:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from yarl import URL
 
 from umg_grpc.config import Channel
-from umg_grpc.operations import OPERATIONS, ModelOperation
+from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.operations.formats import upstream_of
 from umg_grpc.routing import Target
@@ -18,13 +18,17 @@ from umg_grpc.v1 import pb
 
 Attributes: TypeAlias = dict[str, str | int | float | bool | list[str]]
 
-OPERATION, PROVIDER, MODEL = "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"
-ADDRESS, PORT, ERROR = "server.address", "server.port", "error.type"
-NAMES: Mapping[ModelOperation, str] = MappingProxyType(
-    {value: row.telemetry.name for value, row in OPERATIONS.items() if row.telemetry is not None}
+OPERATION_ATTRIBUTE, PROVIDER_ATTRIBUTE, MODEL_ATTRIBUTE = (
+    "gen_ai.operation.name",
+    "gen_ai.provider.name",
+    "gen_ai.request.model",
+)
+ADDRESS_ATTRIBUTE, PORT_ATTRIBUTE, ERROR_ATTRIBUTE = "server.address", "server.port", "error.type"
+OPERATION_NAMES: Mapping[ModelOperation, str] = MappingProxyType(
+    {value: row.telemetry.name for value, row in OPERATIONS_BY_VALUE.items() if row.telemetry is not None}
 )
 """Operation whose attempts have spans -> its name there."""
-HOSTS: Mapping[str, str] = MappingProxyType(
+PROVIDER_HOSTS: Mapping[str, str] = MappingProxyType(
     {
         "openai.com": "openai",
         "openai.azure.com": "azure.ai.openai",
@@ -41,7 +45,7 @@ HOSTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """End of the host name of a well-known provider -> its name in the conventions."""
-USAGE = (
+USAGE_ATTRIBUTES = (
     ("gen_ai.usage.input_tokens", "input_tokens"),
     ("gen_ai.usage.output_tokens", "output_tokens"),
     ("gen_ai.usage.cache_read.input_tokens", "cache_read_tokens"),
@@ -57,7 +61,7 @@ def provider_of(base_url: str, protocol: str) -> tuple[str, str, int]:
     """
     url = URL(base_url) if base_url else None
     host = (url.host or "") if url is not None else ""
-    name = next((name for end, name in HOSTS.items() if host == end or host.endswith(f".{end}")), None)
+    name = next((name for end, name in PROVIDER_HOSTS.items() if host == end or host.endswith(f".{end}")), None)
     port = (url.port or 0) if url is not None else 0
     codec = upstream_of(protocol)
     return name or (codec.provider_name if codec is not None else "") or f"umg.{protocol}", host, port
@@ -67,9 +71,13 @@ def target_attributes(operation: ModelOperation, target: Target) -> Attributes:
     """Return the attributes that the span and the metrics of an attempt have in common: operation, provider, model."""
     channel: Channel = target.channel
     provider, host, port = provider_of(channel.base_url, channel.protocols[0])
-    found: Attributes = {OPERATION: NAMES[operation], PROVIDER: provider, MODEL: target.model}
+    found: Attributes = {
+        OPERATION_ATTRIBUTE: OPERATION_NAMES[operation],
+        PROVIDER_ATTRIBUTE: provider,
+        MODEL_ATTRIBUTE: target.model,
+    }
     if host:
-        found[ADDRESS], found[PORT] = host, port
+        found[ADDRESS_ATTRIBUTE], found[PORT_ATTRIBUTE] = host, port
     return found
 
 
@@ -109,7 +117,7 @@ def _parameters(
 
 def usage_attributes(usage: pb.Usage) -> Attributes:
     """Return the token counts of a usage as attributes of a span, without zeros."""
-    found: Attributes = {name: count for name, member in USAGE if (count := getattr(usage, member))}
+    found: Attributes = {name: count for name, member in USAGE_ATTRIBUTES if (count := getattr(usage, member))}
     if written := usage.cache_write_tokens + usage.long_cache_write_tokens:
         found["gen_ai.usage.cache_write.input_tokens"] = written
     return found

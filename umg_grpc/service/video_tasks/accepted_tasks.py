@@ -14,7 +14,7 @@ from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import QUEUED
+from umg_grpc.store.video_task_table import QUEUED_STATE
 from umg_grpc.store.write_ahead_journal import Journal
 from umg_grpc.wire.video.provider_task import ProviderTask
 
@@ -86,7 +86,7 @@ class AcceptedTasks:
         if not self._journal.append(_encode(record)):
             return False
         log_lines.warning("an accepted video task waits for the database", task=row.task_id, upstream=accepted.id)
-        row.state, row.update_micros = QUEUED, self._context.now()
+        row.state, row.update_micros = QUEUED_STATE, self._context.now()
         row.upstream_task_id, row.upstream_model = accepted.id, accepted.model
         if self._writer is not None:
             self._writer.wake()

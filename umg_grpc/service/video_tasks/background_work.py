@@ -19,7 +19,7 @@ from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.video_task_table import ROW_BYTES
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 
-DIRECTORY = "tasks"
+TASKS_DIRECTORY = "tasks"
 """Folder of each process's lock file, by which ended processes are found, and the journal of accepted tasks."""
 TAKEOVER_SECONDS = 5.0
 """Time between two searches for processes of this data directory that have ended."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from umg_grpc.store.callback_outbox import Excluded, OutgoingCallback, receiver_of
 
-SHARE = 8
+RECEIVER_SHARE = 8
 """Maximum number of notifications of one key that are taken at the same time. A key with this number in flight gets no
 more, so that it has less than twice as many.
 """
@@ -65,5 +65,7 @@ class Receivers:
         for name in forgotten:
             del self._pauses[name]
         paused = {name for name, pause in self._pauses.items() if pause.until > now or name in self._called}
-        busy = {name for name, count in self._called.items() if count >= SHARE}
-        return Excluded([name for name, count in self._owners.items() if count >= SHARE], sorted(paused | busy))
+        busy = {name for name, count in self._called.items() if count >= RECEIVER_SHARE}
+        return Excluded(
+            [name for name, count in self._owners.items() if count >= RECEIVER_SHARE], sorted(paused | busy)
+        )

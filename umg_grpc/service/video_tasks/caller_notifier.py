@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.video_tasks.callback_receivers import SHARE, Receivers
+from umg_grpc.service.video_tasks.callback_receivers import RECEIVER_SHARE, Receivers
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.callback_outbox import OutgoingCallback
 from umg_grpc.store.repeated_work import Background, reason_of
@@ -21,14 +21,14 @@ TICK_SECONDS = 1.0
 """Seconds between two searches for due notifications while some wait."""
 IDLE_SECONDS = 3.0
 """Seconds between two searches while none wait. Notifications of this process are sent without a wait."""
-SLOTS = 128
+SENDING_SLOTS = 128
 """Maximum number of notifications that are sent at the same time."""
 POST_SECONDS = 15.0
 LEASE_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
-PAUSES: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
+RETRY_PAUSES: tuple[float, ...] = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, 14_400.0, 28_800.0)
 """Seconds after each failed attempt. After one more, about 16 hours after the first, the notification is given up."""
-GONE = 410
+GONE_STATUS = 410
 """HTTP status by which a receiver refuses all further attempts."""
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
@@ -67,8 +67,8 @@ class Notifier:
         self._tasks.metrics.set_backlog(backlog)
         if self._background is not None:
             self._background.every = TICK_SECONDS if backlog.waiting else IDLE_SECONDS
-        while backlog.waiting and (free := SLOTS - len(self._sending)):
-            found = await callbacks.claim(LEASE_SECONDS, free, SHARE, self._receivers.excluded)
+        while backlog.waiting and (free := SENDING_SLOTS - len(self._sending)):
+            found = await callbacks.claim(LEASE_SECONDS, free, RECEIVER_SHARE, self._receivers.excluded)
             if not found:
                 return
             for sent in found:
@@ -87,7 +87,7 @@ class Notifier:
         status: int | None = None
         try:
             status, problem = await self._post(sent)
-            await self._record(sent, problem, is_final=status == GONE)
+            await self._record(sent, problem, is_final=status == GONE_STATUS)
         except (SQLAlchemyError, OSError) as error:  # the lease of the notification ends, and it is sent again
             logger.warning("the result of a notification is not recorded", task=sent.task_id, reason=reason_of(error))
         finally:
@@ -98,13 +98,13 @@ class Notifier:
         if not problem:
             self._tasks.metrics.called_back("out", "delivered")
             await self._tasks.callbacks.delivered(sent.callback_id)
-        elif is_final or sent.attempts >= len(PAUSES):
+        elif is_final or sent.attempts >= len(RETRY_PAUSES):
             self._tasks.metrics.called_back("out", "given_up")
             logger.warning("a notification was given up", task=sent.task_id, attempts=sent.attempts + 1, reason=problem)
             await self._tasks.callbacks.give_up(sent, problem)
         else:
             self._tasks.metrics.called_back("out", "failed")
-            pause = PAUSES[sent.attempts] * random.uniform(0.8, 1.2)  # noqa: S311  not for security
+            pause = RETRY_PAUSES[sent.attempts] * random.uniform(0.8, 1.2)  # noqa: S311  not for security
             await self._tasks.callbacks.retry(sent, pause)
 
     async def _post(self, sent: OutgoingCallback) -> tuple[int | None, str]:

@@ -11,17 +11,17 @@ from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.v1 import pb
 
-P = ParamSpec("P")
-T = TypeVar("T")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 log_lines = RepeatedLines(__name__)
 
 
-def reports_outages(method: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+def reports_outages(method: Callable[Parameters, Awaitable[Result]]) -> Callable[Parameters, Awaitable[Result]]:
     """Decorate a method so that it raises UmgError(UNAVAILABLE) instead of the errors of the database."""
 
     @wraps(method)
-    async def reporting(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def reporting(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         try:
             return await method(*args, **kwargs)
         except (SQLAlchemyError, OSError) as error:  # TimeoutError is an OSError

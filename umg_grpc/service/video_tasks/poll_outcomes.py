@@ -14,7 +14,14 @@ from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_polls import Claim, Poll, Stall
 from umg_grpc.store.video_task_results import TaskResult, results_text
-from umg_grpc.store.video_task_table import CANCELLED, FAILED, QUEUED, RUNNING, SUCCEEDED, TERMINAL
+from umg_grpc.store.video_task_table import (
+    CANCELLED_STATE,
+    FAILED_STATE,
+    QUEUED_STATE,
+    RUNNING_STATE,
+    SUCCEEDED_STATE,
+    TERMINAL_STATES,
+)
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, Submission
@@ -42,7 +49,7 @@ RESULT_ATTEMPTS = 5
 """Minimum number of successive polls that report success without a usable result before the task fails."""
 LOST_ATTEMPTS = 3
 """Minimum number of successive polls without a usable response before a task fails that its provider does not have."""
-SLOWEST = 1.5
+SLOWEST_FACTOR = 1.5
 """Factor by which the interval between the polls of an old task is longer than that of a new task."""
 SLOWING_SECONDS = 600.0
 """Age of a task from which on the interval between its polls has the full length."""
@@ -144,7 +151,7 @@ class Outcomes:
         if not (is_missing or is_old) or not self._may_give_up:
             return [Poll(claim, self._tasks.jittered(pause if is_awaited else FIND_PAUSE_SECONDS), failures)]
         message = "it is unknown whether the provider accepted the task; it was not sent again and is not billed"
-        await self._end(claim, FAILED, failure("submit_unconfirmed", message))
+        await self._end(claim, FAILED_STATE, failure("submit_unconfirmed", message))
         return []
 
     @property
@@ -163,12 +170,12 @@ class Outcomes:
                 return None
             return self._again(upstream, claim, status, stall)
         self._tasks.metrics.polled(claim.channel, "ok")
-        if claim.state in TERMINAL:
+        if claim.state in TERMINAL_STATES:
             return self._tail(claim, status)
-        if status.state == SUCCEEDED:
+        if status.state == SUCCEEDED_STATE:
             return await self._succeed(upstream, claim, status)
-        if status.state in {FAILED, CANCELLED}:
-            code = "task_cancelled" if status.state == CANCELLED else "task_failed"
+        if status.state in {FAILED_STATE, CANCELLED_STATE}:
+            code = "task_cancelled" if status.state == CANCELLED_STATE else "task_failed"
             await self._end(claim, status.state, status.error or failure(code, "the provider gave no reason"))
             return None
         stall = stalls.unknown_state(claim, status, now) if status.unknown_word else None
@@ -176,7 +183,7 @@ class Outcomes:
             return None
         if await self._expire(claim):
             return None
-        if status.state == RUNNING and claim.state == QUEUED:
+        if status.state == RUNNING_STATE and claim.state == QUEUED_STATE:
             await self._start(upstream, claim, status, stall)
             return None
         return Poll(claim, self._tasks.jittered(self._interval(upstream, claim)), 0, status.progress_percent, stall)
@@ -200,14 +207,14 @@ class Outcomes:
         message = (
             f"the gateway does not know the provider's state of the task, `{word}`, and gave it up; it is not billed"
         )
-        await self._end(claim, FAILED, failure("task_expired", message), tail=True)
+        await self._end(claim, FAILED_STATE, failure("task_expired", message), tail=True)
         return True
 
     async def _start(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus, stall: Stall | None) -> None:
         now = self._tasks.now()
         row = await self._tasks.rows.advance(
             claim.task_id,
-            RUNNING,
+            RUNNING_STATE,
             start_micros=now,
             update_micros=now,
             progress=status.progress_percent,
@@ -228,17 +235,17 @@ class Outcomes:
                     return None
                 return Poll(claim, self._tasks.jittered(upstream.poll_seconds), failures, stall=stall)
             error = failure("task_failed", "the provider finished the task without a video")
-            await self._end(claim, FAILED, error, tail=True)
+            await self._end(claim, FAILED_STATE, error, tail=True)
             return None
         row = await self._tasks.rows.get(claim.task_id)
-        if row is None or row.state in TERMINAL:
+        if row is None or row.state in TERMINAL_STATES:
             return None
         results = [await self._stored(result) for result in [*videos, *_others(status.results)]]
         parameters = pb.CreateVideoTaskRequest.FromString(row.request).parameters
         usage, now = complete_usage(status.usage, parameters, len(videos), row.upstream_model), self._tasks.now()
         ended = await self._tasks.rows.advance(
             claim.task_id,
-            SUCCEEDED,
+            SUCCEEDED_STATE,
             results=results_text(results),
             usage=usage.SerializeToString(),
             micro_credits=actual_cost(row.prices, parameters, usage),
@@ -269,8 +276,8 @@ class Outcomes:
     def _tail(self, claim: Claim, status: ProviderStatus) -> Poll:
         """Return the next poll of a task that has failed by its deadline."""
         end = claim.deadline_micros + int(TAIL_SECONDS * 1e6)
-        if status.state in TERMINAL:
-            if status.state == SUCCEEDED:
+        if status.state in TERMINAL_STATES:
+            if status.state == SUCCEEDED_STATE:
                 logger.warning("a task that was given up has succeeded", task=claim.task_id, channel=claim.channel)
                 self._tasks.metrics.ended(claim.channel, "late")
             return Poll(claim, None)
@@ -282,25 +289,30 @@ class Outcomes:
         has refused. Return whether it was failed. `error`: error of the last poll.
         """
         now = self._tasks.now()
-        if claim.state in TERMINAL or claim.poll_failures + 1 < LOST_ATTEMPTS or error is None or not self._may_give_up:
+        if (
+            claim.state in TERMINAL_STATES
+            or claim.poll_failures + 1 < LOST_ATTEMPTS
+            or error is None
+            or not self._may_give_up
+        ):
             return False
-        if stalls.has_lasted(stall, stalls.LOST, stalls.LOST_SECONDS, now):
+        if stalls.has_lasted(stall, stalls.LOST_TASK, stalls.LOST_SECONDS, now):
             found = failure("task_expired", "the provider does not have the task any more")
-        elif stalls.has_lasted(stall, stalls.REFUSED, stalls.REFUSED_SECONDS, now):
+        elif stalls.has_lasted(stall, stalls.REFUSED_QUERY, stalls.REFUSED_SECONDS, now):
             is_blocked = error.reason == pb.ERROR_REASON_CONTENT_BLOCKED
             found = failure("content_policy_violation" if is_blocked else "task_failed", error.message)
         else:
             return False
-        await self._end(claim, FAILED, found, tail=True)
+        await self._end(claim, FAILED_STATE, found, tail=True)
         return True
 
     async def _expire(self, claim: Claim, *, tail: bool = True) -> bool:
         """Fail a task if its deadline has passed, and return whether it has."""
         now = self._tasks.now()
-        if claim.state in TERMINAL or now < claim.deadline_micros or not self._may_give_up:
+        if claim.state in TERMINAL_STATES or now < claim.deadline_micros or not self._may_give_up:
             return False
         message = "the provider did not finish the task in time; it is not billed"
-        await self._end(claim, FAILED, failure("task_expired", message), tail=tail)
+        await self._end(claim, FAILED_STATE, failure("task_expired", message), tail=tail)
         return True
 
     async def _end(self, claim: Claim, state: int, error: pb.VideoTaskError, *, tail: bool = False) -> None:
@@ -350,13 +362,13 @@ class Outcomes:
             logger.info(
                 "a task cannot be polled", task=claim.task_id, channel=claim.channel, outcome=outcome, cause=cause
             )
-        if claim.state in TERMINAL and self._tasks.now() > claim.deadline_micros + int(TAIL_SECONDS * 1e6):
+        if claim.state in TERMINAL_STATES and self._tasks.now() > claim.deadline_micros + int(TAIL_SECONDS * 1e6):
             return Poll(claim, None)
         return Poll(claim, self._tasks.jittered(pause), failures, stall=stall)
 
     def _interval(self, upstream: VideoUpstream, claim: Claim) -> float:
         age = max(0.0, (self._tasks.now() - claim.create_micros) / 1e6)
-        return upstream.poll_seconds * (1 + (SLOWEST - 1) * min(1.0, age / SLOWING_SECONDS))
+        return upstream.poll_seconds * (1 + (SLOWEST_FACTOR - 1) * min(1.0, age / SLOWING_SECONDS))
 
     def _next(self, seconds: float) -> int:
         return self._tasks.now() + self._tasks.jittered(seconds)

@@ -16,7 +16,7 @@ from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import Background, reason_of
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_polls import LONGEST_PAUSE_SECONDS, Claim, Poll
-from umg_grpc.store.video_task_table import SUBMITTING
+from umg_grpc.store.video_task_table import SUBMITTING_STATE
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
 
@@ -63,9 +63,9 @@ class Lane:
             return []
         first = self.waiting.popleft()
         batch, others = [first], list[Claim]()
-        while self.waiting and len(batch) < max_batch and first.state != SUBMITTING:
+        while self.waiting and len(batch) < max_batch and first.state != SUBMITTING_STATE:
             claim = self.waiting.popleft()
-            same = claim.upstream_key_id == first.upstream_key_id and claim.state != SUBMITTING
+            same = claim.upstream_key_id == first.upstream_key_id and claim.state != SUBMITTING_STATE
             (batch if same else others).append(claim)
         self.waiting.extendleft(reversed(others))
         return batch
@@ -204,7 +204,7 @@ class Poller:
         upstream = self._channels.videos.get(channel)
         if upstream is None:  # the config has changed, and may change again
             return await self._outcomes.without_channel(batch)
-        if batch[0].state == SUBMITTING:
+        if batch[0].state == SUBMITTING_STATE:
             return await self._outcomes.confirm(upstream, batch[0])
         statuses = await self._statuses(upstream, batch)
         return await self._outcomes.apply(upstream, batch, statuses)

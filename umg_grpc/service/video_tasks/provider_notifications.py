@@ -6,7 +6,7 @@ from umg_grpc.service.unwritten_rows import unwritten
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_requests import not_found
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import TERMINAL
+from umg_grpc.store.video_task_table import TERMINAL_STATES
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 
@@ -31,7 +31,7 @@ class ProviderNotifications:
             raise not_found(request.task_id)
         _check_body(request.body, row)
         tasks.metrics.called_back("in", "received")
-        if row.state not in TERMINAL:
+        if row.state not in TERMINAL_STATES:
             await tasks.polls.make_due(row.task_id)
             tasks.wake_poller()
         return pb.ReceiveVideoCallbackResponse()

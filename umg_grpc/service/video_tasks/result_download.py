@@ -14,11 +14,11 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.byte_ranges import selected_bytes
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.poller import provider_task_of
-from umg_grpc.store.blob_store import EXTENSIONS, BlobStore
+from umg_grpc.store.blob_store import FILE_EXTENSIONS, BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
-from umg_grpc.store.video_task_table import QUEUED, RUNNING, SUBMITTING, SUCCEEDED
-from umg_grpc.upstream.caller_url_fetch import DIRECT, Fetcher
+from umg_grpc.store.video_task_table import QUEUED_STATE, RUNNING_STATE, SUBMITTING_STATE, SUCCEEDED_STATE
+from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
@@ -27,10 +27,14 @@ from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 MAX_CHUNK = 1 << 20
 POLL_SECONDS = 20.0
 """Time limit of a poll for a new address of a result."""
-POLLS, PAUSE_SECONDS = 30, 0.5
+MAX_POLLS, PAUSE_SECONDS = 30, 0.5
 NO_FILES = frozenset({"text/html", "application/xhtml+xml", "application/json", "application/xml", "text/xml"})
 """Media types of pages and errors that some servers send with a status of success in place of a file."""
-UNFINISHED: Mapping[int, str] = {SUBMITTING: "queued", QUEUED: "queued", RUNNING: "in_progress"}
+UNFINISHED_STATES: Mapping[int, str] = {
+    SUBMITTING_STATE: "queued",
+    QUEUED_STATE: "queued",
+    RUNNING_STATE: "in_progress",
+}
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -157,7 +161,7 @@ class TaskContent:
     async def _from_url(
         self, row: MediaTask, result: TaskResult, wanted: pb.ByteRange
     ) -> AsyncGenerator[_Opened, None]:
-        route = self._channels.routes.get(row.channel, DIRECT)
+        route = self._channels.routes.get(row.channel, DIRECT_ROUTE)
         async with self._fetcher.open(result.url, field=None, headers=range_header(wanted), route=route) as download:
             yield _part(download, result, wanted)
 
@@ -201,11 +205,11 @@ class TaskContent:
         upstream, known = self._channels.videos.get(row.channel), provider_task_of(row)
         if upstream is None:
             raise _not_found("the channel of this task is not served any more")
-        for _ in range(POLLS):
+        for _ in range(MAX_POLLS):
             status = (await upstream.poll([known], POLL_SECONDS)).get(known.id)
             if not isinstance(status, ProviderStatus):
                 raise status or _not_found("the provider does not have the task any more")
-            if status.state not in UNFINISHED:
+            if status.state not in UNFINISHED_STATES:
                 return status
             await asyncio.sleep(PAUSE_SECONDS)
         raise _broken("it is not ready; try again later")
@@ -213,11 +217,11 @@ class TaskContent:
 
 def _selected(row: MediaTask, request: pb.DownloadVideoRequest) -> tuple[TaskResult, int]:
     """Return the result that a download requests, and its position among the results of its variant."""
-    if row.state in UNFINISHED:
-        state = UNFINISHED[row.state]
+    if row.state in UNFINISHED_STATES:
+        state = UNFINISHED_STATES[row.state]
         message = f"task is not completed yet, current status: {state}"
         raise UmgError(pb.ERROR_REASON_WRONG_STATE, message, state=state)
-    if row.state != SUCCEEDED:
+    if row.state != SUCCEEDED_STATE:
         raise _not_found("the task has failed and has no content; its `error` has the reason")
     variant = request.variant or pb.VIDEO_VARIANT_VIDEO
     found = [each for each in results_of(row) if each.variant == variant]
@@ -275,7 +279,7 @@ def _part(part: ContentPart, result: TaskResult, wanted: pb.ByteRange) -> _Opene
 
 def _mime_type(headers: Mapping[str, str], result: TaskResult) -> str:
     declared = _declared(headers)
-    is_media = declared in EXTENSIONS and declared.startswith(("video/", "image/"))
+    is_media = declared in FILE_EXTENSIONS and declared.startswith(("video/", "image/"))
     return declared if is_media else result.mime_type
 
 

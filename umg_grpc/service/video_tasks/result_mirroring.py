@@ -14,7 +14,7 @@ from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
 from umg_grpc.store.video_task_table import VideoTasks
-from umg_grpc.upstream.caller_url_fetch import DIRECT, Fetcher
+from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher
 
 SHORT_SECONDS = 25 * 3600.0
 """Seconds from a task's end within which an address must expire for the result to be copied: a day and the time of a
@@ -22,7 +22,7 @@ poll.
 """
 MAX_BYTES = 2 << 30
 """Maximum size of a result that is copied, in bytes."""
-CONCURRENCY = 2
+COPY_CONCURRENCY = 2
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 300.0
 """Seconds before the second attempt to copy, doubled before each further one, and their maximum."""
 STEP_SECONDS = 2.0
@@ -89,7 +89,7 @@ class Mirror:
             for task in await self._rows.find_uncopied(now - int(SHORT_SECONDS * 1e6), now - before, SEARCH_ROWS):
                 if any(self._is_short(task, result) for result in results_of(task)):
                     self._waiting.setdefault(task.task_id, (0, 0))
-        due = [task_id for task_id, (time, _) in self._waiting.items() if time <= now][:CONCURRENCY]
+        due = [task_id for task_id, (time, _) in self._waiting.items() if time <= now][:COPY_CONCURRENCY]
         await asyncio.gather(*map(self._copy, due))
         if due and self._copier is not None:
             self._copier.wake()
@@ -127,7 +127,7 @@ class Mirror:
         self._waiting[task_id] = (self._now() + int(pause * 1e6), failures + 1)
 
     async def _copy_one(self, task: MediaTask, result: TaskResult, blobs: BlobStore) -> None:
-        route = self._channels.routes.get(task.channel, DIRECT)
+        route = self._channels.routes.get(task.channel, DIRECT_ROUTE)
         async with self._fetcher.open(result.url, field=None, route=route) as download:
             check_type(download.headers)
             blob = await blobs.put_stream(download.chunks(), result.mime_type, max_bytes=MAX_BYTES)

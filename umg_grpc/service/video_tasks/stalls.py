@@ -7,7 +7,7 @@ from umg_grpc.store.video_task_polls import Claim, Stall
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderStatus
 
-LOST, REFUSED, NO_VIDEO, UNKNOWN_STATE = "lost", "refused", "no_video", "state"
+LOST_TASK, REFUSED_QUERY, NO_VIDEO, UNKNOWN_STATE = "lost", "refused", "no_video", "state"
 LOST_SECONDS = 60.0
 """Time for which a provider has to answer that it does not have the task: a relay may not know a new task yet."""
 REFUSED_SECONDS = 600.0
@@ -27,8 +27,8 @@ def failed_poll(claim: Claim, response: ProviderStatus | UmgError | None, now: i
     if not isinstance(response, UmgError):
         return claim.stall
     if response.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND:
-        return _continued(claim, LOST, now)
-    return _continued(claim, REFUSED, now) if response.failure is Failure.CALLER else claim.stall
+        return _continued(claim, LOST_TASK, now)
+    return _continued(claim, REFUSED_QUERY, now) if response.failure is Failure.CALLER else claim.stall
 
 
 def no_video(claim: Claim, now: int) -> Stall:

@@ -10,7 +10,7 @@ from umg_grpc.service.video_tasks.task_requests import not_found, wrong_state
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_results import results_of
-from umg_grpc.store.video_task_table import CANCELLED, QUEUED, TERMINAL
+from umg_grpc.store.video_task_table import CANCELLED_STATE, QUEUED_STATE, TERMINAL_STATES
 from umg_grpc.v1 import pb
 
 CANCEL_SECONDS = 30.0
@@ -34,7 +34,7 @@ class TaskChanges:
         row = await self._lookup.own(caller, request.task_id)
         if request.entry and row.entry != request.entry:
             raise not_found(request.task_id)
-        if row.state not in TERMINAL:
+        if row.state not in TERMINAL_STATES:
             return self._tasks.view.task(await self._cancel(row))
         if (deleted := await self._tasks.rows.delete(row.task_id)) is None:
             raise not_found(request.task_id)
@@ -48,14 +48,14 @@ class TaskChanges:
     async def _cancel(self, row: MediaTask) -> MediaTask:
         """Cancel a task at its provider."""
         upstream = self._channels.videos.get(row.channel)
-        if row.state != QUEUED or upstream is None:
+        if row.state != QUEUED_STATE or upstream is None:
             raise wrong_state(row, "it can be deleted when it has ended")
         if not await upstream.cancel(provider_task_of(row), CANCEL_SECONDS):
             raise wrong_state(row, "its provider cannot cancel it now; it can be deleted when it has ended")
         now, tasks = self._tasks.now(), self._tasks
         cancelled = await tasks.rows.advance(
             row.task_id,
-            CANCELLED,
+            CANCELLED_STATE,
             error=failure("task_cancelled", "the caller cancelled the task").SerializeToString(),
             update_micros=now,
             complete_micros=now,

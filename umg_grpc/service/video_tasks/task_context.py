@@ -15,12 +15,12 @@ from umg_grpc.store import Store
 from umg_grpc.store.callback_outbox import TaskCallbacks
 from umg_grpc.store.tables import MediaTask, TaskCallback
 from umg_grpc.store.video_task_polls import VideoTaskPolls
-from umg_grpc.store.video_task_table import QUEUED, VideoTasks
+from umg_grpc.store.video_task_table import QUEUED_STATE, VideoTasks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.provider_task import ProviderTask
 
-JITTER = 0.1
+INTERVAL_JITTER = 0.1
 """Fraction by which an interval is longer or shorter at random, so that tasks are not polled all at the same time."""
 
 
@@ -60,7 +60,7 @@ class TaskContext:
 
     def jittered(self, seconds: float) -> int:
         """Return an interval in microseconds, varied at random, so that tasks are not polled at the same time."""
-        return int(seconds * 1e6 * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311  not for security
+        return int(seconds * 1e6 * random.uniform(1 - INTERVAL_JITTER, 1 + INTERVAL_JITTER))  # noqa: S311  not for security
 
     def callback_url(self, task_id: str) -> str:
         """Return the gateway's address for a provider's notifications about a task; "" without `https`."""
@@ -76,7 +76,7 @@ class TaskContext:
         now, changed = self.now(), {} if details is None else {"details": details}
         return await self.rows.advance(
             task_id,
-            QUEUED,
+            QUEUED_STATE,
             update_micros=now,
             upstream_task_id=accepted.id,
             upstream_model=accepted.model,

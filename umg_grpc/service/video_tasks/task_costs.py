@@ -3,12 +3,12 @@
 from umg_grpc.knowledge.media_models import default_seconds
 from umg_grpc.knowledge.price_rates import Terms, prices_at
 from umg_grpc.knowledge.prices import (
-    INPUT,
-    OUTPUT,
+    INPUT_TOKEN,
+    OUTPUT_TOKEN,
     PRICED_UNITS,
-    REQUEST,
-    VIDEO,
+    REQUEST_UNIT,
     VIDEO_SECOND,
+    VIDEO_UNIT,
     Prices,
     Variant,
     price_list,
@@ -20,9 +20,9 @@ MAX_SECONDS = 60
 """Seconds of video counted for a request without a length: the longest that a request may state."""
 USUAL_SECONDS = 5
 """Seconds of a video charged if neither the request nor the provider states its length, so that it is not free."""
-AUDIO, MOTION = "audio", "motion"
+AUDIO_VARIANT, MOTION_VARIANT = "audio", "motion"
 """Qualities in a price that apply to a video with sound, and to motion control, with any sound."""
-ORIENTATION = "character_orientation"
+ORIENTATION_MEMBER = "character_orientation"
 """Member of a submission for motion control alone."""
 DEFAULT_FRAMES_PER_SECOND = 24
 TOKENS_PER_SECOND = 1920 * 1080 * 30 // 1024
@@ -47,9 +47,9 @@ def max_cost(parameters: pb.VideoParameters, prices: Prices, model: str = "") ->
     videos = parameters.sample_count or 1
     default = None if _has_length(parameters) else default_seconds(model)
     seconds = videos * (default or _seconds(parameters))
-    total = prices.highest(REQUEST) + seconds * TOKENS_PER_SECOND * prices.highest(OUTPUT, INPUT)
+    total = prices.highest(REQUEST_UNIT) + seconds * TOKENS_PER_SECOND * prices.highest(OUTPUT_TOKEN, INPUT_TOKEN)
     for item, count in video_quantities(videos, seconds, *_variant(parameters)).items():
-        total += count * prices.price_of(item) if item != REQUEST else 0
+        total += count * prices.price_of(item) if item != REQUEST_UNIT else 0
     return -(-total // PRICED_UNITS)
 
 
@@ -62,10 +62,12 @@ def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUs
     billed = usage.output_seconds + usage.input_seconds
     quantities = dict(video_quantities(usage.video_count, billed, *_variant(parameters)))
     if usage.total_tokens:
-        quantities[OUTPUT] = usage.total_tokens
-    elif not {VIDEO, VIDEO_SECOND} & prices.micro_credits.keys():  # the provider reports no tokens, and only they cost
+        quantities[OUTPUT_TOKEN] = usage.total_tokens
+    elif (
+        not {VIDEO_UNIT, VIDEO_SECOND} & prices.micro_credits.keys()
+    ):  # the provider reports no tokens, and only they cost
         seconds = usage.output_seconds or usage.video_count * _seconds(parameters)
-        quantities[OUTPUT] = seconds * TOKENS_PER_SECOND
+        quantities[OUTPUT_TOKEN] = seconds * TOKENS_PER_SECOND
     return prices.cost(quantities)
 
 
@@ -86,7 +88,13 @@ def complete_usage(
 
 
 def _variant(parameters: pb.VideoParameters) -> tuple[str, str]:
-    kind = MOTION if ORIENTATION in parameters.extra_json else AUDIO if parameters.generate_audio else ""
+    kind = (
+        MOTION_VARIANT
+        if ORIENTATION_MEMBER in parameters.extra_json
+        else AUDIO_VARIANT
+        if parameters.generate_audio
+        else ""
+    )
     quality = "+".join(part for part in (parameters.mode, kind) if part)
     return parameters.resolution or parameters.size, quality
 

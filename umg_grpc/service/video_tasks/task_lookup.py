@@ -13,7 +13,7 @@ from umg_grpc.service.video_tasks.poll_hints import poll_hints
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_requests import not_found
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import TERMINAL, TaskFilter
+from umg_grpc.store.video_task_table import TERMINAL_STATES, TaskFilter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 
@@ -95,7 +95,7 @@ class TaskLookup:
                 if (task.state, task.progress_percent) != shown:
                     shown = task.state, task.progress_percent
                     yield task
-                if row.state in TERMINAL:
+                if row.state in TERMINAL_STATES:
                     return
                 with suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), WATCH_SECONDS)
@@ -103,7 +103,7 @@ class TaskLookup:
     def shown(self, call: Call, row: MediaTask) -> pb.VideoTask:
         """Return the task as a message, and set the headers that state when to read an unfinished one again."""
         call.facts.model, call.facts.channel = call.facts.model or row.public_model, row.channel
-        if row.state not in TERMINAL:
+        if row.state not in TERMINAL_STATES:
             call.headers.update(poll_hints(row, self._tasks.now()))
         return self._tasks.view.task(row)
 

@@ -10,7 +10,7 @@ from umg_grpc.access.file_links import FileLinks
 from umg_grpc.store.blob_store import Blob
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
-from umg_grpc.store.video_task_table import QUEUED, SUBMITTING, SUCCEEDED, TERMINAL
+from umg_grpc.store.video_task_table import QUEUED_STATE, SUBMITTING_STATE, SUCCEEDED_STATE, TERMINAL_STATES
 from umg_grpc.v1 import pb
 
 MAX_ESTIMATE = 95
@@ -50,12 +50,12 @@ class TaskView:
         )
         if row.error is not None:
             task.error.ParseFromString(row.error)
-        if row.usage is not None and row.state == SUCCEEDED:
+        if row.usage is not None and row.state == SUCCEEDED_STATE:
             task.usage.ParseFromString(row.usage)
         for name, micros in (("start_time", row.start_micros), ("complete_time", row.complete_micros)):
             if micros is not None:
                 getattr(task, name).CopyFrom(_timestamp(micros))
-        if row.state == SUCCEEDED and row.expire_micros is not None:
+        if row.state == SUCCEEDED_STATE and row.expire_micros is not None:
             ends = [each.url_expire_time.ToMicroseconds() for each in results if each.HasField("url_expire_time")]
             task.expire_time.CopyFrom(_timestamp(self._expire_micros(row, ends)))
         return task
@@ -69,11 +69,11 @@ class TaskView:
 
     def _progress(self, row: MediaTask) -> int:
         """Return the progress of a task in percent: as the provider reported it, else estimated by the task's age."""
-        if row.state == SUCCEEDED:
+        if row.state == SUCCEEDED_STATE:
             return 100
-        if row.state in TERMINAL:
+        if row.state in TERMINAL_STATES:
             return min(row.progress or 0, MAX_RUNNING)
-        if row.state in {SUBMITTING, QUEUED}:
+        if row.state in {SUBMITTING_STATE, QUEUED_STATE}:
             return 0
         if row.progress is not None:
             return min(row.progress, MAX_RUNNING)

@@ -7,7 +7,7 @@ from umg_grpc.service.metrics import Metrics
 from umg_grpc.store.callback_outbox import Backlog
 
 OPEN_TASKS = Level("umg_video_tasks", "Video tasks that are polled.", ("channel",), "livemax")
-LATENESS = Level("umg_video_poll_lateness_seconds", "Time by which the latest poll is overdue.", (), "livemax")
+POLL_LATENESS = Level("umg_video_poll_lateness_seconds", "Time by which the latest poll is overdue.", (), "livemax")
 CALLBACK_BACKLOG = Level("umg_video_callbacks", "Notifications that are not delivered.", ("state",), "livemax")
 
 
@@ -28,7 +28,7 @@ class TaskMetrics:
         self._lateness = 0.0
         self._backlog = Backlog(0, 0)
         metrics.watch(OPEN_TASKS, lambda: {(channel,): float(count) for channel, count in self._open.items()})
-        metrics.watch(LATENESS, lambda: {(): self._lateness})
+        metrics.watch(POLL_LATENESS, lambda: {(): self._lateness})
         metrics.watch(
             CALLBACK_BACKLOG,
             lambda: {("waiting",): float(self._backlog.waiting), ("given_up",): float(self._backlog.given_up)},

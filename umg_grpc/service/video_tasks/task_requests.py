@@ -2,7 +2,7 @@
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import SUCCEEDED
+from umg_grpc.store.video_task_table import SUCCEEDED_STATE
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 
@@ -11,13 +11,13 @@ def check_remix(source: MediaTask, given: pb.RemixVideoTaskRequest) -> None:
     """Raise UmgError if the task `source` cannot be changed by the remix `given`."""
     if given.HasField("model") and given.model != source.model:
         raise invalid("model", f"a remix has the model of its source, `{source.model}`; send that or none")
-    if source.state != SUCCEEDED:
+    if source.state != SUCCEEDED_STATE:
         raise wrong_state(source, "only a task that has succeeded can be changed")
 
 
 def check_draft(source: MediaTask) -> None:
     """Raise UmgError if the draft of the task `source` cannot be made into a video."""
-    if source.state != SUCCEEDED:
+    if source.state != SUCCEEDED_STATE:
         raise wrong_state(source, "only the draft of a task that has succeeded can be made into a video")
 
 

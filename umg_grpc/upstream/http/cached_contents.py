@@ -7,16 +7,23 @@ from msgspec import structs
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.http.provider_call import HttpCall
-from umg_grpc.upstream.http.provider_connection import UNAUTHORIZED
+from umg_grpc.upstream.http.provider_connection import UNAUTHORIZED_STATUS
 from umg_grpc.upstream.http.response_decoding import decoded_body, refusal
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.prompt_marks import PromptMark
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.native.stored_prompts import PATH, Beginning, Created, DividedPrompt, decode_created, place_of
+from umg_grpc.wire.native.stored_prompts import (
+    STORED_PROMPTS_PATH,
+    Beginning,
+    Created,
+    DividedPrompt,
+    decode_created,
+    place_of,
+)
 from umg_grpc.wire.text_format import UpstreamRequest
 
-OF_THE_KEY = frozenset({0, UNAUTHORIZED})
+OF_THE_KEY = frozenset({0, UNAUTHORIZED_STATUS})
 """Statuses of failures that concern calls, too; 0 for one without a response. Providers refuse to store prompts for
 keys and at rates with which they answer calls: a refusal must not send the calls of these keys to others.
 """
@@ -45,12 +52,15 @@ class HttpPromptStorage:
     async def store(self, prompt: DividedPrompt, beginning: Beginning, model: str, seconds: int) -> Created:
         channel, codec, report = self._call.channel, self._call.format, Report()
         endpoint, outgoing = await channel.outgoing(
-            UpstreamRequest(PATH, b"", {}, report), codec.key_header, channel.total_seconds, repeatable=False
+            UpstreamRequest(STORED_PROMPTS_PATH, b"", {}, report),
+            codec.key_header,
+            channel.total_seconds,
+            repeatable=False,
         )
         place = place_of(endpoint.base_url)
         outgoing = structs.replace(outgoing, body=prompt.stored(beginning, f"{place.models}{model}", seconds))
         if place.base_url:
-            url = replace(endpoint, base_url=place.base_url).url(PATH)
+            url = replace(endpoint, base_url=place.base_url).url(STORED_PROMPTS_PATH)
             outgoing = structs.replace(outgoing, url=url, common=None)
         status, headers = 0, NO_HEADERS
         try:
@@ -60,7 +70,7 @@ class HttpPromptStorage:
             created = decoded_body(body, decode_created)
         except UmgError as error:
             if status in OF_THE_KEY:
-                channel.record_failure(error, endpoint, PATH, status, headers)
+                channel.record_failure(error, endpoint, STORED_PROMPTS_PATH, status, headers)
             raise
         channel.record_success(endpoint, headers, report)
         return created

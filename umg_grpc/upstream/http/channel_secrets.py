@@ -18,7 +18,7 @@ PUBLIC_HEADERS = frozenset(
     }
 )
 """Headers whose values are no secrets."""
-SCHEMES = frozenset({"apikey", "basic", "bearer", "digest", "token"})
+AUTH_SCHEMES = frozenset({"apikey", "basic", "bearer", "digest", "token"})
 """Names of authentication schemes, with which the values of headers begin."""
 
 
@@ -50,7 +50,7 @@ class ChannelSecrets:
             for name, value in endpoint.headers.items():
                 if name.lower() not in PUBLIC_HEADERS:
                     yield value
-                    yield from (word for word in value.split() if word.lower() not in SCHEMES)
+                    yield from (word for word in value.split() if word.lower() not in AUTH_SCHEMES)
             yield from (value for name, value in endpoint.query.items() if name not in PUBLIC_PARAMETERS)
         if self._proxy is not None and (password := URL(self._proxy).password):
             yield password

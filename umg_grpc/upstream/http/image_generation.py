@@ -27,7 +27,7 @@ from umg_grpc.wire.images.vendor_values import check_values
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 
-JSON = "application/json"
+JSON_TYPE = "application/json"
 MAX_CONCURRENT_CALLS = 4
 """Maximum requests in flight for one call that makes several images by separate requests."""
 MAX_EVENT_BYTES = 48 << 20
@@ -233,7 +233,10 @@ class HttpImageCall:
         async with exchanges.opened(encoded, end) as (exchange, _):
             exchanges.channel.record_success_status()
             held, chunk = Held(exchanges.budget, end), await exchange.read()
-            if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{" and exchange.response.content_type == JSON:
+            if (
+                chunk.removeprefix(sse.BYTE_ORDER_MARK).lstrip()[:1] == b"{"
+                and exchange.response.content_type == JSON_TYPE
+            ):
                 # the provider ignored the request to stream
                 codec = self.parts.protocol
                 response = await exchanges.decoded(

@@ -13,7 +13,7 @@ MAX_FAILED_QUERIES = 5
 """Failed queries in a row after which a task is given up."""
 MAX_MODELS = 1000
 """Maximum number of models remembered as accepting only tasks, since callers may choose arbitrary model ids."""
-PERMANENT = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.DOWN})
+PERMANENT_FAILURES = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.DOWN})
 
 
 class TaskRunner:
@@ -55,7 +55,7 @@ class TaskRunner:
                 failed, waits = failed + 1, error.retry_after or 0
                 if error.failure is None:
                     raise
-                if error.failure in PERMANENT and (failed > MAX_FAILED_QUERIES or not _is_unknown(error)):
+                if error.failure in PERMANENT_FAILURES and (failed > MAX_FAILED_QUERIES or not _is_unknown(error)):
                     raise error.with_failure(Failure.AMBIGUOUS) from None  # the task may be finished, and billed
                 if failed > MAX_FAILED_QUERIES:
                     raise

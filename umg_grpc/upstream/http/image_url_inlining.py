@@ -13,7 +13,7 @@ MAX_CONCURRENT = 4
 """Maximum files of one request that are fetched at once."""
 MAX_TOTAL_BYTES = 64 << 20
 """Maximum size of all fetched files of one request together."""
-PLACEHOLDER = b"\x89PNG\r\n\x1a\n"
+IMAGE_PLACEHOLDER = b"\x89PNG\r\n\x1a\n"
 _TYPES = "PNG, JPEG, GIF or WebP"
 
 
@@ -29,7 +29,7 @@ def with_placeholders(request: pb.GenerateImageRequest) -> pb.GenerateImageReque
     copied = pb.GenerateImageRequest()
     copied.CopyFrom(request)
     for place in addresses(copied):
-        place.image.data = PLACEHOLDER
+        place.image.data = IMAGE_PLACEHOLDER
     return copied
 
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.base.trace_context import OUTGOING
+from umg_grpc.base.trace_context import OUTGOING_TRACE
 from umg_grpc.knowledge.cloud_credentials import rejects_credential
 from umg_grpc.upstream.http.channel_secrets import ChannelSecrets
 from umg_grpc.upstream.http.operator_failure_facts import REQUEST_ID_KEYS, add_facts, request_id_of
@@ -22,19 +22,19 @@ from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import OutgoingRequest, request_to
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS, Headers
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.gateway_headers import DROPPED, STRICT
+from umg_grpc.wire.core.gateway_headers import DROPPED_HEADER, STRICT_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.errors.secret_masking import SECRETS
+from umg_grpc.wire.errors.secret_masking import CHANNEL_SECRETS
 from umg_grpc.wire.text_format import UpstreamRequest
 
-DROPPED_NAME = DROPPED.encode()
-STRICT_LINE = f"{STRICT}: true\r\n".encode()
+DROPPED_NAME = DROPPED_HEADER.encode()
+STRICT_LINE = f"{STRICT_HEADER}: true\r\n".encode()
 MAX_TEMPLATES = 256
 """Maximum number of cached request heads of each endpoint, since callers may choose the models in paths."""
-UNAUTHORIZED = 401
+UNAUTHORIZED_STATUS = 401
 AWS_ERROR = "x-amzn-errortype"
 """Header with the error code of AWS's services."""
-BROKEN = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
+BROKEN_REASONS = frozenset({pb.ERROR_REASON_UPSTREAM_UNREACHABLE, pb.ERROR_REASON_UPSTREAM_CUT})
 
 
 class HttpChannel:
@@ -103,11 +103,11 @@ class HttpChannel:
             endpoint = self._in_turn.nearest(progress.affinity)
         else:
             endpoint = self._in_turn.next()
-        SECRETS.set(self.secrets)
+        CHANNEL_SECRETS.set(self.secrets)
         own = tuple(encoded.headers.items()) if encoded.headers else ()
         kind = (encoded.path, encoded.method, key_header, own, self._proxy, self._tls)
         template = endpoint.request_templates.get(kind) or self._request_template(endpoint, encoded, key_header, kind)
-        trace, deadlines = OUTGOING.get(), self._deadlines
+        trace, deadlines = OUTGOING_TRACE.get(), self._deadlines
         head_lines = trace.head_lines if trace is not None else b""
         if encoded.relayed_headers:
             head_lines += lines_beside(template.headers, encoded.relayed_headers)
@@ -166,7 +166,7 @@ class HttpChannel:
             report.response_headers = found(headers, report.awaited_headers, self.secrets.mask)
         if states_changes:
             self._is_gateway = True
-            report.add_header(self.secrets.mask.text(headers[DROPPED]))
+            report.add_header(self.secrets.mask.text(headers[DROPPED_HEADER]))
         if (progress := ATTEMPT_PROGRESS.get()) is not None:
             has_id = not REQUEST_ID_KEYS.isdisjoint(headers.values_by_name)  # one test instead of five look-ups
             progress.status, progress.request_id = 200, request_id_of(headers, self.secrets.mask) if has_id else ""
@@ -193,7 +193,7 @@ class HttpChannel:
         if endpoint.signer is not None and _rejects_credential(error, status, headers) and endpoint.signer.discard():
             error.with_failure(Failure.OTHER_KEY)
             return
-        if error.reason in BROKEN:
+        if error.reason in BROKEN_REASONS:
             self._broken = endpoint
         elif status and self._broken == endpoint:
             self._broken = None

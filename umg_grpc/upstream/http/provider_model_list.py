@@ -20,7 +20,7 @@ MAX_PAGES = 50
 MAX_MODELS = 10_000
 MAX_BYTES = 32 * 2**20
 """Largest page; a list of 10,000 models with their descriptions has about 20 MB."""
-OK = 200
+OK_STATUS = 200
 
 
 async def fetch_models(channel: HttpChannel, listing: ProviderModelList, seconds: float) -> list[pb.Model]:
@@ -37,7 +37,7 @@ async def fetch_models(channel: HttpChannel, listing: ProviderModelList, seconds
         status, headers = 0, no_headers
         try:
             status, headers, body = await channel.client.fetch(outgoing)
-            if status != OK:
+            if status != OK_STATUS:
                 raise refusal(decode_error, status, headers, body, is_forwarded=outgoing.is_forwarded)
             page = await asyncio.to_thread(decoded_body, body, listing.decode, LISTED_OPERATIONS)
         except UmgError as error:

@@ -19,7 +19,7 @@ PROXY_SERVERS = re.compile(
 """Names of proxies with which the header `server` begins in responses that they make themselves."""
 PROXY_ERROR = re.compile(r";\s*error=")
 """Parameter of the header `proxy-status` by which a proxy marks its own responses (RFC 9209, 2.1.1)."""
-REFUSALS = frozenset({401, 403, 407})
+REFUSAL_STATUSES = frozenset({401, 403, 407})
 
 
 def is_of_proxy(headers: Mapping[str, str]) -> bool:
@@ -33,7 +33,7 @@ def is_of_proxy(headers: Mapping[str, str]) -> bool:
 
 def proxy_refusal(status: int) -> UmgError:
     """Return the error for a response that an HTTP proxy made, with a `status` other than 200."""
-    if status in REFUSALS:
+    if status in REFUSAL_STATUSES:
         return refused_by_proxy(f"the proxy answered with status {status}")
     failed = from_provider(status, ProviderError())
     message = f"the proxy to the provider failed (status {status}); the operator has to check the channel"

@@ -11,7 +11,7 @@ from umg_grpc.base.errors import Failure, UmgError, place_of
 from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.split_characters import replace_invalid_utf8
-from umg_grpc.wire.core.sse import BOM
+from umg_grpc.wire.core.sse import BYTE_ORDER_MARK
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import from_provider, unreadable
 from umg_grpc.wire.text_format import BIG_BYTES
@@ -51,7 +51,7 @@ def decoded_body(
     """Return the result of `decode(body, *arguments, **named)`, with invalid UTF-8 in the body replaced. Raise the
     errors of `decode`, or UmgError(UPSTREAM_FAILED). Call it in a thread for a body of BIG_BYTES or more.
     """
-    return guarded(decode, replace_invalid_utf8(body.removeprefix(BOM)), *arguments, **named)
+    return guarded(decode, replace_invalid_utf8(body.removeprefix(BYTE_ORDER_MARK)), *arguments, **named)
 
 
 def refusal(

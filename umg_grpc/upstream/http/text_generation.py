@@ -19,7 +19,7 @@ from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.context_edits import FIELD as CONTEXT_MANAGEMENT
+from umg_grpc.wire.core.context_edits import EDITS_FIELD
 from umg_grpc.wire.core.json_array_stream import ArrayReader, array_events, is_array
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stop_sequences import StoppingDecoder, cut_response
@@ -36,9 +36,9 @@ event loop: a few events, at the speed at which models generate them.
 """
 
 
-REFUSED = 400
+REFUSED_STATUS = 400
 """Status of a refusal that a provider states in a stream."""
-NOWHERE: Mapping[str, HttpChannel] = MappingProxyType({})
+NO_CHANNELS: Mapping[str, HttpChannel] = MappingProxyType({})
 
 
 class HttpText:
@@ -49,7 +49,7 @@ class HttpText:
         channel: HttpChannel,
         formats: Sequence[TextProviderFormat],
         *,
-        elsewhere: Mapping[str, HttpChannel] = NOWHERE,
+        elsewhere: Mapping[str, HttpChannel] = NO_CHANNELS,
         check: Callable[[pb.GenerateRequest], None] | None = None,
     ) -> None:
         """Create the text generation of a channel. `formats`: text formats that the provider accepts, the preferred
@@ -90,7 +90,7 @@ class HttpText:
             and not notes.reads_stream
             and not request.face_hints.thinking_to_content
             and ("previous_response_id" not in notes.edited or bool(request.previous_response_id))
-            and CONTEXT_MANAGEMENT not in notes.edited
+            and EDITS_FIELD not in notes.edited
         )
         return HttpTextCall(self._channels[name], text_format, request, encoded, passes)
 
@@ -172,7 +172,9 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
                 raise self._refusal(response.status, response.headers, body, is_forwarded=outgoing.is_forwarded)
             channel.record_success_status()
             chunk = await exchange.read()
-            if chunk.removeprefix(sse.BOM).lstrip()[:1] == b"{":  # no event begins so; the content type may be wrong
+            if (
+                chunk.removeprefix(sse.BYTE_ORDER_MARK).lstrip()[:1] == b"{"
+            ):  # no event begins so; the content type may be wrong
                 exchange.deadline.has_begun = True
                 parts = await read_rest(exchange, chunk, channel.client)
                 yield response_to_events(await decoded_parts(parts, self._decode_whole, channel.client.decodes))
@@ -238,7 +240,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         if error.refusal is None and error.reason == pb.ERROR_REASON_UPSTREAM_REJECTED and error.facts is not None:
             stated = msgspec.json.encode({"message": error.facts.message})
             error.with_refusal(
-                ProviderRefusal(self.format.name, REFUSED, body_without_secrets(stated), self.encoded.body)
+                ProviderRefusal(self.format.name, REFUSED_STATUS, body_without_secrets(stated), self.encoded.body)
             )
 
     def _decode_whole(self, body: bytes) -> pb.GenerateResponse:

@@ -5,7 +5,7 @@ from typing import Any
 
 from umg_grpc.knowledge.member_dialects import MemberDialect
 from umg_grpc.operations import UnaryOperation
-from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.operations.embed import EMBED_OPERATION
 from umg_grpc.upstream.http.embedding_batches import HttpEmbedding
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.unary_operations import HttpUnary
@@ -21,6 +21,6 @@ def unary_upstream(
     dialects: tuple[MemberDialect, ...],
 ) -> UnaryUpstream[Any, Any]:
     """Return the upstream of an operation over HTTP. Parameters: as in `HttpEmbedding`."""
-    if operation is EMBEDDING:
+    if operation is EMBED_OPERATION:
         return HttpEmbedding(channel, formats, max_items=max_items, dialects=dialects)
     return HttpUnary(channel, formats, dialects=dialects, method=operation.stream)

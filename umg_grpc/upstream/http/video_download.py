@@ -12,7 +12,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.caller_url_fetch import (
     MAX_DOWNLOAD_SECONDS,
     MAX_REDIRECTS,
-    REDIRECTS,
+    REDIRECT_STATUSES,
     Download,
     Fetcher,
     ProviderRoute,
@@ -31,12 +31,12 @@ from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.video.provider_protocol import VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask
 
-HEADERS = ("content-type", "content-length", "content-range", "accept-ranges", "etag", "last-modified")
+PASSED_HEADERS = ("content-type", "content-length", "content-range", "accept-ranges", "etag", "last-modified")
 """Headers of the provider's response that are passed on."""
 REQUEST_HEADERS = frozenset({"range", "if-range"})
-STATUSES = frozenset({200, 206, 416})
-GONE = frozenset({404, 410})
-PAGES = frozenset({"application/json", "text/html"})
+PASSED_STATUSES = frozenset({200, 206, 416})
+GONE_STATUSES = frozenset({404, 410})
+PAGE_TYPES = frozenset({"application/json", "text/html"})
 """Media types of a response that is no video file: some providers send errors with status 200."""
 _VERSION = re.compile(r"/v\d+\w*(?:/|$)")
 LONGEST_SECONDS = 24 * MAX_DOWNLOAD_SECONDS
@@ -123,14 +123,14 @@ async def _open_with_key(
     try:
         exchange = await channel.client.open(outgoing)
         status, answered = exchange.response.status, exchange.response.headers
-        if status in REDIRECTS and (location := answered.get("location")):
+        if status in REDIRECT_STATUSES and (location := answered.get("location")):
             exchange.close()
             target = resolved(location, outgoing.url)
             return _Elsewhere(target, is_own=origin(target) == origin(endpoint.base_url))
-        if status not in STATUSES:
+        if status not in PASSED_STATUSES:
             body = await exchange.refusal()
             raise _refusal(protocol, status, answered, body, is_forwarded=outgoing.is_forwarded)
-        if status == 200 and exchange.response.content_type in PAGES:
+        if status == 200 and exchange.response.content_type in PAGE_TYPES:
             raise failed(None, "the provider sent a message instead of the file")
     except BaseException as error:
         if exchange is not None:
@@ -145,7 +145,7 @@ async def _open_with_key(
 def _refusal(
     protocol: VideoProtocol, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool
 ) -> UmgError:
-    if status in GONE:
+    if status in GONE_STATUSES:
         message = "the provider does not have the file any more"
         return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, message)
     return refusal(protocol.decode_error, status, headers, body, is_forwarded=is_forwarded)
@@ -158,5 +158,5 @@ def _below(url: str, base_url: str) -> str:
 
 
 def _passed(headers: Mapping[str, str], *, is_packed: bool) -> Mapping[str, str]:
-    names = (name for name in HEADERS if not (is_packed and name == "content-length"))
+    names = (name for name in PASSED_HEADERS if not (is_packed and name == "content-length"))
     return {name: without_secrets(value) for name in names if (value := headers.get(name)) is not None}

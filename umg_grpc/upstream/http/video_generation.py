@@ -13,7 +13,7 @@ from msgspec import structs
 
 from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.upstream.caller_url_fetch import DIRECT, Fetcher, ProviderRoute
+from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher, ProviderRoute
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
 from umg_grpc.upstream.http.response_decoding import guarded
@@ -23,7 +23,7 @@ from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.request_body_decoding import encode_body
-from umg_grpc.wire.core.sse import BOM
+from umg_grpc.wire.core.sse import BYTE_ORDER_MARK
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.errors.secret_masking import body_without_secrets
@@ -50,7 +50,7 @@ class HttpVideo:
         channel: HttpChannel,
         protocol: VideoProtocol,
         fetcher: Fetcher,
-        route: ProviderRoute = DIRECT,
+        route: ProviderRoute = DIRECT_ROUTE,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -286,7 +286,7 @@ class _Call:
             message = "the provider answered with a redirect, which is not followed; its base_url may be wrong"
             error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=str(status))
             raise error.with_failure(Failure.DOWN)
-        body = body.removeprefix(BOM)
+        body = body.removeprefix(BYTE_ORDER_MARK)
         if len(body) < BIG_BYTES:
             return guarded(decode, status, by_name, body)
         return await asyncio.to_thread(guarded, decode, status, by_name, body)

@@ -15,7 +15,7 @@ MAX_BYTES = {
     pb.VIDEO_MEDIA_KIND_AUDIO: 15 << 20,
 }
 """Kind of medium -> maximum size of its file in bytes."""
-FETCHED = ("http://", "https://")
+FETCHED_SCHEMES = ("http://", "https://")
 
 
 async def with_inline_media(submission: Submission, fetcher: Fetcher, seconds: float) -> Submission:
@@ -24,13 +24,13 @@ async def with_inline_media(submission: Submission, fetcher: Fetcher, seconds: f
     not of the expected kind.
     """
     media = submission.request.parameters.media
-    if not any(item.url.lower().startswith(FETCHED) for item in media):
+    if not any(item.url.lower().startswith(FETCHED_SCHEMES) for item in media):
         return submission
     request = pb.CreateVideoTaskRequest()
     request.CopyFrom(submission.request)
     end = asyncio.get_running_loop().time() + seconds
     for position, item in enumerate(request.parameters.media):
-        if item.url.lower().startswith(FETCHED):
+        if item.url.lower().startswith(FETCHED_SCHEMES):
             await _fetch(item, f"parameters.media[{position}].url", fetcher, end - asyncio.get_running_loop().time())
     return replace(submission, request=request)
 

@@ -7,7 +7,7 @@ import ssl
 from umg_grpc.base.errors import Failure, UmgError, overloaded
 from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.failure_kinds import DNS, PROXY, TLS, Evidence, kind_of
+from umg_grpc.wire.errors.failure_kinds import DNS_FAULT, PROXY_FAULT, TLS_FAULT, Evidence, kind_of
 
 NO_MORE_FILES = frozenset[int | None]({errno.EMFILE, errno.ENFILE})
 
@@ -16,19 +16,19 @@ class ProxyUnreachableError(OSError):
     """Failure to open a connection to the proxy."""
 
 
-FAULTS: dict[type[Exception], str] = {
-    ProxyUnreachableError: PROXY,
-    socket.gaierror: DNS,
-    UnicodeError: DNS,
-    ssl.SSLError: TLS,
+EXCEPTION_FAULTS: dict[type[Exception], str] = {
+    ProxyUnreachableError: PROXY_FAULT,
+    socket.gaierror: DNS_FAULT,
+    UnicodeError: DNS_FAULT,
+    ssl.SSLError: TLS_FAULT,
 }
 """Class of the exception that an attempt to connect raised -> part that failed (PROXY, DNS or TLS)."""
 
 
 def not_connected(error: Exception) -> UmgError:
     """Return the error for the exception that an attempt to open a connection raised."""
-    fault = next((fault for kind, fault in FAULTS.items() if isinstance(error, kind)), "")
-    cause = f"{error}" if fault == PROXY else f"{type(error).__name__}: {error}"
+    fault = next((fault for kind, fault in EXCEPTION_FAULTS.items() if isinstance(error, kind)), "")
+    cause = f"{error}" if fault == PROXY_FAULT else f"{type(error).__name__}: {error}"
     return unreachable(cause, getattr(error, "errno", None), fault)
 
 
@@ -48,7 +48,7 @@ def refused_by_proxy(cause: str) -> UmgError:
     """Return the error for a proxy that rejected the gateway's credentials. `cause`: text for the log."""
     message = "the proxy to the provider refused the gateway; the operator has to check the channel"
     error = UmgError(pb.ERROR_REASON_UPSTREAM_UNREACHABLE, message)
-    return error.with_failure(Failure.DOWN, cause).with_facts(_facts(PROXY))
+    return error.with_failure(Failure.DOWN, cause).with_facts(_facts(PROXY_FAULT))
 
 
 def _facts(fault: str) -> ProviderFailure:

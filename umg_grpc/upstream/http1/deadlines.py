@@ -14,7 +14,7 @@ from umg_grpc.v1 import pb
 TICK_SECONDS = 0.1
 LATE_SECONDS = 0.02
 """Seconds after its due time from which on a timer counts as late, because the processor was busy with other work."""
-WAITS = {
+WAIT_NAMES = {
     "connect": "a connection",
     "first_byte": "its first bytes",
     "idle": "the next part of its response",
@@ -53,9 +53,9 @@ class Deadlines:
         """
         seconds: float = getattr(self, name)
         if seconds >= self.caller:
-            message = f"the call's own deadline was over before {WAITS[name]} came; give it more time"
+            message = f"the call's own deadline was over before {WAIT_NAMES[name]} came; give it more time"
             return UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, message, deadline=name)
-        message = f"the provider was too slow: more than {seconds:g} s for {WAITS[name]}; try again"
+        message = f"the provider was too slow: more than {seconds:g} s for {WAIT_NAMES[name]}; try again"
         error = UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline=name)
         return error.with_failure(Failure.AMBIGUOUS if sent else Failure.NOT_SENT)
 

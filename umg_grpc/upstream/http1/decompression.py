@@ -11,7 +11,7 @@ from umg_grpc.upstream.http1.response import MAX_ERROR_BODY_BYTES, Fetched, Rece
 
 STEP_BYTES = 256 << 10
 """Decompressed bytes of one step, about half a millisecond of work; larger bodies are decompressed in a thread."""
-INFLATED = {b"gzip", b"deflate"}
+INFLATED_ENCODINGS = {b"gzip", b"deflate"}
 
 
 class Inflater:
@@ -21,7 +21,7 @@ class Inflater:
         """Create a decompressor. `encodings`: the last applied first; unknown ones are ignored; `max_bytes`: of a
         decompressed part. Raise UmgError(UPSTREAM_CUT) for br and zstd, which no request accepts.
         """
-        self._decoders = [_Decoder(encoding, max_bytes) for encoding in encodings if encoding in INFLATED]
+        self._decoders = [_Decoder(encoding, max_bytes) for encoding in encodings if encoding in INFLATED_ENCODINGS]
         if unrequested := {b"br", b"zstd"}.intersection(encodings):
             raise broken(f"the body is encoded as {unrequested.pop().decode()}, which was not requested")
 

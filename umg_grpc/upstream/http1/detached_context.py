@@ -6,7 +6,7 @@ from functools import partial
 from types import coroutine
 from typing import Any, TypeVar
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 NO_CALL = Context()
 """Context without the variables of a call, for timers of connections and for shared tasks, which keep their context in
@@ -15,7 +15,7 @@ memory. A task gets a copy.
 
 
 @coroutine
-def without_call(steps: Coroutine[Any, None, T]) -> Generator[Any, None, T]:
+def without_call(steps: Coroutine[Any, None, Result]) -> Generator[Any, None, Result]:
     """Run a coroutine in a context without variables, in the current task: transports keep the context in which they
     are made. A task of its own would lose the result, an open connection, if its caller is cancelled as it ends.
     """
@@ -24,7 +24,7 @@ def without_call(steps: Coroutine[Any, None, T]) -> Generator[Any, None, T]:
         try:
             waited_for = context.run(step)
         except StopIteration as end:
-            result: T = end.value
+            result: Result = end.value
             return result
         try:
             yield waited_for

@@ -8,7 +8,7 @@ from aiohappyeyeballs import AddrInfoType
 
 from umg_grpc.upstream.http1.detached_context import NO_CALL
 
-SECONDS = 60  # time for which a host's addresses are cached
+CACHED_SECONDS = 60  # time for which a host's addresses are cached
 
 Addresses = list[AddrInfoType]
 
@@ -27,7 +27,7 @@ class DnsCache:
         if lookup is None or until < self._loop.time():
             lookup = self._loop.create_task(self._look_up(host, port), context=NO_CALL.copy())
             lookup.add_done_callback(lambda done: self._looked_up(host, port, done))
-            self._lookups[host, port] = (self._loop.time() + SECONDS, lookup)
+            self._lookups[host, port] = (self._loop.time() + CACHED_SECONDS, lookup)
         if not lookup.done():
             await asyncio.wait({lookup})  # continues when this call is cancelled: other calls may wait for it too
         if lookup.cancelled():

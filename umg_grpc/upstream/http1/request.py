@@ -20,8 +20,8 @@ DEFAULT_HEADERS = {
     "Accept-Encoding": "identity",  # on a fast network, decompressing costs more than transferring the plain body
     "User-Agent": USER_AGENT,
 }
-OURS = {"content-length", "transfer-encoding", "connection", "host"}
-FORBIDDEN = re.compile(r"[\x00\r\n]")
+OWN_HEADERS = {"content-length", "transfer-encoding", "connection", "host"}
+FORBIDDEN_CHARACTERS = re.compile(r"[\x00\r\n]")
 
 
 class OutgoingRequest(msgspec.Struct, frozen=True, eq=False):
@@ -95,9 +95,9 @@ def request_to(
     is_forwarded = via is not None and not server.secure
     target = f"{parts.origin()}{parts.raw_path_qs}" if is_forwarded else parts.raw_path_qs
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", *(credentials if is_forwarded else ())]
-    lines += [f"{name}: {value}" for name, value in given.items() if name.lower() not in OURS]
+    lines += [f"{name}: {value}" for name, value in given.items() if name.lower() not in OWN_HEADERS]
     lines += [f"{name}: {value}" for name, value in DEFAULT_HEADERS.items() if name not in given]
-    if any(FORBIDDEN.search(line) for line in lines):
+    if any(FORBIDDEN_CHARACTERS.search(line) for line in lines):
         raise ValueError("a header has a line break in it")
     place = f"{parts.host_subcomponent}:{parts.port}"
     connect = (f"CONNECT {place} HTTP/1.1", f"Host: {place}", f"User-Agent: {USER_AGENT}", *credentials, "", "")

@@ -56,12 +56,12 @@ TEXT_MODELS = (
 
 EMBEDDING_MODEL, RERANK_MODEL = "wordllama-256", "wordllama-rerank"
 WORDLLAMA_MODELS = (EMBEDDING_MODEL, RERANK_MODEL)
-WORDLLAMA = "wordllama"
+WORDLLAMA_ENGINE = "wordllama"
 """Package of both models, with their weights."""
 
 
 def wordllama_unavailable() -> str | None:
     """Return why wordllama cannot run and how to install it, or None. The package is not imported."""
-    if find_spec(WORDLLAMA) is None:
+    if find_spec(WORDLLAMA_ENGINE) is None:
         return "to embed and to rank here needs wordllama: `pip install wordllama`"
     return None

@@ -22,7 +22,7 @@ FIRST_DELAY_SECONDS = 0.2
 LONGEST_DELAY_SECONDS = 30.0
 STABLE_SECONDS = 60.0  # a child that lived this long did not fail at its start
 LOG_TAIL_CHARACTERS = 2000
-SLOTS = 4  # requests processed at once; more wait in the child
+MODEL_SLOTS = 4  # requests processed at once; more wait in the child
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -126,7 +126,7 @@ class LocalModel:
             weights=str(self._weights),
             model=self._model.model,
             api_key=api_key,
-            slots=SLOTS,
+            slots=MODEL_SLOTS,
             slot_context=self._model.slot_context,
             threads=threads,
         )

@@ -1,11 +1,11 @@
 """Chat completions format (`POST /v1/chat/completions`): codec for the bodies of callers and for those of providers."""
 
-from umg_grpc.wire.chat.account_object_members import OBJECTS
+from umg_grpc.wire.chat.account_object_members import OBJECT_RULES
 from umg_grpc.wire.chat.call_id_places import CALL_IDS
 from umg_grpc.wire.chat.error_field_paths import wire_path
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.chat.first_output_detection import has_no_output
-from umg_grpc.wire.chat.known_raw_members import FIELDS
+from umg_grpc.wire.chat.known_raw_members import RAW_FIELDS
 from umg_grpc.wire.chat.passthrough_stream import PassthroughDecoder
 from umg_grpc.wire.chat.reasoning_carriers import has_unreturned_reasoning, identity
 from umg_grpc.wire.chat.request import decode_request, encode_request
@@ -16,7 +16,7 @@ from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.text_format import TextFormat
 
-CHAT = TextFormat(
+CHAT_FORMAT = TextFormat(
     name="chat",
     source_headers=("openai-beta",),
     decode_request=decode_request,
@@ -25,7 +25,7 @@ CHAT = TextFormat(
     stream_encoder=StreamEncoder,
     encode_error=encode_error,
     wire_path=wire_path,
-    unknown_fields=FIELDS.nested_unknown,
+    unknown_fields=RAW_FIELDS.nested_unknown,
     heartbeat=b": keep-alive\n\n",
     encode_request=encode_request,
     decode_response=decode_response,
@@ -33,7 +33,7 @@ CHAT = TextFormat(
     passthrough_decoder=PassthroughDecoder,
     decode_error=decode_error,
     has_no_output=has_no_output,
-    objects=OBJECTS,
+    objects=OBJECT_RULES,
     call_ids=CALL_IDS,
     conversation_field="messages",
     provider_name="openai",

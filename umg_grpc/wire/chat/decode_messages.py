@@ -10,12 +10,12 @@ from umg_grpc.wire.chat.reasoning_carriers import MESSAGE_MEMBERS, State, place_
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import CALL_DECODERS
 from umg_grpc.wire.core.cache_breakpoints import decode_breakpoint
-from umg_grpc.wire.core.json import ABSENT, invalid, missing, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, invalid, missing, parse
 from umg_grpc.wire.core.media import decode_file, decode_image, decode_input_audio
 from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes
 
-ROLES = {
+MESSAGE_ROLES = {
     "system": pb.ROLE_SYSTEM,
     "developer": pb.ROLE_DEVELOPER,
     "user": pb.ROLE_USER,
@@ -24,12 +24,12 @@ ROLES = {
     "function": pb.ROLE_TOOL,
 }
 RESULT_ROLES = frozenset({"tool", "function"})
-ROLE_NAMES = {value: name for name, value in ROLES.items() if name != "function"}
+ROLE_NAMES = {value: name for name, value in MESSAGE_ROLES.items() if name != "function"}
 MAX_PARTS = 5000  # parts of one message: the schema's limit
 _RETURNED = ("reasoning", "reasoning_text", *MESSAGE_MEMBERS)
 _returned_members = attrgetter(*_RETURNED)  # members with reasoning and its state, which few messages have
-_NONE_RETURNED = (ABSENT,) * len(_RETURNED)
-DETAILS = ("auto", "low", "high", "original")
+_NONE_RETURNED = (ABSENT_MEMBER,) * len(_RETURNED)
+IMAGE_DETAILS = ("auto", "low", "high", "original")
 
 
 def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest, notes: RequestNotes) -> None:
@@ -41,11 +41,11 @@ def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequ
     targets = request.messages
     for index, message in enumerate(messages):
         role, content = message.role, message.content
-        if role not in ROLES:
+        if role not in MESSAGE_ROLES:
             raw_turns = raw_turns or RawTurns(request.source, "messages")
             append_opaque_turn(request, notes, raw_turns[index], role, f"messages[{index}].role")
             continue
-        target = targets.add(role=ROLES[role])
+        target = targets.add(role=MESSAGE_ROLES[role])
         if role == "assistant":
             _decode_assistant(message, target, f"messages[{index}]", notes)
         elif role in RESULT_ROLES:
@@ -59,7 +59,7 @@ def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequ
                 _decode_content(content, target, f"messages[{index}].content", notes)
             if message.name is not None:
                 target.name = message.name
-        if (mark := message.cache_control) is not ABSENT and target.parts:
+        if (mark := message.cache_control) is not ABSENT_MEMBER and target.parts:
             decode_breakpoint(mark, target.parts[-1])
 
 
@@ -164,9 +164,9 @@ def _decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str, 
 
 
 def _decode_marks(marked: schema.Marked, part: pb.Part) -> None:
-    if (mark := marked.prompt_cache_breakpoint) is not ABSENT:
+    if (mark := marked.prompt_cache_breakpoint) is not ABSENT_MEMBER:
         decode_breakpoint(mark, part)
-    if (mark := marked.cache_control) is not ABSENT:
+    if (mark := marked.cache_control) is not ABSENT_MEMBER:
         decode_breakpoint(mark, part)
 
 

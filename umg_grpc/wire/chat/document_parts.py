@@ -6,7 +6,7 @@ from msgspec import Raw
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.core.json import JsonObject, parse
 from umg_grpc.wire.core.media import decode_base64, is_data_url, sniff
-from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
+from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 
 
 def encode_document(address: str, name: str) -> JsonObject:
@@ -19,7 +19,7 @@ def with_document_urls(messages: Raw) -> Raw:
     """Return a caller's `messages` with each file given as bytes as a part `document_url`; else `messages` itself."""
     if b'"file_data"' not in bytes(messages):
         return messages
-    return edit_values(messages, (EACH, "content", EACH), _with_document_url)
+    return edit_values(messages, (EACH_ELEMENT, "content", EACH_ELEMENT), _with_document_url)
 
 
 def _with_document_url(part: Raw) -> Raw:

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.decode_messages import DETAILS
+from umg_grpc.wire.chat.decode_messages import IMAGE_DETAILS
 from umg_grpc.wire.chat.document_parts import encode_document
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.media import data_url, encode_input_audio, file_type
@@ -76,12 +76,12 @@ class PartEncoder:
         for field in ("context", "citable", "origin") if titled else ("title", "context", "citable", "origin"):
             if getattr(media, field):
                 self._report.drop(field)
-        if media.detail and media.detail not in DETAILS:
+        if media.detail and media.detail not in IMAGE_DETAILS:
             self._report.drop("detail")
         if media.kind == pb.MEDIA_KIND_IMAGE and source in ("data", "uri"):
             url = media.uri or _image_url(media)
             detail = media.detail or self._request.media_detail
-            shown = without_empty({"url": url, "detail": detail if detail in DETAILS else ""})
+            shown = without_empty({"url": url, "detail": detail if detail in IMAGE_DETAILS else ""})
             return {"type": "image_url", "image_url": shown}
         if (audio := encode_input_audio(media)) is not None:
             return audio

@@ -8,56 +8,56 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import frame
 from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 
-REQUEST, SERVER, RATE = "invalid_request_error", "server_error", "rate_limit_error"
+REQUEST_ERROR, SERVER_ERROR, RATE_ERROR = "invalid_request_error", "server_error", "rate_limit_error"
 
 # Reason -> (type, code), as current SDKs and gateways know them (not shown in the document).
-KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
-    pb.ERROR_REASON_UNSPECIFIED: (SERVER, None),
-    pb.ERROR_REASON_MALFORMED_BODY: (REQUEST, None),
-    pb.ERROR_REASON_INVALID_FIELD: (REQUEST, "invalid_value"),
-    pb.ERROR_REASON_MISSING_FIELD: (REQUEST, "missing_required_parameter"),
-    pb.ERROR_REASON_UNSUPPORTED_FIELD: (REQUEST, "unsupported_parameter"),
-    pb.ERROR_REASON_UNTRANSLATABLE: (REQUEST, "unsupported_parameter"),
-    pb.ERROR_REASON_CONTEXT_TOO_LONG: (REQUEST, "context_length_exceeded"),
-    pb.ERROR_REASON_UPSTREAM_REJECTED: (REQUEST, None),
-    pb.ERROR_REASON_CONTENT_BLOCKED: (REQUEST, "content_filter"),
-    pb.ERROR_REASON_GUARD_REFUSED: (REQUEST, "content_filter"),
-    pb.ERROR_REASON_UPSTREAM_TOO_LARGE: (REQUEST, "request_too_large"),
-    pb.ERROR_REASON_MISSING_KEY: (REQUEST, "invalid_api_key"),
-    pb.ERROR_REASON_INVALID_KEY: (REQUEST, "invalid_api_key"),
-    pb.ERROR_REASON_KEY_EXPIRED: (REQUEST, "invalid_api_key"),
+ERROR_KINDS: "dict[pb.ErrorReason.ValueType, tuple[str, str | None]]" = {
+    pb.ERROR_REASON_UNSPECIFIED: (SERVER_ERROR, None),
+    pb.ERROR_REASON_MALFORMED_BODY: (REQUEST_ERROR, None),
+    pb.ERROR_REASON_INVALID_FIELD: (REQUEST_ERROR, "invalid_value"),
+    pb.ERROR_REASON_MISSING_FIELD: (REQUEST_ERROR, "missing_required_parameter"),
+    pb.ERROR_REASON_UNSUPPORTED_FIELD: (REQUEST_ERROR, "unsupported_parameter"),
+    pb.ERROR_REASON_UNTRANSLATABLE: (REQUEST_ERROR, "unsupported_parameter"),
+    pb.ERROR_REASON_CONTEXT_TOO_LONG: (REQUEST_ERROR, "context_length_exceeded"),
+    pb.ERROR_REASON_UPSTREAM_REJECTED: (REQUEST_ERROR, None),
+    pb.ERROR_REASON_CONTENT_BLOCKED: (REQUEST_ERROR, "content_filter"),
+    pb.ERROR_REASON_GUARD_REFUSED: (REQUEST_ERROR, "content_filter"),
+    pb.ERROR_REASON_UPSTREAM_TOO_LARGE: (REQUEST_ERROR, "request_too_large"),
+    pb.ERROR_REASON_MISSING_KEY: (REQUEST_ERROR, "invalid_api_key"),
+    pb.ERROR_REASON_INVALID_KEY: (REQUEST_ERROR, "invalid_api_key"),
+    pb.ERROR_REASON_KEY_EXPIRED: (REQUEST_ERROR, "invalid_api_key"),
     pb.ERROR_REASON_PERMISSION_DENIED: ("permission_error", "permission_denied"),
     pb.ERROR_REASON_MODEL_UNPRICED: ("permission_error", "model_unpriced"),
-    pb.ERROR_REASON_MODEL_NOT_FOUND: (REQUEST, "model_not_found"),
-    pb.ERROR_REASON_PATH_NOT_FOUND: (REQUEST, "unknown_url"),
-    pb.ERROR_REASON_API_NOT_SERVED: (REQUEST, "unknown_url"),
-    pb.ERROR_REASON_OBJECT_NOT_FOUND: (REQUEST, "not_found"),
-    pb.ERROR_REASON_METHOD_NOT_ALLOWED: (REQUEST, "method_not_allowed"),
-    pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE: (REQUEST, "unsupported_media_type"),
-    pb.ERROR_REASON_BODY_TOO_LARGE: (REQUEST, "request_too_large"),
-    pb.ERROR_REASON_WRONG_STATE: (REQUEST, "wrong_state"),
-    pb.ERROR_REASON_RANGE_NOT_SATISFIABLE: (REQUEST, "range_not_satisfiable"),
-    pb.ERROR_REASON_ALREADY_EXISTS: (REQUEST, "already_exists"),
-    pb.ERROR_REASON_THREAD_NOT_FOUND: (REQUEST, "thread_not_found"),
-    pb.ERROR_REASON_THREAD_ALREADY_CONTINUED: (REQUEST, "thread_already_continued"),
-    pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT: (REQUEST, "thread_continue_in_flight"),
-    pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST: (REQUEST, "thread_unsupported_request"),
-    pb.ERROR_REASON_THREAD_FINGERPRINT_MISMATCH: (REQUEST, "thread_fingerprint_mismatch"),
-    pb.ERROR_REASON_RATE_LIMITED: (RATE, "rate_limit_exceeded"),
-    pb.ERROR_REASON_UPSTREAM_RATE_LIMITED: (RATE, "rate_limit_exceeded"),
+    pb.ERROR_REASON_MODEL_NOT_FOUND: (REQUEST_ERROR, "model_not_found"),
+    pb.ERROR_REASON_PATH_NOT_FOUND: (REQUEST_ERROR, "unknown_url"),
+    pb.ERROR_REASON_API_NOT_SERVED: (REQUEST_ERROR, "unknown_url"),
+    pb.ERROR_REASON_OBJECT_NOT_FOUND: (REQUEST_ERROR, "not_found"),
+    pb.ERROR_REASON_METHOD_NOT_ALLOWED: (REQUEST_ERROR, "method_not_allowed"),
+    pb.ERROR_REASON_UNSUPPORTED_MEDIA_TYPE: (REQUEST_ERROR, "unsupported_media_type"),
+    pb.ERROR_REASON_BODY_TOO_LARGE: (REQUEST_ERROR, "request_too_large"),
+    pb.ERROR_REASON_WRONG_STATE: (REQUEST_ERROR, "wrong_state"),
+    pb.ERROR_REASON_RANGE_NOT_SATISFIABLE: (REQUEST_ERROR, "range_not_satisfiable"),
+    pb.ERROR_REASON_ALREADY_EXISTS: (REQUEST_ERROR, "already_exists"),
+    pb.ERROR_REASON_THREAD_NOT_FOUND: (REQUEST_ERROR, "thread_not_found"),
+    pb.ERROR_REASON_THREAD_ALREADY_CONTINUED: (REQUEST_ERROR, "thread_already_continued"),
+    pb.ERROR_REASON_THREAD_CONTINUE_IN_FLIGHT: (REQUEST_ERROR, "thread_continue_in_flight"),
+    pb.ERROR_REASON_THREAD_UNSUPPORTED_REQUEST: (REQUEST_ERROR, "thread_unsupported_request"),
+    pb.ERROR_REASON_THREAD_FINGERPRINT_MISMATCH: (REQUEST_ERROR, "thread_fingerprint_mismatch"),
+    pb.ERROR_REASON_RATE_LIMITED: (RATE_ERROR, "rate_limit_exceeded"),
+    pb.ERROR_REASON_UPSTREAM_RATE_LIMITED: (RATE_ERROR, "rate_limit_exceeded"),
     pb.ERROR_REASON_QUOTA_EXHAUSTED: ("insufficient_quota", "insufficient_quota"),
     pb.ERROR_REASON_UPSTREAM_UNPAID: ("insufficient_quota", "insufficient_quota"),
     pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED: ("insufficient_quota", "insufficient_quota"),
-    pb.ERROR_REASON_INTERNAL: (SERVER, None),
-    pb.ERROR_REASON_NOT_IMPLEMENTED: (SERVER, "not_implemented"),
-    pb.ERROR_REASON_UPSTREAM_FAILED: (SERVER, "upstream_failed"),
-    pb.ERROR_REASON_UPSTREAM_UNREACHABLE: (SERVER, "upstream_unreachable"),
-    pb.ERROR_REASON_UPSTREAM_CUT: (SERVER, "upstream_cut"),
-    pb.ERROR_REASON_UNAVAILABLE: (SERVER, "overloaded"),
-    pb.ERROR_REASON_UPSTREAM_TIMEOUT: (SERVER, "upstream_timeout"),
-    pb.ERROR_REASON_CANCELLED: (SERVER, "cancelled"),
-    pb.ERROR_REASON_DEADLINE_EXCEEDED: (SERVER, "deadline_exceeded"),
-    pb.ERROR_REASON_UPSTREAM_OVERLOADED: (SERVER, "server_is_overloaded"),
+    pb.ERROR_REASON_INTERNAL: (SERVER_ERROR, None),
+    pb.ERROR_REASON_NOT_IMPLEMENTED: (SERVER_ERROR, "not_implemented"),
+    pb.ERROR_REASON_UPSTREAM_FAILED: (SERVER_ERROR, "upstream_failed"),
+    pb.ERROR_REASON_UPSTREAM_UNREACHABLE: (SERVER_ERROR, "upstream_unreachable"),
+    pb.ERROR_REASON_UPSTREAM_CUT: (SERVER_ERROR, "upstream_cut"),
+    pb.ERROR_REASON_UNAVAILABLE: (SERVER_ERROR, "overloaded"),
+    pb.ERROR_REASON_UPSTREAM_TIMEOUT: (SERVER_ERROR, "upstream_timeout"),
+    pb.ERROR_REASON_CANCELLED: (SERVER_ERROR, "cancelled"),
+    pb.ERROR_REASON_DEADLINE_EXCEEDED: (SERVER_ERROR, "deadline_exceeded"),
+    pb.ERROR_REASON_UPSTREAM_OVERLOADED: (SERVER_ERROR, "server_is_overloaded"),
 }
 
 
@@ -83,8 +83,8 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 
 def error_members(error: UmgError, http_status: int = 500) -> JsonObject:
     """Return the members of the object `error`. `http_status`: as for `encode_error`."""
-    fallback = (SERVER if http_status >= 500 else REQUEST, None)
-    kind, code = KINDS.get(error.reason, fallback)
+    fallback = (SERVER_ERROR if http_status >= 500 else REQUEST_ERROR, None)
+    kind, code = ERROR_KINDS.get(error.reason, fallback)
     code = code or error.metadata.get("upstream_code")
     param = error.metadata.get("field")
     message = message_for_callers(error)

@@ -10,9 +10,9 @@ ENVELOPE_KEYS = frozenset(
     {"id", "object", "created", "model", "system_fingerprint", "service_tier", "provider", "usage", "obfuscation"}
     | {"prompt_filter_results", "x_groq", "timings"}
 )
-CHOICE: Shape = {"index": Value.ANY, "content_filter_results": Value.ANY, "delta": {"role": Value.ANY}}
+CHOICE_SHAPE: Shape = {"index": Value.ANY, "content_filter_results": Value.ANY, "delta": {"role": Value.ANY}}
 
 has_no_output = output_check(
     re.compile(rb'"(?:content|reasoning_content|arguments)": ?"[^"]'),
-    {**dict.fromkeys(ENVELOPE_KEYS, Value.ANY), "choices": Items(CHOICE, required=True)},
+    {**dict.fromkeys(ENVELOPE_KEYS, Value.ANY), "choices": Items(CHOICE_SHAPE, required=True)},
 )

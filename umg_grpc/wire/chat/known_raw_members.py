@@ -4,10 +4,10 @@ from msgspec import Raw, defstruct
 
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tools import SEARCH_KEYS
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT_MEMBER
 from umg_grpc.wire.core.unknown_fields import Fields, by_type
 
-HARMLESS = frozenset(
+HARMLESS_MEMBERS = frozenset(
     {
         # sampling hints of providers with open weights, which others do not have: the same model answers without them
         *("min_p", "top_a", "typical_p", "tfs_z", "repetition_penalty", "repeat_penalty", "random_seed"),
@@ -23,9 +23,9 @@ HARMLESS = frozenset(
 )
 """Top-level fields without canonical form or effect on the response: translations leave them out and report them."""
 
-_VENDOR_TOOL = defstruct("_VENDOR_TOOL", [(key, Raw, ABSENT) for key in SEARCH_KEYS])
+_VENDOR_TOOL = defstruct("_VENDOR_TOOL", [(key, Raw, ABSENT_MEMBER) for key in SEARCH_KEYS])
 
-FIELDS = Fields(
+RAW_FIELDS = Fields(
     schema.ChatRequest,
     {
         (schema.ChatMessage, "content"): by_type(

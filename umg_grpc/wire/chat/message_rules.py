@@ -14,13 +14,13 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.chat.document_parts import with_document_urls
 from umg_grpc.wire.chat.provider_tool_names import nine_character_id
 from umg_grpc.wire.chat.thought_signatures import with_placeholder_signatures
-from umg_grpc.wire.core.added_turns import ACKNOWLEDGED, CONTINUE, marked
+from umg_grpc.wire.core.added_turns import ACKNOWLEDGED_TEXT, CONTINUE_TEXT, marked
 from umg_grpc.wire.core.client_lines import INSTRUCTION_ROLES
 from umg_grpc.wire.core.json import JsonObject, parse
-from umg_grpc.wire.core.raw_json_edits import EACH, edit_texts
+from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_texts
 from umg_grpc.wire.dropped_fields_report import Report
 
-_ID_PATHS = ((EACH, "tool_calls", EACH, "id"), (EACH, "tool_call_id"))
+_ID_PATHS = ((EACH_ELEMENT, "tool_calls", EACH_ELEMENT, "id"), (EACH_ELEMENT, "tool_call_id"))
 
 
 def fit_raw_messages(raw: Raw, quirks: Quirks, report: Report) -> Raw:
@@ -125,7 +125,7 @@ def _with_acknowledged_results(messages: list[object], report: Report) -> list[o
     for message in messages:
         if fitted and _role(fitted[-1]) == "tool" and _role(message) == "user":
             report.drop("messages", "an assistant's turn between")
-            fitted.append({"role": "assistant", "content": ACKNOWLEDGED})
+            fitted.append({"role": "assistant", "content": ACKNOWLEDGED_TEXT})
         fitted.append(message)
     return fitted
 
@@ -136,7 +136,7 @@ def _ended(last: object, quirks: Quirks, report: Report, *, own: bool) -> list[o
     """
     if quirks.prefill is False:
         report.drop("messages", "a user's turn last")
-        return [last, {"role": "user", "content": CONTINUE}]
+        return [last, {"role": "user", "content": CONTINUE_TEXT}]
     if quirks.prefix is True and isinstance(last, dict) and bytes(msgspec.json.encode(last.get("prefix"))) != b"true":
         if own:
             report.drop("messages.prefix", "true")

@@ -11,10 +11,10 @@ from msgspec import Meta, Raw, Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.shared_response_fields import Index
 from umg_grpc.wire.chat.tool_calls import call_id
-from umg_grpc.wire.core.json import ABSENT, MEMBERS
-from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
+from umg_grpc.wire.core.json import ABSENT_MEMBER, MEMBERS_DECODER
+from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 
-CALLED = b'"tool_calls"'
+TOOL_CALLS = b'"tool_calls"'
 """Name of the member with tool calls. It cannot be found inside a text: its quotes would be escaped there."""
 
 Changes: TypeAlias = dict[str, object]
@@ -25,7 +25,7 @@ NO_ID = b"\0"
 
 class _Function(Struct):
     name: str | None = None
-    arguments: Raw = ABSENT
+    arguments: Raw = ABSENT_MEMBER
 
 
 class Piece(Struct):
@@ -134,7 +134,7 @@ class CallNumbers:
         """
         changes, is_list = list[Changes](), True
         for candidate, delta in deltas:
-            read = _CALLS.decode(delta) if CALLED in delta else Calls()
+            read = _CALLS.decode(delta) if TOOL_CALLS in delta else Calls()
             is_list = is_list and not isinstance(read.tool_calls, Piece)
             numbers = self._candidates.setdefault(candidate, _Numbers())
             for piece in read.pieces:
@@ -176,7 +176,7 @@ def body_with_calls(body: bytes, messages: Sequence[Raw], response_id: str) -> b
         return body
     changes, is_list = list[Changes](), True
     for message in messages:
-        read = _CALLS.decode(message) if CALLED in bytes(message) else Calls()
+        read = _CALLS.decode(message) if TOOL_CALLS in bytes(message) else Calls()
         is_list = is_list and not isinstance(read.tool_calls, Piece)
         for position, piece in enumerate(read.pieces):
             changes.append(piece.changes(call_id(pb.ToolCall(), response_id, position)))
@@ -185,18 +185,18 @@ def body_with_calls(body: bytes, messages: Sequence[Raw], response_id: str) -> b
 
 def _with_changes(data: bytes, content: str, changes: list[Changes]) -> bytes:
     remaining = iter(changes)
-    path = ("choices", EACH, content, "tool_calls")
+    path = ("choices", EACH_ELEMENT, content, "tool_calls")
     return bytes(edit_values(Raw(data), path, lambda calls: _changed_calls(calls, remaining)))
 
 
 def _changed_calls(calls: Raw, changes: Iterator[Changes]) -> Raw:
     if bytes(calls).lstrip()[:1] == b"{":
         calls = Raw(b"[%b]" % bytes(calls))
-    return edit_values(calls, (EACH,), lambda call: _changed(call, next(changes)))
+    return edit_values(calls, (EACH_ELEMENT,), lambda call: _changed(call, next(changes)))
 
 
 def _changed(call: Raw, changes: Changes) -> Raw:
-    members = MEMBERS.decode(call)
+    members = MEMBERS_DECODER.decode(call)
     for name, value in changes.items():
         if callable(value):
             members[name] = value(members[name])
@@ -206,12 +206,12 @@ def _changed(call: Raw, changes: Changes) -> Raw:
 
 
 def _text_arguments(function: Raw) -> Raw:
-    members = MEMBERS.decode(function)
+    members = MEMBERS_DECODER.decode(function)
     members["arguments"] = Raw(msgspec.json.encode(str(members["arguments"], "utf-8")))
     return Raw(msgspec.json.encode(members))
 
 
 def _without_name(function: Raw) -> Raw:
-    members = MEMBERS.decode(function)
+    members = MEMBERS_DECODER.decode(function)
     del members["name"]
     return Raw(msgspec.json.encode(members))

@@ -18,11 +18,11 @@ from umg_grpc.wire.chat.shared_response_fields import (
     reasoning_text,
 )
 from umg_grpc.wire.core.finish_reasons import finish_reason_of
-from umg_grpc.wire.core.json import MEMBERS, JsonObject, is_present
-from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
+from umg_grpc.wire.core.json import MEMBERS_DECODER, JsonObject, is_present
+from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 
-NULL = Raw(b"null")
-LISTS = b'"content":[', b'"content": ['
+JSON_NULL = Raw(b"null")
+CONTENT_LISTS = b'"content":[', b'"content": ['
 """Bytes of a message or delta whose content is a list of parts, as that of Mistral's models with reasoning."""
 EMPTY_MESSAGE = Raw(b'{"role":"assistant","content":null}')
 
@@ -45,7 +45,7 @@ def is_odd(choice: Choice) -> bool:
 
 def has_list(data: bytes) -> bool:
     """Return whether a message in a body or delta has a list of parts as its content."""
-    return LISTS[0] in data or LISTS[1] in data
+    return CONTENT_LISTS[0] in data or CONTENT_LISTS[1] in data
 
 
 def _is_odd_reason(reason: str | UnsetType | None) -> bool:
@@ -56,8 +56,8 @@ def chunk_with_choices(data: bytes) -> bytes:
     """Return a chunk with choices that typed clients can read; an empty list without choices. Each has an index, a
     delta (also for a complete message) and a finish reason of this format or null.
     """
-    members = MEMBERS.decode(data)
-    raw = members.get("choices", NULL)
+    members = MEMBERS_DECODER.decode(data)
+    raw = members.get("choices", JSON_NULL)
     choices = msgspec.json.decode(raw, type=list[dict[str, Raw]] | None) or []
     members["choices"] = Raw(msgspec.json.encode([_right_choice(*each, "delta") for each in enumerate(choices)]))
     return msgspec.json.encode(members)
@@ -66,24 +66,24 @@ def chunk_with_choices(data: bytes) -> bytes:
 def body_with_choices(body: bytes) -> bytes:
     """Return a complete response whose choices have their index, a message, and a finish reason of this format."""
     positions = count()
-    return bytes(edit_values(Raw(body), ("choices", EACH), lambda choice: _right(choice, next(positions))))
+    return bytes(edit_values(Raw(body), ("choices", EACH_ELEMENT), lambda choice: _right(choice, next(positions))))
 
 
 def _right(choice: Raw, position: int) -> Raw:
-    return Raw(msgspec.json.encode(_right_choice(position, MEMBERS.decode(choice), "message")))
+    return Raw(msgspec.json.encode(_right_choice(position, MEMBERS_DECODER.decode(choice), "message")))
 
 
 def _right_choice(position: int, choice: dict[str, Raw], content: str) -> dict[str, Raw]:
     """Return a choice with right members. `content`: name of the member with its content."""
-    if not is_present(choice.get("index", NULL)):
+    if not is_present(choice.get("index", JSON_NULL)):
         choice["index"] = Raw(b"%d" % position)
-    if content == "delta" and not is_present(choice.get(content, NULL)):
+    if content == "delta" and not is_present(choice.get(content, JSON_NULL)):
         choice[content] = choice.pop("message", Raw(b"{}"))
-    elif not is_present(choice.get(content, NULL)):
+    elif not is_present(choice.get(content, JSON_NULL)):
         choice[content] = EMPTY_MESSAGE
     if has_list(bytes(choice[content])):
         choice[content] = _without_list(choice[content])
-    reason = msgspec.json.decode(choice.get("finish_reason", NULL), type=str | None)
+    reason = msgspec.json.decode(choice.get("finish_reason", JSON_NULL), type=str | None)
     if reason is not None and _is_odd_reason(reason):
         word = FINISH_NAMES.get(finish_reason_of(reason), "stop") if reason else None
         choice["finish_reason"] = Raw(msgspec.json.encode(word))
@@ -92,7 +92,7 @@ def _right_choice(position: int, choice: dict[str, Raw], content: str) -> dict[s
 
 def _without_list(raw: Raw) -> Raw:
     """Return a message or delta whose content is one text, with the reasoning beside it."""
-    members, message = MEMBERS.decode(raw), msgspec.json.decode(raw, type=ProviderMessage)
+    members, message = MEMBERS_DECODER.decode(raw), msgspec.json.decode(raw, type=ProviderMessage)
     if not isinstance(message.content, list):
         return raw
     members["content"] = Raw(msgspec.json.encode(content_text(message.content) or None))
@@ -103,8 +103,8 @@ def _without_list(raw: Raw) -> Raw:
 
 def with_totals(data: bytes, totals: JsonObject) -> bytes:
     """Return a response or chunk whose usage has these totals."""
-    members = MEMBERS.decode(data)
-    members["usage"] = Raw(msgspec.json.encode(MEMBERS.decode(members["usage"]) | totals))
+    members = MEMBERS_DECODER.decode(data)
+    members["usage"] = Raw(msgspec.json.encode(MEMBERS_DECODER.decode(members["usage"]) | totals))
     return msgspec.json.encode(members)
 
 
@@ -117,13 +117,13 @@ def finish_chunks(head: JsonObject, reason: str, candidates: Iterable[int]) -> I
 
 def with_finish_reasons(body: bytes) -> bytes:
     """Return a complete response in which each choice without a finish reason has one."""
-    return bytes(edit_values(Raw(body), ("choices", EACH), _finished))
+    return bytes(edit_values(Raw(body), ("choices", EACH_ELEMENT), _finished))
 
 
 def _finished(choice: Raw) -> Raw:
     members = msgspec.json.decode(choice, type=dict[str, Raw])
-    if msgspec.json.decode(members.get("finish_reason", NULL)):
+    if msgspec.json.decode(members.get("finish_reason", JSON_NULL)):
         return choice
-    message = msgspec.json.decode(members.get("message", NULL), type=Calls | None)
+    message = msgspec.json.decode(members.get("message", JSON_NULL), type=Calls | None)
     members["finish_reason"] = Raw(b'"tool_calls"' if message and message.tool_calls else b'"stop"')
     return Raw(msgspec.json.encode(members))

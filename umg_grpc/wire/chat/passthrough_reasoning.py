@@ -9,10 +9,10 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.reasoning_carriers import from_canonical, joined, put, text_member
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
-from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, parse
 from umg_grpc.wire.dropped_fields_report import Report
 
-FIELD = "reasoning_content"
+REASONING_FIELD = "reasoning_content"
 
 
 def edit_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
@@ -21,7 +21,7 @@ def edit_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
     """
     messages = parse(_Body, request.source.body).messages
     if quirks.reasoning_content is False:
-        if any(FIELD in _members(raw) for raw in messages):
+        if any(REASONING_FIELD in _members(raw) for raw in messages):
             report.drop("reasoning")
         messages = [_without(raw) for raw in messages]
     for index, message in enumerate(request.messages[: len(messages)]):
@@ -39,13 +39,13 @@ def _completed(raw: Raw, message: pb.Message, quirks: Quirks) -> Raw:
     members, state = _members(raw), joined(from_canonical(part.state) for part in message.parts)
     added = JsonObject()
     put(state, added, "message")
-    field = text_member(state) or FIELD
+    field = text_member(state) or REASONING_FIELD
     thoughts = [text for part in message.parts for text in part.reasoning.texts or part.reasoning.summaries]
-    if thoughts and (field != FIELD or quirks.reasoning_content is not False):
+    if thoughts and (field != REASONING_FIELD or quirks.reasoning_content is not False):
         added[field] = "".join(thoughts)
-    missing = {name: value for name, value in added.items() if not is_present(members.get(name, ABSENT))}
+    missing = {name: value for name, value in added.items() if not is_present(members.get(name, ABSENT_MEMBER))}
     calls = {part.tool_call.call_id: part for part in message.parts if part.HasField("tool_call")}
-    if any(part.HasField("state") for part in calls.values()) and is_present(members.get("tool_calls", ABSENT)):
+    if any(part.HasField("state") for part in calls.values()) and is_present(members.get("tool_calls", ABSENT_MEMBER)):
         missing["tool_calls"] = [_completed_call(raw, calls) for raw in parse(list[Raw], members["tool_calls"])]
     return Raw(msgspec.json.encode({**members, **missing})) if missing else raw
 
@@ -68,7 +68,7 @@ def _members(raw: Raw) -> dict[str, Raw]:
 
 def _without(raw: Raw) -> Raw:
     members = _members(raw)
-    if FIELD not in members:
+    if REASONING_FIELD not in members:
         return raw
-    del members[FIELD]
+    del members[REASONING_FIELD]
     return Raw(msgspec.json.encode(members))

@@ -12,18 +12,18 @@ from umg_grpc.wire.chat.message_rules import fit_raw_messages
 from umg_grpc.wire.chat.response_format import fit_own_format
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
 from umg_grpc.wire.core.client_lines import edit_first_turn
-from umg_grpc.wire.core.json import ABSENT, MEMBERS, JsonObject, echo, is_present, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, MEMBERS_DECODER, JsonObject, echo, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
 
-KNOWN = frozenset(schema.ChatRequest.__struct_encode_fields__)
+KNOWN_FIELDS = frozenset(schema.ChatRequest.__struct_encode_fields__)
 
 Path = tuple[str, ...]
 
 # Places of each canonical field in a body after `extra_body` is merged: an edit clears all of them and looks for the
 # new value in the same places of the encoding.
-PATHS: dict[str, tuple[Path, ...]] = {
+FIELD_PATHS: dict[str, tuple[Path, ...]] = {
     "reasoning": (
         ("reasoning_effort",),
         ("thinking",),
@@ -61,7 +61,7 @@ PATHS: dict[str, tuple[Path, ...]] = {
 
 
 # Fields whose places all mean the same: an edited value stays in its place.
-INTERCHANGEABLE = frozenset({"temperature", "top_p", "max_output_tokens"})
+INTERCHANGEABLE_FIELDS = frozenset({"temperature", "top_p", "max_output_tokens"})
 
 
 def rebuild(
@@ -78,7 +78,7 @@ def rebuild(
     refuses, and the fields changed after decoding. `edits`: canonical name of each field -> members of the body with
     its value.
     """
-    fields = MEMBERS.decode(request.source.body)  # the body was decoded before, so that it is a JSON object
+    fields = MEMBERS_DECODER.decode(request.source.body)  # the body was decoded before, so that it is a JSON object
     fields.pop("vendorn_thinking_to_content", None)  # the gateway does this itself
     if "extra_body" in fields or "vendorg" in fields:
         _merge_extra_body(fields, request, report)
@@ -102,7 +102,7 @@ def rebuild(
         return msgspec.json.encode(fields)
     fit_own_format(fields, request, quirks, report)
     fit_own_tools(fields, quirks, report)
-    if quirks.accepts is not None and _is_empty_list(fields.get("tools", ABSENT), "tools"):
+    if quirks.accepts is not None and _is_empty_list(fields.get("tools", ABSENT_MEMBER), "tools"):
         del fields["tools"]  # means the same as none; refused by vendors that are strict about members
     fields["messages"] = fit_raw_messages(fields["messages"], quirks, report)
     fit_members(fields, quirks, "chat", report)
@@ -125,10 +125,10 @@ def _members(raw: Raw, at: str) -> dict[str, Raw]:
 
 
 def _replace_field(fields: dict[str, Raw], field: str, encoded: JsonObject) -> None:
-    removed = [path for path in PATHS[field] if _remove_member(fields, path)]
-    for path in PATHS[field]:
+    removed = [path for path in FIELD_PATHS[field] if _remove_member(fields, path)]
+    for path in FIELD_PATHS[field]:
         if (value := _find_member(encoded, path)) is not None:
-            _set_member(fields, removed[0] if removed and field in INTERCHANGEABLE else path, value)
+            _set_member(fields, removed[0] if removed and field in INTERCHANGEABLE_FIELDS else path, value)
 
 
 def _find_member(encoded: object, path: Path) -> object:
@@ -158,7 +158,7 @@ def _remove_member(fields: dict[str, Raw], path: Path) -> bool:
 def _set_member(fields: dict[str, Raw], path: Path, value: object) -> None:
     name, *rest = path
     if rest:
-        members = _members(fields.get(name, ABSENT), name)
+        members = _members(fields.get(name, ABSENT_MEMBER), name)
         _set_member(members, tuple(rest), value)
         value = members
     fields[name] = _raw(value)
@@ -168,16 +168,16 @@ def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, repor
     """Move the members of `extra_body` to the top level of the body, as SDKs do. Fields of the body itself are left out
     and reported, since the gateway's limits were checked on the top level only.
     """
-    extra = _members(fields.pop("extra_body", ABSENT), "extra_body")
+    extra = _members(fields.pop("extra_body", ABSENT_MEMBER), "extra_body")
     if "vendorg" in fields:
         extra["vendorg"] = fields.pop("vendorg")
-    vendor = _members(extra.pop("google", ABSENT), "extra_body.google")
-    vendor |= _members(extra.pop("vendorg", ABSENT), "extra_body.vendorg")
+    vendor = _members(extra.pop("google", ABSENT_MEMBER), "extra_body.google")
+    vendor |= _members(extra.pop("vendorg", ABSENT_MEMBER), "extra_body.vendorg")
     if any(tool.web_search.declared_type in SEARCH_KEYS for tool in request.tools):
         vendor.pop("tools", None)
         fields.setdefault("web_search_options", Raw(b"{}"))
     for name, value in extra.items():
-        if name in KNOWN:
+        if name in KNOWN_FIELDS:
             report.drop(f"extra_body.{name}")
         else:
             fields[name] = value
@@ -194,7 +194,7 @@ def _replace_generation_config(fields: dict[str, Raw], report: Report) -> None:
         if is_present(members[name]):
             report.drop(f"generationConfig.{echo(name)}")
     for name in CONFIG_NAMES & members.keys():
-        if is_present(fields.get("reasoning_effort", ABSENT)):
+        if is_present(fields.get("reasoning_effort", ABSENT_MEMBER)):
             report.drop("generationConfig.thinkingConfig")
             continue
         for key, value in _members(members[name], f"generationConfig.{name}").items():
@@ -214,7 +214,7 @@ def _replace_search_tools(fields: dict[str, Raw], request: pb.GenerateRequest, r
     """Replace the tools that select a web search by the providers' search option, and remove a choice of them. The
     model would call `vendorgSearch` like a caller's function.
     """
-    raw = fields.get("tools", ABSENT)
+    raw = fields.get("tools", ABSENT_MEMBER)
     tools = parse(list[Raw], raw, "tools") if is_present(raw) else []
     kept = [tool for tool in tools if not _is_search(tool)]
     if len(kept) == len(tools):

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.passed_calls import CALLED, CallNumbers
+from umg_grpc.wire.chat.passed_calls import TOOL_CALLS, CallNumbers
 from umg_grpc.wire.chat.passed_defects import chunk_with_choices, finish_chunks, is_odd, with_totals
 from umg_grpc.wire.chat.shared_response_fields import (
     FINISH_REASONS,
@@ -23,17 +23,17 @@ from umg_grpc.wire.chat.stream_decoder import event_error
 from umg_grpc.wire.chat.usage import decode_usage, find_usage, missing_totals
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
-from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
+from umg_grpc.wire.core.stream_decoder import DECODED_FRAME, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error
 
-CALLS = b'"tool_calls":[{', b'"tool_calls": [{'
-NAME = b'"name"'
-NAMES = b'"name":"', b'"name": "'
+CALL_STARTS = b'"tool_calls":[{', b'"tool_calls": [{'
+NAME_MEMBER = b'"name"'
+NAME_STARTS = b'"name":"', b'"name": "'
 FIRST_MEMBER = re.compile(rb'\{("role": ?"\w+", ?)?((?:"\w+": ?null, ?)*"\w+": ?(?:"|\[\{|null))')
 """Beginning of a delta, up to the type of its first value: a text, a list of objects, or null."""
-PADDING, PADDED = b',"obfuscation":"', b'"}\n\n'
+PADDING_START, PADDING_END = b',"obfuscation":"', b'"}\n\n'
 
 
 class PassedChoice(Struct):
@@ -41,9 +41,9 @@ class PassedChoice(Struct):
 
     index: Index | None = None
     finish_reason: str | UnsetType | None = UNSET
-    delta: Raw = ABSENT
-    error: Raw = ABSENT
-    usage: Raw = ABSENT
+    delta: Raw = ABSENT_MEMBER
+    error: Raw = ABSENT_MEMBER
+    usage: Raw = ABSENT_MEMBER
 
 
 class PassedChunk(Head, kw_only=True):
@@ -87,11 +87,11 @@ class Template(NamedTuple):
             head += b"{" + start[2] if first else start[0]
         if chunk.obfuscation is None:
             return cls(head, tail, tail, lines, ids)
-        padding = PADDING + chunk.obfuscation.encode() + PADDED
+        padding = PADDING_START + chunk.obfuscation.encode() + PADDING_END
         if not tail.endswith(padding):
             return None
-        tail = tail.removesuffix(padding) + PADDING
-        return cls(head, tail, PADDED, lines, ids)
+        tail = tail.removesuffix(padding) + PADDING_START
+        return cls(head, tail, PADDING_END, lines, ids)
 
 
 def _ids(frame: bytes) -> tuple[bytes, int]:
@@ -127,28 +127,28 @@ class PassthroughDecoder(FrameDecoder):
         """Return (leading chunks that differ from an earlier chunk, the template, only in their text, with the caller's
         model id; their length in bytes as received).
         """
-        if not self._called and CALLED in frames:
-            self._called = CALLS[0] in frames or CALLS[1] in frames
+        if not self._called and TOOL_CALLS in frames:
+            self._called = CALL_STARTS[0] in frames or CALL_STARTS[1] in frames
         if self._template is None:
-            return DECODED
+            return DECODED_FRAME
         head, tail, end, lines, ids = self._template
         if not frames.startswith(head):
-            return DECODED
+            return DECODED_FRAME
         plain = frames[: frames.find(end, frames.rfind(tail)) + len(end)]
         count = plain.count(end + head) + 1
         if plain.count(b"\n") != count * lines or plain.count(tail) != count:
-            return DECODED
+            return DECODED_FRAME
         if self._called:
-            if NAME in plain and (NAMES[0] in plain or NAMES[1] in plain):
-                return DECODED  # a call starts, or repeats its name
+            if NAME_MEMBER in plain and (NAME_STARTS[0] in plain or NAME_STARTS[1] in plain):
+                return DECODED_FRAME  # a call starts, or repeats its name
             added = plain.count(ids[0]) - count * ids[1]
             if (added or self._numbers.is_wrong) and self._may_start_call(plain, ids[0], added):
-                return DECODED
+                return DECODED_FRAME
         renamed = self._model.replace_all(plain, count)
-        return DECODED if renamed is None else (renamed, len(plain))
+        return DECODED_FRAME if renamed is None else (renamed, len(plain))
 
     def _may_start_call(self, frames: bytes, member: bytes, added: int) -> bool:
-        if self._numbers.is_wrong and CALLED in frames:
+        if self._numbers.is_wrong and TOOL_CALLS in frames:
             return True
         return added != frames.count(member + b'"') + frames.count(member + self._numbers.last_id)
 
@@ -156,14 +156,14 @@ class PassthroughDecoder(FrameDecoder):
         if self._failed is not None:
             raise self._failed.with_usage(self._usage)
         if self._is_split and self._joint_reason:
-            return self._finish_frames([]) + sse.frame(sse.DONE)
+            return self._finish_frames([]) + sse.frame(sse.DONE_DATA)
         if len(self._finished) < max(1, self._request.candidate_count):
             raise cut_off()
-        return sse.frame(sse.DONE)
+        return sse.frame(sse.DONE_DATA)
 
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         data = event.data or b""
-        if data.strip() == sse.DONE:
+        if data.strip() == sse.DONE_DATA:
             return self._done(event, events)
         chunk = decode(_CHUNK, data)
         if error := event_error(event, chunk, bool(chunk.choices)):
@@ -229,7 +229,7 @@ class PassthroughDecoder(FrameDecoder):
             if index and wants_one(self._request):
                 self._is_split, index = True, 0
             self._seen.add(index)
-            if choice.error is not ABSENT and is_error(choice.error):
+            if choice.error is not ABSENT_MEMBER and is_error(choice.error):
                 raise choice_error(choice.error)
             if choice.finish_reason:
                 self._read_reason(index, choice.finish_reason, events)
@@ -269,7 +269,7 @@ class PassthroughDecoder(FrameDecoder):
     def _with_right_indexes(self, event: sse.SseEvent, choices: list[PassedChoice]) -> sse.SseEvent:
         """Return the event of a chunk with right indexes of the tool calls in it."""
         data = event.data or b""
-        if CALLED not in data:
+        if TOOL_CALLS not in data:
             return event
         deltas = [
             (position if choice.index is None else choice.index, bytes(choice.delta) or b"{}")

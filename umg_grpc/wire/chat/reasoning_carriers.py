@@ -14,9 +14,9 @@ from typing import Literal
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.reasoning_carriers import CARRIERS, ReasoningCarrier
+from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS, ReasoningCarrier
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, ELEMENTS, MEMBERS, JsonObject, is_present
+from umg_grpc.wire.core.json import ABSENT_MEMBER, ELEMENTS_DECODER, MEMBERS_DECODER, JsonObject, is_present
 from umg_grpc.wire.core.text_buffers import Pieces
 
 State = dict[str, Raw]
@@ -25,7 +25,7 @@ Place = Literal["message", "call"]
 
 REASONING_SEPARATOR = "\n\n"
 """Text between two pieces of reasoning that are shown as one."""
-TEXTS = ("text", "summary", "thinking")
+TEXT_MEMBERS = ("text", "summary", "thinking")
 """Members of an item that hold text of the reasoning."""
 MIN_SNAPSHOT = 16
 """Characters of text from which a piece that repeats all earlier text of its item is taken for the text so far."""
@@ -34,15 +34,15 @@ MAX_STATE_BYTES = 4 << 20
 """Maximum of bytes of a state that is joined from pieces. The largest state of a model has a tenth of it."""
 
 _PLACES: dict[Place, tuple[ReasoningCarrier, ...]] = {
-    "message": tuple(row for row in CARRIERS if row.place == "message"),
-    "call": tuple(row for row in CARRIERS if row.place == "call"),
+    "message": tuple(row for row in REASONING_CARRIERS if row.place == "message"),
+    "call": tuple(row for row in REASONING_CARRIERS if row.place == "call"),
 }
-_ROWS = {row.member: row for row in CARRIERS}
+_ROWS = {row.member: row for row in REASONING_CARRIERS}
 MESSAGE_MEMBERS = tuple(dict.fromkeys(row.member.partition(".")[0] for row in _PLACES["message"]))
 """Members of messages that hold carriers. Structs of messages have a raw field for each."""
 message_members = attrgetter(*MESSAGE_MEMBERS)
 """Function that returns these members of the struct of a message or delta; `NO_MEMBERS` if it has none of them."""
-NO_MEMBERS = tuple(ABSENT for _ in MESSAGE_MEMBERS)
+NO_MEMBERS = tuple(ABSENT_MEMBER for _ in MESSAGE_MEMBERS)
 
 _OPAQUE_TEXT = re.compile(
     rb'"(?:data|signature|encrypted_content|thought_signature|reasoning_\w+)" ?: ?"((?:[^"\\]|\\.)+)"'
@@ -76,7 +76,11 @@ def read_message(message: object) -> State:
         name, _, inner = row.member.partition(".")
         value = members[name]
         if inner:
-            value = MEMBERS.decode(value).get(inner, ABSENT) if bytes(value).startswith(b"{") else ABSENT
+            value = (
+                MEMBERS_DECODER.decode(value).get(inner, ABSENT_MEMBER)
+                if bytes(value).startswith(b"{")
+                else ABSENT_MEMBER
+            )
         _add(state, row, value)
     return state
 
@@ -85,7 +89,7 @@ def read_call(provider_fields: Mapping[str, Raw]) -> State:
     """Return the state in a tool call's members `provider_specific_fields`, {} without any."""
     state = State()
     for row in _PLACES["call"]:
-        _add(state, row, provider_fields.get(row.member.partition(".")[2], ABSENT))
+        _add(state, row, provider_fields.get(row.member.partition(".")[2], ABSENT_MEMBER))
     return state
 
 
@@ -96,7 +100,7 @@ def _add(state: State, row: ReasoningCarrier, value: Raw) -> None:
 
 def text_of(state: State) -> str:
     """Return the text of the reasoning in the items of a state, "" without any."""
-    for row in CARRIERS:
+    for row in REASONING_CARRIERS:
         if row.merge == "items" and (raw := state.get(row.member)) is not None:
             joined = CarriedState()
             if text := joined.add({row.member: raw}):
@@ -140,7 +144,7 @@ def from_canonical(state: pb.ReasoningState) -> State:
     if state.format != "chat":
         return {}
     try:
-        members = MEMBERS.decode(base64.b64decode(state.data, validate=True))
+        members = MEMBERS_DECODER.decode(base64.b64decode(state.data, validate=True))
     except (ValueError, binascii.Error, RecursionError):
         return {}
     return {name: value for name, value in members.items() if name in _ROWS}
@@ -175,7 +179,7 @@ def put(state: State, members: JsonObject, place: Place) -> None:
 
 def text_member(state: State) -> str:
     """Return the member for the text of the reasoning beside a state; "" for the usual one."""
-    return next((row.text_member for row in CARRIERS if row.text_member and row.member in state), "")
+    return next((row.text_member for row in REASONING_CARRIERS if row.text_member and row.member in state), "")
 
 
 def joined(states: Iterable[State]) -> State:
@@ -217,7 +221,7 @@ class CarriedState:
                 self._values[name] = raw
                 continue
             items = self._items.setdefault(name, _Items(joins=row.merge == "items"))
-            texts = [items.add(element) for element in ELEMENTS.decode(raw)]
+            texts = [items.add(element) for element in ELEMENTS_DECODER.decode(raw)]
             added = added or "".join(texts)
         return added
 
@@ -242,9 +246,9 @@ class _Item:
         """Add the members of a piece. Return the text that they add."""
         added = list[str]()
         for name, raw in members.items():
-            if name in TEXTS and bytes(raw).startswith(b'"'):
+            if name in TEXT_MEMBERS and bytes(raw).startswith(b'"'):
                 added.append(self._add_text(name, msgspec.json.decode(raw, type=str)))
-            elif not is_present(self.members.get(name, ABSENT)):
+            elif not is_present(self.members.get(name, ABSENT_MEMBER)):
                 self.members[name] = raw
         return "".join(added)
 
@@ -276,14 +280,16 @@ class _Items:
         if not self._joins or not bytes(raw).startswith(b"{"):
             self._all.append(raw)
             return ""
-        members = MEMBERS.decode(raw)
-        kind, index = bytes(members.get("type", ABSENT)), members.get("index", ABSENT)
+        members = MEMBERS_DECODER.decode(raw)
+        kind, index = bytes(members.get("type", ABSENT_MEMBER)), members.get("index", ABSENT_MEMBER)
         key = (kind, bytes(index))
         last = self._all[-1] if self._all and isinstance(self._all[-1], _Item) else None
         known = self._by_index.get(key) if is_present(index) else last
         starts = known is None or not _continues(members, known.members)
         if known is None or starts:
-            texts = {name: ABSENT for name in TEXTS if bytes(members.get(name, ABSENT)).startswith(b'"')}
+            texts = {
+                name: ABSENT_MEMBER for name in TEXT_MEMBERS if bytes(members.get(name, ABSENT_MEMBER)).startswith(b'"')
+            }
             known = _Item({**members, **texts})
             self._all.append(known)
         self._by_index[key] = known
@@ -300,10 +306,10 @@ class _Items:
 
 def _continues(piece: Mapping[str, Raw], item: Mapping[str, Raw]) -> bool:
     """Return whether a piece may belong to the item with the same type and place."""
-    if bytes(piece.get("type", ABSENT)) != bytes(item.get("type", ABSENT)):
+    if bytes(piece.get("type", ABSENT_MEMBER)) != bytes(item.get("type", ABSENT_MEMBER)):
         return False
-    both = [name for name in piece if is_present(piece[name]) and is_present(item.get(name, ABSENT))]
+    both = [name for name in piece if is_present(piece[name]) and is_present(item.get(name, ABSENT_MEMBER))]
     if "data" in both or ("id" in both and bytes(piece["id"]) != bytes(item["id"])):
         return False
-    has_text = any(bytes(piece.get(name, ABSENT)) not in {b"", b"null", b'""'} for name in TEXTS)
-    return not (has_text and is_present(item.get("signature", ABSENT)))
+    has_text = any(bytes(piece.get(name, ABSENT_MEMBER)) not in {b"", b"null", b'""'} for name in TEXT_MEMBERS)
+    return not (has_text and is_present(item.get("signature", ABSENT_MEMBER)))

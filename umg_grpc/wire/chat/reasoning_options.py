@@ -12,9 +12,9 @@ from umg_grpc.wire.core.reasoning_effort import fit_reasoning, nearest_effort
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import RequestNotes
 
-THINKING = {"enabled": pb.REASONING_MODE_ENABLED, "disabled": pb.REASONING_MODE_DISABLED}
-THINKING_NAMES = {value: name for name, value in THINKING.items()}
-LEVELS = ("minimal", "low", "medium", "high", "xhigh")
+THINKING_MODES = {"enabled": pb.REASONING_MODE_ENABLED, "disabled": pb.REASONING_MODE_DISABLED}
+THINKING_NAMES = {value: name for name, value in THINKING_MODES.items()}
+REASONING_LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 
 
 # --- caller -> canonical
@@ -29,7 +29,7 @@ def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, note
     if chat.thinking:
         notes.family.append("thinking")
         if enables or chat.enable_thinking is None:
-            request.reasoning.mode = THINKING[chat.thinking.type]
+            request.reasoning.mode = THINKING_MODES[chat.thinking.type]
             _set_budget(request, chat.thinking.budget_tokens, "thinking.budget_tokens")
     if chat.enable_thinking is not None:
         notes.family.append("enable_thinking")
@@ -86,8 +86,8 @@ def _set_budget(request: pb.GenerateRequest, value: float | None, field: str) ->
 
 
 def _level(value: str, field: str) -> str:
-    if value.lower() not in LEVELS:
-        known = ", ".join(f"`{name.upper()}`" for name in LEVELS)
+    if value.lower() not in REASONING_LEVELS:
+        known = ", ".join(f"`{name.upper()}`" for name in REASONING_LEVELS)
         raise invalid(field, f"{echo(repr(value))} is not one of its values; send one of {known}")
     return value.lower()
 

@@ -16,9 +16,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.chat import passthrough_request, schema
 from umg_grpc.wire.chat.call_id_places import CALL_IDS
-from umg_grpc.wire.chat.decode_messages import DETAILS, decode_messages
+from umg_grpc.wire.chat.decode_messages import IMAGE_DETAILS, decode_messages
 from umg_grpc.wire.chat.encode_messages import MessageEncoder
-from umg_grpc.wire.chat.known_raw_members import HARMLESS
+from umg_grpc.wire.chat.known_raw_members import HARMLESS_MEMBERS
 from umg_grpc.wire.chat.message_rules import fit_encoded_messages
 from umg_grpc.wire.chat.passthrough_reasoning import edit_reasoning
 from umg_grpc.wire.chat.reasoning_options import decode_reasoning, encode_chat_reasoning, encode_reasoning
@@ -41,7 +41,7 @@ from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import (
-    THOUGHTS,
+    REASONING_PARTS,
     changed_fields,
     check_search,
     copied_fields,
@@ -54,7 +54,7 @@ from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.unsupported_fields import report_unsupported
 
-PATH = "/chat/completions"
+CHAT_PATH = "/chat/completions"
 
 # Fields of the same name and type on both sides.
 COPIED_FIELDS = (
@@ -112,7 +112,7 @@ _DEFAULTS = schema.ChatRequest(model="m", messages=[])
 _RARE_DEFAULTS, _NO_TOOLS = _rare_fields(_DEFAULTS), _tool_fields(_DEFAULTS)
 
 # Unknown at the top level of a body, except that family famQ has them inside `parameters` (text document, chat rule 2).
-MISPLACED = ("incremental_output", "enable_search", "search_options", "asr_options")
+MISPLACED_MEMBERS = ("incremental_output", "enable_search", "search_options", "asr_options")
 
 WIRE_NAMES = {name: name for name in (*COPIED_FIELDS, "seed", "top_logprobs", "prompt_cache_retention")}
 WIRE_NAMES |= {"max_output_tokens": "max_tokens", "candidate_count": "n"}
@@ -127,8 +127,8 @@ DEFAULT_AUDIO_FORMAT = "wav"  # audio format where the request has none
 SERVICE_TIERS = get_args(schema.ServiceTier)
 
 # Fields that no chat provider supports: without the first ones the response would be another.
-INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
-UNSUPPORTED = (
+INDISPENSABLE_FIELDS = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
+UNSUPPORTED_FIELDS = (
     "top_k",
     "max_tool_calls",
     "include",
@@ -136,7 +136,7 @@ UNSUPPORTED = (
     "safety_settings",
     "image_output",
 )
-UNSUPPORTED_WITH_TOP_K = tuple(name for name in UNSUPPORTED if name != "top_k")
+UNSUPPORTED_WITH_TOP_K = tuple(name for name in UNSUPPORTED_FIELDS if name != "top_k")
 
 
 # --- caller -> canonical
@@ -149,7 +149,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     `model` is not used: the body contains the model. The rules of the model's family are applied later. An option at
     the top level wins over the same option in `parameters`, which the specification leaves open.
     """
-    chat, unknown = parse_open(_KNOWN, schema.ChatRequest, body, passthrough_request.KNOWN)
+    chat, unknown = parse_open(_KNOWN, schema.ChatRequest, body, passthrough_request.KNOWN_FIELDS)
     request, notes = pb.GenerateRequest(model=chat.model), RequestNotes()
     source = request.source
     source.format, source.body = "chat", body
@@ -164,8 +164,8 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     if _rare_fields(chat) != _RARE_DEFAULTS:
         _decode_rare_fields(chat, request, notes)
     if unknown:
-        record_unknown_fields(unknown, HARMLESS, notes)
-        notes.family.extend(name for name in MISPLACED if name in unknown)
+        record_unknown_fields(unknown, HARMLESS_MEMBERS, notes)
+        notes.family.extend(name for name in MISPLACED_MEMBERS if name in unknown)
     if headers:
         source.headers.update(headers)
     return FaceRequest(request, chat.stream is True, notes)
@@ -274,20 +274,20 @@ def encode_request(
             edits = _encode_edits(changed, request, report, quirks)
         body = passthrough_request.rebuild(request, model, stream, edits, report, quirks)
         body = CALL_IDS.restored_body(body, request)
-        return UpstreamRequest(PATH, body, dict(headers) if headers else {}, report, local_stops=stops)
+        return UpstreamRequest(CHAT_PATH, body, dict(headers) if headers else {}, report, local_stops=stops)
     body = _encode_body(request, model, stream, quirks, notes, report)
-    return UpstreamRequest(PATH, body, {}, report, local_stops=stops)
+    return UpstreamRequest(CHAT_PATH, body, {}, report, local_stops=stops)
 
 
 def _encode_body(
     request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks, notes: RequestNotes, report: Report
 ) -> bytes:
     """Return a body for a request that came in another format. For the parameters see `encode_request`."""
-    unsupported = UNSUPPORTED_WITH_TOP_K if quirks.top_k else UNSUPPORTED
+    unsupported = UNSUPPORTED_WITH_TOP_K if quirks.top_k else UNSUPPORTED_FIELDS
     if quirks.breakpoints == RELAYED_MEMBER:
         unsupported = tuple(name for name in unsupported if name != "cache_control")
-    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=unsupported)
-    if request.media_detail and request.media_detail not in DETAILS:
+    report_unsupported(request, notes, report, indispensable=INDISPENSABLE_FIELDS, unsupported=unsupported)
+    if request.media_detail and request.media_detail not in IMAGE_DETAILS:
         report.drop("media_detail")
     words = chat_words(model)
     fields: JsonObject = {"model": model}
@@ -327,10 +327,10 @@ def _encode_edits(
     """Return canonical field -> members with its present value, for fields changed after a chat body was decoded."""
     edited = dict.fromkeys(fields)
     if "messages" in edited:
-        edited.pop(THOUGHTS, None)  # the messages are encoded anew, reasoning included
-    encoders = dict.fromkeys(ENCODERS[field] for field in edited)
+        edited.pop(REASONING_PARTS, None)  # the messages are encoded anew, reasoning included
+    encoders = dict.fromkeys(FIELD_ENCODERS[field] for field in edited)
     written = {encoder: encoder(request, report, quirks) for encoder in encoders}
-    return {field: written[ENCODERS[field]] for field in edited}
+    return {field: written[FIELD_ENCODERS[field]] for field in edited}
 
 
 def _apply_provider_rules(fields: JsonObject, report: Report) -> None:
@@ -407,7 +407,7 @@ def _encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: 
 
 
 # Encoder of each canonical field that the rules of a family changed after decoding, or that the provider rejects.
-ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report, Quirks], JsonObject]] = {
+FIELD_ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report, Quirks], JsonObject]] = {
     **dict.fromkeys(("messages", "instructions"), _encode_messages),
     **dict.fromkeys(("tools", "tool_choice"), encode_tools),
     **dict.fromkeys(
@@ -418,7 +418,7 @@ ENCODERS: dict[str, Callable[[pb.GenerateRequest, Report, Quirks], JsonObject]] 
         _encode_sampling,
     ),
     "response_format": _encode_output,
-    THOUGHTS: edit_reasoning,
+    REASONING_PARTS: edit_reasoning,
     "reasoning": _encode_chat_reasoning,
     "search": lambda request, report, quirks: encode_search(request, ANY_FIELDS, report, quirks),
 }

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.passed_calls import CALLED, body_with_calls
-from umg_grpc.wire.chat.passed_defects import NULL, body_with_choices, has_list, with_finish_reasons, with_totals
+from umg_grpc.wire.chat.passed_calls import TOOL_CALLS, body_with_calls
+from umg_grpc.wire.chat.passed_defects import JSON_NULL, body_with_choices, has_list, with_finish_reasons, with_totals
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.chat.reasoning_carriers import (
     REASONING_SEPARATOR,
@@ -52,7 +52,7 @@ from umg_grpc.wire.chat.split_responses import joined_body, joint_reason, wants_
 from umg_grpc.wire.chat.thought_signatures import encode_signature, thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, decode_call, encode_calls
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage, find_usage, missing_totals
-from umg_grpc.wire.core.json import ABSENT, JsonObject, replace_model_id
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob
 from umg_grpc.wire.core.split_characters import decode, replace_halves
 from umg_grpc.wire.core.tool_arguments import free_text
@@ -190,9 +190,9 @@ class Ending(Struct):
 
     index: Index | None = None
     finish_reason: str | None = None
-    message: Raw = NULL
-    error: Raw = ABSENT
-    usage: Raw = ABSENT
+    message: Raw = JSON_NULL
+    error: Raw = ABSENT_MEMBER
+    usage: Raw = ABSENT_MEMBER
 
 
 class PassedResponse(Head, kw_only=True):
@@ -208,11 +208,11 @@ class RefusingMessage(Struct):
 
 
 FINISH_REASON = attrgetter("finish_reason")
-REFUSED = re.compile(rb'"refusal"\s*:\s*"(?!")')
+REFUSAL_TEXT = re.compile(rb'"refusal"\s*:\s*"(?!")')
 """Refusal text in a body: the cheapest check, since nearly no response has one."""
-REFUSING = msgspec.json.Decoder(RefusingMessage | None)
-RESPONSE = msgspec.json.Decoder(ProviderResponse)
-PASSED = msgspec.json.Decoder(PassedResponse)
+REFUSING_DECODER = msgspec.json.Decoder(RefusingMessage | None)
+RESPONSE_DECODER = msgspec.json.Decoder(ProviderResponse)
+PASSED_DECODER = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
@@ -221,8 +221,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     body that is one in spite of its HTTP status.
     """
     try:
-        parsed = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
-        if parsed.error is not ABSENT and is_error(parsed.error):
+        parsed = decode(PASSED_DECODER, body) if pass_ else decode(RESPONSE_DECODER, body)
+        if parsed.error is not ABSENT_MEMBER and is_error(parsed.error):
             raise from_provider(200, as_error(msgspec.json.decode(parsed.error)))
         if not parsed.choices:
             raise no_response(body)
@@ -244,7 +244,9 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 def _pass(parsed: PassedResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
     """Set the ends of the candidates, and the body that is passed through. `parsed`: decoded from `body`."""
     choices = parsed.choices or []
-    if len(choices) == 1 and not _is_odd(choices[0]) and CALLED not in body and not has_list(body):  # nearly every one
+    if (
+        len(choices) == 1 and not _is_odd(choices[0]) and TOOL_CALLS not in body and not has_list(body)
+    ):  # nearly every one
         candidate = response.candidates.add(index=choices[0].index or 0)
         decode_finish(choices[0].finish_reason, candidate)
         _note_refusal(choices[0], body, candidate)
@@ -265,15 +267,15 @@ def _pass(parsed: PassedResponse, body: bytes, request: pb.GenerateRequest, resp
 
 
 def _note_refusal(choice: Ending, body: bytes, candidate: pb.Candidate) -> None:
-    if candidate.finish_reason == pb.FINISH_REASON_STOP and REFUSED.search(body) is not None:
-        message = decode(REFUSING, bytes(choice.message))
+    if candidate.finish_reason == pb.FINISH_REASON_STOP and REFUSAL_TEXT.search(body) is not None:
+        message = decode(REFUSING_DECODER, bytes(choice.message))
         if message is not None and message.refusal:
             candidate.finish_reason = pb.FINISH_REASON_REFUSAL
 
 
 def _is_odd(choice: Ending) -> bool:
     """Return whether typed clients cannot read a choice: it lacks its index or message, or a reason of this format."""
-    return choice.index is None or len(choice.message) <= len(NULL) or choice.finish_reason not in FINISH_REASONS
+    return choice.index is None or len(choice.message) <= len(JSON_NULL) or choice.finish_reason not in FINISH_REASONS
 
 
 def _repaired(
@@ -285,15 +287,15 @@ def _repaired(
     choices = response.choices or []
     if len(choices) > 1 and wants_one(request):
         body = joined_body(body)
-        choices = decode(PASSED, body).choices or []
+        choices = decode(PASSED_DECODER, body).choices or []
     if not all(map(FINISH_REASON, choices)):
         body = with_finish_reasons(body)
-        choices = decode(PASSED, body).choices or []
+        choices = decode(PASSED_DECODER, body).choices or []
     reasons = list(map(FINISH_REASON, choices))
     if any(map(_is_odd, choices)) or has_list(body):
         body = body_with_choices(body)
-        choices = decode(PASSED, body).choices or []
-    if CALLED in body:
+        choices = decode(PASSED_DECODER, body).choices or []
+    if TOOL_CALLS in body:
         body = body_with_calls(body, [ending.message for ending in choices], response.id or "")
     return body, choices, reasons
 

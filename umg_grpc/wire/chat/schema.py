@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, Struct, field
 
 from umg_grpc.wire.core.function_tools import FunctionDefinition
-from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole, Whole
+from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, PositiveWhole, Whole
 
 Many = Annotated[list[Raw], Meta(max_length=5000)]  # parts of a message, tools; 5000 is the schema's limit
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -51,7 +51,7 @@ class FunctionToolCall(Struct):
     id: str
     function: FunctionCall
     extra_content: ExtraContent | None = None
-    provider_specific_fields: Raw = ABSENT
+    provider_specific_fields: Raw = ABSENT_MEMBER
 
 
 class CustomCall(Struct):
@@ -87,23 +87,27 @@ class ChatMessage(Struct):
     audio: AudioReference | None = None
     reasoning_content: str | None = None
     extra_content: ExtraContent | None = None
-    reasoning: Raw = ABSENT  # text of the reasoning beside `reasoning_details`, and `reasoning_text` beside `_opaque`
-    reasoning_text: Raw = ABSENT
-    reasoning_details: Raw = ABSENT  # reasoning state as the providers of chat return it, see `reasoning_carriers`
-    thinking_blocks: Raw = ABSENT
-    reasoning_items: Raw = ABSENT
-    reasoning_opaque: Raw = ABSENT
-    reasoning_signature: Raw = ABSENT
-    encrypted_content: Raw = ABSENT
-    provider_specific_fields: Raw = ABSENT
-    cache_control: Raw = ABSENT  # marks the last part of the message
+    reasoning: Raw = (
+        ABSENT_MEMBER  # text of the reasoning beside `reasoning_details`, and `reasoning_text` beside `_opaque`
+    )
+    reasoning_text: Raw = ABSENT_MEMBER
+    reasoning_details: Raw = (
+        ABSENT_MEMBER  # reasoning state as the providers of chat return it, see `reasoning_carriers`
+    )
+    thinking_blocks: Raw = ABSENT_MEMBER
+    reasoning_items: Raw = ABSENT_MEMBER
+    reasoning_opaque: Raw = ABSENT_MEMBER
+    reasoning_signature: Raw = ABSENT_MEMBER
+    encrypted_content: Raw = ABSENT_MEMBER
+    provider_specific_fields: Raw = ABSENT_MEMBER
+    cache_control: Raw = ABSENT_MEMBER  # marks the last part of the message
 
 
 class Marked(Struct, kw_only=True):
     """Base of content parts that may end a cached prefix."""
 
-    prompt_cache_breakpoint: Raw = ABSENT
-    cache_control: Raw = ABSENT  # the mark of the messages format, as relays of its models take it
+    prompt_cache_breakpoint: Raw = ABSENT_MEMBER
+    cache_control: Raw = ABSENT_MEMBER  # the mark of the messages format, as relays of its models take it
 
 
 class TextPart(Marked):
@@ -165,7 +169,7 @@ class FunctionTool(Struct):
     """Tool of type `function`."""
 
     function: FunctionDefinition
-    cache_control: Raw = ABSENT
+    cache_control: Raw = ABSENT_MEMBER
 
 
 class CustomDefinition(Struct):
@@ -173,14 +177,14 @@ class CustomDefinition(Struct):
 
     name: NonEmpty
     description: str | None = None
-    format: Raw = ABSENT
+    format: Raw = ABSENT_MEMBER
 
 
 class CustomTool(Struct):
     """Tool of type `custom`."""
 
     custom: CustomDefinition
-    cache_control: Raw = ABSENT
+    cache_control: Raw = ABSENT_MEMBER
 
 
 class Named(Struct):
@@ -225,7 +229,7 @@ class JsonSchema(Struct):
 
     name: NonEmpty
     description: str | None = None
-    schema: Raw = ABSENT
+    schema: Raw = ABSENT_MEMBER
     strict: bool | None = None
 
 
@@ -293,10 +297,10 @@ class SearchParameters(Struct):
 
     mode: Literal["off", "auto", "on"] | None = None
     return_citations: bool | None = None
-    sources: Raw = ABSENT  # these four are not in the document, but belong to that family
-    from_date: Raw = ABSENT
-    to_date: Raw = ABSENT
-    max_search_results: Raw = ABSENT
+    sources: Raw = ABSENT_MEMBER  # these four are not in the document, but belong to that family
+    from_date: Raw = ABSENT_MEMBER
+    to_date: Raw = ABSENT_MEMBER
+    max_search_results: Raw = ABSENT_MEMBER
 
 
 class SearchRange(Struct):
@@ -383,7 +387,7 @@ class ChatRequest(Struct, kw_only=True):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=20)] | Annotated[float, Meta(ge=0, le=20)] | None = None
     tools: Many | None = None
-    tool_choice: Raw = ABSENT
+    tool_choice: Raw = ABSENT_MEMBER
     parallel_tool_calls: bool | None = None
     functions: Annotated[list[FunctionDefinition], Meta(max_length=5000)] | None = None
     function_call: Literal["none", "auto"] | Named | None = None
@@ -409,9 +413,9 @@ class ChatRequest(Struct, kw_only=True):
     safety_identifier: str | None = None
     service_tier: str | None = None
     prompt_cache_key: str | None = None
-    prompt_cache_options: Raw = ABSENT
+    prompt_cache_options: Raw = ABSENT_MEMBER
     prompt_cache_retention: str | None = None
-    moderation: Raw = ABSENT
+    moderation: Raw = ABSENT_MEMBER
 
 
 class KnownChatRequest(ChatRequest, forbid_unknown_fields=True):

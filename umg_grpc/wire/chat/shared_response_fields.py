@@ -15,7 +15,7 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction
 from umg_grpc.wire.chat.usage import UsagePlaces
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response, finish_reason_of, own_reasons
-from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob
 from umg_grpc.wire.core.media import OUTPUT_AUDIO_TYPES, data_url, decode_base64, is_data_url, parse_data_url
@@ -40,7 +40,7 @@ FINISH_NAMES = {
     pb.FINISH_REASON_RECITATION: "content_filter",
 }
 # Reasons that a provider may report although the model called a tool.
-OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
+OVERRIDDEN_REASONS = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
 
 
 REASONING_BEGIN, REASONING_END = (
@@ -105,13 +105,13 @@ class ProviderMessage(Struct):
     images: list[ProviderImage] | None = None
     extra_content: schema.ExtraContent | None = None
     reasoning_text: str | None = None  # the same beside `reasoning_opaque`
-    reasoning_details: Raw = ABSENT  # the carriers of reasoning state, see `reasoning_carriers`
-    thinking_blocks: Raw = ABSENT
-    reasoning_items: Raw = ABSENT
-    reasoning_opaque: Raw = ABSENT
-    reasoning_signature: Raw = ABSENT
-    encrypted_content: Raw = ABSENT
-    provider_specific_fields: Raw = ABSENT
+    reasoning_details: Raw = ABSENT_MEMBER  # the carriers of reasoning state, see `reasoning_carriers`
+    thinking_blocks: Raw = ABSENT_MEMBER
+    reasoning_items: Raw = ABSENT_MEMBER
+    reasoning_opaque: Raw = ABSENT_MEMBER
+    reasoning_signature: Raw = ABSENT_MEMBER
+    encrypted_content: Raw = ABSENT_MEMBER
+    provider_specific_fields: Raw = ABSENT_MEMBER
 
 
 class ProviderChoice(Struct):
@@ -121,9 +121,9 @@ class ProviderChoice(Struct):
     message: ProviderMessage | None = None
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
-    content_filter_results: Raw = ABSENT
-    error: Raw = ABSENT
-    usage: Raw = ABSENT
+    content_filter_results: Raw = ABSENT_MEMBER
+    error: Raw = ABSENT_MEMBER
+    usage: Raw = ABSENT_MEMBER
 
 
 class Head(UsagePlaces, kw_only=True):
@@ -134,7 +134,7 @@ class Head(UsagePlaces, kw_only=True):
     model: str | None = None
     service_tier: str | None = None
     system_fingerprint: str | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
     citations: list[Raw] | None = None  # addresses without a position in the text
 
 
@@ -145,7 +145,7 @@ def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool,
     """Return the `finish_reason` of a choice: `tool_calls` if it has `calls`, or `function_call` if `legacy`, that is,
     if the request has the older `functions` instead of `tools`; `stop` if `refused`, since a refusal text completes it.
     """
-    if calls and (reason in OVERRIDDEN or reason == pb.FINISH_REASON_TOOL_CALLS):
+    if calls and (reason in OVERRIDDEN_REASONS or reason == pb.FINISH_REASON_TOOL_CALLS):
         return "function_call" if legacy else "tool_calls"
     if refused and reason == pb.FINISH_REASON_REFUSAL:
         return "stop"
@@ -215,7 +215,7 @@ class End(Protocol):
 def choices_error(choices: Sequence[End]) -> UmgError | None:
     """Return the error of a response in which a choice states one, or all choices failed; None for any other."""
     for choice in choices:
-        if choice.finish_reason not in FINISH_REASONS or choice.error is not ABSENT:
+        if choice.finish_reason not in FINISH_REASONS or choice.error is not ABSENT_MEMBER:
             break
     else:
         return None  # nearly every response
@@ -250,7 +250,7 @@ def correct_finish_reason(target: pb.Candidate | pb.CandidateFinished, calls: bo
     """Correct the finish reason of `target` by the content of the response: TOOL_CALLS if it has tool calls (`calls`),
     REFUSAL if it has a refusal text (`refused`), STOP if the provider sent no reason.
     """
-    if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
+    if calls and target.finish_reason in (*OVERRIDDEN_REASONS, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif refused and target.finish_reason == pb.FINISH_REASON_STOP:
         target.finish_reason = pb.FINISH_REASON_REFUSAL

@@ -7,17 +7,17 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.reasoning_carriers import CARRIERS
+from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.shared_response_fields import OVERRIDDEN
+from umg_grpc.wire.chat.shared_response_fields import OVERRIDDEN_REASONS
 from umg_grpc.wire.core.finish_reasons import finish_reason_of
-from umg_grpc.wire.core.json import ELEMENTS, MEMBERS, is_present
+from umg_grpc.wire.core.json import ELEMENTS_DECODER, MEMBERS_DECODER, is_present
 
-_STATE = [row for row in CARRIERS if row.place == "message"]
-TEXTS = ("content", "reasoning_content", "refusal", *(row.text_member for row in _STATE if row.text_member))
+_STATE = [row for row in REASONING_CARRIERS if row.place == "message"]
+TEXT_MEMBERS = ("content", "reasoning_content", "refusal", *(row.text_member for row in _STATE if row.text_member))
 STATE_LISTS = tuple(row.member.partition(".")[0] for row in _STATE if row.merge != "replace")
 """Members with a list of reasoning state, directly or in an object."""
-JOINED = tuple(dict.fromkeys((*TEXTS, "tool_calls", "annotations", "images", *STATE_LISTS)))
+JOINED_MEMBERS = tuple(dict.fromkeys((*TEXT_MEMBERS, "tool_calls", "annotations", "images", *STATE_LISTS)))
 """Members of messages whose values of all choices are joined; of the others the first value is kept."""
 
 
@@ -29,14 +29,14 @@ def wants_one(request: pb.GenerateRequest) -> bool:
 def joint_reason(reasons: Iterable[str | None]) -> str | None:
     """Return the finish reason of joined choices: the first that is no regular stop, else the first; None if none."""
     stated = [reason for reason in reasons if reason]
-    special = (reason for reason in stated if finish_reason_of(reason) not in OVERRIDDEN)
+    special = (reason for reason in stated if finish_reason_of(reason) not in OVERRIDDEN_REASONS)
     return next(special, stated[0] if stated else None)
 
 
 def joined_body(body: bytes) -> bytes:
     """Return a response with its choices joined to the first one. Raise ValueError if it cannot be decoded."""
-    members = MEMBERS.decode(body)
-    choices = [MEMBERS.decode(choice) for choice in ELEMENTS.decode(members["choices"])]
+    members = MEMBERS_DECODER.decode(body)
+    choices = [MEMBERS_DECODER.decode(choice) for choice in ELEMENTS_DECODER.decode(members["choices"])]
     reasons = (choice.get("finish_reason", Raw(b"null")) for choice in choices)
     reason = joint_reason(msgspec.json.decode(reason, type=str | None) for reason in reasons)
     return _with_joined(members, choices, "message", Raw(msgspec.json.encode(reason)))
@@ -46,15 +46,15 @@ def joined_chunk(data: bytes) -> bytes:
     """Return the data of a chunk whose choices are joined to the first one, without a finish reason, since a later
     choice may have content. Raise ValueError for a chunk that cannot be decoded.
     """
-    members = MEMBERS.decode(data)
-    choices = [MEMBERS.decode(choice) for choice in ELEMENTS.decode(members["choices"])]
+    members = MEMBERS_DECODER.decode(data)
+    choices = [MEMBERS_DECODER.decode(choice) for choice in ELEMENTS_DECODER.decode(members["choices"])]
     return _with_joined(members, choices, "delta", Raw(b"null"))
 
 
 def _with_joined(members: dict[str, Raw], choices: list[dict[str, Raw]], content: str, reason: Raw) -> bytes:
     """Return a response or chunk, `members`, with one choice in place of `choices`."""
     first = {name: value for choice in reversed(choices) for name, value in choice.items() if is_present(value)}
-    messages = [MEMBERS.decode(choice[content]) for choice in choices if is_present(choice.get(content, Raw()))]
+    messages = [MEMBERS_DECODER.decode(choice[content]) for choice in choices if is_present(choice.get(content, Raw()))]
     if messages:
         first[content] = _joined_message(messages)
     first |= {"index": Raw(b"0"), "finish_reason": reason}
@@ -64,7 +64,7 @@ def _with_joined(members: dict[str, Raw], choices: list[dict[str, Raw]], content
 
 def _joined_message(messages: list[dict[str, Raw]]) -> Raw:
     joined = {name: value for message in reversed(messages) for name, value in message.items() if is_present(value)}
-    for name in JOINED:
+    for name in JOINED_MEMBERS:
         values = [value for message in messages if is_present(value := message.get(name, Raw()))]
         if len(values) > 1:
             joined[name] = _joined(values)
@@ -76,9 +76,9 @@ def _joined(values: list[Raw]) -> Raw:
     if all(bytes(value).startswith(b'"') for value in values):
         return Raw(msgspec.json.encode("".join(msgspec.json.decode(value, type=str) for value in values)))
     if all(bytes(value).startswith(b"[") for value in values):
-        return Raw(msgspec.json.encode([element for value in values for element in ELEMENTS.decode(value)]))
+        return Raw(msgspec.json.encode([element for value in values for element in ELEMENTS_DECODER.decode(value)]))
     if all(bytes(value).startswith(b"{") for value in values):
-        return _joined_object([MEMBERS.decode(value) for value in values])
+        return _joined_object([MEMBERS_DECODER.decode(value) for value in values])
     return values[0]
 
 

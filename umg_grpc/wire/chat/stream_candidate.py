@@ -33,7 +33,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
 )
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction, call_state, provider_id
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT_MEMBER
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
 from umg_grpc.wire.core.part_events import PartEmitter
 from umg_grpc.wire.core.split_characters import SurrogateJoiner
@@ -50,9 +50,9 @@ class ChunkChoice(Struct):
     message: ProviderMessage | None = None  # the name of a last, complete delta at some providers
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
-    content_filter_results: msgspec.Raw = ABSENT
-    error: msgspec.Raw = ABSENT
-    usage: msgspec.Raw = ABSENT
+    content_filter_results: msgspec.Raw = ABSENT_MEMBER
+    error: msgspec.Raw = ABSENT_MEMBER
+    usage: msgspec.Raw = ABSENT_MEMBER
 
 
 class _OpenCall:
@@ -77,7 +77,7 @@ class StreamCandidate(PartEmitter):
         self._request = request
         self._inputs = inputs
         self.reason: str | None = None
-        self.filtered = ABSENT
+        self.filtered = ABSENT_MEMBER
         """Findings of a content filter that ended the response."""
         self._text: int | None = None  # last text part
         self._text_offset = 0  # offset of that part in the content, in characters

@@ -12,7 +12,7 @@ from umg_grpc.wire.chat.stream_candidate import ChunkChoice, StreamCandidate
 from umg_grpc.wire.chat.usage import decode_usage, find_usage
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT_MEMBER
 from umg_grpc.wire.core.stream_decoder import EventDecoder
 from umg_grpc.wire.core.text_buffers import ToolInputs
 from umg_grpc.wire.errors.provider_errors import as_error, cut_off, failure_in_response, from_provider, is_error
@@ -31,7 +31,7 @@ def event_error(event: sse.SseEvent, chunk: Head, has_choices: bool) -> UmgError
     """Return the error in a server-sent event, which states it by the name `error`, by the member `error`, or by a code
     and a message in place of choices; None for any other event. `chunk`: decoded from the event.
     """
-    if chunk.error is ABSENT and event.name != b"error":
+    if chunk.error is ABSENT_MEMBER and event.name != b"error":
         return None if has_choices or chunk.usage is not None else failure_in_response(event.data or b"")
     if is_error(chunk.error):
         return from_provider(200, as_error(msgspec.json.decode(chunk.error)))
@@ -54,7 +54,7 @@ class TranslatingDecoder(EventDecoder):
 
     def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
         data = event.data or b""
-        if data.strip() == sse.DONE:
+        if data.strip() == sse.DONE_DATA:
             if not self._candidates:
                 raise cut_off()
             return self._finished()
@@ -101,7 +101,7 @@ class TranslatingDecoder(EventDecoder):
             candidate.filtered = choice.content_filter_results
         if choice.finish_reason:
             candidate.reason = joint_reason((candidate.reason, choice.finish_reason))
-        if choice.error is not ABSENT and is_error(choice.error):
+        if choice.error is not ABSENT_MEMBER and is_error(choice.error):
             raise choice_error(choice.error)
 
     def _finish(self) -> Iterator[pb.GenerateEvent]:

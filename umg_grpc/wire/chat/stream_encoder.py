@@ -99,7 +99,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
         if self._request.face_hints.include_usage and self._usage is not None:
             usage = _encode(encode_usage(self._usage))
             frames.append(sse.frame(self._head + b'],"usage":' + usage + b"}"))
-        return b"".join([*frames, sse.frame(sse.DONE)])
+        return b"".join([*frames, sse.frame(sse.DONE_DATA)])
 
     def closing(self) -> Iterator[bytes]:
         """Yield the frames of `close`, here as one piece."""

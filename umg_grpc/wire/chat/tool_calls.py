@@ -9,7 +9,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning_carriers import from_canonical, put, read_call, to_canonical
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed, thought_signature
-from umg_grpc.wire.core.json import ABSENT, JsonObject, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, parse
 from umg_grpc.wire.core.tool_arguments import Arguments, arguments_text
 
 # --- caller -> canonical
@@ -21,7 +21,7 @@ def _decode_function_call(raw: Raw, part: pb.Part, at: str) -> None:
     part.tool_call.name, part.tool_call.arguments_json = call.function.name, call.function.arguments or ""
     if (signature := thought_signature(call.extra_content)) is not None:
         part.state.MergeFrom(signature)
-    elif call.provider_specific_fields is not ABSENT and bytes(call.provider_specific_fields).startswith(b"{"):
+    elif call.provider_specific_fields is not ABSENT_MEMBER and bytes(call.provider_specific_fields).startswith(b"{"):
         members = parse(dict[str, Raw], call.provider_specific_fields, f"{at}.provider_specific_fields")
         if state := read_call(members):
             part.state.CopyFrom(to_canonical(state))
@@ -102,7 +102,7 @@ class ProviderCall(Struct):
     function: ProviderFunction | None = None
     custom: ProviderCustom | None = None
     extra_content: schema.ExtraContent | None = None
-    provider_specific_fields: Raw = ABSENT
+    provider_specific_fields: Raw = ABSENT_MEMBER
 
 
 def provider_id(call: ProviderCall) -> str:

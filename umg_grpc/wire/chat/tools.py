@@ -10,7 +10,7 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core.cache_breakpoints import decode_breakpoint
 from umg_grpc.wire.core.function_tools import (
-    CHOICES,
+    CHOICE_MODES,
     FunctionDefinition,
     decode_choice_mode,
     decode_function,
@@ -30,7 +30,7 @@ SEARCH_TOOLS = frozenset({SEARCH_TOOL, OTHER_SEARCH_TOOL})
 # Keys of the same search tools in `extra_body.vendorg.tools`.
 SEARCH_KEYS = (SEARCH_TOOL, OTHER_SEARCH_TOOL, "vendorg_search", "google_search")
 
-CALLABLE = ("function", "custom")  # types of the tools that the caller runs
+CALLABLE_TYPES = ("function", "custom")  # types of the tools that the caller runs
 
 
 # --- caller -> canonical
@@ -54,7 +54,7 @@ def decode_tools(body: schema.ChatRequest, request: pb.GenerateRequest) -> None:
         request.tool_choice.mode = pb.TOOL_CHOICE_MODE_REQUIRED
         request.tool_choice.names.append(body.function_call.name)
     elif body.function_call:
-        request.tool_choice.mode = CHOICES[body.function_call]
+        request.tool_choice.mode = CHOICE_MODES[body.function_call]
 
 
 def _decode_tool(raw: msgspec.Raw, tool: pb.Tool, at: str) -> None:
@@ -96,10 +96,10 @@ def _decode_choice(raw: msgspec.Raw, choice: pb.ToolChoice) -> None:
             choice.names.append(_chosen(parse(schema.ChosenTool, raw, "tool_choice"), "tool_choice"))
         case "allowed_tools":
             allowed = parse(schema.AllowedToolsChoice, raw, "tool_choice").allowed_tools
-            if any(tool.type not in CALLABLE for tool in allowed.tools):
+            if any(tool.type not in CALLABLE_TYPES for tool in allowed.tools):
                 choice.opaque.CopyFrom(pb.OpaquePart(format="chat", type="allowed_tools", json=str(raw, "utf-8")))
                 return
-            choice.mode, choice.allowed_tools = CHOICES[allowed.mode], True
+            choice.mode, choice.allowed_tools = CHOICE_MODES[allowed.mode], True
             at = "tool_choice.allowed_tools.tools"
             choice.names.extend(_chosen(tool, f"{at}[{index}]") for index, tool in enumerate(allowed.tools))
         case None:

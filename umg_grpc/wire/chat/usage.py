@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, decode_or_none
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, decode_or_none
 from umg_grpc.wire.core.lenient_numbers import Count, completed, count
 from umg_grpc.wire.core.service_tiers import charged_tier
 
@@ -64,9 +64,9 @@ class UsagePlaces(Struct, kw_only=True):
     """
 
     usage: ProviderUsage | None = None
-    x_groq: Raw = ABSENT
-    usage_metadata: Raw = ABSENT
-    timings: Raw = ABSENT
+    x_groq: Raw = ABSENT_MEMBER
+    usage_metadata: Raw = ABSENT_MEMBER
+    timings: Raw = ABSENT_MEMBER
 
 
 class Choice(Protocol):
@@ -85,13 +85,13 @@ def find_usage(places: UsagePlaces, choices: Iterable[Choice]) -> ProviderUsage 
     if places.usage is not None:
         return places.usage
     for choice in choices:
-        if choice.usage is not ABSENT and (usage := decode_or_none(_USAGE, choice.usage)) is not None:
+        if choice.usage is not ABSENT_MEMBER and (usage := decode_or_none(_USAGE, choice.usage)) is not None:
             return usage
-    if places.x_groq is not ABSENT and (carrier := decode_or_none(_CARRIER, places.x_groq)) is not None:
+    if places.x_groq is not ABSENT_MEMBER and (carrier := decode_or_none(_CARRIER, places.x_groq)) is not None:
         return carrier.usage
-    if places.usage_metadata is not ABSENT:
+    if places.usage_metadata is not ABSENT_MEMBER:
         return decode_or_none(_USAGE, places.usage_metadata)
-    if places.timings is ABSENT or (timings := decode_or_none(_TIMINGS, places.timings)) is None:
+    if places.timings is ABSENT_MEMBER or (timings := decode_or_none(_TIMINGS, places.timings)) is None:
         return None
     if timings.prompt_n is None:
         return None

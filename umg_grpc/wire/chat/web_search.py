@@ -13,8 +13,8 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import supports_search
 from umg_grpc.wire.request_notes import RequestNotes
 
-MODES = {"off": pb.SEARCH_MODE_OFF, "auto": pb.SEARCH_MODE_AUTO, "on": pb.SEARCH_MODE_ON}
-MODE_NAMES = {value: name for name, value in MODES.items()}
+SEARCH_MODES = {"off": pb.SEARCH_MODE_OFF, "auto": pb.SEARCH_MODE_AUTO, "on": pb.SEARCH_MODE_ON}
+MODE_NAMES = {value: name for name, value in SEARCH_MODES.items()}
 
 # --- caller -> canonical
 
@@ -34,7 +34,7 @@ def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: 
             target.city, target.timezone = approximate.city or "", approximate.timezone or ""
     if (famx := chat.search_parameters) is not None:
         notes.family.append("search_parameters")
-        request.search.mode = MODES[famx.mode or "auto"]  # not shown in the document; the provider's own default
+        request.search.mode = SEARCH_MODES[famx.mode or "auto"]  # not shown in the document; the provider's own default
         if famx.return_citations is not None:
             request.search.return_citations = famx.return_citations
         for name in ("sources", "from_date", "to_date", "max_search_results"):

@@ -10,7 +10,7 @@ from umg_grpc.wire.cohere import schema
 from umg_grpc.wire.core.json import echo, invalid, missing, parse
 from umg_grpc.wire.core.media import decode_image
 
-ROLES = {"system": pb.ROLE_SYSTEM, "user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "tool": pb.ROLE_TOOL}
+MESSAGE_ROLES = {"system": pb.ROLE_SYSTEM, "user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "tool": pb.ROLE_TOOL}
 MAX_PARTS = 5000  # parts of one message: the schema's limit
 
 Target: TypeAlias = pb.Message | pb.ToolResult
@@ -20,7 +20,7 @@ Decode: TypeAlias = Callable[[Raw, Target, str], None]
 def decode_messages(messages: Sequence[schema.ChatMessage], request: pb.GenerateRequest) -> None:
     """Decode the messages of a body. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field."""
     for index, message in enumerate(messages):
-        at, target = f"messages[{index}]", request.messages.add(role=ROLES[message.role])
+        at, target = f"messages[{index}]", request.messages.add(role=MESSAGE_ROLES[message.role])
         if message.role == "assistant":
             _decode_assistant(message, target, at)
         elif message.role == "tool":
@@ -28,13 +28,13 @@ def decode_messages(messages: Sequence[schema.ChatMessage], request: pb.Generate
         elif message.content is None:
             raise missing(f"{at}.content")
         else:
-            _decode_content(message.content, target, f"{at}.content", PARTS[message.role])
+            _decode_content(message.content, target, f"{at}.content", ROLE_PARTS[message.role])
 
 
 def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str) -> None:
     """Decode an assistant's message. The plan for its calls is a text in front of them, as other formats have it."""
     if message.content:
-        _decode_content(message.content, target, f"{at}.content", PARTS["assistant"])
+        _decode_content(message.content, target, f"{at}.content", ROLE_PARTS["assistant"])
     if message.tool_plan:
         target.parts.add().text.text = message.tool_plan
     if not (message.content or message.tool_plan or message.tool_calls):
@@ -54,7 +54,7 @@ def _decode_result(message: schema.ChatMessage, target: pb.Message, at: str) -> 
     result = target.parts.add().tool_result
     result.call_id = message.tool_call_id
     if message.content:
-        _decode_content(message.content, result, f"{at}.content", PARTS["tool"])
+        _decode_content(message.content, result, f"{at}.content", ROLE_PARTS["tool"])
 
 
 def _decode_content(content: str | Sequence[Raw], target: Target, at: str, kinds: Mapping[str, Decode]) -> None:
@@ -96,7 +96,7 @@ def _document(raw: Raw, target: Target, at: str) -> None:
     target.parts.add().text.text = str(document, "utf-8")
 
 
-PARTS: Mapping[str, Mapping[str, Decode]] = {
+ROLE_PARTS: Mapping[str, Mapping[str, Decode]] = {
     "system": {"text": _text},
     "user": {"text": _text, "image_url": _image},
     "assistant": {"text": _text, "thinking": _thinking},

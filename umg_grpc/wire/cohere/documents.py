@@ -7,9 +7,9 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere.schema import Document
-from umg_grpc.wire.core.json import MEMBERS, JsonObject, decode_or_none, invalid, json_object, parse
+from umg_grpc.wire.core.json import MEMBERS_DECODER, JsonObject, decode_or_none, invalid, json_object, parse
 
-TITLE, TEXT = "title", "text"
+TITLE_MEMBER, TEXT_MEMBER = "title", "text"
 _NAMED = msgspec.json.Decoder(str)
 
 
@@ -37,10 +37,14 @@ def _decode_document(raw: Raw, at: str, number: str) -> pb.Part:
     document = parse(Document, raw, at)
     media.media_id = document.id or number
     text = json_object(document.data, f"{at}.data")
-    members = MEMBERS.decode(text)
-    media.title = decode_or_none(_NAMED, members.get(TITLE, Raw())) or media.media_id
+    members = MEMBERS_DECODER.decode(text)
+    media.title = decode_or_none(_NAMED, members.get(TITLE_MEMBER, Raw())) or media.media_id
     # a document that has only a text is sent as this text, so that positions in it are those of the caller's text
-    alone = decode_or_none(_NAMED, members[TEXT]) if members.keys() <= {TEXT, TITLE} and TEXT in members else None
+    alone = (
+        decode_or_none(_NAMED, members[TEXT_MEMBER])
+        if members.keys() <= {TEXT_MEMBER, TITLE_MEMBER} and TEXT_MEMBER in members
+        else None
+    )
     media.data = (alone or text).encode()
     return pb.Part(media=media)
 
@@ -60,12 +64,17 @@ def encode_source(citation: pb.Citation, documents: Sequence[pb.MediaPart]) -> J
     if citation.HasField("web"):
         address = citation.web.url
         # clients require a text, also of a page of which nothing is quoted (@ai-sdk/cohere 4.0.52)
-        page: JsonObject = {"id": address, TITLE: citation.title, "url": address, TEXT: citation.cited_text}
+        page: JsonObject = {
+            "id": address,
+            TITLE_MEMBER: citation.title,
+            "url": address,
+            TEXT_MEMBER: citation.cited_text,
+        }
         return {"type": "document", "id": address, "document": page}
     index = citation.document.document_index
     if not citation.HasField("document") or not 0 <= index < len(documents):
         return None
     media = documents[index]
     text = media.data.decode("utf-8", "replace")
-    document: JsonObject = {"id": media.media_id, TITLE: media.title, TEXT: text}
+    document: JsonObject = {"id": media.media_id, TITLE_MEMBER: media.title, TEXT_MEMBER: text}
     return {"type": "document", "id": media.media_id, "document": document}

@@ -15,9 +15,9 @@ from umg_grpc.wire.core.unknown_fields import Fields, by_type, record_unknown_fi
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import FaceRequest
 
-NAME = "cohere"
+FACE_NAME = "cohere"
 
-COPIED = {
+COPIED_MEMBERS = {
     "temperature": "temperature",
     "p": "top_p",
     "frequency_penalty": "frequency_penalty",
@@ -25,15 +25,15 @@ COPIED = {
     "logprobs": "logprobs",
 }
 """Member of a body -> canonical field of the same value."""
-UNCARRIED = ("safety_mode", "priority")
+UNCARRIED_MEMBERS = ("safety_mode", "priority")
 """Members without a canonical form, which are reported."""
-CHOICES = {"REQUIRED": pb.TOOL_CHOICE_MODE_REQUIRED, "NONE": pb.TOOL_CHOICE_MODE_NONE}
-THINKING = {"enabled": pb.REASONING_MODE_ENABLED, "disabled": pb.REASONING_MODE_DISABLED}
+CHOICE_MODES = {"REQUIRED": pb.TOOL_CHOICE_MODE_REQUIRED, "NONE": pb.TOOL_CHOICE_MODE_NONE}
+THINKING_MODES = {"enabled": pb.REASONING_MODE_ENABLED, "disabled": pb.REASONING_MODE_DISABLED}
 NOT_CITED = frozenset({"DISABLED", "OFF"})
-QUALITIES = frozenset({"FAST", "ACCURATE"})
+CITATION_QUALITIES = frozenset({"FAST", "ACCURATE"})
 """Modes of citations that differ in quality alone, for which other formats have no option."""
 
-FIELDS = Fields(
+RAW_FIELDS = Fields(
     schema.ChatRequest,
     {
         (schema.ChatMessage, "content"): by_type(
@@ -56,7 +56,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     """Decode the body of `POST /v2/chat`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
     chat, unknown = parse_open(_KNOWN, schema.ChatRequest, body, _NAMES)
     request, notes = pb.GenerateRequest(model=chat.model), RequestNotes()
-    request.source.format, request.source.body = NAME, body
+    request.source.format, request.source.body = FACE_NAME, body
     request.source.headers.update(headers)
     decode_messages(chat.messages, request)
     cited = (
@@ -67,7 +67,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     _decode_format(chat, request)
     _decode_documents(chat, request, notes)
     _decode_options(chat, request)
-    notes.uncarried.extend(name for name in UNCARRIED if getattr(chat, name) is not None)
+    notes.uncarried.extend(name for name in UNCARRIED_MEMBERS if getattr(chat, name) is not None)
     if unknown:
         record_unknown_fields(unknown, (), notes)
     return FaceRequest(request, chat.stream is True, notes)
@@ -82,7 +82,7 @@ def _decode_tools(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None
     if chat.tool_choice is not None:
         if chat.tool_choice == "REQUIRED" and not chat.tools:
             raise invalid("tool_choice", "`REQUIRED` needs a tool; add one to `tools`, or leave it out")
-        request.tool_choice.mode = CHOICES[chat.tool_choice]
+        request.tool_choice.mode = CHOICE_MODES[chat.tool_choice]
 
 
 def _decode_format(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
@@ -103,7 +103,7 @@ def _decode_format(chat: schema.ChatRequest, request: pb.GenerateRequest) -> Non
 def _decode_documents(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
     """Decode the documents. A response in JSON cannot cite them (docs.cohere.com, Structured Outputs)."""
     mode = chat.citation_options.mode if chat.citation_options is not None else None
-    if mode in QUALITIES:
+    if mode in CITATION_QUALITIES:
         notes.uncarried.append("citation_options.mode")
     if chat.documents:
         has_json = chat.response_format is not None and chat.response_format.type != "text"
@@ -111,7 +111,7 @@ def _decode_documents(chat: schema.ChatRequest, request: pb.GenerateRequest, not
 
 
 def _decode_options(chat: schema.ChatRequest, request: pb.GenerateRequest) -> None:
-    for name, canonical in COPIED.items():
+    for name, canonical in COPIED_MEMBERS.items():
         if (value := getattr(chat, name)) is not None:
             setattr(request, canonical, value)
     if (limit := whole(chat.max_tokens, "max_tokens")) is not None:
@@ -123,7 +123,7 @@ def _decode_options(chat: schema.ChatRequest, request: pb.GenerateRequest) -> No
     request.stop_sequences.extend(chat.stop_sequences or ())
     if (thinking := chat.thinking) is None:
         return
-    request.reasoning.mode = THINKING[thinking.type]
+    request.reasoning.mode = THINKING_MODES[thinking.type]
     if (budget := whole(thinking.token_budget, "thinking.token_budget")) is not None:
         if thinking.type == "disabled":
             raise invalid("thinking.token_budget", "`disabled` takes none; leave it out, or send `enabled`")

@@ -24,10 +24,10 @@ FINISH_NAMES: "dict[pb.FinishReason.ValueType, str]" = {
     pb.FINISH_REASON_OTHER: "ERROR",
 }
 """Canonical reason -> word (cohere 7.3.1, ChatFinishReason). The API has none for a refusal and for filtered text."""
-COMPLETED = frozenset({pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP, pb.FINISH_REASON_TOOL_CALLS})
+COMPLETED_REASONS = frozenset({pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP, pb.FINISH_REASON_TOOL_CALLS})
 REASONING_SEPARATOR = "\n\n"
-TEXT, THINKING = "text", "thinking"
-CITED = {TEXT: "TEXT_CONTENT", THINKING: "THINKING_CONTENT"}
+TEXT_BLOCK, THINKING_BLOCK = "text", "thinking"
+CITATION_TYPES = {TEXT_BLOCK: "TEXT_CONTENT", THINKING_BLOCK: "THINKING_CONTENT"}
 """Type of a content block -> type of the citations in it."""
 
 
@@ -80,19 +80,19 @@ class _Message:
         """Add a part of the response."""
         match part.WhichOneof("kind"):
             case "text":
-                block, start = self._append(TEXT, part.text.text)
+                block, start = self._append(TEXT_BLOCK, part.text.text)
                 for citation in part.text.citations:
                     cited = encode_citation(citation, self._documents, block, part.text.text, start)
                     self._citations += [] if cited is None else [cited]
                 self.logprobs += map(encode_logprob, part.text.logprobs)
             case "refusal":
-                self._append(TEXT, part.refusal.text)
+                self._append(TEXT_BLOCK, part.refusal.text)
                 self.logprobs += map(encode_logprob, part.refusal.logprobs)
             case "reasoning":
                 texts = part.reasoning.texts if any(part.reasoning.texts) else part.reasoning.summaries
                 for text in filter(None, texts):
-                    is_more = bool(self._blocks) and self._blocks[-1][0] == THINKING
-                    self._append(THINKING, REASONING_SEPARATOR + text if is_more else text)
+                    is_more = bool(self._blocks) and self._blocks[-1][0] == THINKING_BLOCK
+                    self._append(THINKING_BLOCK, REASONING_SEPARATOR + text if is_more else text)
             case "tool_call":
                 called = encode_call(part.tool_call, self._response_id, len(self.calls))
                 function = {"name": part.tool_call.name, "arguments": arguments_of(part.tool_call) or "{}"}
@@ -107,7 +107,7 @@ class _Message:
         blocks = [(kind, text) for kind, text in self._blocks if text]
         message: JsonObject = {"role": "assistant"}
         if blocks or not self.calls:
-            message["content"] = [{"type": kind, kind: text} for kind, text in blocks or [(TEXT, "")]]
+            message["content"] = [{"type": kind, kind: text} for kind, text in blocks or [(TEXT_BLOCK, "")]]
         if self.calls:
             message["tool_calls"] = self.calls
         if self._citations:
@@ -127,7 +127,7 @@ class _Message:
 
 def finish_name(reason: "pb.FinishReason.ValueType", *, calls: bool, refused: bool) -> str:
     """Return the finish reason of a response with tool calls, or with a refusal text, which is complete."""
-    if calls and reason in COMPLETED:
+    if calls and reason in COMPLETED_REASONS:
         return FINISH_NAMES[pb.FINISH_REASON_TOOL_CALLS]
     if refused and reason == pb.FINISH_REASON_REFUSAL:
         return FINISH_NAMES[pb.FINISH_REASON_STOP]
@@ -167,7 +167,7 @@ def encode_citation(
         "text": text[begin:end],
         "sources": [source],
         "content_index": block,
-        "type": CITED[TEXT],
+        "type": CITATION_TYPES[TEXT_BLOCK],
     }
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.wire.core.function_tools import FunctionDefinition
-from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole
+from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, PositiveWhole
 
 Content = str | list[Raw] | None
 
@@ -79,7 +79,7 @@ class ChatMessage(Struct):
     tool_calls: list[ToolCall] | None = None
     tool_plan: str | None = None
     tool_call_id: NonEmpty | None = None
-    citations: Raw = ABSENT  # of an earlier response, where they belong to its text
+    citations: Raw = ABSENT_MEMBER  # of an earlier response, where they belong to its text
 
 
 class FunctionTool(Struct):
@@ -99,8 +99,8 @@ class ResponseFormat(Struct):
     """Member `response_format`."""
 
     type: Literal["text", "json_object"]
-    json_schema: Raw = ABSENT
-    schema: Raw = ABSENT
+    json_schema: Raw = ABSENT_MEMBER
+    schema: Raw = ABSENT_MEMBER
     """`json_schema` by its name in the first version of the API (cohere 7.3.1, JsonResponseFormat)."""
 
 

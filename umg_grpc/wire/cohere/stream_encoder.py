@@ -11,8 +11,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere.documents import documents_of
 from umg_grpc.wire.cohere.response import (
     REASONING_SEPARATOR,
-    TEXT,
-    THINKING,
+    TEXT_BLOCK,
+    THINKING_BLOCK,
     arguments_of,
     encode_call,
     encode_citation,
@@ -205,7 +205,7 @@ class StreamEncoder:
     def _text(self, part: int, text: str) -> Iterator[bytes]:
         if not text:
             return
-        block = yield from self._open_block(TEXT)
+        block = yield from self._open_block(TEXT_BLOCK)
         known = self._texts.get(part)
         if known is None or known.block != block.index:  # of a text that was interrupted, the later piece is cited
             known = self._texts[part] = _Text(block.index, block.length)
@@ -218,7 +218,7 @@ class StreamEncoder:
     def _reasoning(self, piece: tuple[int, int], text: str) -> Iterator[bytes]:
         if not text:
             return
-        block = yield from self._open_block(THINKING)
+        block = yield from self._open_block(THINKING_BLOCK)
         if block.length and self._thought != piece:
             text = REASONING_SEPARATOR + text
         self._thought = piece
@@ -230,7 +230,7 @@ class StreamEncoder:
         return _frame("content-delta", {"index": block.index, "delta": delta, **more})
 
     def _logprob(self, entry: pb.TokenLogprob) -> Iterator[bytes]:
-        block = yield from self._open_block(TEXT)
+        block = yield from self._open_block(TEXT_BLOCK)
         yield self._delta(block, "", logprobs=encode_logprob(entry))
 
     def _citation(self, citation: pb.Citation, part: int) -> Iterator[bytes]:

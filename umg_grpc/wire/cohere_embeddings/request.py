@@ -10,22 +10,22 @@ from umg_grpc.wire.core.json import echo, invalid, is_present, missing, parse, w
 from umg_grpc.wire.core.unknown_fields import Fields
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
-NAME = "cohere_embed"
+FACE_NAME = "cohere_embed"
 
-TASKS = {
+TASK_TYPES = {
     "search_document": "RETRIEVAL_DOCUMENT",
     "search_query": "RETRIEVAL_QUERY",
     "classification": "CLASSIFICATION",
     "clustering": "CLUSTERING",
 }
 """Value of `input_type` -> task in the native vocabulary."""
-QUANTIZED = frozenset({"int8", "uint8"})
+QUANTIZED_TYPES = frozenset({"int8", "uint8"})
 """Types of vectors whose scale only the vendor's models know, so that the gateway cannot make them of floats."""
-ACCEPTED = "`float`, `base64`, `binary` or `ubinary`"
-UNCARRIED = ("max_tokens", "priority")
-FIELDS = Fields(EmbedBody, {}, {})
+ACCEPTED_TYPES = "`float`, `base64`, `binary` or `ubinary`"
+UNCARRIED_MEMBERS = ("max_tokens", "priority")
+KNOWN_FIELDS = Fields(EmbedBody, {}, {})
 """Known fields of the JSON body, by which unknown ones are found."""
-SEPARATOR = "\n"  # between the texts of one input, as in the native format
+TEXT_SEPARATOR = "\n"  # between the texts of one input, as in the native format
 
 wire_path = wire_paths(
     [
@@ -43,7 +43,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     """Decode the body of `POST /v2/embed`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD (images)."""
     decoded = parse(EmbedBody, body)
     request, notes = pb.EmbedRequest(model=decoded.model), RequestNotes()
-    request.source.format, request.source.body = NAME, body
+    request.source.format, request.source.body = FACE_NAME, body
     for text in _texts(decoded):
         request.inputs.add().text = text
     if (dimensions := whole(decoded.output_dimension, "output_dimension")) is not None:
@@ -51,15 +51,15 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     if decoded.input_type == "image":
         raise _images("input_type")
     if decoded.input_type is not None:
-        request.task_type = TASKS[decoded.input_type]
+        request.task_type = TASK_TYPES[decoded.input_type]
     for index, kind in enumerate(decoded.embedding_types or ()):
-        if kind in QUANTIZED:
-            problem = f"`{kind}` cannot be made of a provider's floats; send {ACCEPTED}"
+        if kind in QUANTIZED_TYPES:
+            problem = f"`{kind}` cannot be made of a provider's floats; send {ACCEPTED_TYPES}"
             raise invalid(f"embedding_types[{index}]", problem)
     if decoded.truncate is not None:
         notes.uncarried.append("truncate")
-    notes.uncarried.extend(name for name in UNCARRIED if is_present(getattr(decoded, name)))
-    notes.uncarried.extend(FIELDS.unknown(body))
+    notes.uncarried.extend(name for name in UNCARRIED_MEMBERS if is_present(getattr(decoded, name)))
+    notes.uncarried.extend(KNOWN_FIELDS.unknown(body))
     return DecodedRequest(request, notes)
 
 
@@ -87,7 +87,7 @@ def _text_of(each: Input, at: str) -> str:
         if not part.text:
             raise missing(f"{place}.text")
         texts.append(part.text)
-    return SEPARATOR.join(texts)
+    return TEXT_SEPARATOR.join(texts)
 
 
 def _images(field: str) -> UmgError:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DEFAULT: tuple[EmbeddingType, ...] = ("float",)
+DEFAULT_TYPES: tuple[EmbeddingType, ...] = ("float",)
 SIGNED_OFFSET = 128
 _TYPES = msgspec.json.Decoder(Types)
 
@@ -33,7 +33,9 @@ def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
     head = b'{"id":"%b","response_type":"embeddings_by_type","embeddings":{' % digest.hexdigest().encode()
     vectors = [embedding.values for embedding in response.embeddings]
     for kind in _types(request):
-        yield from json_pieces(b'%b"%b":[' % (head, kind.encode()), vectors, ITEMS[kind], json_with_numbers, b"]")
+        yield from json_pieces(
+            b'%b"%b":[' % (head, kind.encode()), vectors, ITEM_ENCODERS[kind], json_with_numbers, b"]"
+        )
         head = b","
     tokens = {"input_tokens": response.usage.input_tokens}
     rest = {
@@ -47,7 +49,7 @@ def _types(request: pb.EmbedRequest) -> Sequence[EmbeddingType]:
     types: Sequence[EmbeddingType] | None = None
     with suppress(ValueError, RecursionError):  # a caller without this face sends no body of it
         types = _TYPES.decode(request.source.body).embedding_types
-    return tuple(dict.fromkeys(types or DEFAULT))
+    return tuple(dict.fromkeys(types or DEFAULT_TYPES))
 
 
 def _bits(vector: bytes) -> "NDArray[np.uint8]":
@@ -58,7 +60,7 @@ def _bits(vector: bytes) -> "NDArray[np.uint8]":
     return np.packbits(elements(vector) > 0)
 
 
-ITEMS: Mapping[EmbeddingType, Callable[[int, bytes], object]] = {
+ITEM_ENCODERS: Mapping[EmbeddingType, Callable[[int, bytes], object]] = {
     "float": lambda _, vector: elements(vector),
     "base64": lambda _, vector: pybase64.b64encode_as_string(vector),
     "ubinary": lambda _, vector: _bits(vector),

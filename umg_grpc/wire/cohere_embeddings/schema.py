@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT, NonEmpty
+from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty
 from umg_grpc.wire.shared_embedding_checks import Dimensions
 
 EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]
@@ -15,7 +15,7 @@ class Content(Struct):
 
     type: str
     text: str | None = None
-    image_url: Raw = ABSENT
+    image_url: Raw = ABSENT_MEMBER
 
 
 class Input(Struct):
@@ -35,8 +35,8 @@ class EmbedBody(Struct, kw_only=True):
     embedding_types: Annotated[list[EmbeddingType], Meta(min_length=1)] | None = None
     output_dimension: Dimensions | None = None
     truncate: Literal["NONE", "START", "END"] | None = None
-    max_tokens: Raw = ABSENT
-    priority: Raw = ABSENT
+    max_tokens: Raw = ABSENT_MEMBER
+    priority: Raw = ABSENT_MEMBER
 
 
 class Types(Struct):

@@ -2,19 +2,19 @@
 botocore 1.44.8, service model of bedrock-runtime.
 """
 
-from umg_grpc.wire.converse.account_object_members import OBJECTS
+from umg_grpc.wire.converse.account_object_members import OBJECT_RULES
 from umg_grpc.wire.converse.errors import decode_error
 from umg_grpc.wire.converse.request import encode_request
 from umg_grpc.wire.converse.response import decode_response
 from umg_grpc.wire.converse.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.text_format import TextProviderFormat
 
-CONVERSE = TextProviderFormat(
+CONVERSE_FORMAT = TextProviderFormat(
     name="converse",
     encode_request=encode_request,
     decode_response=decode_response,
     translating_decoder=TranslatingDecoder,
     decode_error=decode_error,
-    objects=OBJECTS,
+    objects=OBJECT_RULES,
     provider_name="aws.bedrock",
 )

@@ -1,9 +1,9 @@
 """Members of Converse blocks that may name an object in a provider's account (S3), for the check of its owner."""
 
-from umg_grpc.wire.core.account_object_detection import WORDS, ObjectRules
+from umg_grpc.wire.core.account_object_detection import OBJECT_WORDS, ObjectRules
 
-OBJECTS = ObjectRules(
+OBJECT_RULES = ObjectRules(
     free=frozenset({"input", "json", "input_schema", "schema"}),
-    words=WORDS | {"source", "context"},
+    words=OBJECT_WORDS | {"source", "context"},
     references=frozenset({"uri"}),
 )

@@ -12,7 +12,7 @@ from umg_grpc.wire.core.prompt_marks import lasts_an_hour
 from umg_grpc.wire.dropped_fields_report import Report
 
 MAX_CACHE_POINTS = 4
-UNMARKED = "reasoningContent"
+UNMARKED_BLOCK = "reasoningContent"
 """Block behind which a cache point is refused."""
 
 
@@ -31,7 +31,7 @@ class Block:
         """Take over the mark of a part or tool, if it has one; report a mark at which no cache point may be."""
         if not marked.HasField("cache_control"):
             return
-        if self.has(UNMARKED):
+        if self.has(UNMARKED_BLOCK):
             report.drop("cache_control")
         else:
             self.mark = marked.cache_control
@@ -61,7 +61,9 @@ def fit_marks(groups: BlockGroups, model: BedrockModel, report: Report) -> None:
 def mark_ends(groups: BlockGroups, model: BedrockModel) -> None:
     """Mark the last tool, the end of the system prompt and the end of the conversation, for a caller without marks."""
     for place, blocks in groups.items():
-        if place in model.cache_places and (last := next((b for b in reversed(blocks) if not b.has(UNMARKED)), None)):
+        if place in model.cache_places and (
+            last := next((b for b in reversed(blocks) if not b.has(UNMARKED_BLOCK)), None)
+        ):
             last.mark = pb.CacheControl()
 
 

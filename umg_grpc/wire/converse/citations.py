@@ -8,7 +8,7 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.schema import Citation, Location
 
-UNITS: "Mapping[str, pb.DocumentUnit.ValueType]" = {
+DOCUMENT_UNITS: "Mapping[str, pb.DocumentUnit.ValueType]" = {
     "document_char": pb.DOCUMENT_UNIT_CHARACTER,
     "document_page": pb.DOCUMENT_UNIT_PAGE,
     "document_chunk": pb.DOCUMENT_UNIT_BLOCK,
@@ -26,7 +26,7 @@ def decode_citation(raw: Raw) -> pb.Citation:
     if location is not None and location.web is not None and location.web.url:
         citation.web.url = location.web.url
         return citation
-    for name, unit in UNITS.items():
+    for name, unit in DOCUMENT_UNITS.items():
         place: Location | None = getattr(location, name, None)
         if place is not None:
             _decode_place(place, unit, citation.document)

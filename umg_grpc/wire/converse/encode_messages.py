@@ -7,13 +7,19 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.cache_points import Block
 from umg_grpc.wire.converse.encode_parts import ConversePartEncoder
-from umg_grpc.wire.core.added_turns import ACKNOWLEDGED, FILLER, NO_RESULT
-from umg_grpc.wire.core.alternating_turns import ASSISTANT, USER, AlternatingTurns, Turn
+from umg_grpc.wire.core.added_turns import ACKNOWLEDGED_TEXT, FILLER_TEXT, NO_RESULT
+from umg_grpc.wire.core.alternating_turns import ASSISTANT_ROLE, USER_ROLE, AlternatingTurns, Turn
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report
 
-REASONING, CALL, RESULT, DOCUMENT, TEXT = "reasoningContent", "toolUse", "toolResult", "document", "text"
+REASONING_BLOCK, CALL_BLOCK, RESULT_BLOCK, DOCUMENT_BLOCK, TEXT_BLOCK = (
+    "reasoningContent",
+    "toolUse",
+    "toolResult",
+    "document",
+    "text",
+)
 """Members of blocks."""
 
 
@@ -35,13 +41,13 @@ class MessageEncoder(AlternatingTurns[Block]):
         self._encode_messages()
         self._order_turns()
         for turn in self.turns:
-            if _have(turn.blocks, DOCUMENT) and not _have(turn.blocks, TEXT):
+            if _have(turn.blocks, DOCUMENT_BLOCK) and not _have(turn.blocks, TEXT_BLOCK):
                 self._report.drop("messages", "a text beside a document")
-                turn.blocks.append(Block({TEXT: FILLER}))
+                turn.blocks.append(Block({TEXT_BLOCK: FILLER_TEXT}))
 
     def append_instruction(self, text: str) -> None:
         """Add a line at the end of the system prompt. Call it after `encode`."""
-        self.system.append(Block({TEXT: text}))
+        self.system.append(Block({TEXT_BLOCK: text}))
 
     @property
     def blocks(self) -> list[Block]:
@@ -51,7 +57,7 @@ class MessageEncoder(AlternatingTurns[Block]):
     @property
     def has_tools(self) -> bool:
         """Whether the conversation has tool calls or results."""
-        return _have(self.blocks, CALL) or _have(self.blocks, RESULT)
+        return _have(self.blocks, CALL_BLOCK) or _have(self.blocks, RESULT_BLOCK)
 
     def _answer_calls(self) -> None:
         super()._answer_calls()
@@ -62,18 +68,18 @@ class MessageEncoder(AlternatingTurns[Block]):
         """Move the other blocks of turns with tool results to a turn of their own, behind one of the model."""
         turns = list[Turn[Block]]()
         for turn in self.turns:
-            results = [block for block in turn.blocks if block.has(RESULT)]
-            rest = [block for block in turn.blocks if not block.has(RESULT)]
+            results = [block for block in turn.blocks if block.has(RESULT_BLOCK)]
+            rest = [block for block in turn.blocks if not block.has(RESULT_BLOCK)]
             turns.append(turn)
             if results and rest:
                 self._report.drop("messages", "an assistant's turn between")
                 turn.blocks = results
-                turns += [Turn(ASSISTANT, [Block({TEXT: ACKNOWLEDGED})]), Turn(USER, rest)]
+                turns += [Turn(ASSISTANT_ROLE, [Block({TEXT_BLOCK: ACKNOWLEDGED_TEXT})]), Turn(USER_ROLE, rest)]
         self.turns = turns
 
     def _end_with_user(self, last: Turn[Block]) -> None:
-        if _have(last.blocks, CALL):
-            self.turns.append(Turn(USER, []))
+        if _have(last.blocks, CALL_BLOCK):
+            self.turns.append(Turn(USER_ROLE, []))
             self._answer_calls()
         elif self._continues:
             self._strip_end(last)
@@ -93,22 +99,22 @@ class MessageEncoder(AlternatingTurns[Block]):
         return block.fields
 
     def _is_reasoning(self, block: Block) -> bool:
-        return block.has(REASONING)
+        return block.has(REASONING_BLOCK)
 
     def _call_id(self, block: Block) -> str | None:
-        return _id_of(block, CALL)
+        return _id_of(block, CALL_BLOCK)
 
     def _result_id(self, block: Block) -> str | None:
-        return _id_of(block, RESULT)
+        return _id_of(block, RESULT_BLOCK)
 
     def _error_result(self, call_id: str) -> Block:
-        return Block({RESULT: {"toolUseId": call_id, "content": [{TEXT: NO_RESULT}], "status": "error"}})
+        return Block({RESULT_BLOCK: {"toolUseId": call_id, "content": [{TEXT_BLOCK: NO_RESULT}], "status": "error"}})
 
     def _result_content(self, block: Block) -> Iterator[Block]:
-        fields = block.fields[RESULT]
+        fields = block.fields[RESULT_BLOCK]
         content = fields["content"] if isinstance(fields, dict) else []
         for entry in content if isinstance(content, list) else []:
-            yield Block({TEXT: bytes(entry["json"]).decode()} if "json" in entry else dict(entry))
+            yield Block({TEXT_BLOCK: bytes(entry["json"]).decode()} if "json" in entry else dict(entry))
 
 
 def _have(blocks: list[Block], member: str) -> bool:

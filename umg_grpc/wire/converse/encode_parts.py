@@ -17,7 +17,7 @@ from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits, untranslatable
 
 SHOWN_RESULT = "(shown below)"
-SIGNED, REDACTED = "messages", "converse"
+SIGNED_FORMAT, REDACTED_FORMAT = "messages", "converse"
 """Formats of reasoning states: a signature, also of the messages format, and redacted reasoning, of any maker."""
 RESULT_MEDIA = frozenset({"image", "document", "video", "searchResult"})
 """Blocks that the content of a tool result may have."""
@@ -26,7 +26,7 @@ RESULT_MEDIA = frozenset({"image", "document", "video", "searchResult"})
 class ConversePartEncoder(PartEncoder[Block]):
     """Encoder of the parts of a request's messages as content blocks of this format."""
 
-    state_formats = frozenset({SIGNED, REDACTED})
+    state_formats = frozenset({SIGNED_FORMAT, REDACTED_FORMAT})
 
     def __init__(self, names: ToolNames, model: BedrockModel, report: Report, *, media_in_results: bool) -> None:
         """Create the encoder. `media_in_results`: whether the model accepts media in the results of tools."""
@@ -55,8 +55,8 @@ class ConversePartEncoder(PartEncoder[Block]):
 
     def _reasoning(self, part: pb.Part) -> Block | None:
         state, taken = part.state, self._model.returned_reasoning
-        redacted = state.format == REDACTED or (state.format == SIGNED and part.reasoning.redacted)
-        is_taken = state.format in {SIGNED, REDACTED} and ("redacted" if redacted else "signed") in taken
+        redacted = state.format == REDACTED_FORMAT or (state.format == SIGNED_FORMAT and part.reasoning.redacted)
+        is_taken = state.format in {SIGNED_FORMAT, REDACTED_FORMAT} and ("redacted" if redacted else "signed") in taken
         if not is_taken or (redacted and not _is_base64(state.data)):  # providers refuse it
             self._report.drop("reasoning")
             return None

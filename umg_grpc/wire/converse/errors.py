@@ -12,7 +12,7 @@ from umg_grpc.wire.core.json import decode_or_none
 from umg_grpc.wire.errors.classification import ProviderError, table_for
 from umg_grpc.wire.errors.provider_errors import from_provider, read_error
 
-TABLE = table_for("converse")
+ERROR_TABLE = table_for("converse")
 TYPE_HEADER = "x-amzn-errortype"
 _NAME = re.compile(r"\w+")
 
@@ -29,7 +29,9 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
     it (`ValidationException:http://...`). `headers`: by lower-case name.
     """
     name = _NAME.match(headers.get(TYPE_HEADER, ""))
-    return from_provider(status, _typed(read_error(body), name[0] if name is not None else ""), headers, table=TABLE)
+    return from_provider(
+        status, _typed(read_error(body), name[0] if name is not None else ""), headers, table=ERROR_TABLE
+    )
 
 
 def stream_error(exception: str, payload: bytes) -> UmgError:
@@ -37,7 +39,7 @@ def stream_error(exception: str, payload: bytes) -> UmgError:
     error = read_error(payload)
     if not error.message and (original := decode_or_none(_ORIGINAL, Raw(payload))) is not None:
         error = replace(error, message=original.original_message)
-    return from_provider(200, _typed(error, exception[:1].upper() + exception[1:]), table=TABLE)
+    return from_provider(200, _typed(error, exception[:1].upper() + exception[1:]), table=ERROR_TABLE)
 
 
 def _typed(error: ProviderError, name: str) -> ProviderError:

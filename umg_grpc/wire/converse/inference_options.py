@@ -12,7 +12,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.encode_messages import MessageEncoder
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.reasoning_effort import fit_reasoning, is_off
-from umg_grpc.wire.core.response_formats import FIELD, fit_format
+from umg_grpc.wire.core.response_formats import JSON_SCHEMA_FIELD, fit_format
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.messages.encode_body import encode_sampling_numbers, fit_output_limit
 from umg_grpc.wire.messages.reasoning_options import Plan, disable_if_rejected, plan_reasoning
@@ -159,7 +159,7 @@ def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: R
     schema: JsonObject = {"schema": msgspec.json.encode(fitted.schema).decode()}  # as text
     schema |= {name: text for name in ("name", "description") if (text := getattr(described, name))}
     if described.HasField("strict") and not described.strict:
-        report.drop(f"{FIELD}.strict")  # it is always strict
+        report.drop(f"{JSON_SCHEMA_FIELD}.strict")  # it is always strict
     return {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}
 
 

@@ -56,7 +56,7 @@ DOCUMENT_FORMATS: Mapping[str, str] = {
     "text/markdown": "md",
 }
 TEXT_TYPES = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml"})
-FILES: Mapping[int, tuple[str, Mapping[str, str]]] = {
+MEDIA_FORMATS: Mapping[int, tuple[str, Mapping[str, str]]] = {
     pb.MEDIA_KIND_IMAGE: ("image", IMAGE_FORMATS),
     pb.MEDIA_KIND_VIDEO: ("video", VIDEO_FORMATS),
     pb.MEDIA_KIND_AUDIO: ("audio", AUDIO_FORMATS),
@@ -91,7 +91,7 @@ class MediaEncoder:
             raise untranslatable(at, "this model's provider reads no addresses and no ids of files; send the bytes")
         if media.kind == pb.MEDIA_KIND_DOCUMENT:
             return self._document(media, at)
-        name, formats = FILES.get(media.kind, ("", {}))
+        name, formats = MEDIA_FORMATS.get(media.kind, ("", {}))
         mime = file_type(media.mime_type, media.data)
         if (form := formats.get(mime)) is None or not media.data:
             raise _refused(media, mime, at)

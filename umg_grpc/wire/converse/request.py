@@ -24,13 +24,13 @@ from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.unsupported_fields import check_text_request
 
-CALL, STREAM = "converse", "converse-stream"
+CALL_VERB, STREAM_VERB = "converse", "converse-stream"
 STREAM_TYPE = "application/vnd.amazon.eventstream"
 STOPS_MEMBER = "inferenceConfig.stopSequences"
 
 # Fields that no provider of the format has. Without the indispensable ones the response would be another.
-INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
-UNSUPPORTED = (
+INDISPENSABLE_FIELDS = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
+UNSUPPORTED_FIELDS = (
     "seed",
     "presence_penalty",
     "frequency_penalty",
@@ -76,14 +76,18 @@ def encode_request(
     stops = local_stops(request, quirks, report)
     passed = passed_members(request, notes)
     check_text_request(
-        request, without_passed(notes, passed), report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED
+        request,
+        without_passed(notes, passed),
+        report,
+        indispensable=INDISPENSABLE_FIELDS,
+        unsupported=UNSUPPORTED_FIELDS,
     )
     fields = _encode_fields(request, bedrock_model(model), report, quirks) | passed
     fit_members(fields, quirks, "converse", report)
     is_whole = stream and "toolConfig" in fields and quirks.streams_tools is False
     streams = stream and not is_whole
     headers = {"Accept": STREAM_TYPE} if streams else {}
-    path = model_path(model, STREAM if streams else CALL)
+    path = model_path(model, STREAM_VERB if streams else CALL_VERB)
     body = msgspec.json.encode(fields)
     return UpstreamRequest(path, body, headers, report, local_stops=stops, is_whole=is_whole)
 

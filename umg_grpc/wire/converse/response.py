@@ -8,8 +8,8 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.citations import decode_citation
-from umg_grpc.wire.converse.encode_parts import REDACTED, SIGNED
-from umg_grpc.wire.converse.errors import TABLE
+from umg_grpc.wire.converse.encode_parts import REDACTED_FORMAT, SIGNED_FORMAT
+from umg_grpc.wire.converse.errors import ERROR_TABLE
 from umg_grpc.wire.converse.media_blocks import MEDIA_TYPES
 from umg_grpc.wire.converse.provider_tool_names import tool_names
 from umg_grpc.wire.converse.schema import (
@@ -23,7 +23,7 @@ from umg_grpc.wire.converse.schema import (
 )
 from umg_grpc.wire.converse.usage import decode_usage
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
-from umg_grpc.wire.core.json import ABSENT, decode_or_none, is_present
+from umg_grpc.wire.core.json import ABSENT_MEMBER, decode_or_none, is_present
 from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.tool_arguments import free_text
@@ -32,7 +32,7 @@ from umg_grpc.wire.errors.provider_errors import no_response, unreadable
 from umg_grpc.wire.messages.shared_response_fields import Ending, correct_finish
 from umg_grpc.wire.messages.shared_response_fields import decode_finish as decode_ending
 
-RESPONSE, BLOCK = msgspec.json.Decoder(Response), msgspec.json.Decoder(ContentBlock)
+RESPONSE_DECODER, BLOCK_DECODER = msgspec.json.Decoder(Response), msgspec.json.Decoder(ContentBlock)
 SERVER_CALL = "server_tool_use"
 
 
@@ -58,10 +58,10 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     try:
-        parsed = decode(RESPONSE, body)
+        parsed = decode(RESPONSE_DECODER, body)
         message = Message() if parsed.output is None else parsed.output.message or Message()
         if message.content is None and parsed.stop_reason is None:
-            raise no_response(body, TABLE)
+            raise no_response(body, ERROR_TABLE)
         usage = decode_usage(parsed.usage, parsed.service_tier)
         if (error := failed_response(Ended(parsed.stop_reason))) is not None:
             raise error.with_usage(usage)
@@ -94,7 +94,7 @@ def blocked_message(trace: Raw) -> str:
 def _decode_content(content: list[Raw], request: pb.GenerateRequest) -> Iterator[pb.Part]:
     names: ToolNames | None = None
     for raw in content:
-        block = BLOCK.decode(raw)
+        block = BLOCK_DECODER.decode(raw)
         if block.text is not None:
             yield pb.Part(text=pb.TextPart(text=block.text))
         elif block.tool_use is not None and block.tool_use.type != SERVER_CALL:
@@ -127,12 +127,12 @@ def decode_reasoning(content: ReasoningContent) -> pb.Part:
     part.reasoning.SetInParent()
     if content.redacted_content:
         part.reasoning.redacted = True
-        part.state.data, part.state.format = content.redacted_content, REDACTED
+        part.state.data, part.state.format = content.redacted_content, REDACTED_FORMAT
     elif content.reasoning_text is not None:
         if content.reasoning_text.text:
             part.reasoning.texts.append(content.reasoning_text.text)
         if content.reasoning_text.signature:
-            part.state.data, part.state.format = content.reasoning_text.signature, SIGNED
+            part.state.data, part.state.format = content.reasoning_text.signature, SIGNED_FORMAT
     return part
 
 
@@ -149,5 +149,5 @@ def image_of(image: Image, data: bytes = b"") -> pb.MediaPart:
 
 def opaque_block(raw: Raw) -> pb.OpaquePart:
     """Return a block of another kind as raw JSON, with the name of its member as its type."""
-    members = msgspec.json.decode(raw, type=dict[str, Raw]) if is_present(raw) and raw is not ABSENT else {}
+    members = msgspec.json.decode(raw, type=dict[str, Raw]) if is_present(raw) and raw is not ABSENT_MEMBER else {}
     return pb.OpaquePart(format="converse", type=next(iter(members), ""), json=str(raw, "utf-8"))

@@ -4,7 +4,7 @@ bedrock-runtime (ConverseResponse, ConverseStreamOutput).
 
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT_MEMBER
 from umg_grpc.wire.core.lenient_numbers import Count
 
 
@@ -98,7 +98,7 @@ class ToolUse(Struct, rename="camel"):
 
     tool_use_id: str | None = None
     name: str | None = None
-    input: Raw = ABSENT
+    input: Raw = ABSENT_MEMBER
     type: str | None = None
 
 
@@ -144,8 +144,8 @@ class Response(Struct, rename="camel"):
     stop_reason: str | None = None
     usage: TokenUsage | None = None
     service_tier: ServiceTier | None = None
-    trace: Raw = ABSENT
-    additional_model_response_fields: Raw = ABSENT
+    trace: Raw = ABSENT_MEMBER
+    additional_model_response_fields: Raw = ABSENT_MEMBER
 
 
 class BlockStart(Struct, rename="camel"):
@@ -175,7 +175,7 @@ class Delta(Struct, rename="camel"):
     text: str | None = None
     tool_use: ToolUseDelta | None = None
     reasoning_content: ReasoningDelta | None = None
-    citation: Raw = ABSENT
+    citation: Raw = ABSENT_MEMBER
     image: Image | None = None
 
 
@@ -186,7 +186,7 @@ class Event(Struct, rename="camel"):
     start: BlockStart | None = None
     delta: Delta | None = None
     stop_reason: str | None = None
-    additional_model_response_fields: Raw = ABSENT
+    additional_model_response_fields: Raw = ABSENT_MEMBER
     usage: TokenUsage | None = None
     service_tier: ServiceTier | None = None
-    trace: Raw = ABSENT
+    trace: Raw = ABSENT_MEMBER

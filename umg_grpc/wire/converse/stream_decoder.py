@@ -7,7 +7,7 @@ import pybase64
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.converse.citations import decode_citation
-from umg_grpc.wire.converse.encode_parts import REDACTED, SIGNED
+from umg_grpc.wire.converse.encode_parts import REDACTED_FORMAT, SIGNED_FORMAT
 from umg_grpc.wire.converse.errors import stream_error
 from umg_grpc.wire.converse.provider_tool_names import tool_names
 from umg_grpc.wire.converse.response import (
@@ -32,8 +32,8 @@ from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
 from umg_grpc.wire.messages.shared_response_fields import correct_finish
 
-EVENT = msgspec.json.Decoder(Event)
-KIND, NAME, EXCEPTION, ERROR_CODE, ERROR_TEXT = (
+EVENT_DECODER = msgspec.json.Decoder(Event)
+KIND_HEADER, NAME_HEADER, EXCEPTION_HEADER, ERROR_CODE, ERROR_TEXT = (
     ":message-type",
     ":event-type",
     ":exception-type",
@@ -41,7 +41,9 @@ KIND, NAME, EXCEPTION, ERROR_CODE, ERROR_TEXT = (
     ":error-message",
 )
 """Headers of frames."""
-DECODED = frozenset({b"contentBlockStart", b"contentBlockDelta", b"contentBlockStop", b"messageStop", b"metadata"})
+DECODED_EVENTS = frozenset(
+    {b"contentBlockStart", b"contentBlockDelta", b"contentBlockStop", b"messageStop", b"metadata"}
+)
 """Events of a message that has started."""
 
 
@@ -75,11 +77,11 @@ class TranslatingDecoder(EventDecoder):
 
     def _split(self, frames: bytes) -> Iterable[SseEvent]:
         for headers, payload in split_frames(frames):
-            match headers.get(KIND):
+            match headers.get(KIND_HEADER):
                 case "event":
-                    yield SseEvent(headers.get(NAME, "").encode(), payload, b"")
+                    yield SseEvent(headers.get(NAME_HEADER, "").encode(), payload, b"")
                 case "exception":
-                    raise stream_error(headers.get(EXCEPTION, ""), payload)
+                    raise stream_error(headers.get(EXCEPTION_HEADER, ""), payload)
                 case "error":
                     stated = {"message": headers.get(ERROR_TEXT, "")}
                     raise stream_error(headers.get(ERROR_CODE, ""), msgspec.json.encode(stated))
@@ -87,11 +89,11 @@ class TranslatingDecoder(EventDecoder):
                     raise unreadable()
 
     def _events(self, event: SseEvent) -> Iterator[pb.GenerateEvent]:
-        decoded, data = self._read(EVENT, event.data or b"{}")
+        decoded, data = self._read(EVENT_DECODER, event.data or b"{}")
         if event.name == b"messageStart":
             yield from self._message_started()
             return
-        if event.name not in DECODED:  # events grow with the format: an unknown one is kept as raw JSON
+        if event.name not in DECODED_EVENTS:  # events grow with the format: an unknown one is kept as raw JSON
             if self._started:
                 name = event.name.decode("utf-8", "replace")
                 yield pb.GenerateEvent(opaque=pb.OpaquePart(format="converse", type=name, json=data.decode()))
@@ -200,7 +202,9 @@ class TranslatingDecoder(EventDecoder):
         if delta.signature:
             block, opening = self._of_kind(index, "reasoning")
             yield from opening
-            yield pb.GenerateEvent(part_index=block.part, state=pb.ReasoningState(data=delta.signature, format=SIGNED))
+            yield pb.GenerateEvent(
+                part_index=block.part, state=pb.ReasoningState(data=delta.signature, format=SIGNED_FORMAT)
+            )
 
     def _input(self, block: _Block, text: str) -> Iterator[pb.GenerateEvent]:
         if self._has_halves:
@@ -223,7 +227,7 @@ class TranslatingDecoder(EventDecoder):
             yield pb.GenerateEvent(part_index=block.part, arguments_delta="{}")
         elif block.blobs:
             data = pybase64.b64encode_as_string(block.blobs)
-            yield pb.GenerateEvent(part_index=block.part, state=pb.ReasoningState(data=data, format=REDACTED))
+            yield pb.GenerateEvent(part_index=block.part, state=pb.ReasoningState(data=data, format=REDACTED_FORMAT))
         yield pb.GenerateEvent(part_index=block.part, part_ended=pb.PartEnded())
 
     # --- the end

@@ -16,7 +16,7 @@ from umg_grpc.wire.model_quirks import requests_search, supports_search
 
 CANNOT_ENFORCE = frozenset({"none", "json_object"})
 """Dialects of models that the service cannot bind to a schema."""
-STRICT = "toolConfig.tools.toolSpec.strict"
+STRICT_PATH = "toolConfig.tools.toolSpec.strict"
 
 
 def encode_tools(
@@ -62,7 +62,7 @@ def encode_choice(request: pb.GenerateRequest, names: ToolNames, tools: list[Blo
 
 def _encode_each(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> list[Block]:
     tools, allowed = list[Block](), offered_names(request)
-    dialect = "none" if STRICT in (quirks.rejects or ()) else quirks.schema_dialect
+    dialect = "none" if STRICT_PATH in (quirks.rejects or ()) else quirks.schema_dialect
     for index, tool in distinct_tools(request, names, report):
         name = tool.function.name or tool.custom.name
         if allowed and name and name not in allowed:

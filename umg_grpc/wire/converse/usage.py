@@ -5,7 +5,7 @@ from umg_grpc.wire.converse.schema import ServiceTier, TokenUsage
 from umg_grpc.wire.core.lenient_numbers import completed, count
 from umg_grpc.wire.core.service_tiers import charged_tier
 
-HOUR = "1h"
+HOUR_TTL = "1h"
 
 
 def decode_usage(usage: TokenUsage | None, tier: ServiceTier | None) -> pb.Usage | None:
@@ -16,7 +16,7 @@ def decode_usage(usage: TokenUsage | None, tier: ServiceTier | None) -> pb.Usage
         return None
     target = pb.Usage()
     read, wrote = count(usage.cache_read_input_tokens), count(usage.cache_write_input_tokens)
-    long = sum(count(detail.input_tokens) for detail in usage.cache_details or () if detail.ttl == HOUR)
+    long = sum(count(detail.input_tokens) for detail in usage.cache_details or () if detail.ttl == HOUR_TTL)
     target.cache_read_tokens = read
     target.long_cache_write_tokens = min(long, wrote)
     target.cache_write_tokens = wrote - target.long_cache_write_tokens

@@ -4,17 +4,17 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, is_present
+from umg_grpc.wire.core.json import ABSENT_MEMBER, is_present
 from umg_grpc.wire.request_notes import RequestNotes
 
-PASSED = ("guardrailConfig", "performanceConfig", "requestMetadata", "serviceTier", "promptVariables")
+PASSED_MEMBERS = ("guardrailConfig", "performanceConfig", "requestMetadata", "serviceTier", "promptVariables")
 
 
 def passed_members(request: pb.GenerateRequest, notes: RequestNotes) -> dict[str, Raw]:
     """Return the members of the caller's body that the provider is sent as they are, by notes on unknown members."""
-    stated = [name for name in PASSED if name in notes.indispensable]
+    stated = [name for name in PASSED_MEMBERS if name in notes.indispensable]
     body = msgspec.json.decode(request.source.body, type=dict[str, Raw]) if stated else {}
-    return {name: raw for name in stated if is_present(raw := body.get(name, ABSENT))}
+    return {name: raw for name in stated if is_present(raw := body.get(name, ABSENT_MEMBER))}
 
 
 def without_passed(notes: RequestNotes, passed: dict[str, Raw]) -> RequestNotes:

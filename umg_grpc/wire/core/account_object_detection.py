@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-UNKNOWN = "?"
+UNKNOWN_OBJECT = "?"
 """Id that is reported for JSON that cannot be decoded."""
 
 Members: TypeAlias = Mapping[str, object]
@@ -47,7 +47,7 @@ class _Kind(Enum):
 _ID_WORDS = frozenset({"id", "ids", "uuid", "uuids", "guid", "guids", "arn", "arns"})
 _ADDRESS_WORDS = frozenset({"uri", "uris", "file", "files"})
 
-LABELS = frozenset(
+LABEL_WORDS = frozenset(
     {
         *("user", "session", "chat", "customer", "tenant", "client", "device", "workspace", "profile", "installation"),
         *("trace", "span", "request", "correlation", "run", "turn", "experiment", "continuation"),
@@ -185,7 +185,7 @@ def _never_passes(name: str, members: Members, parent: str) -> bool:
 _At: TypeAlias = "tuple[_At, str, int] | None"
 
 
-WORDS = frozenset(
+OBJECT_WORDS = frozenset(
     {
         *("model", "type", "role", "name", "title", "display_name", "description", "filename", "status"),
         *("text", "content", "thinking", "refusal", "reasoning_content", "data", "file_data", "stop"),
@@ -205,7 +205,7 @@ class ObjectRules:
 
     free: frozenset[str] = frozenset()
     """Members that hold the caller's own JSON: arguments, schemas, labels."""
-    words: frozenset[str] = WORDS
+    words: frozenset[str] = OBJECT_WORDS
     """Members whose strings are the caller's own text or settings."""
     maps: frozenset[str] = frozenset()
     """Members whose own members have names that the caller chose; their strings are the caller's own text."""
@@ -240,27 +240,27 @@ class ObjectRules:
         return msgspec.json.Decoder(msgspec.defstruct("PlainBody", members, forbid_unknown_fields=True))
 
     def in_body(self, body: bytes, skipped: Collection[str] = ()) -> list[NamedObject]:
-        """Return the objects of an account that a body names; one with the id `UNKNOWN` for a body that cannot be
+        """Return the objects of an account that a body names; one with the id `UNKNOWN_OBJECT` for a body that cannot be
         decoded. `skipped`: top-level members that are not forwarded unchanged, and so not checked.
         """
         try:
             members = decode_every(body)
         except (ValueError, RecursionError):
-            return [NamedObject("", UNKNOWN)]
+            return [NamedObject("", UNKNOWN_OBJECT)]
         if not isinstance(members, dict):
-            return [NamedObject("", UNKNOWN)]
+            return [NamedObject("", UNKNOWN_OBJECT)]
         found = list[NamedObject]()
         self._members(members, "", None, found, False, skipped)
         return found
 
     def in_json(self, text: str, *, from_model: bool = False) -> list[NamedObject]:
-        """Return the objects of an account that a JSON value within a body names. One object with the id `UNKNOWN`
+        """Return the objects of an account that a JSON value within a body names. One object with the id `UNKNOWN_OBJECT`
         stands for a text that cannot be decoded. `from_model`: whether the value belongs to a message of the model.
         """
         try:
             value = decode_every(text)
         except (ValueError, RecursionError):
-            return [NamedObject("", UNKNOWN)]
+            return [NamedObject("", UNKNOWN_OBJECT)]
         found = list[NamedObject]()
         self._value(value, _Kind.VALUE, "", None, found, from_model)
         return found
@@ -325,7 +325,7 @@ class ObjectRules:
             return _Kind.REFERENCE
         words = name.split("_")
         if words[-1] in _ID_WORDS:
-            return _Kind.WORDS if len(words) > 1 and words[-2] in LABELS else _Kind.REFERENCE
+            return _Kind.WORDS if len(words) > 1 and words[-2] in LABEL_WORDS else _Kind.REFERENCE
         if words[-1] in _ADDRESS_WORDS:
             return _Kind.ADDRESS
         if any("_".join(words[-count:]) in _STORES for count in (1, 2)):

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.added_turns import CONTINUE, FILLER, marked
+from umg_grpc.wire.core.added_turns import CONTINUE_TEXT, FILLER_TEXT, marked
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.part_encoder import PartEncoder
@@ -17,8 +17,8 @@ from umg_grpc.wire.dropped_fields_report import Report, no_role, untranslatable
 
 BlockT = TypeVar("BlockT")
 
-USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
-ALTERNATING = (USER, ASSISTANT)
+USER_ROLE, ASSISTANT_ROLE, SYSTEM_ROLE = "user", "assistant", "system"
+ALTERNATING_ROLES = (USER_ROLE, ASSISTANT_ROLE)
 """Roles whose turns pair calls with results; other turns may be between them."""
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 
@@ -57,11 +57,11 @@ class AlternatingTurns(ABC, Generic[BlockT]):
         a tool that it called, and none of its turns since the user's question begins with reasoning.
         """
         called = False
-        turns = [turn for turn in self.turns if turn.role in ALTERNATING]
-        if turns and turns[-1].role == ASSISTANT:
+        turns = [turn for turn in self.turns if turn.role in ALTERNATING_ROLES]
+        if turns and turns[-1].role == ASSISTANT_ROLE:
             return not self._is_reasoning(turns[-1].blocks[0])
         for results, calls in zip(turns[::-2], turns[-2::-2], strict=False):
-            if calls.role != ASSISTANT or not self._has_results(results.blocks):
+            if calls.role != ASSISTANT_ROLE or not self._has_results(results.blocks):
                 break
             if self._is_reasoning(calls.blocks[0]):
                 return False
@@ -77,7 +77,7 @@ class AlternatingTurns(ABC, Generic[BlockT]):
     def _order_turns(self) -> None:
         self._answer_calls()
         self._begin_with_user()
-        if self.turns and self.turns[-1].role == ASSISTANT:
+        if self.turns and self.turns[-1].role == ASSISTANT_ROLE:
             self._end_with_user(self.turns[-1])
 
     # --- the system prompt
@@ -98,12 +98,12 @@ class AlternatingTurns(ABC, Generic[BlockT]):
             for position, part in enumerate(message.parts):
                 self._append_instruction(part, f"{at}.parts[{position}]")
             return
-        self._report.drop("role", USER)
+        self._report.drop("role", USER_ROLE)
         for position, part in enumerate(message.parts):
             if not part.HasField("text"):
                 raise untranslatable(f"{at}.parts[{position}]", "instructions are text in this format")
             if part.text.text.strip():
-                self._append_text(self._turn_blocks(USER), marked(part.text.text), part)
+                self._append_text(self._turn_blocks(USER_ROLE), marked(part.text.text), part)
 
     def _append_text(self, blocks: list[BlockT], text: str, part: pb.Part) -> None:
         if (block := self._parts.encode_text(text)) is not None:
@@ -134,7 +134,9 @@ class AlternatingTurns(ABC, Generic[BlockT]):
         is_assistant = role == pb.ROLE_ASSISTANT
         if is_assistant:
             self._parts.begin_message()
-        blocks = self._turn_blocks(ASSISTANT if is_assistant else SYSTEM if role in SYSTEM_ROLES else USER)
+        blocks = self._turn_blocks(
+            ASSISTANT_ROLE if is_assistant else SYSTEM_ROLE if role in SYSTEM_ROLES else USER_ROLE
+        )
         for position, part in join_reasoning(message) if is_assistant else enumerate(message.parts):
             path = f"{at}.parts[{position}]"
             block = (
@@ -173,9 +175,9 @@ class AlternatingTurns(ABC, Generic[BlockT]):
         """Move the results of tool calls to the beginning of their turn, in the order of the calls before."""
         previous: list[str] = []
         for turn in self.turns:
-            if turn.role == ASSISTANT:
+            if turn.role == ASSISTANT_ROLE:
                 previous = [call_id for block in turn.blocks if (call_id := self._call_id(block)) is not None]
-            elif turn.role == USER:
+            elif turn.role == USER_ROLE:
                 calls, previous = previous, []
                 if calls or self._has_results(turn.blocks):
                     turn.blocks = self._pair_results(calls, turn.blocks)
@@ -201,19 +203,19 @@ class AlternatingTurns(ABC, Generic[BlockT]):
 
     def _begin_with_user(self) -> None:
         if self.turns:
-            if self.turns[0].role == ASSISTANT:
+            if self.turns[0].role == ASSISTANT_ROLE:
                 self._report.drop("messages", "a user's turn first")
-                self.turns.insert(0, Turn(USER, [self._parts.text_block(FILLER)]))
+                self.turns.insert(0, Turn(USER_ROLE, [self._parts.text_block(FILLER_TEXT)]))
         elif not self._request.thread.previous_response_id:  # a thread has the turns
             if not self.system:
                 raise untranslatable("messages", "all of them are blank; send some text")
-            self._report.drop("role", USER)  # only instructions: providers want a question
-            self.turns.append(Turn(USER, self.system))
+            self._report.drop("role", USER_ROLE)  # only instructions: providers want a question
+            self.turns.append(Turn(USER_ROLE, self.system))
             self.system = []
 
     def _append_continue(self) -> None:
         self._report.drop("messages", "a user's turn last")
-        self._turn_blocks(USER).append(self._parts.text_block(CONTINUE))
+        self._turn_blocks(USER_ROLE).append(self._parts.text_block(CONTINUE_TEXT))
 
     def _strip_end(self, last: Turn[BlockT]) -> None:
         """Cut white space from the end of the assistant's turn that the model continues, since providers refuse it."""

@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
 
-WAV, PCM, MP3 = "wav", "pcm", "mp3"
+WAV_FORMAT, PCM_FORMAT, MP3_FORMAT = "wav", "pcm", "mp3"
 MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
     {
-        MP3: "audio/mpeg",
+        MP3_FORMAT: "audio/mpeg",
         "opus": "audio/opus",
         "aac": "audio/aac",
         "flac": "audio/flac",
-        WAV: "audio/wav",
-        PCM: "audio/pcm",
+        WAV_FORMAT: "audio/wav",
+        PCM_FORMAT: "audio/pcm",
     }
 )
 """File format -> media type."""
 _ENCODERS: Mapping[str, tuple[str, str, int]] = MappingProxyType(
     {
-        MP3: ("mp3", "libmp3lame", 0),
+        MP3_FORMAT: ("mp3", "libmp3lame", 0),
         "opus": ("ogg", "libopus", 48_000),
         "aac": ("adts", "aac", 0),
         "flac": ("flac", "flac", 0),
@@ -49,9 +49,9 @@ def wav_file(samples: bytes, rate: int, comment: str = "") -> bytes:
 
 def audio_file(samples: bytes, rate: int, audio_format: str, comment: str = "") -> bytes:
     """Return a file of mono 16-bit little-endian samples with a metadata `comment`. KeyError for an unknown format."""
-    if audio_format == PCM:
+    if audio_format == PCM_FORMAT:
         return samples
-    if audio_format == WAV:
+    if audio_format == WAV_FORMAT:
         return wav_file(samples, rate, comment)
     container, codec, own_rate = _ENCODERS[audio_format]
     import av

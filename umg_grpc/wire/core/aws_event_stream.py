@@ -15,14 +15,14 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.sse import MAX_EVENT_BYTES, too_large_event
 from umg_grpc.wire.errors.provider_errors import unreadable
 
-PRELUDE, CRC, SHORT = struct.Struct("!III"), struct.Struct("!I"), struct.Struct("!H")
+PRELUDE_FORMAT, CRC_FORMAT, SHORT_FORMAT = struct.Struct("!III"), struct.Struct("!I"), struct.Struct("!H")
 CRC_AT = 8
 """Position of the checksum of the lengths."""
-SMALLEST_FRAME = PRELUDE.size + CRC.size
+SMALLEST_FRAME = PRELUDE_FORMAT.size + CRC_FORMAT.size
 VALUE_SIZES: Mapping[int, int] = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 """Type of a header -> size in bytes of its value; bytes (6) and texts (7) state their own."""
 BYTES_TYPE, TEXT_TYPE = 6, 7
-CORRUPT = ": a frame of its event stream is damaged"
+DAMAGED_FRAME = ": a frame of its event stream is damaged"
 
 
 class Frame(NamedTuple):
@@ -45,7 +45,9 @@ class FrameSplitter(msgspec.Struct, eq=False):
         rest, cut = self._rest, 0
         rest += data
         try:
-            while len(rest) - cut >= PRELUDE.size and len(rest) - cut >= (size := frame_size(rest, cut, self.limit)):
+            while len(rest) - cut >= PRELUDE_FORMAT.size and len(rest) - cut >= (
+                size := frame_size(rest, cut, self.limit)
+            ):
                 cut += size
         except UmgError as error:
             self._failure = error
@@ -63,9 +65,9 @@ class FrameSplitter(msgspec.Struct, eq=False):
 
 def frame_size(data: bytes | bytearray, at: int, limit: int = MAX_EVENT_BYTES) -> int:
     """Return the size of the frame at a position. Raise UmgError(UPSTREAM_FAILED) for damaged or too large lengths."""
-    size, headers_size, checksum = PRELUDE.unpack_from(data, at)
+    size, headers_size, checksum = PRELUDE_FORMAT.unpack_from(data, at)
     if crc32(data[at : at + CRC_AT]) != checksum or size < SMALLEST_FRAME + headers_size:
-        raise unreadable(CORRUPT)
+        raise unreadable(DAMAGED_FRAME)
     if size > limit:
         raise too_large_event(limit)
     return int(size)
@@ -81,14 +83,14 @@ def split_frames(frames: bytes) -> Iterator[Frame]:
 
 
 def _decode(frame: bytes) -> Frame:
-    end = len(frame) - CRC.size
-    if crc32(frame[:end]) != CRC.unpack_from(frame, end)[0]:
-        raise unreadable(CORRUPT)
-    body = PRELUDE.size + PRELUDE.unpack_from(frame)[1]
+    end = len(frame) - CRC_FORMAT.size
+    if crc32(frame[:end]) != CRC_FORMAT.unpack_from(frame, end)[0]:
+        raise unreadable(DAMAGED_FRAME)
+    body = PRELUDE_FORMAT.size + PRELUDE_FORMAT.unpack_from(frame)[1]
     try:
-        headers = dict(_headers(frame[PRELUDE.size : body]))
+        headers = dict(_headers(frame[PRELUDE_FORMAT.size : body]))
     except (struct.error, IndexError, KeyError, UnicodeDecodeError):
-        raise unreadable(CORRUPT) from None
+        raise unreadable(DAMAGED_FRAME) from None
     return Frame(headers, frame[body:end])
 
 
@@ -99,7 +101,7 @@ def _headers(data: bytes) -> Iterator[tuple[str, str]]:
         name_end = at + 1 + data[at]
         name, kind, at = data[at + 1 : name_end].decode(), data[name_end], name_end + 1
         if kind in {BYTES_TYPE, TEXT_TYPE}:
-            size, at = SHORT.unpack_from(data, at)[0], at + SHORT.size
+            size, at = SHORT_FORMAT.unpack_from(data, at)[0], at + SHORT_FORMAT.size
         else:
             size = VALUE_SIZES[kind]
         if at + size > len(data):

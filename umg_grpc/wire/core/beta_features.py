@@ -1,6 +1,6 @@
 """Beta features that a request of the messages format may enable in the `anthropic-beta` header."""
 
-BETAS = {
+BETA_FEATURES = {
     "advisor-tool-2026-03-01": "tools",
     "agent-memory-2026-07-22": "tools",
     "cache-diagnosis-2026-04-07": "diagnostics",
@@ -58,4 +58,4 @@ def betas_without_field(header: str) -> list[str]:
     lost when the request is translated to another format.
     """
     named = [name for part in header.split(",") if (name := part.strip())]
-    return [name for name in named if not BETAS.get(name)]
+    return [name for name in named if not BETA_FEATURES.get(name)]

@@ -13,12 +13,12 @@ from umg_grpc.wire.core.json import JsonObject, is_present
 from umg_grpc.wire.core.prompt_marks import lasts_an_hour
 from umg_grpc.wire.dropped_fields_report import Report
 
-MEMBER = "prompt_cache_breakpoint"
+BREAKPOINT_MEMBER = "prompt_cache_breakpoint"
 RELAYED_MEMBER = "cache_control"
 """Member of relays of models of the messages format."""
-LONG = frozenset({"12h", "1h"})
+LONG_LIFETIMES = frozenset({"12h", "1h"})
 """Lifetimes that become an hour in other formats: of breakpoints and of marks. Any other becomes their shorter one."""
-MAX_BREAKPOINTS = {MEMBER: 3, RELAYED_MEMBER: 4}
+MAX_BREAKPOINTS = {BREAKPOINT_MEMBER: 3, RELAYED_MEMBER: 4}
 """Member -> most of them in a request. A provider with the first sets one more itself."""
 
 
@@ -36,7 +36,7 @@ def decode_breakpoint(raw: Raw, marked: pb.Part | pb.Tool) -> None:
         return
     marked.cache_control.SetInParent()
     try:
-        if msgspec.json.decode(raw, type=_Breakpoint).ttl in LONG:
+        if msgspec.json.decode(raw, type=_Breakpoint).ttl in LONG_LIFETIMES:
             marked.cache_control.ttl = pb.CACHE_TTL_ONE_HOUR
     except msgspec.ValidationError:
         pass  # an unknown form is still a mark
@@ -84,10 +84,10 @@ def with_breakpoint(encoded: object, part: pb.Part, quirks: Quirks, report: Repo
         report.drop("cache_control")
         return encoded
     is_long = lasts_an_hour(part.cache_control)
-    if quirks.breakpoints == MEMBER:
+    if quirks.breakpoints == BREAKPOINT_MEMBER:
         if is_long:
             report.drop("cache_control", "30m")
-        return {**encoded, MEMBER: {"mode": "explicit"}}
+        return {**encoded, BREAKPOINT_MEMBER: {"mode": "explicit"}}
     return {**encoded, RELAYED_MEMBER: relayed_mark(is_long=is_long)}
 
 

@@ -5,12 +5,12 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.client_lines import BEGINNINGS
+from umg_grpc.knowledge.client_lines import LINE_BEGINNINGS
 from umg_grpc.knowledge.quirks import Quirks
-from umg_grpc.wire.core.json import ABSENT, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, parse
 from umg_grpc.wire.dropped_fields_report import Report
 
-_BEGINNING = re.compile("|".join(re.escape(f'"{beginning}') for beginning in BEGINNINGS).encode())
+_BEGINNING = re.compile("|".join(re.escape(f'"{beginning}') for beginning in LINE_BEGINNINGS).encode())
 _START_BYTES = 256
 """Bytes of raw instructions in which a line begins: a few members of the first block may precede its text."""
 INSTRUCTION_ROLES = ("system", "developer")
@@ -25,7 +25,7 @@ def without_client_lines(text: str, quirks: Quirks, report: Report) -> str:
     """Return the first text of a system prompt without the leading lines that an agent wrote for another vendor. It is
     "" if nothing else is in it. `quirks`: of the provider, with the lines that it reads.
     """
-    while text.startswith(BEGINNINGS):
+    while text.startswith(LINE_BEGINNINGS):
         line, _, rest = text.partition("\n")
         name, colon, _ = line.partition(":")
         if not colon or " " in name or name.startswith(quirks.client_lines or ()):
@@ -39,7 +39,7 @@ def edit_client_lines(fields: dict[str, Raw], name: str, quirks: Quirks, report:
     """Remove the lines of agents for another vendor from the member `name` of a caller's own body, a text or a list of
     blocks, in place. A block or a member without any other text is removed, too.
     """
-    raw = fields.get(name, ABSENT)
+    raw = fields.get(name, ABSENT_MEMBER)
     if not _BEGINNING.search(raw, 0, _START_BYTES):
         return
     if not bytes(raw).startswith(b"["):
@@ -59,16 +59,16 @@ def edit_client_lines(fields: dict[str, Raw], name: str, quirks: Quirks, report:
 
 def edit_first_turn(fields: dict[str, Raw], name: str, quirks: Quirks, report: Report) -> None:
     """Remove the lines of agents for another vendor from instructions that are the first turn of a body's member."""
-    raw = fields.get(name, ABSENT)
+    raw = fields.get(name, ABSENT_MEMBER)
     if not _BEGINNING.search(raw, 0, _START_BYTES) or not bytes(raw).startswith(b"["):
         return
     first, *others = parse(list[Raw], raw, name)
     turn = parse(dict[str, Raw], first, f"{name}[0]")
-    if bytes(turn.get("role", ABSENT)) not in _RAW_ROLES:
+    if bytes(turn.get("role", ABSENT_MEMBER)) not in _RAW_ROLES:
         return
-    content = turn.get("content", ABSENT)
+    content = turn.get("content", ABSENT_MEMBER)
     edit_client_lines(turn, "content", quirks, report)
-    if turn.get("content", ABSENT) is not content:
+    if turn.get("content", ABSENT_MEMBER) is not content:
         turns = [Raw(msgspec.json.encode(turn)), *others] if "content" in turn else others
         fields[name] = Raw(msgspec.json.encode(turns))
 

@@ -4,7 +4,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-FIELD: Final = "context_management"
+EDITS_FIELD: Final = "context_management"
 """Member of a body with the edits."""
 SUMMARY_FORMAT: Final = "messages"
 """Format in which summaries are readable blocks."""
@@ -45,7 +45,7 @@ class Compact(Struct, frozen=True, kw_only=True):
     """Edit that replaces a long conversation by a summary of the model before the model answers."""
 
     type: str
-    field: str = f"{FIELD}.edits"
+    field: str = f"{EDITS_FIELD}.edits"
     """Path in the body by which the edit is reported if no summary can be made."""
     trigger_tokens: int = 150_000
     """Tokens of the prompt above which the summary is made."""

@@ -23,7 +23,7 @@ PIECE_BYTES = 96 * 2**10
 SLICE_BYTES = 512 * 2**10
 UNIT_TOLERANCE = 0.01
 """Deviation from 1 up to which a vector counts as normalized; some providers round its numbers."""
-BLOCK = 64
+BLOCK_SIZE = 64
 """Number of vectors that are checked at a time."""
 
 # --- to JSON
@@ -134,7 +134,7 @@ def are_whole(vectors: Sequence[bytes]) -> bool:
 
     if any(not vector or len(vector) % ELEMENT_BYTES for vector in vectors):
         return False
-    blocks = (b"".join(vectors[start : start + BLOCK]) for start in range(0, len(vectors), BLOCK))
+    blocks = (b"".join(vectors[start : start + BLOCK_SIZE]) for start in range(0, len(vectors), BLOCK_SIZE))
     return all(np.isfinite(elements(block)).all() for block in blocks)
 
 

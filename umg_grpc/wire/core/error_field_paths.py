@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
-BODY = "source."
+BODY_PATH = "source."
 """Prefix of a path in the caller's body, where the path alone is that of another canonical field."""
 
 
@@ -11,7 +11,7 @@ def body_path(path: str, wire_path: Callable[[str], str]) -> str:
     """Return the canonical path of a field whose path in the caller's body is `path`. If `wire_path` would change it, a
     prefix makes `wire_path` return the rest unchanged, as the path in the body.
     """
-    return path if wire_path(path) == path else BODY + path
+    return path if wire_path(path) == path else BODY_PATH + path
 
 
 def wire_paths(rules: Sequence[tuple[str, str]]) -> Callable[[str], str]:
@@ -23,8 +23,8 @@ def wire_paths(rules: Sequence[tuple[str, str]]) -> Callable[[str], str]:
     compiled = [(re.compile(pattern), replacement) for pattern, replacement in rules]
 
     def wire_path(path: str) -> str:
-        if path.startswith(BODY):
-            return path.removeprefix(BODY)
+        if path.startswith(BODY_PATH):
+            return path.removeprefix(BODY_PATH)
         plain = path.removeprefix("request.")
         for pattern, replacement in compiled:
             wired, found = pattern.subn(replacement, plain)

@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
-from umg_grpc.knowledge.finish_reasons import ROWS, Meaning, meaning_of
+from umg_grpc.knowledge.finish_reasons import FINISH_REASONS, Meaning, meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.redact import clean
 
-REASONS: "Mapping[Meaning, pb.FinishReason.ValueType]" = {
+MEANING_REASONS: "Mapping[Meaning, pb.FinishReason.ValueType]" = {
     "stop": pb.FINISH_REASON_STOP,
     "stop_sequence": pb.FINISH_REASON_STOP_SEQUENCE,
     "limit": pb.FINISH_REASON_LENGTH,
@@ -27,7 +27,7 @@ REASONS: "Mapping[Meaning, pb.FinishReason.ValueType]" = {
     "outage": pb.FINISH_REASON_OTHER,
     "overloaded": pb.FINISH_REASON_OTHER,
 }
-FAILURES: Mapping[Meaning, Failure] = {
+MEANING_FAILURES: Mapping[Meaning, Failure] = {
     "malformed": Failure.MODEL,
     "failed": Failure.MODEL,
     "outage": Failure.TRANSIENT,
@@ -39,12 +39,16 @@ MAX_WORD_CHARACTERS = 80
 
 def own_reasons(wire_format: str) -> "dict[str, pb.FinishReason.ValueType]":
     """Return the words that the documents of a format define -> reason. The first word of a reason is the usual one."""
-    return {row.word: REASONS[row.meaning] for row in ROWS if row.own == wire_format and row.meaning != "unfinished"}
+    return {
+        row.word: MEANING_REASONS[row.meaning]
+        for row in FINISH_REASONS
+        if row.own == wire_format and row.meaning != "unfinished"
+    }
 
 
 def finish_reason_of(word: str) -> "pb.FinishReason.ValueType":
     """Return the canonical reason of a vendor's word. Unknown words are STOP: new ones mostly name a regular end."""
-    return REASONS[meaning_of(word) or "stop"]
+    return MEANING_REASONS[meaning_of(word) or "stop"]
 
 
 def unknown_word(word: str) -> str:
@@ -68,7 +72,7 @@ class Ended(NamedTuple):
         meaning = meaning_of(self.word) if self.word else None
         if meaning == "unfinished":
             return None if self.has_content and not self.message else Failure.MODEL
-        return None if meaning is None else FAILURES.get(meaning)
+        return None if meaning is None else MEANING_FAILURES.get(meaning)
 
 
 def failed_response(*ends: Ended) -> UmgError | None:

@@ -29,7 +29,7 @@ class Items:
 Shape: TypeAlias = "Value | Items | frozenset[str] | Mapping[str, Shape]"
 """Shape of a JSON value without output: of a string by its values, of an object by the shapes of its members."""
 
-OTHERS = ""
+OTHER_EVENTS = ""
 """Name for the members of an object that its shape does not name; without it they must be empty."""
 
 OutputCheck = Callable[[bytes], bool]
@@ -82,9 +82,9 @@ def _fits(value: object, shape: Shape) -> bool:
 def _members_fit(members: object, shape: Mapping[str, Shape]) -> bool:
     if not isinstance(members, dict):
         return False
-    others = shape.get(OTHERS, Value.EMPTY)
+    others = shape.get(OTHER_EVENTS, Value.EMPTY)
     for name, inner in shape.items():
-        if name != OTHERS and not _fits(members.get(name), inner):
+        if name != OTHER_EVENTS and not _fits(members.get(name), inner):
             return False
     for name, member in members.items():  # noqa: SIM110  a loop as above
         if name not in shape and not _fits(member, others):

@@ -5,10 +5,14 @@ from collections.abc import Sequence
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, NonEmpty, invalid, is_present, json_object, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, invalid, is_present, json_object, parse
 
-CHOICES = {"auto": pb.TOOL_CHOICE_MODE_AUTO, "none": pb.TOOL_CHOICE_MODE_NONE, "required": pb.TOOL_CHOICE_MODE_REQUIRED}
-CHOICE_NAMES = {value: name for name, value in CHOICES.items()} | {pb.TOOL_CHOICE_MODE_VALIDATED: "auto"}
+CHOICE_MODES = {
+    "auto": pb.TOOL_CHOICE_MODE_AUTO,
+    "none": pb.TOOL_CHOICE_MODE_NONE,
+    "required": pb.TOOL_CHOICE_MODE_REQUIRED,
+}
+CHOICE_NAMES = {value: name for name, value in CHOICE_MODES.items()} | {pb.TOOL_CHOICE_MODE_VALIDATED: "auto"}
 
 
 class FunctionDefinition(Struct):
@@ -16,7 +20,7 @@ class FunctionDefinition(Struct):
 
     name: NonEmpty
     description: str | None = None
-    parameters: Raw = ABSENT
+    parameters: Raw = ABSENT_MEMBER
     strict: bool | None = None
 
 
@@ -38,10 +42,10 @@ def decode_choice_mode(raw: Raw, choice: pb.ToolChoice) -> bool:
     if not bytes(raw).startswith(b'"'):
         return False
     name = parse(str, raw, "tool_choice")
-    if name not in CHOICES:
+    if name not in CHOICE_MODES:
         message = "expected `none`, `auto`, `required` or an object that names a tool; send one of them"
         raise invalid("tool_choice", message)
-    choice.mode = CHOICES[name]
+    choice.mode = CHOICE_MODES[name]
     return True
 
 

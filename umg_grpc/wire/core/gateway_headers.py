@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
-STRICT, TIMEOUT, CACHE = "x-umg-strict", "x-umg-timeout", "x-umg-cache"
-ACKNOWLEDGE = "x-umg-acknowledge"
+STRICT_HEADER, TIMEOUT_HEADER, CACHE_HEADER = "x-umg-strict", "x-umg-timeout", "x-umg-cache"
+ACKNOWLEDGE_HEADER = "x-umg-acknowledge"
 """Request header `true` of a proxy that needs to know whether a call may have reached a provider."""
-DROPPED = "x-umg-dropped"
+DROPPED_HEADER = "x-umg-dropped"
 """Response header with the fields that the provider was not sent, see `Report.header`."""
-ROUTE = "x-umg-route"
+ROUTE_HEADER = "x-umg-route"
 """Response header with the selected channel, the number of attempts and the reason, for keys that may see it."""
-GUARDS = "x-umg-guards"
+GUARDS_HEADER = "x-umg-guards"
 """Response header with the decisions of the guards that are known when it is sent, see `GuardRun`."""
-WAITING = "x-umg-waiting"
+WAITING_HEADER = "x-umg-waiting"
 """Response header `true` of a stream whose headers were sent before its first event. Other headers are those of the
 attempt at that time, after which another channel may still have answered.
 """
-DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)", re.ASCII)
+DURATION_FORM = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)", re.ASCII)
 UNIT_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 MAX_CACHE_SECONDS = 30 * 86400
 MAX_TIMEOUT_SECONDS = 1e8  # three years; longer timeouts are capped because clocks may not accept them
@@ -43,7 +43,7 @@ def timeout_seconds(given: str | None) -> float:
         return float("inf")
     if (seconds := _duration_seconds(given)) is None or seconds <= 0:
         message = "x-umg-timeout must be a time such as 30, 1.5s, 500ms or 2m, above 0"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=TIMEOUT)
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=TIMEOUT_HEADER)
     return min(seconds, MAX_TIMEOUT_SECONDS)
 
 
@@ -57,12 +57,12 @@ def cache_seconds(given: str | None) -> int | None:
     seconds = 0.0 if given == "off" else _duration_seconds(given)
     if seconds is None or seconds > MAX_CACHE_SECONDS or (0 < seconds < 1):
         message = "x-umg-cache must be `off`, or a time such as 300, 5m or 1h, at most 30d"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=CACHE)
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=CACHE_HEADER)
     return int(seconds)
 
 
 def _duration_seconds(given: str) -> float | None:
-    if (match := DURATION.fullmatch(given.strip())) is None:
+    if (match := DURATION_FORM.fullmatch(given.strip())) is None:
         return None
     return float(match[1]) * UNIT_SECONDS[match[2]]
 

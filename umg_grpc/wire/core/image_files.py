@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from umg_grpc.wire.core.json import invalid
 
-PNG, JPEG, GIF, WEBP = "image/png", "image/jpeg", "image/gif", "image/webp"
-BMP, TIFF, AVIF, HEIC = "image/bmp", "image/tiff", "image/avif", "image/heic"
+PNG_TYPE, JPEG_TYPE, GIF_TYPE, WEBP_TYPE = "image/png", "image/jpeg", "image/gif", "image/webp"
+BMP_TYPE, TIFF_TYPE, AVIF_TYPE, HEIC_TYPE = "image/bmp", "image/tiff", "image/avif", "image/heic"
 
-ACCEPTED_TYPES = (PNG, JPEG, GIF, WEBP)
+ACCEPTED_TYPES = (PNG_TYPE, JPEG_TYPE, GIF_TYPE, WEBP_TYPE)
 """Media types that all image models accept as input (image document, "Limits")."""
 MAX_PIXELS = 64 * 2**20
 """Maximum pixels of an input image, 8192 x 8192: a file of some kilobytes may contain billions of pixels."""
@@ -19,14 +19,14 @@ MAX_BLOCKS = 20_000
 
 _ACCEPTED = "PNG, JPEG, GIF or WebP"
 _SIGNATURES = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), PNG),
-    (re.compile(rb"\xff\xd8\xff"), JPEG),
-    (re.compile(rb"GIF8[79]a"), GIF),
-    (re.compile(rb"RIFF....WEBP", re.DOTALL), WEBP),
-    (re.compile(rb"BM"), BMP),
-    (re.compile(rb"II[*+]\0|MM\0[*+]"), TIFF),
-    (re.compile(rb"....ftypavi[fs]", re.DOTALL), AVIF),
-    (re.compile(rb"....ftyp(?:hei[cxms]|hev[cxms]|mif1|msf1)", re.DOTALL), HEIC),
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), PNG_TYPE),
+    (re.compile(rb"\xff\xd8\xff"), JPEG_TYPE),
+    (re.compile(rb"GIF8[79]a"), GIF_TYPE),
+    (re.compile(rb"RIFF....WEBP", re.DOTALL), WEBP_TYPE),
+    (re.compile(rb"BM"), BMP_TYPE),
+    (re.compile(rb"II[*+]\0|MM\0[*+]"), TIFF_TYPE),
+    (re.compile(rb"....ftypavi[fs]", re.DOTALL), AVIF_TYPE),
+    (re.compile(rb"....ftyp(?:hei[cxms]|hev[cxms]|mif1|msf1)", re.DOTALL), HEIC_TYPE),
 )
 
 _START_OF_SCAN, _END_OF_IMAGE = 0xDA, 0xD9
@@ -166,8 +166,8 @@ def _webp_size(data: bytes) -> tuple[int, int]:
 
 
 _SIZES: dict[str, Callable[[bytes], tuple[int, int]]] = {
-    PNG: _png_size,
-    JPEG: _jpeg_size,
-    GIF: _gif_size,
-    WEBP: _webp_size,
+    PNG_TYPE: _png_size,
+    JPEG_TYPE: _jpeg_size,
+    GIF_TYPE: _gif_size,
+    WEBP_TYPE: _webp_size,
 }

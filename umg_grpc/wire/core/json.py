@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.split_characters import decode, replace_invalid_utf8
 
-T = TypeVar("T")
+Parsed = TypeVar("Parsed")
 
 JsonObject = dict[str, object]
 
@@ -25,7 +25,7 @@ PositiveWhole = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
 
 # Default of a field that is kept raw; msgspec has no `Raw | None`. `is_present` distinguishes values from this and from
 # null.
-ABSENT = Raw()
+ABSENT_MEMBER = Raw()
 
 INT64_MAX = 2**63 - 1
 MAX_ECHO = 80  # characters of a caller's value that an error message repeats
@@ -68,7 +68,7 @@ def check_surrogates(body: bytes) -> None:
         parse(object, body)
 
 
-def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
+def parse(kind: type[Parsed], body: bytes | Raw, at: str = "") -> Parsed:
     """Return a JSON text decoded as a `kind`. `at`: its path within the sender's document, "" for the whole body. Raise
     UmgError: MALFORMED_BODY unless it is JSON, or a body an object; MISSING_FIELD and INVALID_FIELD with the path.
     """
@@ -86,8 +86,8 @@ def parse(kind: type[T], body: bytes | Raw, at: str = "") -> T:
 
 
 def parse_open(
-    known: msgspec.json.Decoder[T], kind: type[T], body: bytes, names: Collection[str]
-) -> tuple[T, dict[str, Raw]]:
+    known: msgspec.json.Decoder[Parsed], kind: type[Parsed], body: bytes, names: Collection[str]
+) -> tuple[Parsed, dict[str, Raw]]:
     """Return a body decoded as a `kind`, and its members whose names are not in `names`. Raise UmgError(MALFORMED_BODY,
     MISSING_FIELD, INVALID_FIELD). `known`: decoder that rejects unknown members: one pass, since most bodies have none.
     """
@@ -97,7 +97,9 @@ def parse_open(
         return parse(kind, body), unknown_fields(body, names)
 
 
-def convert(kind: type[T], value: object, at: str, dec_hook: Callable[[type, object], object] | None = None) -> T:
+def convert(
+    kind: type[Parsed], value: object, at: str, dec_hook: Callable[[type, object], object] | None = None
+) -> Parsed:
     """Return a decoded JSON value as a `kind`. `at`: its path within the sender's document. `dec_hook`: for types that
     msgspec does not support. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
@@ -139,7 +141,7 @@ def any_value(raw: Raw) -> object:
         return bytes(raw).decode(errors="replace")
 
 
-def decode_or_none(decoder: msgspec.json.Decoder[T], raw: Raw) -> T | None:
+def decode_or_none(decoder: msgspec.json.Decoder[Parsed], raw: Raw) -> Parsed | None:
     """Return a decoded field; None if absent, null or invalid, for a field whose loss does not affect the others."""
     try:
         return decoder.decode(raw) if is_present(raw) else None
@@ -199,8 +201,8 @@ def replace_model_id(
         encoded, position = msgspec.json.encode(provider_id), body.find(b'"', body.index(name) + len(name))
         if position > 0 and body.startswith(encoded, position):
             return body[:position] + replacement + body[position + len(encoded) :]
-    fields = decode(MEMBERS, body)
-    inner = decode(MEMBERS, bytes(fields[parent])) if parent else fields
+    fields = decode(MEMBERS_DECODER, body)
+    inner = decode(MEMBERS_DECODER, bytes(fields[parent])) if parent else fields
     inner[member] = Raw(replacement)
     if parent:
         fields[parent] = Raw(msgspec.json.encode(inner))
@@ -208,9 +210,9 @@ def replace_model_id(
 
 
 _ANY = msgspec.json.Decoder()
-MEMBERS = msgspec.json.Decoder(dict[str, Raw])
+MEMBERS_DECODER = msgspec.json.Decoder(dict[str, Raw])
 """Decoder of a JSON object whose members are kept raw."""
-ELEMENTS = msgspec.json.Decoder(list[Raw])
+ELEMENTS_DECODER = msgspec.json.Decoder(list[Raw])
 """Decoder of a JSON array whose elements are kept raw."""
 
 
@@ -230,7 +232,7 @@ def echo(value: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in shown)
 
 
-def _invalid(kind: type[T], problem: str, at: str) -> UmgError:
+def _invalid(kind: type[Parsed], problem: str, at: str) -> UmgError:
     """Return the UmgError(MISSING_FIELD, INVALID_FIELD, MALFORMED_BODY) for a value that msgspec could not decode."""
     found = _PATH.search(problem)
     problem, local = (problem[: found.start()], found[1]) if found else (problem, "")
@@ -272,7 +274,7 @@ def _limits(bound: str) -> str:
     )
 
 
-def _choices(kind: type[T], local: str) -> tuple[str, ...]:
+def _choices(kind: type[Parsed], local: str) -> tuple[str, ...]:
     described: object = kind  # a `type[T]` is not hashable to the type checker
     return _choices_at(described, tuple(name for name, _ in _TOKEN.findall(local)))
 

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.sse import BOM, MAX_EVENT_BYTES
+from umg_grpc.wire.core.sse import BYTE_ORDER_MARK, MAX_EVENT_BYTES
 from umg_grpc.wire.errors.provider_errors import unreadable
 
 _STRUCTURE = re.compile(rb'[{}\[\]]|"(?:[^"\\]|\\.)*+(?P<open>"?)', re.DOTALL)
@@ -16,7 +16,7 @@ _STRUCTURE = re.compile(rb'[{}\[\]]|"(?:[^"\\]|\\.)*+(?P<open>"?)', re.DOTALL)
 
 def is_array(body: bytes) -> bool:
     """Return whether a body, or its first bytes, begins as a JSON array."""
-    return body.removeprefix(BOM).lstrip()[:1] == b"["
+    return body.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] == b"["
 
 
 class ArrayReader:

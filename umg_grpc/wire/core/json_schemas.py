@@ -11,7 +11,7 @@ NAMED_SCHEMAS = ("properties", "defs", "$defs")  # members whose keys are names 
 MAX_LEVELS = 200  # depth of nested JSON values
 _INT64 = re.compile(r"[0-9]{1,19}")
 # 64-bit numbers: written as text in native
-COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+COUNT_KEYWORDS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
 CAMEL_CASE_NAMES = {
     "any_of": "anyOf",
     "min_items": "minItems",
@@ -65,7 +65,7 @@ def _converted(value: object, level: int) -> object:
             converted[name] = {own: _converted(inner, level + 2) for own, inner in item.items()}
         elif name == "$ref" and isinstance(item, str):
             converted[name] = item.replace("#/defs/", "#/$defs/")
-        elif name in COUNTS and isinstance(item, str) and _INT64.fullmatch(item):
+        elif name in COUNT_KEYWORDS and isinstance(item, str) and _INT64.fullmatch(item):
             converted[name] = int(item)
         else:
             converted[name] = _converted(item, level + 1)

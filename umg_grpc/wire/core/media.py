@@ -10,7 +10,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import sniff_image
 from umg_grpc.wire.core.json import JsonObject, invalid
 
-FETCHED = ("http", "https", "gs")
+FETCHED_SCHEMES = ("http", "https", "gs")
 """URL schemes of the addresses that providers fetch."""
 
 INPUT_AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
@@ -84,7 +84,7 @@ def check_address(url: str, field: str, instead: str) -> str:
     `field`: path of the address. `instead`: advice how to send bytes; both are for that error.
     """
     scheme, slashes, _ = url.partition("://")
-    if not slashes or scheme.strip().lower() not in FETCHED:
+    if not slashes or scheme.strip().lower() not in FETCHED_SCHEMES:
         raise invalid(field, f"expected an http(s) address; {instead}")
     return url
 

@@ -5,19 +5,19 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.wire.core.json import MEMBERS
+from umg_grpc.wire.core.json import MEMBERS_DECODER
 from umg_grpc.wire.core.multipart_forms import FormPart
 
-MODEL = "model"
+MODEL_MEMBER = "model"
 
 
 def with_model(body: bytes, model: str) -> bytes:
     """Return a JSON body with `model` set; one that is no object stays as it is, since its decoder raises the error."""
     try:
-        members = MEMBERS.decode(body)
+        members = MEMBERS_DECODER.decode(body)
     except (ValueError, RecursionError):
         return body
-    members[MODEL] = Raw(msgspec.json.encode(model))
+    members[MODEL_MEMBER] = Raw(msgspec.json.encode(model))
     return msgspec.json.encode(members)
 
 
@@ -26,5 +26,5 @@ def form_of_model(parts: Iterable[FormPart], model: str) -> Iterator[FormPart]:
     if not model:
         yield from parts
         return
-    yield FormPart(MODEL, None, model.encode())
-    yield from (part for part in parts if part.name != MODEL)
+    yield FormPart(MODEL_MEMBER, None, model.encode())
+    yield from (part for part in parts if part.name != MODEL_MEMBER)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from umg_grpc.wire.core.json import JsonObject, echo, invalid
 from umg_grpc.wire.core.media import data_url, sniff
 
-FORM = "multipart/form-data"
+FORM_TYPE = "multipart/form-data"
 MAX_DEPTH = 16
 _NAME = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
 _LINE_ENDS = re.compile(r"[\r\n]")
@@ -74,7 +74,7 @@ def encode_form(fields: Iterable[tuple[str, str]], files: Sequence[FilePart]) ->
         pieces.append(head % (boundary, _quoted(file.name), _quoted(file.file_name), kind))
         pieces += [file.data, b"\r\n"]
     pieces.append(b"--%b--\r\n" % boundary)
-    return b"".join(pieces), f"{FORM}; boundary={boundary.decode()}"
+    return b"".join(pieces), f"{FORM_TYPE}; boundary={boundary.decode()}"
 
 
 def _quoted(name: str) -> bytes:

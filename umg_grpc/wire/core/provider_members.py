@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.losses import MEMBERS
+from umg_grpc.knowledge.losses import LOSS_MEMBERS
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.dropped_fields_report import Report
 
@@ -34,7 +34,7 @@ WITHOUT_EFFECT: Mapping[str, tuple[object, ...]] = {
     "generationConfig.responseLogprobs": (False,),
 }
 """Member of a body -> values that mean the same as its absence, so that leaving them out is no loss."""
-EMPTY: tuple[object, ...] = (None, "", [], {})
+EMPTY_VALUES: tuple[object, ...] = (None, "", [], {})
 _WORD = re.compile("[A-Z]")
 
 
@@ -53,7 +53,7 @@ def fit_members(fields: dict[str, Member], quirks: Quirks, protocol: str, report
         value = _removed(fields, path, refused_value)
         plain = msgspec.json.decode(value) if isinstance(value, Raw) else value
         if value is not None and not is_without_effect(path, plain):
-            name = MEMBERS[protocol].get(path, path)
+            name = LOSS_MEMBERS[protocol].get(path, path)
             report.forget(name)  # a change of a value that is not sent after all
             report.drop(name)
 
@@ -105,4 +105,4 @@ def _without(raw: Raw, path: str, refused: str) -> tuple[Raw, object]:
 
 def is_without_effect(path: str, value: object) -> bool:
     """Return whether a decoded value of the member at a dotted path means the same as its absence."""
-    return value in EMPTY or value in WITHOUT_EFFECT.get(path, ())
+    return value in EMPTY_VALUES or value in WITHOUT_EFFECT.get(path, ())

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.wire.core.json import ELEMENTS, MEMBERS
+from umg_grpc.wire.core.json import ELEMENTS_DECODER, MEMBERS_DECODER
 
 Path = tuple[str, ...]
-"""Names of members from the top to a value; `EACH` stands for every element of a list."""
+"""Names of members from the top to a value; `EACH_ELEMENT` stands for every element of a list."""
 
-EACH = "*"
+EACH_ELEMENT = "*"
 
 
 def edit_values(raw: Raw, path: Path, change: Callable[[Raw], Raw]) -> Raw:
@@ -20,16 +20,16 @@ def edit_values(raw: Raw, path: Path, change: Callable[[Raw], Raw]) -> Raw:
     if not path:
         return change(raw)
     first, rest = bytes(raw).lstrip()[:1], path[1:]
-    if path[0] == EACH:
+    if path[0] == EACH_ELEMENT:
         if first != b"[":
             return raw
-        elements = ELEMENTS.decode(raw)
+        elements = ELEMENTS_DECODER.decode(raw)
         edited = [edit_values(element, rest, change) for element in elements]
         changes = any(new is not old for new, old in zip(edited, elements, strict=True))
         return Raw(msgspec.json.encode(edited)) if changes else raw
     if first != b"{":
         return raw
-    members = MEMBERS.decode(raw)
+    members = MEMBERS_DECODER.decode(raw)
     if (old := members.get(path[0])) is None or (new := edit_values(old, rest, change)) is old:
         return raw
     members[path[0]] = new

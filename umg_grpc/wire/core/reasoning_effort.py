@@ -8,7 +8,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 # Largest budget of each effort: midway between the budgets that gateways use for the efforts (1024, 8192, 24576).
 _NEAREST = [(0, "none"), (4608, "low"), (16384, "medium")]
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+EFFORT_NAMES = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """Efforts of all vendors, lowest first."""
 _OFF, _ON = "none", "on"
 
@@ -67,16 +67,16 @@ def accepted_effort(effort: str, quirks: Quirks) -> str:
         return effort
     if quirks.nearest_efforts and (mapped := quirks.nearest_efforts.get(effort)) in efforts:
         return str(mapped)
-    known = [name for name in efforts if name in EFFORTS and name != _OFF]
-    if not known or effort not in EFFORTS:
+    known = [name for name in efforts if name in EFFORT_NAMES and name != _OFF]
+    if not known or effort not in EFFORT_NAMES:
         return next((name for name in efforts if name != _OFF), "")  # a single word for all amounts (`default`)
-    place = EFFORTS.index(effort)
-    return min(known, key=lambda name: (abs(EFFORTS.index(name) - place), EFFORTS.index(name)))
+    place = EFFORT_NAMES.index(effort)
+    return min(known, key=lambda name: (abs(EFFORT_NAMES.index(name) - place), EFFORT_NAMES.index(name)))
 
 
 def higher_effort(one: str, other: str) -> str:
     """Return the higher of two efforts."""
-    return max(one, other, key=lambda name: EFFORTS.index(name) if name in EFFORTS else -1)
+    return max(one, other, key=lambda name: EFFORT_NAMES.index(name) if name in EFFORT_NAMES else -1)
 
 
 def _requested(reasoning: pb.ReasoningOptions) -> tuple[str, str]:

@@ -10,14 +10,14 @@ import re
 
 from umg_grpc.v1 import pb
 
-PREFIX = "umg."
+STATE_PREFIX = "umg."
 
 NO_SIGNATURE = "skip_thought_signature_validator"
 """Signature, already in base64, of a call that native's model did not make. From the third generation on, native
 rejects an unsigned call in the current turn (reference, 6.4).
 """
 # Placeholders that callers of native send instead of a signature, as text or as its base64. None of them is state.
-PLACEHOLDERS = frozenset({NO_SIGNATURE, "context_engineering_is_the_way_to_go"})
+SIGNATURE_PLACEHOLDERS = frozenset({NO_SIGNATURE, "context_engineering_is_the_way_to_go"})
 MAX_PLACEHOLDER = 64  # characters
 
 _WRAPPED = re.compile(r"umg\.([a-z_]{1,32})\.(.+)", re.DOTALL)
@@ -33,11 +33,11 @@ def show(state: pb.ReasoningState, face_format: str) -> str:
     """
     own = state.format in ("", face_format)
     if face_format != "native":
-        wrapped = not own or state.data.startswith(PREFIX)
-        return f"{PREFIX}{state.format or face_format}.{state.data}" if wrapped else state.data
-    if own and not (_decoded(state.data) or PREFIX).startswith(PREFIX):
+        wrapped = not own or state.data.startswith(STATE_PREFIX)
+        return f"{STATE_PREFIX}{state.format or face_format}.{state.data}" if wrapped else state.data
+    if own and not (_decoded(state.data) or STATE_PREFIX).startswith(STATE_PREFIX):
         return state.data
-    return base64.b64encode(f"{PREFIX}{state.format or face_format}.{state.data}".encode()).decode()
+    return base64.b64encode(f"{STATE_PREFIX}{state.format or face_format}.{state.data}".encode()).decode()
 
 
 def read(text: str, face_format: str) -> pb.ReasoningState:
@@ -45,7 +45,7 @@ def read(text: str, face_format: str) -> pb.ReasoningState:
     it. Any text is accepted: a text that the gateway did not wrap is a state of the caller's own format.
     """
     inner = (_decoded(text) or "") if face_format == "native" else text
-    if inner.startswith(PREFIX) and (found := _WRAPPED.fullmatch(inner)):
+    if inner.startswith(STATE_PREFIX) and (found := _WRAPPED.fullmatch(inner)):
         return pb.ReasoningState(format=found[1], data=found[2])
     return pb.ReasoningState(format=face_format, data=text)
 
@@ -54,7 +54,7 @@ def is_placeholder(signature: str) -> bool:
     """Return whether a native signature is only a placeholder; providers of other formats are not sent it."""
     if len(signature) > MAX_PLACEHOLDER:
         return False
-    return signature.replace("/", "_") in PLACEHOLDERS or _decoded(signature) in PLACEHOLDERS
+    return signature.replace("/", "_") in SIGNATURE_PLACEHOLDERS or _decoded(signature) in SIGNATURE_PLACEHOLDERS
 
 
 def _decoded(text: str) -> str | None:

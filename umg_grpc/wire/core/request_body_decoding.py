@@ -15,7 +15,7 @@ SLOW_MARKS = 4096
 """Number of commas and colons from which a body takes milliseconds to decode, even if it has few bytes."""
 
 NO_MEMORY = "the gateway has not the memory to read this body"
-MALFORMED = "the body does not have the form of its format; compare it with the format's documentation"
+MALFORMED_BODY = "the body does not have the form of its format; compare it with the format's documentation"
 
 
 def is_slow(body: bytes) -> bool:
@@ -62,4 +62,4 @@ def _guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named
     # it, since its traceback refers to this frame: the cycle would keep the body
     if place is None:
         raise overloaded(NO_MEMORY)
-    raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, MALFORMED).at(place)
+    raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, MALFORMED_BODY).at(place)

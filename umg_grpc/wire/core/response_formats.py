@@ -13,9 +13,9 @@ from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.schema_dialects import fit_schema
 from umg_grpc.wire.dropped_fields_report import Report
 
-FIELD = "response_format.json_schema"
-SCHEMA_FIELD = f"{FIELD}.schema_json"
-REWRITTEN = "rewritten"
+JSON_SCHEMA_FIELD = "response_format.json_schema"
+SCHEMA_FIELD = f"{JSON_SCHEMA_FIELD}.schema_json"
+REWRITTEN_SCHEMA = "rewritten"
 
 ANY_JSON = "Answer with one JSON value and nothing else: no words around it, no code fence."
 _BY_SCHEMA = "Answer with JSON that is valid for this JSON schema, and nothing else: no words around it, no code fence."
@@ -63,12 +63,12 @@ def fit_format(chosen: pb.ResponseFormat, dialect: SchemaDialect | None, report:
         if schema is not None:
             return FittedFormat("json_schema", schema, strict)
         if dialect == "openai":
-            report.drop(f"{FIELD}.strict", "false")
+            report.drop(f"{JSON_SCHEMA_FIELD}.strict", "false")
             return FittedFormat(
                 "json_schema", json_schema(described.schema_json, described.native_schema, SCHEMA_FIELD), False
             )
     enforced: Literal["json_object", ""] = "json_object" if dialect in {"json_object", "moonshot"} else ""
-    report.drop(FIELD, enforced or "instructions")
+    report.drop(JSON_SCHEMA_FIELD, enforced or "instructions")
     return FittedFormat(enforced, instruction=_instruction(described))
 
 
@@ -93,7 +93,7 @@ def fit_own_response(request: pb.GenerateRequest, quirks: Quirks, report: Report
     if fitted.form == "json_schema" and isinstance(fitted.schema, Raw | None) and stays_strict:
         return None
     if report.lost == before:
-        report.drop(SCHEMA_FIELD, REWRITTEN)
+        report.drop(SCHEMA_FIELD, REWRITTEN_SCHEMA)
     return fitted
 
 

@@ -6,7 +6,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.unary_format import ClientShape
 
-HEADER = "x-umg-shape"
+SHAPE_HEADER = "x-umg-shape"
 _STAINLESS = "x-stainless-"
 # found anywhere in it: `AsyncOpenAI/Python 2.1`, `ai/7.0 ai-sdk/cohere/5.0`, `ai-sdk-cohere/4.0`
 _AGENTS = ("openai/", "ai-sdk")
@@ -23,14 +23,14 @@ def client_shape(headers: Mapping[str, str]) -> ClientShape:
     Recognised SDKs are openai's and SDKs generated like it, the AI SDK, and cohere's in all its languages. Header names
     must be in lower case, or `headers` case-insensitive. Raise UmgError(INVALID_FIELD) for an unknown shape.
     """
-    requested = headers.get(HEADER)
+    requested = headers.get(SHAPE_HEADER)
     if requested is None:
         return ClientShape.SDK if _is_sdk(headers) else ClientShape.DOCUMENTED
     try:
         return ClientShape(requested)
     except ValueError:
-        message = f"{HEADER} must be documented or sdk"
-        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=HEADER) from None
+        message = f"{SHAPE_HEADER} must be documented or sdk"
+        raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=SHAPE_HEADER) from None
 
 
 def is_cohere_sdk(headers: Mapping[str, str]) -> bool:

@@ -1,6 +1,6 @@
 """Form of sealed summaries in requests and responses, and the text by which a model reads an opened one."""
 
-SEALED = "umg.compaction."
+SEALED_PREFIX = "umg.compaction."
 """Beginning of a summary that this gateway sealed, which distinguishes it from one that a provider sealed."""
 
 _HEADING = (

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-T = TypeVar("T")
+Decoded = TypeVar("Decoded")
 
 # Halves are represented during JSON decoding by private-use characters of the last plane: surrogates from _SURROGATE,
 # stray bytes from _BYTE on.
@@ -32,7 +32,7 @@ def escape_halves(document: bytes) -> bytes:
     return _ESCAPE.sub(_placeholder, text.encode())
 
 
-def decode(decoder: msgspec.json.Decoder[T], document: bytes) -> T:
+def decode(decoder: msgspec.json.Decoder[Decoded], document: bytes) -> Decoded:
     """Return JSON decoded by `decoder`, with U+FFFD for each half of a split character (a lone surrogate, or a byte
     that is not UTF-8). Raise ValueError or RecursionError for any other invalid JSON.
     """

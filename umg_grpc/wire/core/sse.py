@@ -11,8 +11,8 @@ from umg_grpc.v1 import pb
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 """Content type of a stream of events."""
-DONE = b"[DONE]"
-BOM = b"\xef\xbb\xbf"
+DONE_DATA = b"[DONE]"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _END_OF_EVENT = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\r|\n)")  # CRLF is one line end, not two
 _END_OF_LINE = re.compile(rb"\r\n|\r|\n")
@@ -47,11 +47,11 @@ class SseSplitter(msgspec.Struct, eq=False):
     def whole(self, data: bytes) -> bytes:
         if not self._started:  # the standard ignores a byte order mark there
             data = bytes(self._rest) + data
-            if len(data) < len(BOM) and BOM.startswith(data):
+            if len(data) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(data):
                 self._rest[:] = data
                 return b""
             self._rest.clear()
-            self._started, data = True, data.removeprefix(BOM)
+            self._started, data = True, data.removeprefix(BYTE_ORDER_MARK)
         if not self._rest:
             if data.endswith((b"\n\n", b"\r\n\r\n")):  # fast path for nearly every read
                 return data

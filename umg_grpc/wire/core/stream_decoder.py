@@ -17,11 +17,11 @@ from umg_grpc.wire.core.json import replace_model_id
 from umg_grpc.wire.core.split_characters import escape_halves, replace_invalid_utf8
 from umg_grpc.wire.errors.provider_errors import unreadable
 
-T = TypeVar("T")
+Decoded = TypeVar("Decoded")
 
-UNSEEN = b"\0"
+UNSEEN_MEMBER = b"\0"
 """A member that no frame has, since JSON has no NUL."""
-DECODED = b"", 0
+DECODED_FRAME = b"", 0
 """Result of `_plain` for frames of which the first one must be decoded."""
 
 
@@ -101,7 +101,7 @@ class EventDecoder(_Decoder, ABC):
     def _split(self, frames: bytes) -> Iterable[sse.SseEvent]:
         return sse.split(frames)
 
-    def _read(self, decoder: msgspec.json.Decoder[T], data: bytes) -> tuple[T, bytes]:
+    def _read(self, decoder: msgspec.json.Decoder[Decoded], data: bytes) -> tuple[Decoded, bytes]:
         """Return (the decoded JSON of an event, the JSON text)."""
         try:
             return decoder.decode(data), data
@@ -204,7 +204,7 @@ class FrameDecoder(_Decoder, ABC):
         return pb.StreamGenerateResponse(source_frames=b"".join(passed), events=events)
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        return DECODED
+        return DECODED_FRAME
 
     def _comment(self, frame: bytes) -> bytes:
         """Return a frame without data to be passed through: a comment, which keeps the connection alive. b"" for
@@ -234,8 +234,8 @@ class ModelMember(msgspec.Struct, eq=False):
     caller_model: str
     member: str = "model"  # name of the member with the model id
     parent: str = ""  # object at the top level that holds the member, "" for the top level
-    _theirs: bytes = UNSEEN  # the member with its value, as the last frame with a model spelled it
-    _ours: bytes = UNSEEN  # the same with the caller's model
+    _theirs: bytes = UNSEEN_MEMBER  # the member with its value, as the last frame with a model spelled it
+    _ours: bytes = UNSEEN_MEMBER  # the same with the caller's model
 
     def replace(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
         """Return an event's frame with the caller's model id; unchanged if `provider_model`, its id, is None."""

@@ -9,7 +9,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
 
-BLANK = " \t\r\n"
+BLANK_CHARACTERS = " \t\r\n"
 """Whitespace that is allowed around JSON."""
 
 RAW_ARGUMENTS = "raw_arguments"
@@ -56,7 +56,7 @@ def call_arguments(call: pb.ToolCall) -> object:
     if call.HasField("text"):
         return {"input": call.text}
     text = call.arguments_json
-    if not text.strip(BLANK):
+    if not text.strip(BLANK_CHARACTERS):
         return {}
     try:
         parsed = msgspec.json.decode(text, type=Raw)

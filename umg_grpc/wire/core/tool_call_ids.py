@@ -15,16 +15,16 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.raw_json_edits import Path, edit_texts
 
-MARK = "_umg_repeat"
+REPEAT_MARK = "_umg_repeat"
 """Beginning of the end of a renamed id."""
 
-_RENAMED = re.compile(rf"(.+){MARK}[1-9]\d{{0,8}}", re.DOTALL)
+_RENAMED = re.compile(rf"(.+){REPEAT_MARK}[1-9]\d{{0,8}}", re.DOTALL)
 _ID_MEMBER = re.compile(rb'"(?:id|call_id)"\s*:\s*"([^"\\]*)"')
 
 
 def original_id(call_id: str) -> str:
     """Return the id of a call as its provider sent it, without the end that made it unique."""
-    if MARK not in call_id:
+    if REPEAT_MARK not in call_id:
         return call_id
     renamed = _RENAMED.fullmatch(call_id)
     return renamed[1] if renamed else call_id
@@ -35,7 +35,7 @@ def unused_id(call_id: str, taken: Collection[str]) -> str:
     unused, number = call_id, 1
     while unused in taken:
         number += 1
-        unused = f"{call_id}{MARK}{number}"
+        unused = f"{call_id}{REPEAT_MARK}{number}"
     return unused
 
 
@@ -82,7 +82,7 @@ class CallIdPlaces:
 
     def restored_body(self, body: bytes, request: pb.GenerateRequest) -> bytes:
         """Return a request's body with the call ids as their provider sent them; without tools it is not searched."""
-        if not request.tools or not any(MARK in call_id for call_id in conversation_ids(request)):
+        if not request.tools or not any(REPEAT_MARK in call_id for call_id in conversation_ids(request)):
             return body  # the ids are compared instead of a search through a body of megabytes
         return bytes(edit_texts(Raw(body), self.requests, original_id))
 

@@ -47,10 +47,10 @@ class ToolName(NamedTuple):
     @property
     def joined(self) -> str:
         """Namespace and name of the tool as one name, for formats without namespaces."""
-        return f"{self.namespace}{SEPARATOR}{self.name}" if self.namespace else self.name
+        return f"{self.namespace}{NAMESPACE_SEPARATOR}{self.name}" if self.namespace else self.name
 
 
-SEPARATOR = "__"
+NAMESPACE_SEPARATOR = "__"
 """Separator of a namespace and a name, as coding agents use it between the names of a server and of its tool."""
 DIGEST_CHARACTERS = 8
 NUMBER_CHARACTERS = 8

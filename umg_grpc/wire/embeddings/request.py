@@ -15,12 +15,12 @@ from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.shared_embedding_checks import common_length, without_nulls
 from umg_grpc.wire.text_format import UpstreamRequest
 
-NAME = "embeddings"
-PATH = "/embeddings"
+FORMAT_NAME = "embeddings"
+EMBEDDINGS_PATH = "/embeddings"
 
-ENCODINGS = {"float": pb.EMBEDDING_ENCODING_FLOAT, "base64": pb.EMBEDDING_ENCODING_BASE64}
+ENCODING_FORMATS = {"float": pb.EMBEDDING_ENCODING_FLOAT, "base64": pb.EMBEDDING_ENCODING_BASE64}
 
-FIELDS = Fields(EmbeddingsBody, {}, {})
+KNOWN_FIELDS = Fields(EmbeddingsBody, {}, {})
 """Known fields of the JSON body, by which unknown ones are found."""
 
 wire_path = wire_paths(
@@ -46,17 +46,17 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
         unknown: Sequence[str] = ()
     except (ValueError, RecursionError):
         decoded = parse(EmbeddingsBody, body)
-        unknown = FIELDS.unknown(body)
+        unknown = KNOWN_FIELDS.unknown(body)
     request = pb.EmbedRequest(model=decoded.model)
     _decode_input(decoded.input, request)
     if (dimensions := whole(decoded.dimensions, "dimensions")) is not None:
         request.dimensions = dimensions
     if decoded.encoding_format is not None:
-        request.encoding = ENCODINGS[decoded.encoding_format]
+        request.encoding = ENCODING_FORMATS[decoded.encoding_format]
     if decoded.user is not None:
         request.user = decoded.user
     source = request.source
-    source.format, source.body = NAME, body
+    source.format, source.body = FORMAT_NAME, body
     return DecodedRequest(request, RequestNotes(uncarried=list(unknown)))
 
 
@@ -99,8 +99,8 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
     UmgError(UNTRANSLATABLE) for vectors of several lengths, and for a mixture of texts and tokens.
     """
     report = Report()
-    if request.source.format == NAME:
-        return UpstreamRequest(PATH, _rebuild(request, model), {}, report)
+    if request.source.format == FORMAT_NAME:
+        return UpstreamRequest(EMBEDDINGS_PATH, _rebuild(request, model), {}, report)
     notes.report_uncarried(report)
     fields: JsonObject = {"model": model, "input": _encode_inputs(request), "encoding_format": "base64"}
     if dimensions := common_length(request):
@@ -113,7 +113,7 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
         for name in ("task_type", "title"):
             if getattr(item, name):
                 report.drop(f"inputs[{index}].{name}")
-    return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
+    return UpstreamRequest(EMBEDDINGS_PATH, msgspec.json.encode(fields), {}, report)
 
 
 def _rebuild(request: pb.EmbedRequest, model: str) -> bytes:

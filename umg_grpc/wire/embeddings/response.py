@@ -16,7 +16,7 @@ from umg_grpc.wire.core.embedding_vectors import (
 )
 from umg_grpc.wire.core.json import JsonObject, decode_or_none, replace_model_id
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.embeddings.request import NAME
+from umg_grpc.wire.embeddings.request import FORMAT_NAME
 from umg_grpc.wire.embeddings.schema import Head, Numbers, ProviderEmbedding, ProviderResponse
 from umg_grpc.wire.errors.provider_errors import no_response, unreadable
 from umg_grpc.wire.shared_embedding_checks import (
@@ -44,7 +44,7 @@ def encode_response(response: pb.EmbedResponse, request: pb.EmbedRequest, shape:
 
 def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
     """Yield the JSON body for a caller in pieces, of which each is encoded when it is requested."""
-    if response.source.format == NAME:
+    if response.source.format == FORMAT_NAME:
         return slices(response.source.body)
     packed = request.encoding == pb.EMBEDDING_ENCODING_BASE64
 
@@ -102,7 +102,7 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
     is_right = is_right and have_requested_length([count_either(vector) for vector in vectors], request)
     if not is_right and not _has_other_numbers(request.source.body):
         return None
-    response.source.format, response.source.body = NAME, _renamed(body, parsed.model, request.model)
+    response.source.format, response.source.body = FORMAT_NAME, _renamed(body, parsed.model, request.model)
     return response
 
 

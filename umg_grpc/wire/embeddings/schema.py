@@ -4,7 +4,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT_MEMBER
 from umg_grpc.wire.shared_embedding_checks import Dimensions
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -52,8 +52,8 @@ class Head(Struct, kw_only=True):
     """Response of a provider without its vectors, which are not decoded."""
 
     model: str | None = None
-    usage: Raw = ABSENT
-    error: Raw = ABSENT
+    usage: Raw = ABSENT_MEMBER
+    error: Raw = ABSENT_MEMBER
 
 
 class ProviderResponse(Head, Generic[Vector], kw_only=True):

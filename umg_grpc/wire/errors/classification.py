@@ -215,22 +215,22 @@ def _row(row: ErrorRow) -> ClassificationRow:
     )
 
 
-LIMITED, FAILED, BLOCKED = (
+LIMITED_REASON, FAILED_REASON, BLOCKED_REASON = (
     pb.ERROR_REASON_UPSTREAM_RATE_LIMITED,
     pb.ERROR_REASON_UPSTREAM_FAILED,
     pb.ERROR_REASON_CONTENT_BLOCKED,
 )
-DEFAULT = table_for()
+DEFAULT_TABLE = table_for()
 CHANNEL_STATUSES = frozenset(
     str(status)
-    for row in DEFAULT
-    if row.reason == FAILED and row.failure is Failure.DOWN and not (row.codes or row.words or row.own_words)
+    for row in DEFAULT_TABLE
+    if row.reason == FAILED_REASON and row.failure is Failure.DOWN and not (row.codes or row.words or row.own_words)
     for status in row.statuses
 )
 """Statuses (`upstream_status`) by which a provider refuses the gateway until the operator corrects the channel."""
 
 _NAMED = {row.name: row for row in error_rows() if row.name}
-FILTERED = re.compile(_NAMED["filtered"].codes, re.IGNORECASE)
+FILTERED_CODES = re.compile(_NAMED["filtered"].codes, re.IGNORECASE)
 NO_MODEL = re.compile(_NAMED["no model"].codes, re.IGNORECASE)
 ACCOUNT_ERROR = re.compile(_NAMED["account"].own_words, re.IGNORECASE)
 NOT_FOUND_STATUSES = frozenset(_NAMED["not found"].statuses)

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Raw
 
 _NAME = re.compile(r"[A-Za-z][\w -]{0,39}", re.ASCII)
-RESULTS = ("content_filter_results", "content_filter_result")
+RESULT_MEMBERS = ("content_filter_results", "content_filter_result")
 """Names of the member with the results."""
-SEPARATOR = ","
+CATEGORY_SEPARATOR = ","
 
 
 def filtered_categories(results: object) -> list[str]:
@@ -28,7 +28,7 @@ def filtered_categories(results: object) -> list[str]:
 def categories_of(results: Raw) -> str:
     """Return the filtered categories of a result as JSON, separated by commas; "" without any."""
     try:
-        return SEPARATOR.join(filtered_categories(msgspec.json.decode(results)))
+        return CATEGORY_SEPARATOR.join(filtered_categories(msgspec.json.decode(results)))
     except (ValueError, RecursionError):
         return ""
 
@@ -36,11 +36,11 @@ def categories_of(results: Raw) -> str:
 def categories_in(levels: Sequence[Mapping[str, object]]) -> str:
     """Return the categories that the error objects of a body name as filtered, separated by commas; "" without any."""
     found = [name for level in levels for results in _results(level) for name in filtered_categories(results)]
-    return SEPARATOR.join(dict.fromkeys(found))
+    return CATEGORY_SEPARATOR.join(dict.fromkeys(found))
 
 
 def _results(level: Mapping[str, object]) -> Iterator[object]:
     listed = level.get("content_filters")
     for place in (level, level.get("innererror"), *(listed if isinstance(listed, list) else ())):
         if isinstance(place, dict):
-            yield from (place[name] for name in RESULTS if name in place)
+            yield from (place[name] for name in RESULT_MEMBERS if name in place)

@@ -22,7 +22,7 @@ MAX_CHARACTERS = 4000
 MAX_VIOLATIONS = 3
 """Maximum number of elements of a list of violations that a message names."""
 
-FIRST = "[]"
+FIRST_ELEMENT = "[]"
 """Step of a path to the first element of a list."""
 RELAY_PREFIX = re.compile(
     r"(?:\[[\w./:@-]{1,100}\] )?\[\d{3}\]: |event:error\ndata:|Error from provider ?\([\w .,:/-]{1,80}\): "
@@ -163,10 +163,10 @@ def values_of(level: dict[str, object], part: str) -> list[object]:
 
 
 def _at(level: dict[str, object], steps: tuple[str, ...]) -> object:
-    """Return the value at the end of a path, of which `FIRST` is the first element of a list; None if it is absent."""
+    """Return the value at the end of a path, of which `FIRST_ELEMENT` is the first element of a list; None if it is absent."""
     value: object = level
     for step in steps:
-        if step == FIRST:
+        if step == FIRST_ELEMENT:
             value = value[0] if isinstance(value, list) and value else None
         else:
             value = value.get(step) if isinstance(value, dict) else None
@@ -176,4 +176,4 @@ def _at(level: dict[str, object], steps: tuple[str, ...]) -> object:
 @cache
 def _places(part: str) -> tuple[tuple[Place, tuple[str, ...]], ...]:
     rows = (row for row in read_rows("error_places", Place) if row.part == part)
-    return tuple((row, tuple(row.path.replace(FIRST, f".{FIRST}").split("."))) for row in rows)
+    return tuple((row, tuple(row.path.replace(FIRST_ELEMENT, f".{FIRST_ELEMENT}").split("."))) for row in rows)

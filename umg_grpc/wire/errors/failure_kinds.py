@@ -8,22 +8,22 @@ from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.classification import NO_MODEL, NOT_FOUND_STATUSES, ProviderError
 
-FAILED, LIMITED, CUT = (
+FAILED_REASON, LIMITED_REASON, CUT_REASON = (
     pb.ERROR_REASON_UPSTREAM_FAILED,
     pb.ERROR_REASON_UPSTREAM_RATE_LIMITED,
     pb.ERROR_REASON_UPSTREAM_CUT,
 )
-UNREACHABLE, UNAVAILABLE, TIMEOUT = (
+UNREACHABLE_REASON, UNAVAILABLE_REASON, TIMEOUT_REASON = (
     pb.ERROR_REASON_UPSTREAM_UNREACHABLE,
     pb.ERROR_REASON_UNAVAILABLE,
     pb.ERROR_REASON_UPSTREAM_TIMEOUT,
 )
-UNPAID, QUOTA, OVERLOADED = (
+UNPAID_REASON, QUOTA_REASON, OVERLOADED_REASON = (
     pb.ERROR_REASON_UPSTREAM_UNPAID,
     pb.ERROR_REASON_UPSTREAM_QUOTA_EXHAUSTED,
     pb.ERROR_REASON_UPSTREAM_OVERLOADED,
 )
-PROXY, DNS, TLS = "proxy", "dns", "tls"
+PROXY_FAULT, DNS_FAULT, TLS_FAULT = "proxy", "dns", "tls"
 """Values of `fault`: the part that failed when a connection was opened; "" for any other failure."""
 
 NO_CREDIT = re.compile(
@@ -71,36 +71,36 @@ class FailureKindRow(NamedTuple):
         return self.words is None or bool(self.words.search(f"{evidence.error.codes} {evidence.error.own_words}"))
 
 
-KINDS = (
+KIND_ROWS = (
     # no connection
-    FailureKindRow(FailureKind.PROXY, {UNREACHABLE}, fault=PROXY),
-    FailureKindRow(FailureKind.DNS, {UNREACHABLE}, fault=DNS),
-    FailureKindRow(FailureKind.CERTIFICATE, {UNREACHABLE}, fault=TLS),
-    FailureKindRow(FailureKind.UNREACHABLE, {UNREACHABLE, UNAVAILABLE}),
-    FailureKindRow(FailureKind.SLOW, {TIMEOUT}),
+    FailureKindRow(FailureKind.PROXY, {UNREACHABLE_REASON}, fault=PROXY_FAULT),
+    FailureKindRow(FailureKind.DNS, {UNREACHABLE_REASON}, fault=DNS_FAULT),
+    FailureKindRow(FailureKind.CERTIFICATE, {UNREACHABLE_REASON}, fault=TLS_FAULT),
+    FailureKindRow(FailureKind.UNREACHABLE, {UNREACHABLE_REASON, UNAVAILABLE_REASON}),
+    FailureKindRow(FailureKind.SLOW, {TIMEOUT_REASON}),
     # an error of the account, of the address or of the model
-    FailureKindRow(FailureKind.PROXY, {FAILED}, {407}),
-    FailureKindRow(FailureKind.UNPAID, {UNPAID, QUOTA}),
-    FailureKindRow(FailureKind.UNPAID, {FAILED, LIMITED}, {402}),
-    FailureKindRow(FailureKind.UNPAID, {FAILED, LIMITED}, {*ACCOUNT_STATUSES, 429}, words=NO_CREDIT),
-    FailureKindRow(FailureKind.RATE_LIMIT, {LIMITED}),
-    FailureKindRow(FailureKind.WRONG_MODEL, {FAILED}, {400, 404}, words=NO_MODEL),
-    FailureKindRow(FailureKind.WRONG_ADDRESS, {FAILED}, {404}, words=NO_URL),
-    FailureKindRow(FailureKind.WRONG_MODEL, {FAILED}, {404, 410}, words=ANY_MODEL),
-    FailureKindRow(FailureKind.UNREADABLE, {FAILED}, {403}, page=True),  # a firewall
-    FailureKindRow(FailureKind.WRONG_KEY, {FAILED}, ACCOUNT_STATUSES),
-    FailureKindRow(FailureKind.WRONG_ADDRESS, {FAILED}, {*range(300, 400), *NOT_FOUND_STATUSES}),
+    FailureKindRow(FailureKind.PROXY, {FAILED_REASON}, {407}),
+    FailureKindRow(FailureKind.UNPAID, {UNPAID_REASON, QUOTA_REASON}),
+    FailureKindRow(FailureKind.UNPAID, {FAILED_REASON, LIMITED_REASON}, {402}),
+    FailureKindRow(FailureKind.UNPAID, {FAILED_REASON, LIMITED_REASON}, {*ACCOUNT_STATUSES, 429}, words=NO_CREDIT),
+    FailureKindRow(FailureKind.RATE_LIMIT, {LIMITED_REASON}),
+    FailureKindRow(FailureKind.WRONG_MODEL, {FAILED_REASON}, {400, 404}, words=NO_MODEL),
+    FailureKindRow(FailureKind.WRONG_ADDRESS, {FAILED_REASON}, {404}, words=NO_URL),
+    FailureKindRow(FailureKind.WRONG_MODEL, {FAILED_REASON}, {404, 410}, words=ANY_MODEL),
+    FailureKindRow(FailureKind.UNREADABLE, {FAILED_REASON}, {403}, page=True),  # a firewall
+    FailureKindRow(FailureKind.WRONG_KEY, {FAILED_REASON}, ACCOUNT_STATUSES),
+    FailureKindRow(FailureKind.WRONG_ADDRESS, {FAILED_REASON}, {*range(300, 400), *NOT_FOUND_STATUSES}),
     # a failure of the provider
-    FailureKindRow(FailureKind.SERVER_ERROR, {OVERLOADED}),
-    FailureKindRow(FailureKind.SERVER_ERROR, {FAILED}, SERVER_STATUSES),
-    FailureKindRow(FailureKind.REQUEST, {FAILED}, range(400, 500)),
-    FailureKindRow(FailureKind.UNREADABLE, {CUT}, page=True),
-    FailureKindRow(FailureKind.BROKEN, {CUT}),
-    FailureKindRow(FailureKind.UNREADABLE, {FAILED}),
+    FailureKindRow(FailureKind.SERVER_ERROR, {OVERLOADED_REASON}),
+    FailureKindRow(FailureKind.SERVER_ERROR, {FAILED_REASON}, SERVER_STATUSES),
+    FailureKindRow(FailureKind.REQUEST, {FAILED_REASON}, range(400, 500)),
+    FailureKindRow(FailureKind.UNREADABLE, {CUT_REASON}, page=True),
+    FailureKindRow(FailureKind.BROKEN, {CUT_REASON}),
+    FailureKindRow(FailureKind.UNREADABLE, {FAILED_REASON}),
     FailureKindRow(FailureKind.REQUEST),
 )
 
 
 def kind_of(evidence: Evidence) -> FailureKind:
     """Return the kind of a failure: that of the first row that it satisfies; the last row has no conditions."""
-    return next(row.kind for row in KINDS if row.fits(evidence))
+    return next(row.kind for row in KIND_ROWS if row.fits(evidence))

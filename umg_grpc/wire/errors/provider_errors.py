@@ -14,10 +14,10 @@ from msgspec import Raw
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.sse import BOM
+from umg_grpc.wire.core.sse import BYTE_ORDER_MARK
 from umg_grpc.wire.errors.classification import (
     ACCOUNT_ERROR,
-    DEFAULT,
+    DEFAULT_TABLE,
     HTTP_ERROR,
     ProviderError,
     Table,
@@ -55,14 +55,14 @@ def unreadable(why: str = "") -> UmgError:
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
 
 
-def no_response(body: bytes, table: Table = DEFAULT, *, too_long: str = "messages") -> UmgError:
+def no_response(body: bytes, table: Table = DEFAULT_TABLE, *, too_long: str = "messages") -> UmgError:
     """Return the error for a response with status 200 that holds no output: the one that it states, as some providers
     do (`base_resp`, `error_msg`), else UPSTREAM_FAILED.
     """
     return failure_in_response(body, table, too_long=too_long) or unreadable(NO_RESPONSE)
 
 
-def failure_in_response(body: bytes, table: Table = DEFAULT, *, too_long: str = "messages") -> UmgError | None:
+def failure_in_response(body: bytes, table: Table = DEFAULT_TABLE, *, too_long: str = "messages") -> UmgError | None:
     """Return the error that a body or event without a response states by a code and a message, if any."""
     if b"code" not in body:  # the cheapest check first: heartbeats of streams have no choices either
         return None
@@ -84,16 +84,16 @@ ACCOUNT_WORDS = re.compile(
 MAX_CODE_CHARACTERS = 80
 MAX_PAGE_BYTES = 1 << 16
 LONGEST_WAIT = 24 * 60 * 60
-QUOTA = "insufficient_quota"
+QUOTA_CODE = "insufficient_quota"
 """Code of a used-up quota, which the header `x-should-retry` of a 429 states in formats without a code for it."""
 NO_WAIT, NO_QUOTA_WAIT = 1, 60  # seconds of a 429 without a stated wait: a used-up quota lasts longer
-CODE = re.compile(r"^[a-z][a-z_]{1,63}$")
-PATH = re.compile(r"^[\w.\[\]-]{1,200}$")
+CODE_FORM = re.compile(r"^[a-z][a-z_]{1,63}$")
+PATH_FORM = re.compile(r"^[\w.\[\]-]{1,200}$")
 GATEWAY_CALL_STATUSES = frozenset({400, 401, 402, 403, 404, 407})
 
 
 def decode_error(
-    status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages", table: Table = DEFAULT
+    status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages", table: Table = DEFAULT_TABLE
 ) -> UmgError:
     """Return the caller's error for a failed call. `headers`: by lower-case name. `too_long`: canonical field that the
     error names if the request exceeds the model's context.
@@ -104,7 +104,7 @@ def decode_error(
 def read_error(body: bytes) -> ProviderError:
     """Return the error in a body of any usual shape, or in a text; of an HTML page the title, of binary data none."""
     try:
-        return as_error(msgspec.json.decode(body.removeprefix(BOM)))
+        return as_error(msgspec.json.decode(body.removeprefix(BYTE_ORDER_MARK)))
     except (ValueError, RecursionError):
         pass
     try:
@@ -205,7 +205,7 @@ def from_provider(
     headers: Mapping[str, str] | None = None,
     *,
     too_long: str = "messages",
-    table: Table = DEFAULT,
+    table: Table = DEFAULT_TABLE,
 ) -> UmgError:
     """Return the caller's error for a provider's error with an HTTP status; with 200, the status that the error states
     is used. `headers`: by lower-case name, if any. `too_long`: canonical field that the error names if the request
@@ -217,7 +217,7 @@ def from_provider(
     headers = headers or {}
     header_seconds = _retry_after(headers)
     if status == 429 and headers.get("x-should-retry") == "false":
-        error = replace(error, hints=f"{error.hints} {QUOTA}".strip())  # SDKs do not repeat the call either
+        error = replace(error, hints=f"{error.hints} {QUOTA_CODE}".strip())  # SDKs do not repeat the call either
     seconds = _whole_seconds(error.wait) if header_seconds is None and error.wait is not None else header_seconds
     row = row_of(table, status, error, waits=seconds is not None)
     metadata = {"upstream_status": str(provider_status)}
@@ -276,9 +276,9 @@ def _request_metadata(
     if reason != pb.ERROR_REASON_UPSTREAM_REJECTED:
         return {}
     # a path that `clean` would change is not a valid path
-    if PATH.match(error.param) and clean(error.param) == error.param:
+    if PATH_FORM.match(error.param) and clean(error.param) == error.param:
         metadata["field"] = error.param
-    if isinstance(error.code, str) and CODE.match(error.code):
+    if isinstance(error.code, str) and CODE_FORM.match(error.code):
         metadata["upstream_code"] = error.code
     return metadata
 

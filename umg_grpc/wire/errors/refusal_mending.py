@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from umg_grpc.knowledge.losses import MEMBERS, field_of_member, loss_of
+from umg_grpc.knowledge.losses import LOSS_MEMBERS, field_of_member, loss_of
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.core.provider_members import is_without_effect
-from umg_grpc.wire.core.reasoning_effort import EFFORTS
+from umg_grpc.wire.core.reasoning_effort import EFFORT_NAMES
 from umg_grpc.wire.errors.refusal_reading import Refused
 
 LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -23,10 +23,20 @@ OUTER_EFFORTS = ("minimal", "xhigh", "max")
 """Efforts that many models refuse although they accept the common ones."""
 MAX_WORD_CHARACTERS = 40
 """Maximum length of a word that a provider may refuse as the value of a member, so that the member keeps others."""
-FORMS = ("call_ids", "prefill", "prefix", "reasoning_required", "result_media", "streams_tools", "user_after_tool")
+FORM_QUIRKS = (
+    "call_ids",
+    "prefill",
+    "prefix",
+    "reasoning_required",
+    "result_media",
+    "streams_tools",
+    "user_after_tool",
+)
 """Quirks that only change the form of the conversation or of the response."""
-OFF = ({"type": "disabled"}, "none", False)
-REASONING = frozenset({"reasoning", "reasoning.mode", "reasoning.budget_tokens", "reasoning.level", "reasoning.effort"})
+OFF_VALUES = ({"type": "disabled"}, "none", False)
+REASONING_FIELDS = frozenset(
+    {"reasoning", "reasoning.mode", "reasoning.budget_tokens", "reasoning.level", "reasoning.effort"}
+)
 
 
 class Mended(NamedTuple):
@@ -65,7 +75,7 @@ def mend(protocol: str, refused: Iterable[Refused], sent: bytes, written: Quirks
 def _mend_one(protocol: str, refused: Refused, body: object) -> Mended | None:
     if refused.quirks is not None or not refused.member:
         return _mend_fields(protocol, refused, body)
-    member, field = refused.member, MEMBERS[protocol][refused.member]
+    member, field = refused.member, LOSS_MEMBERS[protocol][refused.member]
     values = values_at(body, member)
     if not values:
         return None
@@ -83,7 +93,7 @@ def _mend_fields(protocol: str, refused: Refused, body: object) -> Mended | None
     wanted = set(refused.fields) or {field_of_member(protocol, refused.member)}
     members = [
         member
-        for member, field in MEMBERS.get(protocol, {}).items()
+        for member, field in LOSS_MEMBERS.get(protocol, {}).items()
         if field in wanted and has_value(values_at(body, member), refused)
     ]
     if not members:
@@ -95,16 +105,16 @@ def _mend_fields(protocol: str, refused: Refused, body: object) -> Mended | None
         return Mended(members[0], value_class, refused.quirks, lasting=True)
     if refused.limit is not None or refused.kind == "value":
         values = values_at(body, members[0])
-        quirks = _mending(protocol, refused, members[0], MEMBERS[protocol][members[0]], body, values)
+        quirks = _mending(protocol, refused, members[0], LOSS_MEMBERS[protocol][members[0]], body, values)
         return None if quirks is None else Mended(members[0], value_class, quirks, lasting=True)
-    if any(loss_of(MEMBERS[protocol][member]) != "harmless" for member in members):
+    if any(loss_of(LOSS_MEMBERS[protocol][member]) != "harmless" for member in members):
         return None
     return Mended(", ".join(members), value_class, Quirks(rejects=frozenset(members)), lasting=True)
 
 
 def _keeps_meaning(quirks: Quirks) -> bool:
     """Return whether a restriction only changes the form of conversation or response, never left out themselves."""
-    return any(getattr(quirks, name) is not None for name in FORMS)
+    return any(getattr(quirks, name) is not None for name in FORM_QUIRKS)
 
 
 def _mending(
@@ -134,7 +144,7 @@ def _mending(
         member = member.partition(".")[0]  # a member that only holds it
     if member in BESIDE_REASONING and has_reasoning(body):
         return Quirks(rejects_beside_reasoning=frozenset({member}))
-    if field in REASONING or loss_of(field) == "harmless":
+    if field in REASONING_FIELDS or loss_of(field) == "harmless":
         return _leave_out(refused, member, values)
     return None
 
@@ -149,7 +159,7 @@ def _leave_out(refused: Refused, member: str, values: list[object]) -> Quirks | 
 def has_reasoning(body: object) -> bool:
     """Return whether a body of chat or responses turns reasoning on, so that it may be the cause of a refusal."""
     paths = ("reasoning_effort", "reasoning.effort", "thinking", "enable_thinking")
-    return any(value not in OFF for path in paths for value in values_at(body, path))
+    return any(value not in OFF_VALUES for path in paths for value in values_at(body, path))
 
 
 def _mend_output_limit(refused: Refused, member: str, body: object, values: list[object]) -> Quirks | None:
@@ -172,7 +182,7 @@ def _mend_effort(refused: Refused, member: str, values: list[object]) -> Quirks 
     if not refused.allowed:
         is_outer = all(value in OUTER_EFFORTS for value in values)
         return Quirks(efforts=COMMON_EFFORTS) if is_outer else Quirks(rejects=frozenset({member}))
-    efforts = tuple(effort for effort in EFFORTS if effort in refused.allowed)
+    efforts = tuple(effort for effort in EFFORT_NAMES if effort in refused.allowed)
     if not efforts or any(value in efforts for value in values):
         return None  # another reason than the value
     return Quirks(efforts=efforts)

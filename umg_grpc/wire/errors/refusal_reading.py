@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.losses import MEMBERS
+from umg_grpc.knowledge.losses import LOSS_MEMBERS
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.errors.error_places import RELAY_PREFIX
 
@@ -74,23 +74,23 @@ class Wording(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     as_of: str
 
 
-PLACES = {
+PLACE_PATTERNS = {
     "<member>": r"(?P<member>[A-Za-z_][\w.\[\]]{0,120})",
     "<last>": r"(?P<last>\w{1,60})",
     "<value>": r"(?P<value>['\"`]?[\w.+-]{1,40}['\"`]?)",
     "<allowed>": r"(?P<allowed>[\[\]'\"`\w, ]{1,300})",
     "<limit>": r"[`']?(?P<limit>\d{1,9})[`']?",
 }
-AFTER = re.compile(
+TRAILING_TEXT = re.compile(
     r" \(request id: \w{1,64}\)|\(traceid: \w{1,64}\)|\.? Request id: \w{1,80}| \(reset after \d+s\)"
     r"| at line \d+ column \d+| \(type=\w{1,40}\)"
 )
 """Text that a relay or a framework puts behind a message."""
-WORD = re.compile(r"\w+")
-INDEX = re.compile(r"\[\d*\]|\.\d+(?=\.|$)")
-ROLES = frozenset({"assistant", "user", "system", "tool", "function", "developer"})
-CAPITAL = re.compile(r"(?<!^)[A-Z]")
-NESTED = ("generationConfig.", "inferenceConfig.", "additionalModelRequestFields.")
+ALLOWED_WORD = re.compile(r"\w+")
+PATH_INDEX = re.compile(r"\[\d*\]|\.\d+(?=\.|$)")
+MESSAGE_ROLES = frozenset({"assistant", "user", "system", "tool", "function", "developer"})
+CAPITAL_LETTER = re.compile(r"(?<!^)[A-Z]")
+NESTING_MEMBERS = ("generationConfig.", "inferenceConfig.", "additionalModelRequestFields.")
 """Members of bodies whose own members errors name without them."""
 
 
@@ -156,7 +156,7 @@ def _read_violations(protocol: str, violations: list[object]) -> list[Refused] |
         if not isinstance(loc, list):
             return None
         path = [step for step in loc if isinstance(step, str) and step != "body"]
-        if len(path) > 2 and path[1] in ROLES:  # the model of a message of this role
+        if len(path) > 2 and path[1] in MESSAGE_ROLES:  # the model of a message of this role
             del path[1]
         member = known_member(protocol, ".".join(path))
         if not member:
@@ -170,7 +170,7 @@ def _read_text(protocol: str, text: str, depth: int) -> list[Refused] | None:
     text = text[:MAX_MESSAGE_CHARACTERS].strip()
     while (before := RELAY_PREFIX.match(text)) is not None:
         text = text[before.end() :]
-    while (after := _last(AFTER, text)) is not None:
+    while (after := _last(TRAILING_TEXT, text)) is not None:
         text = text[:after]
     text = text.strip()
     if text.startswith(("{", "[{")) and text.endswith(("}", "]")):
@@ -198,7 +198,7 @@ def _read_line(protocol: str, line: str) -> Refused | None:
             continue
         parts = {name: part for name, part in found.groupdict().items() if part is not None}
         value = parts.get("value", wording.value).strip("'\"`")
-        allowed = tuple(word for word in WORD.findall(parts.get("allowed", "")) if word not in {"and", "or"})
+        allowed = tuple(word for word in ALLOWED_WORD.findall(parts.get("allowed", "")) if word not in {"and", "or"})
         limit = int(parts["limit"]) if "limit" in parts else None
         if limit is not None and wording.kind == "limit_exclusive":
             limit -= 1
@@ -219,14 +219,14 @@ def known_member(protocol: str, name: str) -> str:
     """Return the member of a provider's body that an error names, in the spelling of the gateway; "" for a member that
     the wire format does not have. Indexes, roles of messages and spellings (`presencePenalty`) are ignored.
     """
-    known = MEMBERS.get(protocol, {})
-    path = INDEX.sub("", name.removeprefix("body."))
+    known = LOSS_MEMBERS.get(protocol, {})
+    path = PATH_INDEX.sub("", name.removeprefix("body."))
     first, _, rest = path.partition(".")
-    if rest.partition(".")[0] in ROLES:
+    if rest.partition(".")[0] in MESSAGE_ROLES:
         path = f"{first}.{rest.partition('.')[2]}"
-    snake = CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", path)
+    snake = CAPITAL_LETTER.sub(lambda letter: f"_{letter[0].lower()}", path)
     camel = re.sub(r"_([a-z])", lambda letter: letter[1].upper(), path)
-    nested = (outer + spelling for outer in NESTED for spelling in (camel, snake))
+    nested = (outer + spelling for outer in NESTING_MEMBERS for spelling in (camel, snake))
     return next((spelling for spelling in (path, snake, camel, *nested) if spelling in known), "")
 
 
@@ -237,7 +237,7 @@ def _wordings() -> list[tuple[Wording, re.Pattern[str]]]:
 
 def _expanded(pattern: str) -> str:
     """Return a row's pattern with the places filled in; of a place that occurs twice, the first is read."""
-    for place, part in PLACES.items():
+    for place, part in PLACE_PATTERNS.items():
         unnamed = re.sub(r"\?P<\w+>", "?:", part)
         head, found, tail = pattern.partition(place)
         if found:

@@ -17,7 +17,7 @@ MIN_WORD_CHARACTERS = 12
 """Characters from which a secret of letters alone is masked also inside longer words."""
 MAX_TEXT_CHARACTERS = 1 << 16
 """Characters of a text that are masked; the rest is left out, since no message is as long."""
-MASK = "[key]"
+KEY_MASK = "[key]"
 
 
 class SecretMask:
@@ -42,14 +42,14 @@ class SecretMask:
         """Return the text without the secrets."""
         for form in self._texts[bisect_left(self._lengths, -len(text)) :]:  # request ids are shorter than most forms
             if form in text:
-                text = text.replace(form, MASK)
-        return text if self._words is None else self._words.sub(MASK, text)
+                text = text.replace(form, KEY_MASK)
+        return text if self._words is None else self._words.sub(KEY_MASK, text)
 
     def data(self, data: bytes) -> bytes:
         """Return a body without the secrets but for ordinary words, as its text is masked when it is read."""
         for form in self._bytes:
             if form in data:
-                data = data.replace(form, MASK.encode())
+                data = data.replace(form, KEY_MASK.encode())
         return data
 
 
@@ -62,13 +62,13 @@ class SecretSource(Protocol):
         ...
 
 
-SECRETS: ContextVar[SecretSource | None] = ContextVar("secrets of the called channel", default=None)
+CHANNEL_SECRETS: ContextVar[SecretSource | None] = ContextVar("secrets of the called channel", default=None)
 """Secrets of the channel that the current task called last."""
 
 
 def without_secrets(text: str) -> str:
     """Return at most the first 64 Ki characters of a provider's text, without the secrets of the called channel."""
-    source = SECRETS.get()
+    source = CHANNEL_SECRETS.get()
     if source is None:
         return text
     if len(text) <= MAX_TEXT_CHARACTERS:
@@ -78,7 +78,7 @@ def without_secrets(text: str) -> str:
 
 def body_without_secrets(body: bytes) -> bytes:
     """Return a body of the called provider without the secrets of its channel."""
-    source = SECRETS.get()
+    source = CHANNEL_SECRETS.get()
     return body if source is None else source.mask.data(body)
 
 

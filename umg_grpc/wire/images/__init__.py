@@ -10,10 +10,10 @@ from umg_grpc.wire.images.input_images import check_inputs
 from umg_grpc.wire.images.multipart_requests import decode_form
 from umg_grpc.wire.images.request import decode_request, wants_stream, wire_path
 from umg_grpc.wire.images.response import encode_pieces, encode_response
-from umg_grpc.wire.images.stream import HEARTBEAT, StreamEncoder
+from umg_grpc.wire.images.stream import HEARTBEAT_COMMENT, StreamEncoder
 from umg_grpc.wire.unary_format import ClientShape
 
-__all__ = ["IMAGES", "IMAGE_EDITS", "IMAGE_FORMATS", "IMAGE_VARIATIONS", "check_inputs"]
+__all__ = ["IMAGES_FACE", "IMAGE_EDITS", "IMAGE_FORMATS", "IMAGE_VARIATIONS", "check_inputs"]
 
 
 def _face(
@@ -31,19 +31,19 @@ def _face(
         encode_pieces=encode_pieces,
         decode_form=partial(decode_form, operation) if forms else None,
         shape=shape,
-        heartbeat=HEARTBEAT,
+        heartbeat=HEARTBEAT_COMMENT,
         key_headers=(AZURE_KEY_HEADER,),
         error_paths=("/v1/images",) if name == "images" else (),
     )
 
 
-IMAGES = _face("images", pb.IMAGE_OPERATION_GENERATE, "image_generation", None, forms=False)
+IMAGES_FACE = _face("images", pb.IMAGE_OPERATION_GENERATE, "image_generation", None, forms=False)
 IMAGE_EDITS = _face("image_edits", pb.IMAGE_OPERATION_EDIT, "image_edit", ClientShape.SDK, forms=True)
 IMAGE_VARIATIONS = _face(
     "image_variations", pb.IMAGE_OPERATION_VARIATION, "image_variation", ClientShape.SDK, forms=True
 )
 IMAGE_FORMATS: dict[str, ImageFormat] = {
-    IMAGES.name: IMAGES,
+    IMAGES_FACE.name: IMAGES_FACE,
     IMAGE_EDITS.name: IMAGE_EDITS,
     IMAGE_VARIATIONS.name: IMAGE_VARIATIONS,
 }

@@ -4,13 +4,15 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.errors import KINDS, REQUEST, SERVER, message_for_callers
+from umg_grpc.wire.chat.errors import ERROR_KINDS, REQUEST_ERROR, SERVER_ERROR, message_for_callers
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors.http_status import http_status as status_of
 from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 
-CODES = dict.fromkeys((pb.ERROR_REASON_CONTENT_BLOCKED, pb.ERROR_REASON_GUARD_REFUSED), "content_policy_violation")
+REASON_CODES = dict.fromkeys(
+    (pb.ERROR_REASON_CONTENT_BLOCKED, pb.ERROR_REASON_GUARD_REFUSED), "content_policy_violation"
+)
 """Reason of an error -> member `code`, where clients of image paths expect another code than clients of chat."""
 
 
@@ -28,8 +30,8 @@ def error_frame(error: UmgError, *, has_begun: bool) -> bytes:
 
 
 def _members(error: UmgError, http_status: int, **hints: object) -> JsonObject:
-    kind, code = KINDS.get(error.reason, (SERVER if http_status >= 500 else REQUEST, None))
-    code = CODES.get(error.reason) or code or error.metadata.get("upstream_code")
+    kind, code = ERROR_KINDS.get(error.reason, (SERVER_ERROR if http_status >= 500 else REQUEST_ERROR, None))
+    code = REASON_CODES.get(error.reason) or code or error.metadata.get("upstream_code")
     message = message_for_callers(error)
     described = {"message": message, "type": kind, "param": error.metadata.get("field"), "code": code, **hints}
     return {"code": http_status, "msg": message, "error": described}

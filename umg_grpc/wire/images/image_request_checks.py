@@ -8,7 +8,7 @@ from collections.abc import Collection
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import (
     FAMILY_FIELDS,
-    GENERAL,
+    GENERAL_RULES,
     MAX_GROUP,
     MAX_SIDE,
     MIN_SIDE,
@@ -69,7 +69,7 @@ def _check_fields(request: pb.GenerateImageRequest, row: ImageRules) -> None:
     for descriptor, _ in request.ListFields():
         name = descriptor.name
         if name in FAMILY_FIELDS and name not in row.fields:
-            owners = ", ".join(family for family, other in GENERAL.items() if name in other.fields)
+            owners = ", ".join(family for family, other in GENERAL_RULES.items() if name in other.fields)
             if row.family in owners:
                 raise _unsupported(name, f"this model of family {row.family} does not accept it; leave it out")
             raise _unsupported(name, f"only models of {owners} accept it, not those of {row.family}; leave it out")

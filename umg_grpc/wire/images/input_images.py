@@ -12,7 +12,7 @@ from umg_grpc.wire.core.json import echo, invalid
 from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url
 from umg_grpc.wire.images.long_json_strings import LongText
 
-ACCEPTED = "send an https address, a data URL (`data:image/png;base64,...`) or base64"
+ACCEPTED_IMAGES = "send an https address, a data URL (`data:image/png;base64,...`) or base64"
 _HEAD_CHARACTERS = 256
 """Maximum characters before the comma of a data URL that is decoded without a copy of its text."""
 
@@ -32,13 +32,13 @@ def decode_input(value: str, image: pb.ImageInput, at: str) -> None:
         try:
             data = _decode_base64(value, at)
         except UmgError:
-            raise invalid(at, f"it is neither an address nor base64; {ACCEPTED}") from None
+            raise invalid(at, f"it is neither an address nor base64; {ACCEPTED_IMAGES}") from None
         fill_bytes(data, image, at)
         return
     if scheme.strip().lower() not in ("http", "https"):
-        raise invalid(at, f"an address with `{echo(scheme)}` cannot be fetched; {ACCEPTED}")
+        raise invalid(at, f"an address with `{echo(scheme)}` cannot be fetched; {ACCEPTED_IMAGES}")
     if not _has_host(value):
-        raise invalid(at, f"the address names no host; {ACCEPTED}")
+        raise invalid(at, f"the address names no host; {ACCEPTED_IMAGES}")
     image.url = value
 
 
@@ -47,7 +47,7 @@ def fill_bytes(data: bytes, image: pb.ImageInput, at: str) -> None:
     UmgError(INVALID_FIELD) for a file other than JPEG, PNG, GIF and WebP, and for too many pixels.
     """
     if not data:
-        raise invalid(at, f"the image is empty; {ACCEPTED}")
+        raise invalid(at, f"the image is empty; {ACCEPTED_IMAGES}")
     image.mime_type = check_image(data, at).mime_type
     image.data = data
 

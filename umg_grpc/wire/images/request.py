@@ -12,7 +12,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import check_utf8, invalid, missing, parse, whole
 from umg_grpc.wire.core.unknown_fields import Fields
-from umg_grpc.wire.images.input_images import ACCEPTED, decode_input
+from umg_grpc.wire.images.input_images import ACCEPTED_IMAGES, decode_input
 from umg_grpc.wire.images.long_json_strings import LONG_BYTES, LongStrings, LongText
 from umg_grpc.wire.images.schema import (
     ContentItem,
@@ -30,15 +30,15 @@ from umg_grpc.wire.images.schema import (
 )
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
-FIELDS = Fields(ImageBody, {}, {})
+KNOWN_FIELDS = Fields(ImageBody, {}, {})
 """Known fields of the JSON body, by which unknown ones are found."""
 
 RESPONSE_FORMATS = {"url": pb.IMAGE_RESPONSE_FORMAT_URL, "b64_json": pb.IMAGE_RESPONSE_FORMAT_B64_JSON}
-SEQUENTIAL = {
+SEQUENTIAL_MODES = {
     "auto": pb.SEQUENTIAL_IMAGE_GENERATION_AUTO,
     "disabled": pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED,
 }
-ROLES = {"user": pb.IMAGE_TURN_ROLE_USER, "model": pb.IMAGE_TURN_ROLE_MODEL}
+TURN_ROLES = {"user": pb.IMAGE_TURN_ROLE_USER, "model": pb.IMAGE_TURN_ROLE_MODEL}
 OUTPUT_TYPES = {
     "png": "image/png",
     "jpeg": "image/jpeg",
@@ -64,7 +64,14 @@ WHOLE_NAMES = {
 """Field of a flat body with a whole number -> canonical field."""
 OPTION_NAMES = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
 """Fields of `parameters`, with the same names in the canonical request."""
-NESTED = ("contents", "images", "input", "parameters", "sequential_image_generation_options", "optimize_prompt_options")
+NESTED_FIELDS = (
+    "contents",
+    "images",
+    "input",
+    "parameters",
+    "sequential_image_generation_options",
+    "optimize_prompt_options",
+)
 """Fields of a body whose values are objects or lists of objects, which may contain unknown fields."""
 FAMILY_NAMES = frozenset({"input", "parameters", "mime_type"})
 """Fields of a body that only the models of one family accept, and that have no canonical field of their own."""
@@ -142,10 +149,10 @@ def _read(body: bytes) -> tuple[ImageBody, list[str]]:
     """Return (the decoded body, the paths of its unknown fields)."""
     try:
         decoded = _KNOWN.decode(body)
-        has_nested = any(getattr(decoded, name) is not None for name in NESTED)
-        return decoded, list(FIELDS.nested_unknown(body)) if has_nested else []
+        has_nested = any(getattr(decoded, name) is not None for name in NESTED_FIELDS)
+        return decoded, list(KNOWN_FIELDS.nested_unknown(body)) if has_nested else []
     except (ValueError, RecursionError):
-        return parse(ImageBody, body), list(FIELDS.unknown(body))
+        return parse(ImageBody, body), list(KNOWN_FIELDS.unknown(body))
 
 
 _KNOWN = msgspec.json.Decoder(KnownImageBody)
@@ -223,7 +230,7 @@ def _decode_messages(given: StructuredInput, request: pb.GenerateImageRequest, n
 
 
 def _decode_message(message: StructuredMessage, turn: pb.ImageTurn, index: int, notes: RequestNotes) -> None:
-    turn.role = ROLES[message.role]
+    turn.role = TURN_ROLES[message.role]
     for number, item in enumerate(message.content):
         at = _one_of(item.text, item.image, f"input.messages[{index}].content[{number}]")
         notes.opaque_paths[f"turns[{index}].parts[{number}].image"] = at
@@ -282,7 +289,7 @@ def decode_flat(decoded: ImageBody, request: pb.GenerateImageRequest, notes: Req
 def _decode_group(decoded: ImageBody, request: pb.GenerateImageRequest) -> None:
     """Decode the options for groups of images, which the 4.x models of family `imgA` have."""
     if decoded.sequential_image_generation is not None:
-        request.sequential_image_generation = SEQUENTIAL[decoded.sequential_image_generation]
+        request.sequential_image_generation = SEQUENTIAL_MODES[decoded.sequential_image_generation]
     if (options := decoded.sequential_image_generation_options) is not None:
         at = "sequential_image_generation_options.max_images"
         if (number := whole(options.max_images, at)) is not None:
@@ -301,7 +308,7 @@ def _decode_images(decoded: ImageBody, request: pb.GenerateImageRequest, notes: 
 
 
 def _decode_turn(item: ContentItem, turn: pb.ImageTurn, index: int) -> None:
-    turn.role = ROLES[item.role]
+    turn.role = TURN_ROLES[item.role]
     for number, part in enumerate(item.parts):
         at = _one_of(part.text, part.image, f"contents[{index}].parts[{number}]")
         _decode_part(part.text, part.image, turn.parts.add(), at)
@@ -329,7 +336,7 @@ def _listed(name: str, given: InputImages | None) -> Iterator[tuple[str, str]]:
         if isinstance(item, ImageReference):
             if item.image_url is None:
                 problem = "it has no `image_url`" if item.file_id is None else "files are not stored here"
-                raise invalid(at, f"{problem}; {ACCEPTED} in `image_url`")
+                raise invalid(at, f"{problem}; {ACCEPTED_IMAGES} in `image_url`")
             yield f"{at}.image_url", item.image_url
         else:
             yield at, item

@@ -14,7 +14,7 @@ from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.images.errors import error_frame
 from umg_grpc.wire.images.response import encode_usage, output_format
 
-HEARTBEAT = b": keep-alive\n\n"
+HEARTBEAT_COMMENT = b": keep-alive\n\n"
 _PLACE = b'"b64_json":"'
 
 

@@ -11,7 +11,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
-SIZE = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", re.ASCII)
+SIZE_FORM = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", re.ASCII)
 
 
 def check_values(protocol: str, model: str, request: pb.GenerateImageRequest, notes: RequestNotes = NO_NOTES) -> None:
@@ -50,7 +50,7 @@ class _Check(NamedTuple):
             raise self._invalid(name, f"expected {row.ranges[name][0]} to {row.ranges[name][1]}; correct it")
 
     def _pixels(self, size: str) -> None:
-        if (found := SIZE.fullmatch(size)) is None:
+        if (found := SIZE_FORM.fullmatch(size)) is None:
             choices = self._choices("size", self.row.values["size"])
             raise self._invalid("size", f"expected {choices}, or pixels such as `1536x864`; correct it")
         if self.row.pixels is not None and (problem := self.row.pixels.problem(int(found[1]), int(found[2]))):

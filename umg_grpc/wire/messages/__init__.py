@@ -1,13 +1,13 @@
 """Messages format (`POST /v1/messages`): codec for the bodies of callers and of providers."""
 
 from umg_grpc.wire.core.sse import named_frame
-from umg_grpc.wire.messages.account_object_members import OBJECTS
+from umg_grpc.wire.messages.account_object_members import OBJECT_RULES
 from umg_grpc.wire.messages.call_id_places import CALL_IDS
 from umg_grpc.wire.messages.context_management import encode_count
 from umg_grpc.wire.messages.error_field_paths import wire_path
 from umg_grpc.wire.messages.errors import decode_error, encode_count_error, encode_error
 from umg_grpc.wire.messages.first_output_detection import has_no_output
-from umg_grpc.wire.messages.known_raw_members import FIELDS
+from umg_grpc.wire.messages.known_raw_members import RAW_FIELDS
 from umg_grpc.wire.messages.passthrough_stream import PassthroughDecoder
 from umg_grpc.wire.messages.rate_limit_headers import RATE_LIMIT_PREFIX, rate_limit_headers
 from umg_grpc.wire.messages.request import decode_count, decode_request, encode_request
@@ -16,10 +16,10 @@ from umg_grpc.wire.messages.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.messages.stream_encoder import StreamEncoder
 from umg_grpc.wire.text_format import TextFormat
 
-__all__ = ["MESSAGES", "encode_count_error"]
+__all__ = ["MESSAGES_FORMAT", "encode_count_error"]
 
 
-MESSAGES = TextFormat(
+MESSAGES_FORMAT = TextFormat(
     name="messages",
     source_headers=("anthropic-version", "anthropic-beta"),
     decode_request=decode_request,
@@ -28,7 +28,7 @@ MESSAGES = TextFormat(
     stream_encoder=StreamEncoder,
     encode_error=encode_error,
     wire_path=wire_path,
-    unknown_fields=FIELDS.nested_unknown,
+    unknown_fields=RAW_FIELDS.nested_unknown,
     heartbeat=named_frame(b"ping", b'{"type": "ping"}'),
     encode_request=encode_request,
     decode_response=decode_response,
@@ -36,7 +36,7 @@ MESSAGES = TextFormat(
     passthrough_decoder=PassthroughDecoder,
     decode_error=decode_error,
     has_no_output=has_no_output,
-    objects=OBJECTS,
+    objects=OBJECT_RULES,
     call_ids=CALL_IDS,
     conversation_field="messages",
     instruction_fields=("system",),

@@ -6,23 +6,25 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.core.json import MAX_ECHO, invalid
 from umg_grpc.wire.dropped_fields_report import Report
 
-VERSION_HEADER, VERSION = "anthropic-version", "2023-06-01"
-VERSIONS = (VERSION, "2026-10-21")
+VERSION_HEADER, API_VERSION = "anthropic-version", "2023-06-01"
+CALLER_VERSIONS = (API_VERSION, "2026-10-21")
 """Versions that callers may name. The second has fewer inputs but the same answers, so it can be sent as the first."""
 
 
 def check_version(headers: Mapping[str, str]) -> None:
     """Raise UmgError(INVALID_FIELD) for a request with an unknown version. A request without one is accepted."""
-    version = headers.get(VERSION_HEADER, VERSION)
-    if version not in VERSIONS:
-        raise invalid(VERSION_HEADER, f"expected {' or '.join(VERSIONS)}, got {version[:MAX_ECHO]!r}; send one of them")
+    version = headers.get(VERSION_HEADER, API_VERSION)
+    if version not in CALLER_VERSIONS:
+        raise invalid(
+            VERSION_HEADER, f"expected {' or '.join(CALLER_VERSIONS)}, got {version[:MAX_ECHO]!r}; send one of them"
+        )
 
 
 def provider_version(headers: Mapping[str, str], quirks: Quirks, report: Report) -> str:
     """Return the version for the provider of a body of this format: the caller's if the provider is known to accept it,
     else the oldest that it accepts. `report`: collects a change.
     """
-    version, accepted = headers.get(VERSION_HEADER, VERSION), quirks.versions or (VERSION,)
+    version, accepted = headers.get(VERSION_HEADER, API_VERSION), quirks.versions or (API_VERSION,)
     if version in accepted:
         return version
     report.drop(VERSION_HEADER, accepted[0])

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from umg_grpc.wire.core.json import JsonObject
 
-FIELD = "cache_control"
+MARK_FIELD = "cache_control"
 MAX_CACHE_MARKS = 4
 WITHOUT_CACHE_CONTROL = frozenset({"thinking", "redacted_thinking"})
 
 
 def is_marked(fields: JsonObject) -> bool:
     """Return whether the caller set a prompt cache mark (`cache_control`) anywhere in the body `fields`."""
-    return FIELD in fields or any(FIELD in block for block in _blocks(fields))
+    return MARK_FIELD in fields or any(MARK_FIELD in block for block in _blocks(fields))
 
 
 def mark_prompt(fields: JsonObject) -> None:
@@ -31,8 +31,8 @@ def mark_end(fields: JsonObject) -> None:
     """Mark the end of the last user message, in place, if the provider accepts one more and it has no mark."""
     users = [message for message in _turns(fields) if message["role"] == "user"]
     if users and (
-        sum(FIELD in block for block in _blocks(fields)) >= MAX_CACHE_MARKS
-        or any(FIELD in block for block in _blocks({"messages": users[-1:]}))
+        sum(MARK_FIELD in block for block in _blocks(fields)) >= MAX_CACHE_MARKS
+        or any(MARK_FIELD in block for block in _blocks({"messages": users[-1:]}))
     ):
         return
     for message in users:  # all in one form, since the mark moves on in the next call
@@ -46,7 +46,7 @@ def _mark_last(blocks: object) -> None:
         return
     for block in reversed(blocks):
         if isinstance(block, dict) and block.get("type") not in WITHOUT_CACHE_CONTROL:
-            block[FIELD] = {"type": "ephemeral"}
+            block[MARK_FIELD] = {"type": "ephemeral"}
             return
 
 

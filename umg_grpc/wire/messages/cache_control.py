@@ -4,8 +4,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, invalid
 from umg_grpc.wire.messages import schema
 
-TTLS = {"5m": pb.CACHE_TTL_FIVE_MINUTES, "1h": pb.CACHE_TTL_ONE_HOUR}
-TTL_NAMES = {value: name for name, value in TTLS.items()}
+TTL_VALUES = {"5m": pb.CACHE_TTL_FIVE_MINUTES, "1h": pb.CACHE_TTL_ONE_HOUR}
+TTL_NAMES = {value: name for name, value in TTL_VALUES.items()}
 
 
 def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) -> None:
@@ -16,7 +16,7 @@ def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) ->
         raise invalid(f"{at}.ttl", "`persistent` is kept for an hour; leave the ttl out")
     target.SetInParent()
     if mark.type == "persistent" or mark.ttl:
-        target.ttl = TTLS[mark.ttl or "1h"]
+        target.ttl = TTL_VALUES[mark.ttl or "1h"]
 
 
 def decode_mark(part: pb.Part, block: schema.Marked, at: str) -> None:

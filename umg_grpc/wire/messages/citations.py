@@ -10,12 +10,12 @@ from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.messages import schema
 
 # Type of a location in a document -> (unit of the positions, first position, last position).
-LOCATIONS = {
+LOCATION_TYPES = {
     "char_location": (pb.DOCUMENT_UNIT_CHARACTER, "start_char_index", "end_char_index"),
     "page_location": (pb.DOCUMENT_UNIT_PAGE, "start_page_number", "end_page_number"),
     "content_block_location": (pb.DOCUMENT_UNIT_BLOCK, "start_block_index", "end_block_index"),
 }
-LOCATION_NAMES = {unit: (name, start, end) for name, (unit, start, end) in LOCATIONS.items()}
+LOCATION_NAMES = {unit: (name, start, end) for name, (unit, start, end) in LOCATION_TYPES.items()}
 
 _CITATION = msgspec.json.Decoder(schema.Citation)
 
@@ -36,8 +36,8 @@ def decode_citation(raw: Raw) -> pb.Citation:
         location.document_index, location.unit = cited.search_result_index, pb.DOCUMENT_UNIT_BLOCK
         location.start, location.end = cited.start_block_index or 0, cited.end_block_index or 0
         location.origin = cited.source or ""
-    elif cited.type in LOCATIONS and cited.document_index is not None:
-        unit, start, end = LOCATIONS[cited.type]
+    elif cited.type in LOCATION_TYPES and cited.document_index is not None:
+        unit, start, end = LOCATION_TYPES[cited.type]
         location = citation.document
         location.document_index, location.unit, location.file_id = cited.document_index, unit, cited.file_id or ""
         location.start, location.end = getattr(cited, start) or 0, getattr(cited, end) or 0

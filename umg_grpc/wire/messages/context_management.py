@@ -7,7 +7,7 @@ from msgspec import Meta, Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.context_edits import (
-    FIELD,
+    EDITS_FIELD,
     ClearThinking,
     ClearToolUses,
     Compact,
@@ -79,7 +79,7 @@ class CompactEdit(Struct):
     trigger: _CompactTrigger | None = None
 
 
-EDITS: dict[str, type[Struct]] = {
+EDIT_TYPES: dict[str, type[Struct]] = {
     "clear_tool_uses_20250919": ClearToolUsesEdit,
     "clear_thinking_20251015": ClearThinkingEdit,
     "compact_20260112": CompactEdit,
@@ -89,13 +89,13 @@ EDITS: dict[str, type[Struct]] = {
 
 def decode_edits(raw: Raw) -> tuple[ContextEdit, ...]:
     """Return the edits in `context_management`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the field's path."""
-    edits = parse(Management, raw, FIELD).edits or []
-    return tuple(_decode_edit(edit, f"{FIELD}.edits[{index}]") for index, edit in enumerate(edits))
+    edits = parse(Management, raw, EDITS_FIELD).edits or []
+    return tuple(_decode_edit(edit, f"{EDITS_FIELD}.edits[{index}]") for index, edit in enumerate(edits))
 
 
 def _decode_edit(raw: Raw, at: str) -> ContextEdit:
     kind = parse(_Kind, raw, at).type
-    if (struct := EDITS.get(kind)) is None:
+    if (struct := EDIT_TYPES.get(kind)) is None:
         return UnknownEdit(type=kind, field=f"{at}.type")
     match parse(struct, raw, at):
         case ClearToolUsesEdit() as parsed:
@@ -110,7 +110,7 @@ def _decode_edit(raw: Raw, at: str) -> ContextEdit:
             return ClearThinking(type=kind, keep=None)
         case CompactEdit() as compact:
             return _decode_compact(compact, kind)
-        case unhandled:  # a new struct of `EDITS`
+        case unhandled:  # a new struct of `EDIT_TYPES`
             raise TypeError(type(unhandled))
 
 
@@ -155,5 +155,5 @@ def encode_count(tokens: int, original: int | None) -> bytes:
     """Return the response to a token counting call. `original`: tokens before any edits of the conversation."""
     body: JsonObject = {"input_tokens": tokens}
     if original is not None:
-        body[FIELD] = {"original_input_tokens": original}
+        body[EDITS_FIELD] = {"original_input_tokens": original}
     return msgspec.json.encode(body)

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, invalid, is_present, missing, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, invalid, is_present, missing, parse
 from umg_grpc.wire.core.media import check_address, decode_base64, is_data_url, normal_mime, parse_data_url, sniff
 from umg_grpc.wire.core.reasoning_state import read
 from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
@@ -27,9 +27,9 @@ from umg_grpc.wire.messages.tool_calls import decode_call
 from umg_grpc.wire.request_notes import RequestNotes
 
 # `system` gives instructions in the middle of a conversation (beta `mid-conversation-system-2026-04-07`).
-ROLES = {"user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "system": pb.ROLE_SYSTEM}
+MESSAGE_ROLES = {"user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "system": pb.ROLE_SYSTEM}
 
-UNSIGNED = "umg.unsigned"
+UNSIGNED_SIGNATURE = "umg.unsigned"
 """Signature of reasoning that came without one. No provider of the format accepts it."""
 
 Owner: TypeAlias = pb.Message | pb.ToolResult | pb.DocumentBlocks
@@ -55,18 +55,18 @@ def decode_messages(turns: list[schema.Turn], request: pb.GenerateRequest, notes
     """
     raw_turns: RawTurns | None = None
     for index, turn in enumerate(turns):
-        if turn.role not in ROLES:
+        if turn.role not in MESSAGE_ROLES:
             raw_turns = raw_turns or RawTurns(request.source, "messages")
             append_opaque_turn(request, notes, raw_turns[index], turn.role, f"messages[{index}].role")
             continue
-        message = request.messages.add(role=ROLES[turn.role])
+        message = request.messages.add(role=MESSAGE_ROLES[turn.role])
         if turn.content is None:
             if turn.role != "system":  # a system turn may only change options, for example `output_config`
                 raise missing(f"messages[{index}].content")
         elif isinstance(turn.content, str):
             message.parts.add().text.text = turn.content
         else:
-            decode_blocks(turn.content, message, f"messages[{index}].content", returned_state, BLOCKS)
+            decode_blocks(turn.content, message, f"messages[{index}].content", returned_state, BLOCK_READERS)
 
 
 def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
@@ -159,7 +159,7 @@ def _thinking(block: schema.ThinkingBlock, message: pb.Message, read_state: Read
     part.reasoning.SetInParent()
     if block.thinking:
         part.reasoning.texts.append(block.thinking)
-    if block.signature and block.signature != UNSIGNED:
+    if block.signature and block.signature != UNSIGNED_SIGNATURE:
         part.state.CopyFrom(read_state(block.signature))
 
 
@@ -273,7 +273,7 @@ def _tool_result(raw: Raw, owner: Owner, at: str) -> None:
             if kind is None:
                 raise missing(f"{path}.type")
             if kind in RESULT_BLOCKS:
-                BLOCKS[kind](inner, result, path)
+                BLOCK_READERS[kind](inner, result, path)
             else:
                 append_opaque(inner, kind, result)
     decode_mark(part, block, at)
@@ -290,14 +290,14 @@ def _with_input(read_block: ReadBlock) -> ReadBlock:
 
     def filled(raw: Raw, owner: Owner, at: str) -> None:
         members = parse(dict[str, Raw], raw, at)
-        if not is_present(members.get("input", ABSENT)):
+        if not is_present(members.get("input", ABSENT_MEMBER)):
             raw = Raw(msgspec.json.encode(members | {"input": Raw(b"{}")}))
         read_block(raw, owner, at)
 
     return filled
 
 
-BLOCKS: dict[str, ReadBlock] = {
+BLOCK_READERS: dict[str, ReadBlock] = {
     "text": _text,
     "image": _image,
     "document": _document,
@@ -308,7 +308,7 @@ BLOCKS: dict[str, ReadBlock] = {
     "server_tool_use": decode_server_call,
     "web_search_tool_result": decode_search_result,
 }
-RESPONSE_BLOCKS = BLOCKS | {
+RESPONSE_BLOCKS = BLOCK_READERS | {
     "tool_use": _with_input(decode_call),
     "server_tool_use": _with_input(decode_server_call),
 }

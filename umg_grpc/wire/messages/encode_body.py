@@ -15,7 +15,7 @@ from umg_grpc.wire.messages.provider_tool_names import tool_names
 from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, Plan, disable_if_rejected, limit_budget, plan_reasoning
 from umg_grpc.wire.messages.response_format import encode_json_format
 from umg_grpc.wire.messages.tools import encode_tools
-from umg_grpc.wire.model_quirks import SAMPLING, end_user, output_limit, rejected_sampling, supports_reasoning
+from umg_grpc.wire.model_quirks import SAMPLING_FIELDS, end_user, output_limit, rejected_sampling, supports_reasoning
 
 SERVICE_TIERS = ("auto", "standard_only")
 
@@ -122,7 +122,7 @@ def encode_sampling_numbers(
     out and reported. `rejected`: names that are left out in any case, reported already.
     """
     fields: JsonObject = {}
-    stated = [name for name in SAMPLING if request.HasField(name) and name not in rejected]
+    stated = [name for name in SAMPLING_FIELDS if request.HasField(name) and name not in rejected]
     if "temperature" in stated and (not planned.on or request.temperature == 1):
         fields["temperature"] = min(request.temperature, 1)
     if "temperature" in stated and fields.get("temperature") != request.temperature:

@@ -8,7 +8,14 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.added_turns import NO_RESULT
-from umg_grpc.wire.core.alternating_turns import ASSISTANT, SYSTEM, SYSTEM_ROLES, USER, AlternatingTurns, Turn
+from umg_grpc.wire.core.alternating_turns import (
+    ASSISTANT_ROLE,
+    SYSTEM_ROLE,
+    SYSTEM_ROLES,
+    USER_ROLE,
+    AlternatingTurns,
+    Turn,
+)
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.core.unknown_role_messages import opaque_turn
@@ -17,7 +24,7 @@ from umg_grpc.wire.messages.automatic_cache_marks import MAX_CACHE_MARKS
 from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.messages.encode_parts import MessagesPartEncoder, compact_content
 
-REASONING = ("thinking", "redacted_thinking")
+REASONING_BLOCKS = ("thinking", "redacted_thinking")
 """Types of blocks with reasoning."""
 BLANK_REASONING: JsonObject = {"type": "thinking", "thinking": "", "signature": ""}
 """Block in front of tool calls whose reasoning is missing, for providers that require some."""
@@ -73,7 +80,11 @@ class MessageEncoder(AlternatingTurns[object]):
         # it, where newer models take them
         if self._quirks.system_place is None:
             return message.role == pb.ROLE_SYSTEM and self._request.source.format == "messages"
-        if self._quirks.system_place == "first" or not self.turns or self.turns[-1].role not in {USER, SYSTEM}:
+        if (
+            self._quirks.system_place == "first"
+            or not self.turns
+            or self.turns[-1].role not in {USER_ROLE, SYSTEM_ROLE}
+        ):
             return False
         later = (other.role for other in self._request.messages[index + 1 :])
         return next((role for role in later if role not in SYSTEM_ROLES), pb.ROLE_ASSISTANT) == pb.ROLE_ASSISTANT
@@ -86,7 +97,7 @@ class MessageEncoder(AlternatingTurns[object]):
 
     def _complete_reasoning(self) -> None:
         for turn in self.turns:
-            has_calls = turn.role == ASSISTANT and any(_has_type(block, "tool_use") for block in turn.blocks)
+            has_calls = turn.role == ASSISTANT_ROLE and any(_has_type(block, "tool_use") for block in turn.blocks)
             if has_calls and not any(map(self._is_reasoning, turn.blocks)):
                 turn.blocks.insert(0, dict(BLANK_REASONING))
 
@@ -96,7 +107,7 @@ class MessageEncoder(AlternatingTurns[object]):
         return block if isinstance(block, dict) else {}
 
     def _is_reasoning(self, block: object) -> bool:
-        return isinstance(block, dict) and block.get("type") in REASONING
+        return isinstance(block, dict) and block.get("type") in REASONING_BLOCKS
 
     def _call_id(self, block: object) -> str | None:
         return str(block["id"]) if isinstance(block, dict) and block.get("type") == "tool_use" else None

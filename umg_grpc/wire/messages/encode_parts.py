@@ -9,7 +9,7 @@ from umg_grpc.wire.dropped_fields_report import Report, foreign, untranslatable
 from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.content_blocks import encode_document, encode_image
-from umg_grpc.wire.messages.provider_tool_names import ILLEGAL
+from umg_grpc.wire.messages.provider_tool_names import ILLEGAL_CHARACTERS
 from umg_grpc.wire.messages.server_tools import encode_server_result
 from umg_grpc.wire.messages.tool_calls import encode_call
 
@@ -20,7 +20,7 @@ class MessagesPartEncoder(PartEncoder[object]):
     state_formats = frozenset({"messages"})
 
     def __init__(self, request: pb.GenerateRequest, names: ToolNames, report: Report) -> None:
-        super().__init__(names, ProviderCallIds(ILLEGAL), report)
+        super().__init__(names, ProviderCallIds(ILLEGAL_CHARACTERS), report)
         self._request = request
         self._server_call_ids: set[str] = set()  # ids of the provider's own calls that were encoded
 

@@ -13,10 +13,10 @@ from umg_grpc.wire.errors.classification import table_for
 from umg_grpc.wire.errors.http_status import http_status as status_of
 from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 
-INVALID, API = "invalid_request_error", "api_error"
+INVALID_ERROR, API_ERROR = "invalid_request_error", "api_error"
 
 # HTTP status -> type (text formats, 3.5); any other 4xx is an invalid request, any other 5xx an error of the API.
-TYPES = {
+ERROR_TYPES = {
     401: "authentication_error",
     402: "billing_error",
     403: "permission_error",
@@ -56,25 +56,25 @@ def error_frame(error: UmgError, *, has_begun: bool) -> bytes:
 
 
 def _type(status: int) -> str:
-    return TYPES.get(status, API if status >= 500 else INVALID)
+    return ERROR_TYPES.get(status, API_ERROR if status >= 500 else INVALID_ERROR)
 
 
-LISTS = ("unsupported",)
+LIST_KEYS = ("unsupported",)
 """Keys of an error's metadata that hold a list."""
 
 
 def _body(error: UmgError, stated: JsonObject, **hints: object) -> bytes:
     details: JsonObject = {"error_code": error.name.lower(), **error.metadata, **hints}
-    details |= {name: error.metadata[name].split(",") for name in LISTS if name in error.metadata}
+    details |= {name: error.metadata[name].split(",") for name in LIST_KEYS if name in error.metadata}
     identified = {"request_id": details.pop("request_id")} if "request_id" in details else {}
     return msgspec.json.encode({"type": "error", "error": {**stated, "details": details}, **identified})
 
 
 # --- provider -> ours
 
-TABLE = table_for("messages")
+ERROR_TABLE = table_for("messages")
 
-decode_error = partial(provider_errors.decode_error, table=TABLE)
+decode_error = partial(provider_errors.decode_error, table=ERROR_TABLE)
 """Function (HTTP status, headers by lower-case name, body) -> the caller's error for a failed call."""
 
 
@@ -82,4 +82,4 @@ def stated_error(error: bytes | msgspec.Raw) -> UmgError:
     """Return the error that the caller gets for an error object that a provider sent in a response with status 200, or
     in an event of a stream. Raise ValueError or RecursionError for text that is not JSON.
     """
-    return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)
+    return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=ERROR_TABLE)

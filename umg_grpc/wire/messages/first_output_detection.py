@@ -4,14 +4,14 @@
 
 import re
 
-from umg_grpc.wire.core.first_output_detection import OTHERS, Value, output_check
+from umg_grpc.wire.core.first_output_detection import OTHER_EVENTS, Value, output_check
 
-MESSAGE = {"content": Value.EMPTY, OTHERS: Value.ANY}
-TEXT = {"type": frozenset({"text", "thinking"})}
+MESSAGE_SHAPE = {"content": Value.EMPTY, OTHER_EVENTS: Value.ANY}
+TEXT_SHAPE = {"type": frozenset({"text", "thinking"})}
 
 has_no_output = output_check(
     re.compile(rb'_delta"'),
-    {"type": frozenset({"ping"}), OTHERS: Value.ANY},
-    {"type": frozenset({"message_start"}), "message": MESSAGE, OTHERS: Value.ANY},
-    {"type": frozenset({"content_block_start"}), "content_block": TEXT, OTHERS: Value.ANY},
+    {"type": frozenset({"ping"}), OTHER_EVENTS: Value.ANY},
+    {"type": frozenset({"message_start"}), "message": MESSAGE_SHAPE, OTHER_EVENTS: Value.ANY},
+    {"type": frozenset({"content_block_start"}), "content_block": TEXT_SHAPE, OTHER_EVENTS: Value.ANY},
 )

@@ -4,9 +4,9 @@ from msgspec import Struct
 
 from umg_grpc.wire.core.unknown_fields import Fields, by_type
 from umg_grpc.wire.messages import schema
-from umg_grpc.wire.messages.context_management import EDITS, Management
+from umg_grpc.wire.messages.context_management import EDIT_TYPES, Management
 
-HARMLESS = frozenset(
+HARMLESS_MEMBERS = frozenset(
     {
         "diagnostics",  # requests the reason of a cache miss
         "fallback_credit_token",  # billing of a retry
@@ -19,7 +19,7 @@ HARMLESS = frozenset(
 )
 """Top-level fields without canonical form that change no response: left out and reported when a body is translated."""
 
-REFUSED = frozenset(
+REFUSED_FIELDS = frozenset(
     {
         "billing_policy",  # the account to bill
         "compaction",  # the response is a summary of the conversation
@@ -46,13 +46,13 @@ _IMAGES: dict[str, type[Struct]] = {
 }
 _DOCUMENTS = _IMAGES | {"text": schema.TextSource, "content": schema.ContentSource}
 
-FIELDS = Fields(
+RAW_FIELDS = Fields(
     schema.MessagesRequest,
     {
         (schema.MessagesRequest, "system"): by_type({"text": schema.TextBlock}),
         (schema.Turn, "content"): by_type(_BLOCKS),
         (schema.MessagesRequest, "context_management"): by_type({}, Management),
-        (Management, "edits"): by_type(EDITS),
+        (Management, "edits"): by_type(EDIT_TYPES),
         (schema.ImageBlock, "source"): by_type(_IMAGES),
         (schema.DocumentBlock, "source"): by_type(_DOCUMENTS),
         (schema.ContentSource, "content"): by_type(_PIECES),

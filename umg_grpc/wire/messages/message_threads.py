@@ -6,21 +6,21 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, invalid, is_present, missing, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, invalid, is_present, missing, parse
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.passthrough_cache_control import without_marks
 from umg_grpc.wire.request_notes import RequestNotes
 
-CREATE, CONTINUE = "create", "continue"
+CREATE_THREAD, CONTINUE_THREAD = "create", "continue"
 OF_THE_THREAD = ("system", "tools")
 """Fields that a thread keeps from its first request."""
 
 
-KNOWN = frozenset(schema.Thread.__struct_fields__)
+KNOWN_MEMBERS = frozenset(schema.Thread.__struct_fields__)
 
 
 class _ResponseBody(Struct):
-    content: Raw = ABSENT
+    content: Raw = ABSENT_MEMBER
 
 
 class _ThreadBody(Struct):
@@ -51,13 +51,17 @@ def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, n
             notes.indispensable.append("thread")
             return
     members = parse(_ThreadBody, request.source.body).thread
-    unknown = [f"thread.{name}" for name, value in members.items() if name not in KNOWN and is_present(value)]
+    unknown = [f"thread.{name}" for name, value in members.items() if name not in KNOWN_MEMBERS and is_present(value)]
     notes.indispensable.extend(unknown)  # they may define how long, or which part of, a thread is kept
 
 
 def continues(parsed: schema.CountRequest) -> bool:
     """Return whether a request continues a stored conversation, and may have no messages of its own."""
-    return isinstance(parsed, schema.MessagesRequest) and parsed.thread is not None and parsed.thread.type == CONTINUE
+    return (
+        isinstance(parsed, schema.MessagesRequest)
+        and parsed.thread is not None
+        and parsed.thread.type == CONTINUE_THREAD
+    )
 
 
 def without_thread(body: bytes) -> bytes:
@@ -69,7 +73,7 @@ def without_thread(body: bytes) -> bytes:
 
 def with_new_thread(body: bytes) -> bytes:
     """Return a JSON body in which `thread` begins a new stored conversation; all other members are unchanged."""
-    return msgspec.json.encode(parse(dict[str, Raw], body) | {"thread": {"type": CREATE}})
+    return msgspec.json.encode(parse(dict[str, Raw], body) | {"thread": {"type": CREATE_THREAD}})
 
 
 def whole_body(body: bytes, stored: bytes) -> bytes:
@@ -90,7 +94,7 @@ def stored_conversation(body: bytes, response: bytes) -> bytes:
     turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_ResponseBody, response).content
     if is_present(content) and bytes(content) not in (b"[]", b'""'):
         turns.append(Raw(msgspec.json.encode({"role": "assistant", "content": content})))
-    stored = {name: fields[name] for name in OF_THE_THREAD if is_present(fields.get(name, ABSENT))}
+    stored = {name: fields[name] for name in OF_THE_THREAD if is_present(fields.get(name, ABSENT_MEMBER))}
     return msgspec.json.encode({**stored, "messages": turns})
 
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.tool_arguments import BLANK
+from umg_grpc.wire.core.tool_arguments import BLANK_CHARACTERS
 
 
 class OpenPart:
@@ -35,7 +35,7 @@ class OpenPart:
         as only blanks were received, and always for any other JSON.
         """
         self.held.append(text)
-        stripped = text.lstrip(BLANK)
+        stripped = text.lstrip(BLANK_CHARACTERS)
         self.unreadable = self.unreadable or (stripped != "" and stripped[0] != "{")
         return "".join(self.held) if stripped and not self.unreadable else ""
 

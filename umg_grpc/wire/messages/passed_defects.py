@@ -7,7 +7,7 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.raw_json_edits import edit_values
 from umg_grpc.wire.core.repeated_indexes import BlockIndexes
 
-START, DELTA, END = b"content_block_start", b"content_block_delta", b"content_block_stop"
+START_EVENT, DELTA_EVENT, END_EVENT = b"content_block_start", b"content_block_delta", b"content_block_stop"
 
 
 class _PassedBlock(Struct):
@@ -42,7 +42,7 @@ class PassedBlocks:
 
     def frames(self, event: sse.SseEvent) -> bytes:
         """Return a block's frames: the event's own, after the end of an earlier block with its index and no end."""
-        if event.name == DELTA and not self.is_wrong:
+        if event.name == DELTA_EVENT and not self.is_wrong:
             return event.raw
         data = event.data or b""
         try:
@@ -52,13 +52,13 @@ class PassedBlocks:
         if (index := decoded.index) is None:
             return event.raw
         own, before = self._indexes.current(index), b""
-        if event.name == START:
+        if event.name == START_EVENT:
             before = _end(own) if own in self._open else b""
             self._open.pop(own, None)
             own = self._indexes.start(index)
             self._open[own], self.is_wrong = None, self._indexes.is_wrong
             self.calls = self.calls or (decoded.content_block or _PassedBlock()).type == "tool_use"
-        elif event.name == END:
+        elif event.name == END_EVENT:
             self._open.pop(own, None)
         if own == index:
             return before + event.raw
@@ -93,4 +93,4 @@ def stop_reason(calls: bool) -> str:
 
 
 def _end(index: int) -> bytes:
-    return sse.named_frame(END, b'{"type":"content_block_stop","index":%d}' % index)
+    return sse.named_frame(END_EVENT, b'{"type":"content_block_stop","index":%d}' % index)

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT, JsonObject, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, parse
 
 MAX_DEPTH = 10  # maximum depth of lists and objects around a mark: a document in a tool's result is the deepest
 _PERSISTENT = re.compile(rb'"type"\s*:\s*"persistent"')
@@ -56,14 +56,14 @@ def without_marks(turns: Raw) -> Raw:
 
 
 def _rename(members: dict[str, Raw]) -> None:
-    raw = members.get("cache_control", ABSENT)
+    raw = members.get("cache_control", ABSENT_MEMBER)
     if bytes(raw).startswith(b"{") and parse(_Mark, raw, "cache_control").type == "persistent":
         mark: JsonObject = {"type": "ephemeral", "ttl": "1h"}
         members["cache_control"] = Raw(msgspec.json.encode(mark))
 
 
 def _remove_scope(members: dict[str, Raw]) -> None:
-    raw = members.get("cache_control", ABSENT)
+    raw = members.get("cache_control", ABSENT_MEMBER)
     if bytes(raw).startswith(b"{"):
         mark = parse(dict[str, Raw], raw, "cache_control")
         if mark.pop("scope", None) is not None:

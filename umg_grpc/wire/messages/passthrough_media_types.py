@@ -6,14 +6,17 @@ from msgspec import Raw, Struct
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.core.image_files import sniff_image
-from umg_grpc.wire.core.json import ABSENT, parse
-from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
+from umg_grpc.wire.core.json import ABSENT_MEMBER, parse
+from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 from umg_grpc.wire.dropped_fields_report import Report
 
 HEAD_CHARACTERS = 32
 """Characters of base64 that hold the signature of a picture."""
 
-_PATHS = ((EACH, "content", EACH, "source"), (EACH, "content", EACH, "content", EACH, "source"))
+_PATHS = (
+    (EACH_ELEMENT, "content", EACH_ELEMENT, "source"),
+    (EACH_ELEMENT, "content", EACH_ELEMENT, "content", EACH_ELEMENT, "source"),
+)
 
 
 class _Source(Struct):
@@ -24,7 +27,7 @@ class _Source(Struct):
 
 def fit_media_types(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
     """Replace wrong media types of pictures in the member `messages` of a body, in place. `report`: collects them."""
-    raw = fields.get("messages", ABSENT)
+    raw = fields.get("messages", ABSENT_MEMBER)
     if not quirks.exact_media_types or b'"media_type"' not in bytes(raw):
         return
 

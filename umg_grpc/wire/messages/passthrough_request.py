@@ -11,12 +11,12 @@ from msgspec import Raw, Struct
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.client_lines import edit_client_lines
-from umg_grpc.wire.core.json import ABSENT, is_present, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
-from umg_grpc.wire.core.reasoning_state import PREFIX, read
+from umg_grpc.wire.core.reasoning_state import STATE_PREFIX, read
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.messages.decode_messages import UNSIGNED
+from umg_grpc.wire.messages.decode_messages import UNSIGNED_SIGNATURE
 from umg_grpc.wire.messages.encode_body import encode_fields
 from umg_grpc.wire.messages.passthrough_cache_control import (
     has_persistent,
@@ -26,7 +26,7 @@ from umg_grpc.wire.messages.passthrough_cache_control import (
 )
 from umg_grpc.wire.messages.passthrough_media_types import fit_media_types
 from umg_grpc.wire.messages.passthrough_turns import fit_turns
-from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, OFF
+from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, THINKING_OFF
 from umg_grpc.wire.messages.response_format import fit_own_format
 from umg_grpc.wire.messages.server_tools import OUR_CALL
 from umg_grpc.wire.model_quirks import changed_fields
@@ -36,7 +36,7 @@ BETA_HEADER = "anthropic-beta"
 
 # Canonical field -> fields of the body that express it, and fields that depend on it: the fields that providers
 # reject beside thinking are encoded again with it.
-EDITS = {
+EDITED_MEMBERS = {
     "reasoning": ("thinking", "output_config", "temperature", "top_p", "top_k", "max_tokens", "tool_choice"),
     "response_format": ("output_config", "output_format", "system"),
     "max_output_tokens": ("max_tokens",),
@@ -52,7 +52,7 @@ EDITS = {
 RULED_OUT = ("temperature", "top_p", "top_k", "max_output_tokens")  # fields that thinking rules out in part
 
 # Prefixes in content that a translated response made the caller return.
-_GATEWAY_PREFIXES = (b'"' + PREFIX.encode(), b'"' + OUR_CALL.encode())
+_GATEWAY_PREFIXES = (b'"' + STATE_PREFIX.encode(), b'"' + OUR_CALL.encode())
 _NO_INDEX = re.compile(rb'"encrypted_index"\s*:\s*""')
 
 
@@ -128,7 +128,7 @@ def _encode_again(
     own = Report()
     fresh = encode_fields(request, own, quirks)
     for field in edited:
-        for name in EDITS.get(field, (field,)):
+        for name in EDITED_MEMBERS.get(field, (field,)):
             fields.pop(name, None)
             if name in fresh:
                 fields[name] = Raw(msgspec.json.encode(fresh[name]))
@@ -144,7 +144,7 @@ def _encode_again(
 
 def _move_betas(fields: dict[str, Raw], headers: dict[str, str]) -> None:
     """Move the member `betas`, into which SDKs put the names of beta features, into the request header for them."""
-    raw = fields.pop("betas", ABSENT)
+    raw = fields.pop("betas", ABSENT_MEMBER)
     if not is_present(raw):
         return
     try:
@@ -157,13 +157,13 @@ def _move_betas(fields: dict[str, Raw], headers: dict[str, str]) -> None:
 
 
 def _make_max_tokens_whole(fields: dict[str, Raw], request: pb.GenerateRequest) -> None:
-    raw = bytes(fields.get("max_tokens", ABSENT))
+    raw = bytes(fields.get("max_tokens", ABSENT_MEMBER))
     if raw and not raw.isdigit():
         fields["max_tokens"] = Raw(b"%d" % request.max_output_tokens)
 
 
 def _is_thinking(fields: dict[str, Raw]) -> bool:
-    raw = fields.get("thinking", ABSENT)
+    raw = fields.get("thinking", ABSENT_MEMBER)
     return is_present(raw) and parse(_Thinking, raw, "thinking").type in {"enabled", "adaptive"}
 
 
@@ -174,9 +174,9 @@ def _remove_gateway_blocks(fields: dict[str, Raw], report: Report) -> None:
     """Remove blocks that a provider rejects: states of other formats, unsigned reasoning, other formats' searches."""
     kept = list[dict[str, Raw]]()
     lacks_reasoning = False
-    for turn in parse(list[dict[str, Raw]], fields.get("messages", ABSENT), "messages"):
-        content = bytes(turn.get("content", ABSENT))
-        if bytes(turn.get("role", ABSENT)) != b'"assistant"':
+    for turn in parse(list[dict[str, Raw]], fields.get("messages", ABSENT_MEMBER), "messages"):
+        content = bytes(turn.get("content", ABSENT_MEMBER))
+        if bytes(turn.get("role", ABSENT_MEMBER)) != b'"assistant"':
             # a turn without tool results is a new question
             lacks_reasoning = lacks_reasoning and b'"tool_result"' in content
         elif content.startswith(b"[") and _has_gateway_blocks(content):
@@ -189,7 +189,7 @@ def _remove_gateway_blocks(fields: dict[str, Raw], report: Report) -> None:
         kept.append(turn)
     fields["messages"] = Raw(msgspec.json.encode(kept))
     if lacks_reasoning and parse(_Thinking, fields.get("thinking", Raw(b"{}")), "thinking").type == "enabled":
-        fields["thinking"] = Raw(msgspec.json.encode(OFF))
+        fields["thinking"] = Raw(msgspec.json.encode(THINKING_OFF))
         report.drop("reasoning", "disabled")
 
 
@@ -209,9 +209,9 @@ def _provider_block(block: Raw, report: Report) -> Raw | None:
     """
     decoded = parse(_GatewayBlock, block, "messages")
     match decoded.type:
-        case "thinking" if decoded.signature is not None and decoded.signature.startswith(PREFIX):
+        case "thinking" if decoded.signature is not None and decoded.signature.startswith(STATE_PREFIX):
             return _unwrapped(block, "signature", decoded.signature, report)
-        case "redacted_thinking" if decoded.data is not None and decoded.data.startswith(PREFIX):
+        case "redacted_thinking" if decoded.data is not None and decoded.data.startswith(STATE_PREFIX):
             return _unwrapped(block, "data", decoded.data, report)
         case "server_tool_use" if decoded.id is not None and decoded.id.startswith(OUR_CALL):
             report.drop("server_tool_call")
@@ -227,8 +227,8 @@ def _provider_block(block: Raw, report: Report) -> Raw | None:
 
 def _unwrapped(block: Raw, name: str, state: str, report: Report) -> Raw | None:
     own = read(state, "messages")
-    if state == UNSIGNED or own.format != "messages":
-        report.drop("reasoning" if state == UNSIGNED else "state")
+    if state == UNSIGNED_SIGNATURE or own.format != "messages":
+        report.drop("reasoning" if state == UNSIGNED_SIGNATURE else "state")
         return None
     return Raw(msgspec.json.encode(parse(dict[str, Raw], block) | {name: Raw(msgspec.json.encode(own.data))}))
 
@@ -236,7 +236,7 @@ def _unwrapped(block: Raw, name: str, state: str, report: Report) -> Raw | None:
 def _without_foreign_citations(block: Raw, report: Report) -> Raw:
     """Return a text block without citations that the gateway made from another format's; report their removal."""
     members = parse(dict[str, Raw], block)
-    raw = members.get("citations", ABSENT)
+    raw = members.get("citations", ABSENT_MEMBER)
     if not is_present(raw):
         return block
     sources = parse(list[Raw], raw, "citations")

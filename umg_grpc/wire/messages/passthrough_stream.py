@@ -4,13 +4,20 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
+from umg_grpc.wire.core.stream_decoder import DECODED_FRAME, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
-from umg_grpc.wire.messages.passed_defects import DELTA, END, START, PassedBlocks, stop_frame, stop_reason
+from umg_grpc.wire.messages.passed_defects import (
+    DELTA_EVENT,
+    END_EVENT,
+    START_EVENT,
+    PassedBlocks,
+    stop_frame,
+    stop_reason,
+)
 from umg_grpc.wire.messages.shared_response_fields import FINISH_REASONS, Ending, Head, decode_finish
 from umg_grpc.wire.messages.stream_decoder import (
     DELTA_START,
-    EVENT,
+    EVENT_DECODER,
     Delta,
     Event,
     event_error,
@@ -21,14 +28,14 @@ from umg_grpc.wire.messages.stream_decoder import (
 )
 from umg_grpc.wire.messages.usage import ProviderUsage
 
-STOP = sse.named_frame(b"message_stop", b'{"type":"message_stop"}')
+STOP_FRAME = sse.named_frame(b"message_stop", b'{"type":"message_stop"}')
 
 # Types of events that may not come before `message_start`.
 AFTER_START = frozenset(
     {"content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop"}
 )
 # Names of the events of content blocks, which have nothing that the service needs.
-BLOCK_EVENTS = frozenset({START, DELTA, END})
+BLOCK_EVENTS = frozenset({START_EVENT, DELTA_EVENT, END_EVENT})
 
 
 class PassthroughDecoder(FrameDecoder):
@@ -49,22 +56,22 @@ class PassthroughDecoder(FrameDecoder):
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
         if not self._started or self._blocks.is_wrong or not frames.startswith(DELTA_START):
-            return DECODED
+            return DECODED_FRAME
         deltas = frames[: frames.find(b"\n\n", frames.rfind(DELTA_START)) + 2]
-        return (deltas, len(deltas)) if only_deltas(deltas) else DECODED
+        return (deltas, len(deltas)) if only_deltas(deltas) else DECODED_FRAME
 
     def _end(self) -> bytes:
         if not self._stopped:
             raise cut_off()
-        return STOP
+        return STOP_FRAME
 
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         data = event.data or b""
-        if data.strip() == sse.DONE:
+        if data.strip() == sse.DONE_DATA:
             return b""
         if self._started and event.name in BLOCK_EVENTS:
             return self._blocks.frames(event)
-        decoded = decode(EVENT, data)
+        decoded = decode(EVENT_DECODER, data)
         if error := event_error(decoded, event.name, data):
             raise error
         if not self._started and decoded.type in AFTER_START:

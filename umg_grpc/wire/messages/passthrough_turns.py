@@ -4,10 +4,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.knowledge.quirks import Quirks
-from umg_grpc.wire.core.added_turns import CONTINUE, marked
-from umg_grpc.wire.core.json import ABSENT, is_present, parse
+from umg_grpc.wire.core.added_turns import CONTINUE_TEXT, marked
+from umg_grpc.wire.core.json import ABSENT_MEMBER, is_present, parse
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.messages.encode_messages import BLANK_REASONING, REASONING
+from umg_grpc.wire.messages.encode_messages import BLANK_REASONING, REASONING_BLOCKS
 
 
 class _TurnBlock(Struct):
@@ -43,7 +43,7 @@ def fit_turns(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
     between turns, a turn with calls gets blank reasoning where required, and a user turn follows a last assistant turn
     that the model does not continue.
     """
-    raw = fields.get("messages", ABSENT)
+    raw = fields.get("messages", ABSENT_MEMBER)
     has_rules = quirks.system_place == "first" or quirks.prefill is False or quirks.reasoning_required
     if not has_rules or not is_present(raw):
         return
@@ -55,7 +55,7 @@ def fit_turns(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
         last = parse(_Turn, edited[-1], "messages")
         if last.role == "assistant" and not last.has_calls:
             report.drop("messages", "a user's turn last")
-            edited.append(Raw(msgspec.json.encode({"role": "user", "content": CONTINUE})))
+            edited.append(Raw(msgspec.json.encode({"role": "user", "content": CONTINUE_TEXT})))
     if len(edited) > len(turns) or any(new is not old for new, old in zip(edited, turns, strict=True)):
         fields["messages"] = Raw(msgspec.json.encode(edited))
 
@@ -72,7 +72,7 @@ def _with_reasoning(raw: Raw, report: Report) -> Raw:
     if b'"tool_use"' not in bytes(raw):
         return raw
     turn = parse(_Turn, raw, "messages")
-    if not turn.has_calls or turn.has(*REASONING):
+    if not turn.has_calls or turn.has(*REASONING_BLOCKS):
         return raw
     report.drop("messages.reasoning", "blank")
     members, blocks = parse(dict[str, Raw], raw, "messages"), parse(_Blocks, raw, "messages").content

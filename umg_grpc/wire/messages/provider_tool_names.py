@@ -7,8 +7,8 @@ from umg_grpc.wire.core.tool_name_conversion import NameRules, ToolNames
 from umg_grpc.wire.model_quirks import requests_search
 
 SEARCH_NAME = "web_search"
-ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
-_NAME_RULES = NameRules(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=ILLEGAL, max_characters=128)
+ILLEGAL_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
+_NAME_RULES = NameRules(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=ILLEGAL_CHARACTERS, max_characters=128)
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:

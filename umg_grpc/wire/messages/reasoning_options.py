@@ -9,7 +9,7 @@ from umg_grpc.wire.core.reasoning_effort import accepted_effort, fit_reasoning, 
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import schema
 
-MODES = {
+THINKING_MODES = {
     "enabled": pb.REASONING_MODE_ENABLED,
     "disabled": pb.REASONING_MODE_DISABLED,
     "adaptive": pb.REASONING_MODE_ADAPTIVE,
@@ -21,7 +21,7 @@ DEFAULT_BUDGET = 8192
 
 # Effort -> (reasoning tokens, maximum share of the response): tokens as other gateways set them, shares as the document
 # does (chat, `reasoning_effort`).
-BUDGETS = {
+LEVEL_BUDGETS = {
     "minimal": (MIN_BUDGET, 0.1),
     "low": (1280, 0.2),
     "medium": (DEFAULT_BUDGET, 0.5),
@@ -29,7 +29,7 @@ BUDGETS = {
     "xhigh": (32000, 0.9),
     "max": (32000, 0.9),
 }
-EFFORTS = ("low", "medium", "high", "xhigh", "max")  # values that the format itself has
+FORMAT_EFFORTS = ("low", "medium", "high", "xhigh", "max")  # values that the format itself has
 
 MIN_TOP_P = 0.95  # minimum of `top_p` beside thinking
 
@@ -41,7 +41,7 @@ def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -
     """Decode `thinking` into mode, budget and display. Raise UmgError: MISSING_FIELD for `enabled` without a budget;
     INVALID_FIELD for a budget that is too small, or beside another type.
     """
-    reasoning.mode, field = MODES[thinking.type], "thinking.budget_tokens"
+    reasoning.mode, field = THINKING_MODES[thinking.type], "thinking.budget_tokens"
     budget = whole(thinking.budget_tokens, field)
     if thinking.type != "enabled":
         if budget is not None:
@@ -72,7 +72,7 @@ class Plan:
         return self.switch is not None and self.switch["type"] != "disabled"
 
 
-OFF: JsonObject = {"type": "disabled"}
+THINKING_OFF: JsonObject = {"type": "disabled"}
 
 
 def plan_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Plan:
@@ -96,7 +96,7 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
     reasoning = request.reasoning
     effort, mode = reasoning.effort, reasoning.mode
     own_effort = ""
-    if request.source.format in {"", "messages"} and effort in EFFORTS:
+    if request.source.format in {"", "messages"} and effort in FORMAT_EFFORTS:
         own_effort, effort = accepted_effort(effort, quirks), ""  # written for this format
         if own_effort != reasoning.effort:
             report.drop("reasoning.effort", own_effort or None)
@@ -105,7 +105,7 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
         return _turned_off(reasoning, own_effort, quirks, report)
     if mode == pb.REASONING_MODE_BETWEEN_TOOLS:
         return Plan({"type": "between_tools"}, own_effort)
-    prefers_adaptive = quirks.adaptive and budget is None and effort in {"", *(quirks.efforts or EFFORTS)}
+    prefers_adaptive = quirks.adaptive and budget is None and effort in {"", *(quirks.efforts or FORMAT_EFFORTS)}
     if quirks.reasoning_budget is False or prefers_adaptive:
         return _adaptive(reasoning, own_effort or effort or reasoning.level, report, quirks)
     if mode == pb.REASONING_MODE_ADAPTIVE or budget == -1:
@@ -135,7 +135,7 @@ def _turned_off(reasoning: pb.ReasoningOptions, own_effort: str, quirks: Quirks,
     if limit is not None and own_effort and higher_effort(limit, own_effort) != limit:
         report.drop("reasoning.effort", limit)
         own_effort = limit
-    return Plan(dict(OFF), own_effort)
+    return Plan(dict(THINKING_OFF), own_effort)
 
 
 def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report, quirks: Quirks) -> Plan:
@@ -146,7 +146,7 @@ def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report, qu
         report.drop("reasoning.budget_tokens", f"effort {requested}")
     if not requested and not reasoning.mode and not reasoning.HasField("budget_tokens"):
         return Plan()
-    effort = requested if requested in EFFORTS or not requested else EFFORTS[0]
+    effort = requested if requested in FORMAT_EFFORTS or not requested else FORMAT_EFFORTS[0]
     effort = accepted_effort(effort, quirks) if effort else ""
     if effort != requested:
         report.drop("reasoning.effort", effort)
@@ -170,7 +170,7 @@ def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report
 
 
 def _budget(request: pb.GenerateRequest, level: str) -> int:
-    budget, share = BUDGETS.get(level, (DEFAULT_BUDGET, 0.5))
+    budget, share = LEVEL_BUDGETS.get(level, (DEFAULT_BUDGET, 0.5))
     if request.HasField("max_output_tokens"):
         return max(MIN_BUDGET, min(budget, int(request.max_output_tokens * share)))
     return budget
@@ -187,7 +187,7 @@ def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, repo
     if not planned.on or not (forced or (lacks_reasoning and planned.budget)):
         return planned
     report.drop("reasoning", "disabled")
-    return Plan(dict(OFF), planned.effort)
+    return Plan(dict(THINKING_OFF), planned.effort)
 
 
 def limit_budget(planned: Plan, maximum: int, reasoning: pb.ReasoningOptions, report: Report) -> Plan:
@@ -198,7 +198,7 @@ def limit_budget(planned: Plan, maximum: int, reasoning: pb.ReasoningOptions, re
         return planned
     if maximum < MIN_BUDGET:
         report.drop("reasoning", "disabled")
-        return Plan(dict(OFF), planned.effort)
+        return Plan(dict(THINKING_OFF), planned.effort)
     if reasoning.HasField("budget_tokens"):
         report.record_final("reasoning.budget_tokens", str(maximum))
     else:

@@ -7,19 +7,19 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.context_edits import FIELD
+from umg_grpc.wire.core.context_edits import EDITS_FIELD
 from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, json_object, parse, parse_open, whole
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import passthrough_request, schema
-from umg_grpc.wire.messages.api_version import VERSION, VERSION_HEADER, check_version, provider_version
+from umg_grpc.wire.messages.api_version import API_VERSION, VERSION_HEADER, check_version, provider_version
 from umg_grpc.wire.messages.cache_control import decode_cache
 from umg_grpc.wire.messages.context_management import decode_edits
 from umg_grpc.wire.messages.decode_messages import decode_messages, decode_system
 from umg_grpc.wire.messages.encode_body import encode_fields
-from umg_grpc.wire.messages.known_raw_members import HARMLESS
+from umg_grpc.wire.messages.known_raw_members import HARMLESS_MEMBERS
 from umg_grpc.wire.messages.message_threads import continues, decode_thread
 from umg_grpc.wire.messages.reasoning_options import decode_thinking
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
@@ -28,13 +28,13 @@ from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 from umg_grpc.wire.unsupported_fields import check_text_request
 
-PATH = "/messages"
+MESSAGES_PATH = "/messages"
 
-KNOWN = frozenset(schema.MessagesRequest.__struct_encode_fields__)
+KNOWN_FIELDS = frozenset(schema.MessagesRequest.__struct_encode_fields__)
 
 # Fields that no provider of the format has. Without the indispensable ones the response would be another.
-INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
-UNSUPPORTED = (
+INDISPENSABLE_FIELDS = ("previous_response_id", "conversation_id", "prompt_template", "cached_content", "thread")
+UNSUPPORTED_FIELDS = (
     "seed",
     "presence_penalty",
     "frequency_penalty",
@@ -69,11 +69,11 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     are applied later. 5 minutes beside `persistent`, which the specifications leave open, are rejected.
     """
     check_version(headers)
-    parsed, unknown = parse_open(_KNOWN, schema.MessagesRequest, body, KNOWN)
+    parsed, unknown = parse_open(_KNOWN, schema.MessagesRequest, body, KNOWN_FIELDS)
     request, notes = pb.GenerateRequest(model=parsed.model), RequestNotes()
     source = request.source
     source.format, source.body = "messages", body
-    record_unknown_fields(unknown, HARMLESS, notes)
+    record_unknown_fields(unknown, HARMLESS_MEMBERS, notes)
     if headers:
         source.headers.update(headers)
     _decode_prompt(parsed, request, notes)
@@ -156,7 +156,7 @@ def _decode_uncarried(parsed: schema.MessagesRequest, notes: RequestNotes) -> No
 def _decode_edits(parsed: schema.CountRequest, notes: RequestNotes) -> None:
     if is_present(parsed.context_management) and (edits := decode_edits(parsed.context_management)):
         notes.context_edits = edits
-        notes.uncarried.append(FIELD)
+        notes.uncarried.append(EDITS_FIELD)
 
 
 # --- canonical -> provider
@@ -174,7 +174,7 @@ def encode_request(
     `model`: the provider's id. `notes`: facts that the decoder recorded about the caller's body.
     """
     report = Report()
-    headers = {VERSION_HEADER: VERSION}
+    headers = {VERSION_HEADER: API_VERSION}
     request, notes = fit_request(request, notes, quirks, report)
     quirks = with_state(request, quirks)
     request, sendable = _without_blank_stops(request)
@@ -184,13 +184,13 @@ def encode_request(
         headers |= request.source.headers
         headers[VERSION_HEADER] = provider_version(request.source.headers, quirks, report)
         body = passthrough_request.rebuild(request, notes, model, stream, headers, report, quirks)
-        return UpstreamRequest(PATH, body, headers, report, local_stops=stops)
-    check_text_request(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
+        return UpstreamRequest(MESSAGES_PATH, body, headers, report, local_stops=stops)
+    check_text_request(request, notes, report, indispensable=INDISPENSABLE_FIELDS, unsupported=UNSUPPORTED_FIELDS)
     fields: JsonObject = {"model": model, **encode_fields(request, report, quirks)}
     if stream:
         fields["stream"] = True
     fit_members(fields, quirks, "messages", report)
-    return UpstreamRequest(PATH, msgspec.json.encode(fields), headers, report, local_stops=stops)
+    return UpstreamRequest(MESSAGES_PATH, msgspec.json.encode(fields), headers, report, local_stops=stops)
 
 
 def _without_blank_stops(request: pb.GenerateRequest) -> tuple[pb.GenerateRequest, int | None]:

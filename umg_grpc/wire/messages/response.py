@@ -6,14 +6,14 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.context_edits import FIELD
+from umg_grpc.wire.core.context_edits import EDITS_FIELD
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import is_error, no_response, unreadable
 from umg_grpc.wire.messages.context_management import encode_management
 from umg_grpc.wire.messages.decode_messages import decode_response_blocks
-from umg_grpc.wire.messages.errors import TABLE, stated_error
+from umg_grpc.wire.messages.errors import ERROR_TABLE, stated_error
 from umg_grpc.wire.messages.passed_defects import with_stop_reason
 from umg_grpc.wire.messages.provider_tool_names import tool_names
 from umg_grpc.wire.messages.server_tools import encode_server_call, encode_server_tool_result
@@ -51,8 +51,8 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
         **encode_finish(candidate, calls, "" if response.candidates else response.block_reason or "OTHER"),
         "usage": encode_usage(response.usage, response.service_tier),
     }
-    if response.HasField(FIELD):
-        body[FIELD] = encode_management(response.context_management)
+    if response.HasField(EDITS_FIELD):
+        body[EDITS_FIELD] = encode_management(response.context_management)
     return msgspec.json.encode(body)
 
 
@@ -82,8 +82,8 @@ class ProviderMessage(Head, kw_only=True):
     content: list[Raw] | None = None
 
 
-PASSED = msgspec.json.Decoder(Head)
-MESSAGE = msgspec.json.Decoder(ProviderMessage)
+PASSED_DECODER = msgspec.json.Decoder(Head)
+MESSAGE_DECODER = msgspec.json.Decoder(ProviderMessage)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
@@ -92,11 +92,11 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     a body that cannot be decoded; the provider's error for a body that is one in spite of its HTTP status.
     """
     try:
-        parsed = decode(PASSED, body) if pass_ else decode(MESSAGE, body)
+        parsed = decode(PASSED_DECODER, body) if pass_ else decode(MESSAGE_DECODER, body)
         if is_error(parsed.error):
             raise stated_error(parsed.error)
         if parsed.type != "message":
-            raise no_response(body, TABLE)
+            raise no_response(body, ERROR_TABLE)
         response = pb.GenerateResponse(response_id=parsed.id or "", model=request.model or parsed.model or "")
         if parsed.usage is not None:
             if parsed.usage.is_stated:
@@ -108,7 +108,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
             raise error.with_usage(response.usage if response.HasField("usage") else None)
         if pass_ and not parsed.stop_reason:
             body = with_stop_reason(body)
-            parsed.stop_reason = decode(PASSED, body).stop_reason
+            parsed.stop_reason = decode(PASSED_DECODER, body).stop_reason
         candidate = response.candidates.add()
         decode_finish(parsed, candidate)
         if isinstance(parsed, ProviderMessage):

@@ -5,8 +5,15 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
-from umg_grpc.wire.core.response_formats import ANY_JSON, FIELD, FittedFormat, fit_format, fit_own_response, own_schema
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, parse
+from umg_grpc.wire.core.response_formats import (
+    ANY_JSON,
+    JSON_SCHEMA_FIELD,
+    FittedFormat,
+    fit_format,
+    fit_own_response,
+    own_schema,
+)
 from umg_grpc.wire.dropped_fields_report import Report
 
 VENDOR_DIALECT: SchemaDialect = "claude"
@@ -27,14 +34,14 @@ def encode_json_format(request: pb.GenerateRequest, report: Report, quirks: Quir
         report.drop("response_format", "a line of the system prompt")
         return {}, ANY_JSON
     if described.name:
-        report.drop(f"{FIELD}.name")
+        report.drop(f"{JSON_SCHEMA_FIELD}.name")
     fitted = fit_format(request.response_format, dialect_of(request, quirks), report)
     if fitted.form != "json_schema":
         return {}, fitted.instruction
     if described.description:
-        report.drop(f"{FIELD}.description")
+        report.drop(f"{JSON_SCHEMA_FIELD}.description")
     if described.HasField("strict") and not described.strict:
-        report.drop(f"{FIELD}.strict")  # it is always strict
+        report.drop(f"{JSON_SCHEMA_FIELD}.strict")  # it is always strict
     return {"format": {"type": "json_schema", "schema": fitted.schema}}, ""
 
 
@@ -42,16 +49,16 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
     """Replace a response format that the provider refuses in a caller's own body; all else stays byte for byte."""
     if (fitted := fit_own_response(request, quirks, report)) is None:
         return
-    raw = fields.get("output_config", ABSENT)
+    raw = fields.get("output_config", ABSENT_MEMBER)
     config = parse(dict[str, Raw], raw, "output_config") if is_present(raw) else {}
-    members, name = (config, "format") if is_present(config.get("format", ABSENT)) else (fields, "output_format")
+    members, name = (config, "format") if is_present(config.get("format", ABSENT_MEMBER)) else (fields, "output_format")
     _replace(members, name, fitted)
     if config:
         fields["output_config"] = Raw(msgspec.json.encode(config))
     else:
         fields.pop("output_config", None)
     if fitted.instruction:
-        fields["system"] = _instructed(fields.get("system", ABSENT), fitted.instruction)
+        fields["system"] = _instructed(fields.get("system", ABSENT_MEMBER), fitted.instruction)
 
 
 def _replace(members: dict[str, Raw], name: str, fitted: FittedFormat) -> None:

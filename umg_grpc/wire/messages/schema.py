@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole, Whole
+from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, PositiveWhole, Whole
 
 Position = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
@@ -222,8 +222,8 @@ class FunctionTool(Marked):
     input_schema: Raw
     description: str | None = None
     strict: bool | None = None
-    input_examples: Raw = ABSENT
-    eager_input_streaming: Raw = ABSENT
+    input_examples: Raw = ABSENT_MEMBER
+    eager_input_streaming: Raw = ABSENT_MEMBER
 
 
 class UserLocation(Struct):
@@ -293,7 +293,7 @@ class CountRequest(Struct, kw_only=True):
     """At least one turn, unless a thread is continued."""
     system: str | list[Raw] | None = None
     tools: list[Raw] | None = None
-    context_management: Raw = ABSENT
+    context_management: Raw = ABSENT_MEMBER
 
 
 class MessagesRequest(CountRequest, kw_only=True):
@@ -312,10 +312,10 @@ class MessagesRequest(CountRequest, kw_only=True):
     cache_control: CacheControl | None = None
     metadata: dict[str, Raw] | None = None
     service_tier: str | None = None
-    mcp_servers: Raw = ABSENT
-    container: Raw = ABSENT
+    mcp_servers: Raw = ABSENT_MEMBER
+    container: Raw = ABSENT_MEMBER
     thread: Thread | None = None
-    betas: Raw = ABSENT
+    betas: Raw = ABSENT_MEMBER
 
 
 class KnownMessagesRequest(MessagesRequest, forbid_unknown_fields=True):

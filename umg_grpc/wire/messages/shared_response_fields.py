@@ -7,12 +7,12 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.finish_reasons import finish_reason_of, own_reasons
-from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, json_text
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, json_text
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.split_characters import replace_halves
 from umg_grpc.wire.core.tool_arguments import call_arguments
 from umg_grpc.wire.messages.citations import encode_citation
-from umg_grpc.wire.messages.decode_messages import UNSIGNED
+from umg_grpc.wire.messages.decode_messages import UNSIGNED_SIGNATURE
 from umg_grpc.wire.messages.server_tools import encode_server_call, encode_server_tool_result, server_input
 from umg_grpc.wire.messages.tool_calls import call_id, call_state, encode_call
 from umg_grpc.wire.messages.usage import ProviderUsage
@@ -26,7 +26,7 @@ FINISH_NAMES = {value: name for name, value in FINISH_REASONS.items()} | {
     pb.FINISH_REASON_MALFORMED_CALL: "max_tokens",
 }  # any other reason becomes `end_turn`
 # Reasons that an upstream may send although the model called a tool.
-OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
+OVERRIDDEN_REASONS = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
 
 REASONING_SEPARATOR = "\n\n"
 # --- provider's structs
@@ -45,7 +45,7 @@ class Ending(Struct, kw_only=True):
     stop_reason: str | None = None
     stop_sequence: str | None = None
     stop_details: StopDetails | None = None
-    container: Raw = ABSENT
+    container: Raw = ABSENT_MEMBER
 
 
 class Head(Ending, kw_only=True):
@@ -55,7 +55,7 @@ class Head(Ending, kw_only=True):
     id: str | None = None
     model: str | None = None
     usage: ProviderUsage | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 # --- canonical -> caller
@@ -67,7 +67,7 @@ def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, bl
     of the prompt, or "".
     """
     reason = pb.FINISH_REASON_CONTENT_FILTER if block_reason else finished.finish_reason
-    if calls and reason in OVERRIDDEN:
+    if calls and reason in OVERRIDDEN_REASONS:
         reason = pb.FINISH_REASON_TOOL_CALLS
     name = FINISH_NAMES.get(reason, "end_turn")
     details: JsonObject | None = None
@@ -82,9 +82,9 @@ def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, bl
 
 def signature(part: pb.Part) -> str:
     """Return the `signature` of a part's reasoning block: its reasoning state (data of the provider that belongs to the
-    reasoning), wrapped with the name of the format if that is another; `UNSIGNED` without a state.
+    reasoning), wrapped with the name of the format if that is another; `UNSIGNED_SIGNATURE` without a state.
     """
-    return show(part.state, "messages") if part.HasField("state") else UNSIGNED
+    return show(part.state, "messages") if part.HasField("state") else UNSIGNED_SIGNATURE
 
 
 def reasoning_text(reasoning: pb.ReasoningPart) -> str:
@@ -190,7 +190,7 @@ def correct_finish(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> 
     """Correct the finish reason: TOOL_CALLS if there are `calls`, unless it states another cause. STOP if none was
     sent, or that of a call without one, which no caller can answer.
     """
-    if calls and target.finish_reason in (*OVERRIDDEN, pb.FINISH_REASON_OTHER):
+    if calls and target.finish_reason in (*OVERRIDDEN_REASONS, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif not target.finish_reason or (not calls and target.finish_reason == pb.FINISH_REASON_TOOL_CALLS):
         target.finish_reason = pb.FINISH_REASON_STOP

@@ -9,7 +9,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT_MEMBER
 from umg_grpc.wire.core.split_characters import SurrogateJoiner
 from umg_grpc.wire.core.stream_decoder import EventDecoder
 from umg_grpc.wire.core.text_buffers import Pieces, ToolInputs
@@ -33,7 +33,7 @@ class Delta(Ending, kw_only=True):
     thinking: str | None = None
     partial_json: str | None = None
     signature: str | None = None
-    citation: Raw = ABSENT
+    citation: Raw = ABSENT_MEMBER
 
 
 class Event(Struct, kw_only=True):
@@ -42,10 +42,10 @@ class Event(Struct, kw_only=True):
     type: str | None = None
     index: int | None = None
     delta: Delta | None = None
-    content_block: Raw = ABSENT
+    content_block: Raw = ABSENT_MEMBER
     message: Head | None = None
     usage: ProviderUsage | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 class StartedBlock(Struct):
@@ -54,13 +54,13 @@ class StartedBlock(Struct):
     type: str | None = None
     text: str | None = None
     thinking: str | None = None
-    input: Raw = ABSENT
+    input: Raw = ABSENT_MEMBER
 
 
-EVENT = msgspec.json.Decoder(Event)
+EVENT_DECODER = msgspec.json.Decoder(Event)
 _STARTED_BLOCK = msgspec.json.Decoder(StartedBlock)
 
-TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+DELTA_MEMBERS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
 
 DELTA_START = b"event: content_block_delta\ndata: "
@@ -145,7 +145,7 @@ class TranslatingDecoder(EventDecoder):
         events = list[pb.GenerateEvent]()
         try:
             for frame in frames[:-2].split(b"\n\n"):
-                decoded = EVENT.decode(memoryview(frame)[len(DELTA_START) :])
+                decoded = EVENT_DECODER.decode(memoryview(frame)[len(DELTA_START) :])
                 block, delta = self._blocks.get(-1 if decoded.index is None else decoded.index), decoded.delta
                 if block is None or delta is None or block.custom:
                     return None
@@ -164,9 +164,9 @@ class TranslatingDecoder(EventDecoder):
 
     def _events(self, event: sse.SseEvent) -> Iterator[pb.GenerateEvent]:  # noqa: PLR0912 - one case a type
         data = event.data or b""
-        if data.strip() == sse.DONE:
+        if data.strip() == sse.DONE_DATA:
             return  # another format's end marker
-        decoded, _ = self._read(EVENT, data)
+        decoded, _ = self._read(EVENT_DECODER, data)
         if error := event_error(decoded, event.name, data):
             raise error
         match decoded.type:
@@ -261,7 +261,7 @@ class TranslatingDecoder(EventDecoder):
                 yield pb.GenerateEvent(part_index=block.part, state=provider_state(delta.signature))
         elif delta.type == "citations_delta":
             yield pb.GenerateEvent(part_index=block.part, citation=decode_citation(delta.citation))
-        elif delta.type not in TEXTS:
+        elif delta.type not in DELTA_MEMBERS:
             kept = pb.OpaquePart(format="messages", type=delta.type or "", json=data.decode())
             yield pb.GenerateEvent(part_index=block.part, opaque=kept)
 

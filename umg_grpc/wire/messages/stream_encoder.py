@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.context_edits import FIELD, SUMMARY_FORMAT, SUMMARY_TYPE
+from umg_grpc.wire.core.context_edits import EDITS_FIELD, SUMMARY_FORMAT, SUMMARY_TYPE
 from umg_grpc.wire.core.json import JsonObject, parse
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS
@@ -102,7 +102,7 @@ class StreamEncoder:
         usage = encode_usage(self._usage or pb.Usage(), "")
         ending: JsonObject = {"type": "message_delta", "delta": delta, "usage": usage}
         if self._context_management is not None:
-            ending[FIELD] = encode_management(self._context_management)
+            ending[EDITS_FIELD] = encode_management(self._context_management)
         frames.append(_frame("message_delta", ending))
         frames.append(_frame("message_stop", {"type": "message_stop"}))
         return b"".join(frames)
@@ -157,7 +157,7 @@ class StreamEncoder:
         if self._has_started:
             return
         self._has_started, self._response_id = True, started.response_id
-        if started.HasField(FIELD):
+        if started.HasField(EDITS_FIELD):
             self._context_management = started.context_management
         usage = next((event.usage for event in message_events if event.HasField("usage")), None)
         if usage is None:

@@ -20,7 +20,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 SEARCH_TYPE = "web_search_20250305"
 
-MODES = {
+CHOICE_MODES = {
     "auto": pb.TOOL_CHOICE_MODE_AUTO,
     "any": pb.TOOL_CHOICE_MODE_REQUIRED,
     "tool": pb.TOOL_CHOICE_MODE_REQUIRED,
@@ -98,7 +98,7 @@ def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool, at: s
 
 def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> None:
     """Decode `tool_choice` and `parallel_tool_calls`. Raise UmgError(MISSING_FIELD) for one tool without a name."""
-    request.tool_choice.mode = MODES[choice.type]
+    request.tool_choice.mode = CHOICE_MODES[choice.type]
     if choice.type == "tool":
         if choice.name is None:
             raise missing("tool_choice.name")

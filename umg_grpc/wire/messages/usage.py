@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, decode_or_none
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, decode_or_none
 from umg_grpc.wire.core.lenient_numbers import Count, completed, count
 from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.usage_sums import add_usage
@@ -12,7 +12,7 @@ from umg_grpc.wire.core.usage_sums import add_usage
 SERVICE_TIERS = ("standard", "priority", "batch")
 CHARACTERS_PER_TOKEN = 4
 """Estimate for the start of a stream."""
-ANYWHERE = ("global", "not_available")
+UNSTATED_REGIONS = ("global", "not_available")
 """Values of `inference_geo` for a call that no region was stated for."""
 
 
@@ -53,7 +53,7 @@ class ProviderUsage(Struct):
     prompt_tokens: Count = None  # relays that write the names of chat
     completion_tokens: Count = None
     total_tokens: Count = None
-    iterations: Raw = ABSENT
+    iterations: Raw = ABSENT_MEMBER
     """Usage of each request of the provider to the model; that of compactions is in no other count."""
 
     @property
@@ -74,7 +74,7 @@ class ProviderUsage(Struct):
     def updated(self, newer: "ProviderUsage") -> "ProviderUsage":
         """Return the usage with the counts that a later event's usage has, since these are totals, not differences."""
         values = ((name, getattr(newer, name)) for name in self.__struct_fields__)
-        stated = {name: value for name, value in values if value is not None and value is not ABSENT}
+        stated = {name: value for name, value in values if value is not None and value is not ABSENT_MEMBER}
         kept = {name: getattr(self, name) for name in self.__struct_fields__}
         if "cache_creation_input_tokens" in stated and "cache_creation" not in stated:
             kept["cache_creation"] = self.cache_creation
@@ -149,9 +149,9 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
         target.web_search_requests = count(usage.server_tool_use.web_search_requests)
     if tier := charged_tier(usage.speed) or charged_tier(usage.service_tier):
         target.service_tier = tier
-    if usage.inference_geo and usage.inference_geo not in ANYWHERE:
+    if usage.inference_geo and usage.inference_geo not in UNSTATED_REGIONS:
         target.region = usage.inference_geo
-    if usage.iterations is not ABSENT:
+    if usage.iterations is not ABSENT_MEMBER:
         _decode_iterations(usage.iterations, target)
 
 

@@ -38,14 +38,14 @@ class ModelList:
 
 DEFAULT_SHAPE = "models"
 """Format of `/v1/models`, whose callers select a shape by headers or query; shape for callers that select none."""
-MESSAGES, NATIVE, COHERE = "messages_models", "key_native_models", "cohere_models"
-SHAPE_OF_HEADER = {"anthropic-version": MESSAGES, "x-goog-api-key": NATIVE, "x-vendorg-api-key": NATIVE}
+MESSAGES_LIST, NATIVE_LIST, COHERE_LIST = "messages_models", "key_native_models", "cohere_models"
+SHAPE_OF_HEADER = {"anthropic-version": MESSAGES_LIST, "x-goog-api-key": NATIVE_LIST, "x-vendorg-api-key": NATIVE_LIST}
 """Request header -> shape that its presence selects; the first one present decides."""
-SHAPES_OF_DEFAULT_PATH = (DEFAULT_SHAPE, MESSAGES, NATIVE, COHERE)
+SHAPES_OF_DEFAULT_PATH = (DEFAULT_SHAPE, MESSAGES_LIST, NATIVE_LIST, COHERE_LIST)
 """Shapes that callers of `/v1/models` select."""
 CHOOSING_HEADERS = (*SHAPE_OF_HEADER, SDK_NAME)
 """Request headers on which the shape depends."""
-CHOOSING_PARAMETERS = {"key": NATIVE}
+CHOOSING_PARAMETERS = {"key": NATIVE_LIST}
 """Query parameter -> shape that its presence selects, if no header does."""
 
 _NATIVE = ModelList(
@@ -71,15 +71,15 @@ MODEL_LISTS = {
         encode_model=chat.encode_model,
         encode_error=chat.encode_error,
     ),
-    MESSAGES: ModelList(
+    MESSAGES_LIST: ModelList(
         decode_query=messages.decode_query,
         encode_list=messages.encode_list,
         encode_model=messages.encode_model,
         encode_error=encode_count_error,  # which is both the document's body and the shape's own (readings, 3)
         wire_path=wire_paths([(r"^page_size$", "limit")]),
     ),
-    NATIVE: _NATIVE,
-    COHERE: ModelList(
+    NATIVE_LIST: _NATIVE,
+    COHERE_LIST: ModelList(
         decode_query=cohere.decode_query,
         encode_list=cohere.encode_list,
         encode_model=cohere.encode_model,
@@ -99,7 +99,7 @@ def shape_of(headers: Mapping[str, str], query: Query) -> str:
     """
     by_header = (shape for header, shape in SHAPE_OF_HEADER.items() if header in headers)
     by_parameter = (shape for parameter, shape in CHOOSING_PARAMETERS.items() if parameter in query)
-    return next(by_header, None) or next(by_parameter, COHERE if is_cohere_sdk(headers) else DEFAULT_SHAPE)
+    return next(by_header, None) or next(by_parameter, COHERE_LIST if is_cohere_sdk(headers) else DEFAULT_SHAPE)
 
 
 def shape_for(face: str, headers: Mapping[str, str], query: Query) -> str:

@@ -7,13 +7,13 @@ from umg_grpc.wire.core.json import JsonObject, invalid
 from umg_grpc.wire.model_lists.query_parameters import Query, page_size
 
 DEFAULT_PAGE = 20
-ENDPOINTS = {
+ENDPOINT_OPERATIONS = {
     "chat": pb.MODEL_OPERATION_GENERATE,
     "embed": pb.MODEL_OPERATION_EMBED,
     "rerank": pb.MODEL_OPERATION_RERANK,
 }
 """Endpoint of the vendor's API that the gateway serves -> operation."""
-SAMPLING = {"temperature": "temperature", "top_p": "p", "top_k": "k"}
+SAMPLING_MEMBERS = {"temperature": "temperature", "top_p": "p", "top_k": "k"}
 LIFECYCLES_OF_DEPRECATED = (pb.MODEL_LIFECYCLE_DEPRECATED, pb.MODEL_LIFECYCLE_RETIRED)
 
 
@@ -27,9 +27,11 @@ def decode_query(query: Query) -> pb.ListModelsRequest:
     if token := query.get("page_token"):
         request.page_token = token
     if (endpoint := query.get("endpoint")) is not None:
-        if endpoint not in ENDPOINTS:
-            raise invalid("endpoint", f"expected {', '.join(ENDPOINTS)}, which are served here; correct its value")
-        request.operation = ENDPOINTS[endpoint]
+        if endpoint not in ENDPOINT_OPERATIONS:
+            raise invalid(
+                "endpoint", f"expected {', '.join(ENDPOINT_OPERATIONS)}, which are served here; correct its value"
+            )
+        request.operation = ENDPOINT_OPERATIONS[endpoint]
     if query.get("default_only", "false").lower() not in ("false", "0"):
         raise invalid("default_only", "no model is the default of an endpoint here; leave it out and name a model")
     return request
@@ -53,7 +55,7 @@ def _model(model: pb.Model) -> JsonObject:
     found: JsonObject = {
         "name": model.id,
         "is_deprecated": model.lifecycle in LIFECYCLES_OF_DEPRECATED,
-        "endpoints": [name for name, operation in ENDPOINTS.items() if operation in model.operations],
+        "endpoints": [name for name, operation in ENDPOINT_OPERATIONS.items() if operation in model.operations],
         "finetuned": False,
         "tokenizer_url": None,  # of files of the vendor
         "default_endpoints": [],
@@ -62,7 +64,9 @@ def _model(model: pb.Model) -> JsonObject:
     if model.HasField("input_token_limit"):
         found["context_length"] = model.input_token_limit
     if values := {
-        SAMPLING[field.name]: value for field, value in model.sampling.ListFields() if field.name in SAMPLING
+        SAMPLING_MEMBERS[field.name]: value
+        for field, value in model.sampling.ListFields()
+        if field.name in SAMPLING_MEMBERS
     }:
         found["sampling_defaults"] = values
     return found

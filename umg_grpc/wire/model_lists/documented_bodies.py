@@ -4,28 +4,28 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.model_lists import DEFAULT_SHAPE, MODEL_LISTS, SHAPES_OF_DEFAULT_PATH
-from umg_grpc.wire.openapi_schemas.encoded_bodies import TEXT, EncodedBody
+from umg_grpc.wire.openapi_schemas.encoded_bodies import SAMPLE_TEXT, EncodedBody
 
-TIME = Timestamp(seconds=1)
+SAMPLE_TIME = Timestamp(seconds=1)
 
 _MODELS = [
-    pb.Model(id=TEXT, create_time=TIME),
+    pb.Model(id=SAMPLE_TEXT, create_time=SAMPLE_TIME),
     pb.Model(
-        id=TEXT,
-        create_time=TIME,
+        id=SAMPLE_TEXT,
+        create_time=SAMPLE_TIME,
         family="famC",
         operations=[pb.MODEL_OPERATION_GENERATE, pb.MODEL_OPERATION_EMBED],
         input_token_limit=1,
         output_token_limit=1,
-        retire_time=TIME,
+        retire_time=SAMPLE_TIME,
         capabilities=pb.ModelCapabilities(tools=True, reasoning=pb.REASONING_CONTROL_LEVEL),
         embedding=pb.ModelEmbedding(default_dimensions=1),
         sampling=pb.ModelSampling(temperature=0.5, max_temperature=0.5, top_p=0.5, top_k=1),
     ),
-    pb.Model(id=TEXT, create_time=TIME, operations=[pb.MODEL_OPERATION_GENERATE]),
+    pb.Model(id=SAMPLE_TEXT, create_time=SAMPLE_TIME, operations=[pb.MODEL_OPERATION_GENERATE]),
 ]
 """Models without facts, with all facts, and without limits."""
-_PAGES = [pb.ListModelsResponse(), pb.ListModelsResponse(models=_MODELS, next_page_token=TEXT)]
+_PAGES = [pb.ListModelsResponse(), pb.ListModelsResponse(models=_MODELS, next_page_token=SAMPLE_TEXT)]
 
 
 def shapes_of(path_format: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from umg_grpc.wire.core.page_token import decode_token, encode_token, page_after
 from umg_grpc.wire.model_lists.query_parameters import Query, page_size
 
 DEFAULT_PAGE = 20
-LIFECYCLES = {
+LIFECYCLE_NAMES = {
     pb.MODEL_LIFECYCLE_UNSPECIFIED: "active",
     pb.MODEL_LIFECYCLE_ACTIVE: "active",
     pb.MODEL_LIFECYCLE_DEPRECATED: "deprecated",
@@ -16,14 +16,14 @@ LIFECYCLES = {
 }
 
 
-NO: JsonObject = {"supported": False}
-YES: JsonObject = {"supported": True}
+NOT_SUPPORTED: JsonObject = {"supported": False}
+IS_SUPPORTED: JsonObject = {"supported": True}
 # Edits that shorten a conversation: the gateway makes two types for every provider.
 CONTEXT_MANAGEMENT: JsonObject = {
     "supported": True,
-    "clear_thinking_20251015": YES,
-    "clear_tool_uses_20250919": YES,
-    "compact_20260112": NO,
+    "clear_thinking_20251015": IS_SUPPORTED,
+    "clear_tool_uses_20250919": IS_SUPPORTED,
+    "compact_20260112": NOT_SUPPORTED,
 }
 
 
@@ -64,7 +64,7 @@ def _model(model: pb.Model) -> JsonObject:
         "id": model.id,
         "display_name": model.display_name or model.id,
         "created_at": model.create_time.ToJsonString(),
-        "lifecycle": LIFECYCLES.get(model.lifecycle, "active"),
+        "lifecycle": LIFECYCLE_NAMES.get(model.lifecycle, "active"),
         "deprecated_at": None,  # not known
         "retires_at": model.retire_time.ToJsonString() if model.HasField("retire_time") else None,
         "line": None,  # only the vendor's own models have one
@@ -85,14 +85,21 @@ def _capabilities(model: pb.Model) -> JsonObject:
     # An effort also sets a level or a budget; a model that can only be switched on and off has no efforts.
     effort = _support(known.reasoning in (pb.REASONING_CONTROL_BUDGET, pb.REASONING_CONTROL_LEVEL))
     return {
-        "batch": NO,
+        "batch": NOT_SUPPORTED,
         "citations": search,
-        "code_execution": NO,
+        "code_execution": NOT_SUPPORTED,
         "context_management": CONTEXT_MANAGEMENT,
-        "effort": {**effort, "low": effort, "medium": effort, "high": effort, "xhigh": NO, "max": NO},
+        "effort": {
+            **effort,
+            "low": effort,
+            "medium": effort,
+            "high": effort,
+            "xhigh": NOT_SUPPORTED,
+            "max": NOT_SUPPORTED,
+        },
         "image_input": _support("image" in known.input_modalities),
         "pdf_input": _support("file" in known.input_modalities),
-        "server_tools": {**search, "web_search": search, "code_execution": NO},
+        "server_tools": {**search, "web_search": search, "code_execution": NOT_SUPPORTED},
         "structured_outputs": _support(known.structured_output),
         "thinking": _thinking(model),
     }

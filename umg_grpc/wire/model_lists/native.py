@@ -8,17 +8,17 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.model_lists import chat
 from umg_grpc.wire.model_lists.query_parameters import Query, page_size
-from umg_grpc.wire.native.errors import NAMES
+from umg_grpc.wire.native.errors import STATUS_NAMES
 
 DEFAULT_PAGE = 50
-ACTIONS = {
+OPERATION_ACTIONS = {
     pb.MODEL_OPERATION_GENERATE: ("generateContent", "streamGenerateContent"),
     pb.MODEL_OPERATION_COUNT_TOKENS: ("countTokens",),
     pb.MODEL_OPERATION_EMBED: ("embedContent", "batchEmbedContents"),
 }
 """Operation -> names of its actions in paths of the native format; operations without a row do not exist in it."""
-LIMITS = {"input_token_limit": "inputTokenLimit", "output_token_limit": "outputTokenLimit"}
-SAMPLING = {"temperature": "temperature", "max_temperature": "maxTemperature", "top_p": "topP", "top_k": "topK"}
+LIMIT_MEMBERS = {"input_token_limit": "inputTokenLimit", "output_token_limit": "outputTokenLimit"}
+SAMPLING_MEMBERS = {"temperature": "temperature", "max_temperature": "maxTemperature", "top_p": "topP", "top_k": "topK"}
 
 
 def decode_query(query: Query) -> pb.ListModelsRequest:
@@ -44,13 +44,15 @@ def encode_model(model: pb.Model) -> bytes:
 
 def encode_error(error: UmgError, status: int) -> bytes:
     """Return the JSON error body of `/v1/models` for a caller of the native format. `status`: HTTP status."""
-    status_name = NAMES[HTTP_STATUS.get(error.reason, 500)]
+    status_name = STATUS_NAMES[HTTP_STATUS.get(error.reason, 500)]
     return msgspec.json.encode({"error": {**chat.error_details(error, status), "status": status_name}})
 
 
 def _model(model: pb.Model) -> JsonObject:
     """Return the JSON object for a model, without limits and sampling values that are not known."""
-    limits: JsonObject = {LIMITS[field.name]: value for field, value in model.ListFields() if field.name in LIMITS}
+    limits: JsonObject = {
+        LIMIT_MEMBERS[field.name]: value for field, value in model.ListFields() if field.name in LIMIT_MEMBERS
+    }
     reasons = model.capabilities.reasoning != pb.REASONING_CONTROL_UNSPECIFIED
     return {
         "name": f"models/{model.id}",
@@ -59,7 +61,13 @@ def _model(model: pb.Model) -> JsonObject:
         "displayName": model.display_name or model.id,
         "description": model.description,
         **limits,
-        "supportedGenerationMethods": [action for each in model.operations for action in ACTIONS.get(each, ())],
+        "supportedGenerationMethods": [
+            action for each in model.operations for action in OPERATION_ACTIONS.get(each, ())
+        ],
         **({"thinking": True} if reasons else {}),
-        **{SAMPLING[field.name]: value for field, value in model.sampling.ListFields() if field.name in SAMPLING},
+        **{
+            SAMPLING_MEMBERS[field.name]: value
+            for field, value in model.sampling.ListFields()
+            if field.name in SAMPLING_MEMBERS
+        },
     }

@@ -10,10 +10,10 @@ from umg_grpc.wire.core.json import JsonObject, missing, parse
 from umg_grpc.wire.model_lists.query_parameters import Query
 from umg_grpc.wire.ollama.schema import ShowBody
 
-SETTINGS = ("temperature", "top_p", "top_k")
-OPERATIONS = {pb.MODEL_OPERATION_GENERATE: "completion", pb.MODEL_OPERATION_EMBED: "embedding"}
+SAMPLING_SETTINGS = ("temperature", "top_p", "top_k")
+OPERATION_CAPABILITIES = {pb.MODEL_OPERATION_GENERATE: "completion", pb.MODEL_OPERATION_EMBED: "embedding"}
 """Operation -> capability; other operations have no path in this API."""
-UNDESCRIBED = pb.ModelCapabilities(tools=True)
+DEFAULT_CAPABILITIES = pb.ModelCapabilities(tools=True)
 
 
 def decode_query(_: Query) -> pb.ListModelsRequest:
@@ -104,7 +104,7 @@ def _basename(model: pb.Model) -> str:
 
 
 def _parameters(model: pb.Model) -> str:
-    values = {field.name: value for field, value in model.sampling.ListFields() if field.name in SETTINGS}
+    values = {field.name: value for field, value in model.sampling.ListFields() if field.name in SAMPLING_SETTINGS}
     if model.HasField("input_token_limit"):
         values["num_ctx"] = model.input_token_limit
     return "\n".join(f"{name:<30} {value}" for name, value in values.items())  # as in the vendor's files
@@ -112,8 +112,8 @@ def _parameters(model: pb.Model) -> str:
 
 def _capabilities(model: pb.Model) -> list[str]:
     """Return the vendor's words for the abilities of a model."""
-    known = model.capabilities if model.HasField("capabilities") else UNDESCRIBED
-    given = [name for operation, name in OPERATIONS.items() if operation in model.operations]
+    known = model.capabilities if model.HasField("capabilities") else DEFAULT_CAPABILITIES
+    given = [name for operation, name in OPERATION_CAPABILITIES.items() if operation in model.operations]
     if pb.MODEL_OPERATION_GENERATE in model.operations:
         given += ["tools"] if known.tools else []
         given += ["vision"] if "image" in known.input_modalities else []

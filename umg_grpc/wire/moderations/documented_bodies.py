@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from umg_grpc.wire.moderations.request import NAME, ModerationBody
+from umg_grpc.wire.moderations.request import FORMAT_NAME, ModerationBody
 from umg_grpc.wire.openapi_schemas.body_types import BodyTypes
 
 
@@ -23,4 +23,4 @@ class Moderations(Struct, kw_only=True):
     results: list[Moderation]
 
 
-BODY_TYPES = {NAME: BodyTypes(ModerationBody, Moderations)}
+BODY_TYPES = {FORMAT_NAME: BodyTypes(ModerationBody, Moderations)}

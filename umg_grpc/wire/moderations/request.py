@@ -14,7 +14,7 @@ from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
-NAME = "moderations"
+FORMAT_NAME = "moderations"
 DEFAULT_MODEL = "omni-moderation-latest"
 """Model of a body that names none (openai 3.57.0, `ModerationCreateParams.model`)."""
 
@@ -44,7 +44,7 @@ class ModerationBody(Struct, kw_only=True):
     input: str | Annotated[list[str | TextPart | ImagePart], Meta(min_length=1)]
 
 
-FIELDS = Fields(ModerationBody, {}, {})
+KNOWN_FIELDS = Fields(ModerationBody, {}, {})
 wire_path = wire_paths([(r"^inputs(\[\d+\])?.*", r"input\1")])
 
 
@@ -54,7 +54,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     """
     decoded = parse(ModerationBody, body)
     request = pb.ModerateRequest(model=decoded.model or DEFAULT_MODEL)
-    request.source.format, request.source.body = NAME, body
+    request.source.format, request.source.body = FORMAT_NAME, body
     given = [decoded.input] if isinstance(decoded.input, str) else decoded.input
     texts = [item for item in given if isinstance(item, str)]
     if len(texts) == len(given):
@@ -70,7 +70,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
                     parts.add(image_url=item.image_url.url)
                 case text:  # a text among parts
                     parts.add(text=text)
-    return DecodedRequest(request, RequestNotes(uncarried=list(FIELDS.unknown(body))))
+    return DecodedRequest(request, RequestNotes(uncarried=list(KNOWN_FIELDS.unknown(body))))
 
 
 def encode_request(request: pb.ModerateRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
@@ -78,7 +78,7 @@ def encode_request(request: pb.ModerateRequest, model: str, notes: RequestNotes 
     UmgError(UNTRANSLATABLE) for several contents that are not all texts.
     """
     fields: JsonObject = {"input": _input(request)}
-    if request.source.format == NAME:
+    if request.source.format == FORMAT_NAME:
         fields |= parse(dict[str, Raw], request.source.body)
     fields["model"] = model
     return UpstreamRequest("/moderations", msgspec.json.encode(fields), {}, Report())

@@ -6,11 +6,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, replace_model_id
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, replace_model_id
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
-from umg_grpc.wire.moderations.request import NAME
+from umg_grpc.wire.moderations.request import FORMAT_NAME
 from umg_grpc.wire.unary_format import ClientShape
 
 TOO_LONG = "inputs"
@@ -40,7 +40,7 @@ class ProviderResponse(Struct):
     model: str = ""
     results: list[Judgement] | None = None
     usage: ProviderUsage | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 _RESPONSE = msgspec.json.Decoder(ProviderResponse)
@@ -48,7 +48,7 @@ _RESPONSE = msgspec.json.Decoder(ProviderResponse)
 
 def encode_response(response: pb.ModerateResponse, request: pb.ModerateRequest, shape: ClientShape) -> bytes:
     """Return the JSON body for a caller: the provider's own body if it was kept, otherwise an encoding."""
-    if response.source.format == NAME:
+    if response.source.format == FORMAT_NAME:
         return response.source.body
     body: JsonObject = {
         "id": response.response_id or _id_of(response),
@@ -96,7 +96,7 @@ def decode_response(body: bytes, request: pb.ModerateRequest, pass_: bool) -> pb
     if sent.usage is not None and (tokens := count(sent.usage.prompt_tokens) or count(sent.usage.total_tokens)):
         response.usage.input_tokens = tokens
     if pass_ and sent.id and all(_is_whole(judgement) for judgement in sent.results):
-        response.source.format, response.source.body = NAME, replace_model_id(body, sent.model, response.model)
+        response.source.format, response.source.body = FORMAT_NAME, replace_model_id(body, sent.model, response.model)
     return response
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from umg_grpc.wire.native.account_object_members import OBJECTS
+from umg_grpc.wire.native.account_object_members import OBJECT_RULES
 from umg_grpc.wire.native.call_id_places import CALL_IDS
 from umg_grpc.wire.native.error_field_paths import wire_path
 from umg_grpc.wire.native.errors import decode_error, encode_error
@@ -20,7 +20,7 @@ def encode_count(tokens: int, original: int | None) -> bytes:
     return msgspec.json.encode({"totalTokens": tokens})
 
 
-NATIVE = TextFormat(
+NATIVE_FORMAT = TextFormat(
     name="native",
     source_headers=(),
     decode_request=decode_request,
@@ -36,7 +36,7 @@ NATIVE = TextFormat(
     passthrough_decoder=PassthroughDecoder,
     decode_error=decode_error,
     has_no_output=has_no_output,
-    objects=OBJECTS,
+    objects=OBJECT_RULES,
     call_ids=CALL_IDS,
     conversation_field="contents",
     instruction_fields=("systemInstruction", "system_instruction"),

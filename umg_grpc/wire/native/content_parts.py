@@ -15,8 +15,8 @@ from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.server_tools import decode_server_tool
 from umg_grpc.wire.native.tool_calls import decode_call
 
-RESOLUTION = "MEDIA_RESOLUTION_"
-OUTPUT, ERROR = "output", "error"  # keys of a result
+RESOLUTION_PREFIX = "MEDIA_RESOLUTION_"
+OUTPUT_KEY, ERROR_KEY = "output", "error"  # keys of a result
 REASONING_SEPARATOR = "\n\n"
 
 MEDIA_KINDS = {"image": pb.MEDIA_KIND_IMAGE, "audio": pb.MEDIA_KIND_AUDIO, "video": pb.MEDIA_KIND_VIDEO}
@@ -27,7 +27,7 @@ DEFAULT_TYPES = {
     pb.MEDIA_KIND_VIDEO: "video/mp4",
     pb.MEDIA_KIND_DOCUMENT: "application/pdf",
 }
-SUFFIXES = {
+SUFFIX_TYPES = {
     "png": "image/png",
     "jpg": "image/jpeg",
     "jpeg": "image/jpeg",
@@ -84,7 +84,7 @@ def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 def resolution(level: str | None) -> str:
     """Return a media resolution in short (`high` for `MEDIA_RESOLUTION_HIGH`); "" for None and an unspecified one."""
-    word = (level or "").removeprefix(RESOLUTION).lower()
+    word = (level or "").removeprefix(RESOLUTION_PREFIX).lower()
     return "" if word == "unspecified" else word
 
 
@@ -135,8 +135,8 @@ def result_text(response: str) -> tuple[str, bool]:
     """
     members = msgspec.json.decode(response, type=dict[str, Raw])
     present = {name: value for name, value in members.items() if is_present(value)}
-    failed = ERROR in present and OUTPUT not in present
-    if len(present) == 1 and (OUTPUT in present or failed):
+    failed = ERROR_KEY in present and OUTPUT_KEY not in present
+    if len(present) == 1 and (OUTPUT_KEY in present or failed):
         value = next(iter(present.values()))
         text = str(value, "utf-8")
         return msgspec.json.decode(value, type=str) if text.startswith('"') else text, failed
@@ -180,7 +180,7 @@ def is_own_file(name: str) -> bool:
 
 def _by_suffix(address: str) -> str:
     suffix = _SUFFIX.search(address)
-    return SUFFIXES.get(suffix[1].lower(), "") if suffix else ""
+    return SUFFIX_TYPES.get(suffix[1].lower(), "") if suffix else ""
 
 
 # --- canonical -> wire

@@ -11,7 +11,7 @@ from umg_grpc.wire.native.content_parts import decode_part, is_own_file
 from umg_grpc.wire.native.proto_json_normalization import Notes
 from umg_grpc.wire.native.tool_result_pairing import pair_results
 
-ROLES = {
+TURN_ROLES = {
     "user": pb.ROLE_USER,
     "model": pb.ROLE_ASSISTANT,
     "function": pb.ROLE_TOOL,
@@ -26,7 +26,7 @@ def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest,
     """
     raw_turns: RawTurns | None = None
     for index, content in enumerate(contents):
-        role = ROLES.get((content.role or "user").lower())
+        role = TURN_ROLES.get((content.role or "user").lower())
         if role is None:
             raw_turns = raw_turns or RawTurns(request.source, "contents")
             append_opaque_turn(request, notes.request, raw_turns[index], content.role or "", f"contents[{index}].role")
@@ -48,7 +48,7 @@ def decode_instructions(content: schema.Content, request: pb.GenerateRequest, no
 
 
 def _decode(part: schema.Part, target: pb.Part, at: str, notes: Notes) -> None:
-    kinds = [name for name in schema.KINDS if _is_given(getattr(part, name))]
+    kinds = [name for name in schema.PART_KINDS if _is_given(getattr(part, name))]
     if len(kinds) > 1:
         raise invalid(at, f"a part has one kind of content, this one has {' and '.join(kinds)}; send several parts")
     decode_part(part, target, at)

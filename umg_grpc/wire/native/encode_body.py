@@ -17,12 +17,12 @@ from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.unsupported_fields import report_unsupported
 
 # Legal keys and values of labels: the provider rejects the whole call for any other.
-LABEL_KEY, LABEL = re.compile(r"[a-z][\w-]{0,62}"), re.compile(r"[\w-]{0,63}")
+LABEL_KEY, LABEL_VALUE = re.compile(r"[a-z][\w-]{0,62}"), re.compile(r"[\w-]{0,63}")
 SERVICE_TIERS = ("standard", "flex", "priority")
 
 # Fields that no native provider has. Without the indispensable ones the response would be another.
-INDISPENSABLE = ("previous_response_id", "conversation_id", "prompt_template", "thread")
-UNSUPPORTED = (
+INDISPENSABLE_FIELDS = ("previous_response_id", "conversation_id", "prompt_template", "thread")
+UNSUPPORTED_FIELDS = (
     "logit_bias",
     "prediction",
     "speech_language",
@@ -52,7 +52,7 @@ def encode_body(
     UNSUPPORTED_FIELD) for content whose loss would change the meaning. `notes`: facts that the decoder recorded about
     the caller's body. `marks`: collects the marks of prompt caches.
     """
-    report_unsupported(request, notes, report, indispensable=INDISPENSABLE, unsupported=UNSUPPORTED)
+    report_unsupported(request, notes, report, indispensable=INDISPENSABLE_FIELDS, unsupported=UNSUPPORTED_FIELDS)
     encoder = _encoder(request, model, report, quirks)
     fields = encoder.encode() | encode_options(request, model, report, quirks)
     add_instructions(fields, request, quirks)
@@ -102,7 +102,7 @@ def _labels(metadata: Mapping[str, str], report: Report) -> JsonObject:
     labels: JsonObject = {
         key: value
         for key, value in metadata.items()
-        if LABEL_KEY.fullmatch(key) and LABEL.fullmatch(value) and (key + value).lower() == key + value
+        if LABEL_KEY.fullmatch(key) and LABEL_VALUE.fullmatch(value) and (key + value).lower() == key + value
     }
     if len(labels) < len(metadata):
         report.drop("metadata")

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.added_turns import FILLER, NO_RESULT, marked
+from umg_grpc.wire.core.added_turns import FILLER_TEXT, NO_RESULT, marked
 from umg_grpc.wire.core.client_lines import without_client_lines
 from umg_grpc.wire.core.json import JsonObject, invalid, json_text
 from umg_grpc.wire.core.prompt_marks import PromptMark, lasts_an_hour
@@ -19,14 +19,14 @@ from umg_grpc.wire.core.tool_call_ids import original_id
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn
 from umg_grpc.wire.dropped_fields_report import Report, foreign, no_role, unknown_part, untranslatable
-from umg_grpc.wire.native.content_parts import ERROR, OUTPUT, RESOLUTION, encode_media, encode_reasoning
+from umg_grpc.wire.native.content_parts import ERROR_KEY, OUTPUT_KEY, RESOLUTION_PREFIX, encode_media, encode_reasoning
 from umg_grpc.wire.native.server_tools import encode_server_tool
 from umg_grpc.wire.native.tool_calls import encode_call
 from umg_grpc.wire.native.tool_result_pairing import Result, UnansweredCalls
 
-USER, MODEL = "user", "model"
+USER_ROLE, MODEL_ROLE = "user", "model"
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
-DETAILS = ("low", "medium", "high", "ultra_high")
+MEDIA_DETAILS = ("low", "medium", "high", "ultra_high")
 RESULT_IN_NEXT_MESSAGE = "The result is shown below."
 
 _GENERATION = re.compile(r"(?:^|[/.])(?:gemini|famG)-(\d+)")
@@ -99,7 +99,7 @@ class ContentEncoder:
             self._add_signatures()
         if self._turns and self._turns[0].calls:  # agents shorten a conversation to a summary and the turns behind it
             self._report.drop("messages", "a user's turn first")
-            self._turns.insert(0, _Turn(USER, [{"text": FILLER}]))
+            self._turns.insert(0, _Turn(USER_ROLE, [{"text": FILLER_TEXT}]))
         contents: list[object] = [
             {"role": turn.role, "parts": [*turn.results, *turn.parts]} if turn.role else turn.parts[0]
             for turn in self._turns
@@ -109,7 +109,7 @@ class ContentEncoder:
             if not system:
                 raise untranslatable("messages", "all of them are blank; send some text")
             self._report.drop("instructions", "a user turn")  # rejected without one
-            return {"contents": [{"role": USER, "parts": system}]}
+            return {"contents": [{"role": USER_ROLE, "parts": system}]}
         return {"systemInstruction": {"parts": system}, "contents": contents} if system else {"contents": contents}
 
     def _place_marks(self) -> None:
@@ -135,8 +135,8 @@ class ContentEncoder:
     def _marked_instructions(self, message: pb.Message, at: str) -> None:
         self._report.drop("messages.role", "user")
         texts = [self._text_of(part, f"{at}.parts[{position}]") for position, part in enumerate(message.parts)]
-        if self._turns[-1].role != USER:
-            self._turns.append(_Turn(USER))
+        if self._turns[-1].role != USER_ROLE:
+            self._turns.append(_Turn(USER_ROLE))
         self._turns[-1].parts += [{"text": marked(text)} for text in texts if text]
 
     def _text_of(self, part: pb.Part, at: str) -> str:
@@ -159,7 +159,7 @@ class ContentEncoder:
             self._report.drop("name")
         if message.role == pb.ROLE_UNSPECIFIED and not any(part.HasField("opaque") for part in message.parts):
             raise no_role(at)
-        role = MODEL if message.role == pb.ROLE_ASSISTANT else USER
+        role = MODEL_ROLE if message.role == pb.ROLE_ASSISTANT else USER_ROLE
         if not self._turns or self._turns[-1].role != role:
             self._turns.append(_Turn(role))
         turn = self._turns[-1]
@@ -169,7 +169,7 @@ class ContentEncoder:
                 turn.parts += self._result(part.tool_result, path)
             else:
                 self._part(part, path, turn)
-            if part.HasField("cache_control") and role == USER:
+            if part.HasField("cache_control") and role == USER_ROLE:
                 turn.marks.append((len(turn.parts), lasts_an_hour(part.cache_control)))
         if not turn.parts:
             self._turns.pop()
@@ -284,7 +284,7 @@ class ContentEncoder:
                 self._report.drop("tool_call", "no result")
             response: JsonObject = {"id": original_id(call.call_id)} if call.call_id else {}
             response["name"] = self._names.of_call(call)
-            turn.results.append({"functionResponse": response | (fields or {"response": {ERROR: NO_RESULT}})})
+            turn.results.append({"functionResponse": response | (fields or {"response": {ERROR_KEY: NO_RESULT}})})
         turn.parts = rest
 
     def _media(self, media: pb.MediaPart, at: str) -> Iterator[JsonObject]:
@@ -302,10 +302,10 @@ class ContentEncoder:
             raise untranslatable(at, "the file is stored at another provider; send its bytes or its address")
         if media.detail in ("", "auto"):
             pass
-        elif media.detail not in DETAILS or 0 < self._generation < 3:  # older models reject it
+        elif media.detail not in MEDIA_DETAILS or 0 < self._generation < 3:  # older models reject it
             self._report.drop("detail")
         else:
-            encoded["mediaResolution"] = {"level": RESOLUTION + media.detail.upper()}
+            encoded["mediaResolution"] = {"level": RESOLUTION_PREFIX + media.detail.upper()}
         yield encoded
 
     def _block(self, part: pb.Part, at: str) -> Iterator[JsonObject]:
@@ -340,10 +340,10 @@ def _object(text: str, at: str) -> Raw:
 def _response(text: str, *, failed: bool) -> object:
     """Return a tool result as an object: itself, or another text as `output`, or as `error` if the tool failed."""
     if failed:
-        return {ERROR: text}
+        return {ERROR_KEY: text}
     if text.lstrip().startswith("{"):
         try:
             return msgspec.json.decode(text, type=dict[str, Raw])
         except (ValueError, RecursionError):
             pass
-    return {OUTPUT: text}
+    return {OUTPUT_KEY: text}

@@ -16,7 +16,7 @@ from umg_grpc.wire.errors.classification import table_for
 from umg_grpc.wire.errors.http_status import http_status
 
 # HTTP status -> status name; INVALID_ARGUMENT for every 400 (readings, 3).
-NAMES = {
+STATUS_NAMES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     402: "FAILED_PRECONDITION",
@@ -38,7 +38,7 @@ NAMES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-TYPE = "type.googleapis.com/google.rpc."
+TYPE_PREFIX = "type.googleapis.com/google.rpc."
 LOST_CACHE = re.compile(r"\bcached ?content\b.{0,40}\bnot found", re.IGNORECASE)
 CACHE_ADVICE = (
     "it has ended, or is of another account: name it with a model whose only channel has that account, or send the "
@@ -70,28 +70,28 @@ def _encode(error: UmgError, code: int) -> JsonObject:
     details = list[JsonObject]()
     if (path := error.metadata.get("field")) is not None:
         violation = {"field": path, "description": error.message}
-        details.append({"@type": f"{TYPE}BadRequest", "fieldViolations": [violation]})
+        details.append({"@type": f"{TYPE_PREFIX}BadRequest", "fieldViolations": [violation]})
     if (seconds := error.metadata.get("retry_after_seconds")) is not None:
-        details.append({"@type": f"{TYPE}RetryInfo", "retryDelay": f"{seconds}s"})
+        details.append({"@type": f"{TYPE_PREFIX}RetryInfo", "retryDelay": f"{seconds}s"})
     if details:
         fields["details"] = details
     return {"error": fields}
 
 
 def _name(status: int) -> str:
-    return NAMES.get(status) or ("INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
+    return STATUS_NAMES.get(status) or ("INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
 
 
 # --- provider -> ours
 
-TABLE = table_for("native")
+ERROR_TABLE = table_for("native")
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages") -> UmgError:
     """Return the error that the caller gets for a failed call of a provider. `status`, `headers`, `body`: of its
     response. `too_long`: field to which an error about the length of the input is attributed.
     """
-    error = provider_errors.decode_error(status, headers, body, too_long=too_long, table=TABLE)
+    error = provider_errors.decode_error(status, headers, body, too_long=too_long, table=ERROR_TABLE)
     if error.failure is Failure.CALLER and LOST_CACHE.search(error.message):
         return error.with_message(f"{error.message.rstrip('. ')}; {CACHE_ADVICE}")
     return error
@@ -101,4 +101,4 @@ def stated_error(error: Raw) -> UmgError:
     """Return the error that the caller gets for an error object in a chunk, or in a response with status 200. Raise
     ValueError or RecursionError for text that is not JSON.
     """
-    return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=TABLE)
+    return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=ERROR_TABLE)

@@ -2,12 +2,17 @@
 
 import re
 
-from umg_grpc.wire.core.first_output_detection import OTHERS, Items, Shape, Value, output_check
+from umg_grpc.wire.core.first_output_detection import OTHER_EVENTS, Items, Shape, Value, output_check
 
-CONTENT: Shape = {"parts": Items({}), OTHERS: Value.ANY}
-CANDIDATE: Shape = {"index": Value.ANY, "safetyRatings": Value.ANY, "content": CONTENT}
+CONTENT_SHAPE: Shape = {"parts": Items({}), OTHER_EVENTS: Value.ANY}
+CANDIDATE_SHAPE: Shape = {"index": Value.ANY, "safetyRatings": Value.ANY, "content": CONTENT_SHAPE}
 
 has_no_output = output_check(
     re.compile(rb'"text": ?"[^"]'),
-    {"candidates": Items(CANDIDATE), "promptFeedback": Value.EMPTY, "error": Value.EMPTY, OTHERS: Value.ANY},
+    {
+        "candidates": Items(CANDIDATE_SHAPE),
+        "promptFeedback": Value.EMPTY,
+        "error": Value.EMPTY,
+        OTHER_EVENTS: Value.ANY,
+    },
 )

@@ -9,12 +9,12 @@ from umg_grpc.wire.core.reasoning_effort import fit_reasoning
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import output_limit, rejected_sampling, supports_reasoning
 from umg_grpc.wire.native import schema
-from umg_grpc.wire.native.content_parts import RESOLUTION, resolution
+from umg_grpc.wire.native.content_parts import RESOLUTION_PREFIX, resolution
 from umg_grpc.wire.native.encode_messages import generation
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
-from umg_grpc.wire.native.response_format import ENUM, JSON, TEXT, encode_format
+from umg_grpc.wire.native.response_format import ENUM_TYPE, JSON_TYPE, TEXT_TYPE, encode_format
 
-AT = "generationConfig"
+CONFIG_PATH = "generationConfig"
 
 # Canonical field -> native field of the same type.
 COPIED_FIELDS = {
@@ -29,16 +29,16 @@ COPIED_FIELDS = {
     "seed": "seed",
     "top_logprobs": "logprobs",
 }
-NUMBERS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
+NUMBER_FIELDS = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty")
 # (field of the struct, canonical field, name in the body)
 WHOLE_NUMBERS = (
     ("max_output_tokens", "max_output_tokens", "maxOutputTokens"),
     ("candidate_count", "candidate_count", "candidateCount"),
     ("logprobs", "top_logprobs", "logprobs"),
 )
-SEEDS = range(-(2**31), 2**31)  # 32 bits, as the provider requires
+SEED_RANGE = range(-(2**31), 2**31)  # 32 bits, as the provider requires
 
-RESOLUTIONS = ("low", "medium", "high")
+MEDIA_RESOLUTIONS = ("low", "medium", "high")
 
 # Budget of an effort as other gateways set it (reference, 6.4: Gemini compat endpoint). An effort without a level of
 # its own name has its level below.
@@ -63,13 +63,13 @@ def decode_config(config: schema.GenerationConfig, request: pb.GenerateRequest, 
     """Decode `generationConfig` into the options of the request. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the
     path of the field. `notes`: receives the members without a canonical form.
     """
-    for name in NUMBERS:
+    for name in NUMBER_FIELDS:
         if (value := getattr(config, name)) is not None:
             setattr(request, name, value)
     for name, target, path in WHOLE_NUMBERS:
-        if (number := whole(getattr(config, name), f"{AT}.{path}")) is not None:
+        if (number := whole(getattr(config, name), f"{CONFIG_PATH}.{path}")) is not None:
             setattr(request, target, number)
-    if (seed := whole(config.seed, f"{AT}.seed", INT64_MAX)) is not None:
+    if (seed := whole(config.seed, f"{CONFIG_PATH}.seed", INT64_MAX)) is not None:
         request.seed = seed
     if config.response_logprobs is not None:
         request.logprobs = config.response_logprobs
@@ -95,23 +95,23 @@ def _decode_format(config: schema.GenerationConfig, request: pb.GenerateRequest,
         (config.response_json_schema, "responseJsonSchema"),
     ):
         if is_present(raw):
-            schema_json = json_object(raw, f"{AT}.{name}")
+            schema_json = json_object(raw, f"{CONFIG_PATH}.{name}")
     target = request.response_format
-    if mime == ENUM:
+    if mime == ENUM_TYPE:
         target.enum_text.schema_json, target.enum_text.native_schema = schema_json, native
     elif schema_json:
         target.json_schema.schema_json, target.json_schema.native_schema = schema_json, native
-    elif mime == JSON:
+    elif mime == JSON_TYPE:
         target.json.SetInParent()
-    elif mime == TEXT:
+    elif mime == TEXT_TYPE:
         target.text.SetInParent()
-    if mime not in {"", JSON, ENUM, TEXT}:
-        notes.request.uncarried.append(f"{AT}.responseMimeType")
+    if mime not in {"", JSON_TYPE, ENUM_TYPE, TEXT_TYPE}:
+        notes.request.uncarried.append(f"{CONFIG_PATH}.responseMimeType")
 
 
 def _decode_thinking(config: schema.ThinkingConfig, reasoning: pb.ReasoningOptions) -> None:
     reasoning.SetInParent()
-    if (budget := whole(config.thinking_budget, f"{AT}.thinkingConfig.thinkingBudget")) is not None:
+    if (budget := whole(config.thinking_budget, f"{CONFIG_PATH}.thinkingConfig.thinkingBudget")) is not None:
         reasoning.budget_tokens = budget
     if config.thinking_level and config.thinking_level != "THINKING_LEVEL_UNSPECIFIED":
         reasoning.level = config.thinking_level.lower()
@@ -128,7 +128,7 @@ def _decode_images(config: schema.ImageConfig, target: pb.ImageOutputOptions) ->
 
 def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
     """Decode the name of the voice from `speechConfig` (`raw`)."""
-    speech = read(schema.SpeechConfig, raw, notes, f"{AT}.speechConfig")
+    speech = read(schema.SpeechConfig, raw, notes, f"{CONFIG_PATH}.speechConfig")
     voice = speech.voice_config.prebuilt_voice_config if speech.voice_config else None
     if voice and voice.voice_name:
         request.audio_output.voice_json = voice.voice_name
@@ -137,7 +137,7 @@ def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
         or is_present(speech.multi_speaker_voice_config)
         or not (voice and voice.voice_name)
     ):
-        notes.request.uncarried.append(f"{AT}.speechConfig")
+        notes.request.uncarried.append(f"{CONFIG_PATH}.speechConfig")
 
 
 # --- canonical -> provider
@@ -156,7 +156,7 @@ def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirk
         fields["maxOutputTokens"] = limit
     for name in rejected_sampling(request, quirks, report):
         fields.pop(COPIED_FIELDS[name], None)
-    if request.HasField("seed") and request.seed not in SEEDS:
+    if request.HasField("seed") and request.seed not in SEED_RANGE:
         del fields["seed"]
         report.drop("seed")
     if stops := request.stop_sequences[: quirks.max_stop_sequences]:
@@ -164,8 +164,8 @@ def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirk
     fields |= encode_format(request, report, quirks)
     if request.output_modalities:
         fields["responseModalities"] = [word.upper() for word in request.output_modalities]
-    if request.media_detail in RESOLUTIONS:
-        fields["mediaResolution"] = RESOLUTION + request.media_detail.upper()
+    if request.media_detail in MEDIA_RESOLUTIONS:
+        fields["mediaResolution"] = RESOLUTION_PREFIX + request.media_detail.upper()
     elif request.media_detail:
         report.drop("media_detail")
     if request.HasField("audio_output"):

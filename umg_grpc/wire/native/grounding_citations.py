@@ -13,7 +13,7 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.split_characters import replace_halves
 from umg_grpc.wire.native.text_offset_conversion import Offsets
 
-SEARCH = "web_search"
+SEARCH_TOOL = "web_search"
 
 
 class Page(Struct, rename="camel"):
@@ -84,7 +84,7 @@ class _Exact(Struct, forbid_unknown_fields=True, rename="camel"):
     grounding_supports: list[_ExactSupport] | None = None
 
 
-OURS = ("webSearchQueries", "groundingChunks", "groundingSupports")
+OWN_MEMBERS = ("webSearchQueries", "groundingChunks", "groundingSupports")
 _GROUNDING = msgspec.json.Decoder(Grounding)
 _EXACT = msgspec.json.Decoder(_Exact)
 
@@ -224,7 +224,7 @@ def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) 
             if span not in supports:
                 supports[span] = text.text[start:end], {}
             supports[span][1][chunk] = None
-    fields: JsonObject = {name: value for name, value in _rest(rest).items() if name not in OURS}
+    fields: JsonObject = {name: value for name, value in _rest(rest).items() if name not in OWN_MEMBERS}
     if queries:
         fields["webSearchQueries"] = list(queries)
     if chunks:

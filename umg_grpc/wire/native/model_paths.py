@@ -4,8 +4,8 @@ from urllib.parse import quote
 
 from umg_grpc.wire.core.json import invalid
 
-GENERATE = ":generateContent"
-PREFIX = "models/"
+GENERATE_VERB = ":generateContent"
+MODEL_PREFIX = "models/"
 
 
 def path_model(model: str, repeated: str, at: str = "model") -> str:
@@ -21,6 +21,6 @@ def call_path(model: str, action: str) -> str:
     """Return the URL path of an action (`:generateContent`) of a model, with its id escaped. A slash in the id is kept,
     unless the id would then lead to another path (`..`).
     """
-    name = model.removeprefix(PREFIX)
+    name = model.removeprefix(MODEL_PREFIX)
     keep = "" if {".", "..", ""} & set(name.split("/")) else "/"
     return f"/models/{quote(name, safe=keep)}{action}"

@@ -18,12 +18,12 @@ from umg_grpc.wire.native.tools import SEARCH_KEYS
 from umg_grpc.wire.request_notes import RequestNotes
 
 OUR_SEARCH = ("vendorgSearch", "vendorg_search")  # spellings that only the text document has
-CONFIG = "generationConfig"
-TURNS = {"messages", "instructions"}
-DECLARED = "toolConfig.includeServerSideToolInvocations"
+CONFIG_MEMBER = "generationConfig"
+TURN_FIELDS = {"messages", "instructions"}
+DECLARED_INVOCATIONS = "toolConfig.includeServerSideToolInvocations"
 
 # Canonical field -> its members of the body, with the prefix `generationConfig.` for members of that object.
-MEMBERS: dict[str, tuple[str, ...]] = {
+FIELD_MEMBERS: dict[str, tuple[str, ...]] = {
     "messages": ("contents", "systemInstruction"),
     "instructions": ("systemInstruction", "contents"),
     "tools": ("tools",),
@@ -34,23 +34,27 @@ MEMBERS: dict[str, tuple[str, ...]] = {
     "metadata": ("labels",),
     "service_tier": ("serviceTier",),
     "store": ("store",),
-    "temperature": (f"{CONFIG}.temperature",),
-    "top_p": (f"{CONFIG}.topP",),
-    "top_k": (f"{CONFIG}.topK",),
-    "max_output_tokens": (f"{CONFIG}.maxOutputTokens",),
-    "stop_sequences": (f"{CONFIG}.stopSequences",),
-    "candidate_count": (f"{CONFIG}.candidateCount",),
-    "seed": (f"{CONFIG}.seed",),
-    "presence_penalty": (f"{CONFIG}.presencePenalty",),
-    "frequency_penalty": (f"{CONFIG}.frequencyPenalty",),
-    "logprobs": (f"{CONFIG}.responseLogprobs",),
-    "top_logprobs": (f"{CONFIG}.logprobs",),
-    "reasoning": (f"{CONFIG}.thinkingConfig",),
-    "response_format": (f"{CONFIG}.responseMimeType", f"{CONFIG}.responseSchema", f"{CONFIG}.responseJsonSchema"),
-    "output_modalities": (f"{CONFIG}.responseModalities",),
-    "media_detail": (f"{CONFIG}.mediaResolution",),
-    "image_output": (f"{CONFIG}.imageConfig",),
-    "audio_output": (f"{CONFIG}.speechConfig",),
+    "temperature": (f"{CONFIG_MEMBER}.temperature",),
+    "top_p": (f"{CONFIG_MEMBER}.topP",),
+    "top_k": (f"{CONFIG_MEMBER}.topK",),
+    "max_output_tokens": (f"{CONFIG_MEMBER}.maxOutputTokens",),
+    "stop_sequences": (f"{CONFIG_MEMBER}.stopSequences",),
+    "candidate_count": (f"{CONFIG_MEMBER}.candidateCount",),
+    "seed": (f"{CONFIG_MEMBER}.seed",),
+    "presence_penalty": (f"{CONFIG_MEMBER}.presencePenalty",),
+    "frequency_penalty": (f"{CONFIG_MEMBER}.frequencyPenalty",),
+    "logprobs": (f"{CONFIG_MEMBER}.responseLogprobs",),
+    "top_logprobs": (f"{CONFIG_MEMBER}.logprobs",),
+    "reasoning": (f"{CONFIG_MEMBER}.thinkingConfig",),
+    "response_format": (
+        f"{CONFIG_MEMBER}.responseMimeType",
+        f"{CONFIG_MEMBER}.responseSchema",
+        f"{CONFIG_MEMBER}.responseJsonSchema",
+    ),
+    "output_modalities": (f"{CONFIG_MEMBER}.responseModalities",),
+    "media_detail": (f"{CONFIG_MEMBER}.mediaResolution",),
+    "image_output": (f"{CONFIG_MEMBER}.imageConfig",),
+    "audio_output": (f"{CONFIG_MEMBER}.speechConfig",),
 }
 
 
@@ -106,8 +110,8 @@ def _with_search(raw: Raw) -> Raw:
 
 def _changed(request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks) -> list[str]:
     """Return the canonical names of fields to encode again, because the provider rejects the caller's value."""
-    changed = [name for name in changed_fields(request, quirks) if name in MEMBERS]
-    declared = DECLARED in notes.uncarried
+    changed = [name for name in changed_fields(request, quirks) if name in FIELD_MEMBERS]
+    declared = DECLARED_INVOCATIONS in notes.uncarried
     both = requests_search(request) and has_functions(request)
     if quirks.search_with_functions == "declare" and both and not declared:
         changed.append("tool_choice")
@@ -131,16 +135,18 @@ def _edit(
     for name, instead in own.dropped.items():
         if name.partition(".")[0] in {*changed, *(("web_search",) if "search" in changed else ())}:
             report.drop(name, instead)
-    turns = encode_messages(request, model, Report(), quirks) if TURNS & set(notes.edited) else {}
+    turns = encode_messages(request, model, Report(), quirks) if TURN_FIELDS & set(notes.edited) else {}
     fresh = _members(turns | options)
-    config = _members(fresh.get(CONFIG, Raw(b"{}")))
+    config = _members(fresh.get(CONFIG_MEMBER, Raw(b"{}")))
     kept = dict[str, Raw]()
-    at = next((name for name in (CONFIG, _snake(CONFIG)) if is_present(fields.get(name, Raw()))), CONFIG)
+    at = next(
+        (name for name in (CONFIG_MEMBER, _snake(CONFIG_MEMBER)) if is_present(fields.get(name, Raw()))), CONFIG_MEMBER
+    )
     if is_present(fields.get(at, Raw())):
         kept = parse(dict[str, Raw], fields[at], at)
     for edited in [*notes.edited, *changed]:
-        for member in MEMBERS.get(edited, ()):
-            name = member.removeprefix(f"{CONFIG}.")
+        for member in FIELD_MEMBERS.get(edited, ()):
+            name = member.removeprefix(f"{CONFIG_MEMBER}.")
             if name == member:
                 _replace(fields, name, fresh)
             else:
@@ -150,7 +156,7 @@ def _edit(
     else:
         fields.pop(at, None)
     for name in notes.uncarried:
-        if (name.startswith("toolConfig.") and name != DECLARED and "tool_choice" in changed) or (
+        if (name.startswith("toolConfig.") and name != DECLARED_INVOCATIONS and "tool_choice" in changed) or (
             name.partition(".")[0] in ("functionDeclarations", "googleSearch") and "tools" in notes.edited
         ):
             report.drop(name)

@@ -8,15 +8,15 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, is_present, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, is_present, parse
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, read
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native.encode_messages import generation
 
 GATEWAY_MARK = b'"dW1nL'
 """Beginning of the base64 of every state that the gateway wrapped (`umg.`), as a JSON string."""
-SIGNATURES = ("thoughtSignature", "thought_signature")
-CALLS = ("functionCall", "function_call")
+SIGNATURE_KEYS = ("thoughtSignature", "thought_signature")
+CALL_KEYS = ("functionCall", "function_call")
 SIGNED_SINCE = 3  # generation of the models that reject calls without a signature
 
 
@@ -24,7 +24,7 @@ def edit_signatures(fields: dict[str, Raw], request: pb.GenerateRequest, model: 
     """Edit the signatures in the member `contents` of a body, in place. `request`: canonical form of the body, `model`:
     the provider's id of the model. `report`: collects the states that are removed, and the placeholders.
     """
-    raw, parts = fields.get("contents", ABSENT), [part for message in request.messages for part in message.parts]
+    raw, parts = fields.get("contents", ABSENT_MEMBER), [part for message in request.messages for part in message.parts]
     has_marks = any(part.HasField("state") for part in parts) and GATEWAY_MARK in bytes(raw)
     if not has_marks and not any(part.HasField("tool_call") for part in parts):
         return
@@ -48,7 +48,7 @@ def _without_marks(contents: list[dict[str, Raw]], report: Report) -> tuple[list
     """Return (the contents without the gateway's marks, those of them that had any)."""
     kept, unmarked = list[dict[str, Raw]](), list[dict[str, Raw]]()
     for content in contents:
-        if GATEWAY_MARK not in bytes(content.get("parts", ABSENT)):
+        if GATEWAY_MARK not in bytes(content.get("parts", ABSENT_MEMBER)):
             kept.append(content)
             continue
         parts = [edited for part in _parts(content) if (edited := _without_mark(part, report)) is not None]
@@ -59,8 +59,8 @@ def _without_marks(contents: list[dict[str, Raw]], report: Report) -> tuple[list
 
 
 def _without_mark(part: dict[str, Raw], report: Report) -> dict[str, Raw] | None:
-    for name in SIGNATURES:
-        if not bytes(part.get(name, ABSENT)).startswith(GATEWAY_MARK):
+    for name in SIGNATURE_KEYS:
+        if not bytes(part.get(name, ABSENT_MEMBER)).startswith(GATEWAY_MARK):
             continue
         text = msgspec.json.decode(part[name], type=str)
         state = read(text, "native")
@@ -68,7 +68,7 @@ def _without_mark(part: dict[str, Raw], report: Report) -> dict[str, Raw] | None
             return part | {name: Raw(msgspec.json.encode(state.data))}
         report.drop("state")
         rest = {member: value for member, value in part.items() if member != name}
-        is_empty = not rest.keys() - {"text", "thought"} and bytes(rest.get("text", ABSENT)) in (b"", b'""')
+        is_empty = not rest.keys() - {"text", "thought"} and bytes(rest.get("text", ABSENT_MEMBER)) in (b"", b'""')
         return None if is_empty else rest
     return part
 
@@ -77,12 +77,12 @@ def _with_placeholders(contents: list[dict[str, Raw]]) -> bool:
     """Add a placeholder to the first call of each turn of the model, in place, unless it has a signature."""
     added = False
     for content in contents:
-        if bytes(content.get("role", ABSENT)) != b'"model"':
+        if bytes(content.get("role", ABSENT_MEMBER)) != b'"model"':
             continue
         parts = _parts(content)
-        call = next((part for part in parts if not part.keys().isdisjoint(CALLS)), None)
-        if call is not None and call.keys().isdisjoint(SIGNATURES):
-            call[SIGNATURES[0]] = Raw(msgspec.json.encode(NO_SIGNATURE))
+        call = next((part for part in parts if not part.keys().isdisjoint(CALL_KEYS)), None)
+        if call is not None and call.keys().isdisjoint(SIGNATURE_KEYS):
+            call[SIGNATURE_KEYS[0]] = Raw(msgspec.json.encode(NO_SIGNATURE))
             content["parts"] = Raw(msgspec.json.encode(parts))
             added = True
     return added
@@ -90,7 +90,7 @@ def _with_placeholders(contents: list[dict[str, Raw]]) -> bool:
 
 def _parts(content: dict[str, Raw]) -> list[dict[str, Raw]]:
     """Return the parts of a turn, which clients also send without a list if there is only one."""
-    raw = content.get("parts", ABSENT)
+    raw = content.get("parts", ABSENT_MEMBER)
     if not is_present(raw):
         return []
     if bytes(raw).startswith(b"{"):

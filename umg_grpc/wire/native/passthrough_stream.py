@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import failed_response
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
+from umg_grpc.wire.core.stream_decoder import DECODED_FRAME, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off
 from umg_grpc.wire.native.shared_response_fields import (
     NO_REASON,
@@ -22,7 +22,7 @@ from umg_grpc.wire.native.stream_decoder import blocked_event, chunk_error, star
 from umg_grpc.wire.native.usage import UsageMetadata
 
 _CHUNK = msgspec.json.Decoder(PassedResponse)
-NEEDED = (b'"finishReason"', b'"functionCall"', b'"error"', b'"promptFeedback"')
+NEEDED_MEMBERS = (b'"finishReason"', b'"functionCall"', b'"error"', b'"promptFeedback"')
 """Members that the service needs. They cannot be found inside a text: their quotes would be escaped there."""
 
 
@@ -58,20 +58,20 @@ class PassthroughDecoder(FrameDecoder):
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
         """Return (leading frames that only continue the response, with the caller's model id; their length in bytes as
-        received). Return `DECODED` (no bytes, length 0) if they have to be decoded.
+        received). Return `DECODED_FRAME` (no bytes, length 0) if they have to be decoded.
         """
         if not self._started:
-            return DECODED
-        if needed := [at for name in NEEDED if (at := frames.find(name)) >= 0]:
+            return DECODED_FRAME
+        if needed := [at for name in NEEDED_MEMBERS if (at := frames.find(name)) >= 0]:
             frames = frames[: frames.rfind(b"\ndata: ", 0, min(needed)) + 1]
         if not (count := sse.count_data_events(frames)):
-            return DECODED
+            return DECODED_FRAME
         try:
             last = _CHUNK.decode(frames[max(6, frames.rfind(b"\ndata: ") + 7) :])
         except (ValueError, RecursionError):
-            return DECODED
+            return DECODED_FRAME
         if (renamed := self._model.replace_all(frames, count)) is None:
-            return DECODED
+            return DECODED_FRAME
         self._usage, self._has_content = last.usage_metadata, True
         return renamed, len(frames)
 
@@ -80,7 +80,7 @@ class PassthroughDecoder(FrameDecoder):
 
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         data = event.data or b""
-        if data.strip() == sse.DONE:
+        if data.strip() == sse.DONE_DATA:
             return b""
         chunk = decode(_CHUNK, data)
         if error := chunk_error(chunk):

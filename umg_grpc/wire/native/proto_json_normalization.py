@@ -20,13 +20,13 @@ from umg_grpc.wire.core.unknown_fields import MAX_PATHS
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.request_notes import RequestNotes
 
-T = TypeVar("T")
+Parsed = TypeVar("Parsed")
 
 _NUMBER = re.compile(rb'"(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"')
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _QUOTED_PATH = re.compile(r"^`[^`]*`")
 
-OPAQUE = "(opaque)"  # key under which a part of an unknown kind is kept
+OPAQUE_KEY = "(opaque)"  # key under which a part of an unknown kind is kept
 
 
 class UnknownField(NamedTuple):
@@ -63,7 +63,7 @@ class Notes:
         return UmgError(error.reason, message, **{**error.metadata, "field": written})
 
 
-def read(kind: type[T], raw: bytes | Raw, notes: Notes, at: str = "") -> T:
+def read(kind: type[Parsed], raw: bytes | Raw, notes: Notes, at: str = "") -> Parsed:
     """Return JSON decoded as a `kind`, with the spellings that protobuf's JSON parser accepts. Members may be in camel
     or snake case, a single element in place of a list, enumerated values in any case. `notes`: receives unknown fields
     and the spelling. Raise UmgError(MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD) with the path of the field.
@@ -133,10 +133,12 @@ def _struct(kind: type) -> _Struct:
     fields = dict[str, tuple[str, _Plan]]()
     if isinstance(info, inspect.StructType):
         for member in info.fields:
-            if member.encode_name == OPAQUE:
+            if member.encode_name == OPAQUE_KEY:
                 continue  # set here; in a caller's body it is a field like any unknown one
             fields[member.name] = fields[member.encode_name] = (member.encode_name, _plan(member.type))
-    kinds = {name for key, (name, _) in fields.items() if key in schema.KINDS} if kind is schema.Part else set[str]()
+    kinds = (
+        {name for key, (name, _) in fields.items() if key in schema.PART_KINDS} if kind is schema.Part else set[str]()
+    )
     return _Struct(kind, fields, frozenset(key for key, (name, _) in fields.items() if name in kinds))
 
 
@@ -183,7 +185,7 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
         return raw
     members = msgspec.json.decode(raw, type=dict[str, Raw])
     if plan.kinds and not plan.kinds & members.keys() and members.keys() - plan.fields.keys():
-        return Raw(msgspec.json.encode({OPAQUE: raw}))
+        return Raw(msgspec.json.encode({OPAQUE_KEY: raw}))
     normalized = dict[str, Raw]()
     for key, value in members.items():
         if bytes(value) == b"null":

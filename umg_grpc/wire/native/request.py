@@ -19,16 +19,16 @@ from umg_grpc.wire.native.call_id_places import CALL_IDS
 from umg_grpc.wire.native.decode_messages import decode_contents, decode_instructions
 from umg_grpc.wire.native.encode_body import encode_body
 from umg_grpc.wire.native.generation_config import decode_config
-from umg_grpc.wire.native.model_paths import GENERATE, PREFIX, call_path, path_model
+from umg_grpc.wire.native.model_paths import GENERATE_VERB, MODEL_PREFIX, call_path, path_model
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
 from umg_grpc.wire.native.tools import decode_tools
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
 
-STREAM = ":streamGenerateContent?alt=sse"
+STREAM_VERB = ":streamGenerateContent?alt=sse"
 STOPS_MEMBER, MAX_STOPS = "generationConfig.stopSequences", 5
 
-HARMLESS = frozenset({"stream"})
+HARMLESS_FIELDS = frozenset({"stream"})
 """Top-level fields without a canonical form or effect: the path determines whether the response is streamed."""
 
 
@@ -67,8 +67,8 @@ def _decode(body: bytes, at: str, model: str) -> DecodedRequest[pb.GenerateReque
     except UmgError as error:
         raise notes.with_caller_path(error) from None
     notes.request.uncarried.extend(field.path for field in notes.unknown if field.nested)
-    request.model = path_model(model, (parsed.model or "").removeprefix(PREFIX))
-    record_unknown_fields([field.path for field in notes.unknown if not field.nested], HARMLESS, notes.request)
+    request.model = path_model(model, (parsed.model or "").removeprefix(MODEL_PREFIX))
+    record_unknown_fields([field.path for field in notes.unknown if not field.nested], HARMLESS_FIELDS, notes.request)
     return DecodedRequest(request, notes.request)
 
 
@@ -117,5 +117,5 @@ def encode_request(
         fields: JsonObject = encode_body(request, notes, model, report, quirks, marks)
         fit_members(fields, quirks, "native", report)
         body = msgspec.json.encode(fields)
-    path, stops = call_path(model, STREAM if stream else GENERATE), local_stops(request, quirks, report)
+    path, stops = call_path(model, STREAM_VERB if stream else GENERATE_VERB), local_stops(request, quirks, report)
     return UpstreamRequest(path, body, {}, report, local_stops=stops, marks=marks)

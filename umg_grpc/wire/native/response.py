@@ -10,13 +10,13 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.finish_reasons import failed_response
 from umg_grpc.wire.core.json import JsonObject, is_present, replace_model_id
-from umg_grpc.wire.core.raw_json_edits import EACH, edit_values
+from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 from umg_grpc.wire.core.split_characters import decode, replace_invalid_utf8
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import is_error, no_response, unreadable
 from umg_grpc.wire.native.content_parts import encode_media
-from umg_grpc.wire.native.errors import TABLE, stated_error
-from umg_grpc.wire.native.grounding_citations import SEARCH, Cited, Text, decode_grounding
+from umg_grpc.wire.native.errors import ERROR_TABLE, stated_error
+from umg_grpc.wire.native.grounding_citations import SEARCH_TOOL, Cited, Text, decode_grounding
 from umg_grpc.wire.native.provider_tool_names import tool_names
 from umg_grpc.wire.native.schema import ProviderPart
 from umg_grpc.wire.native.shared_response_fields import (
@@ -76,9 +76,9 @@ def can_express(part: pb.Part) -> bool:
         case "media":
             return encode_media(part.media) is not None
         case "server_tool_call":
-            return part.server_tool_call.format == "native" or part.server_tool_call.name == SEARCH
+            return part.server_tool_call.format == "native" or part.server_tool_call.name == SEARCH_TOOL
         case "server_tool_result":
-            return part.server_tool_result.format == "native" or part.server_tool_result.name == SEARCH
+            return part.server_tool_result.format == "native" or part.server_tool_result.name == SEARCH_TOOL
         case "opaque":
             return part.opaque.format == "native"
         case "text" | "reasoning" | "tool_call" | "tool_result" | "refusal" | None:
@@ -133,7 +133,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
         feedback = parsed.prompt_feedback
         blocked = (feedback and feedback.block_reason) or ""
         if not parsed.candidates and not blocked:
-            raise no_response(body, TABLE)
+            raise no_response(body, ERROR_TABLE)
         response = pb.GenerateResponse(model=request.model or parsed.model_version or "", block_reason=blocked)
         decode_head(parsed, response)
         if parsed.usage_metadata is not None and parsed.usage_metadata.is_stated:
@@ -176,7 +176,7 @@ def _failure(response: ProviderResponse | PassedResponse) -> UmgError | None:
 
 
 def _with_finish_reasons(body: bytes) -> bytes:
-    return bytes(edit_values(Raw(body), ("candidates", EACH), _finished))
+    return bytes(edit_values(Raw(body), ("candidates", EACH_ELEMENT), _finished))
 
 
 def _finished(candidate: Raw) -> Raw:
@@ -260,5 +260,5 @@ def _decode_sources(provider_candidate: ProviderCandidate, texts: list[Text], ca
     for part, citation in sources.citations:
         parts[part].text.citations.append(citation)
     if sources.queries:
-        parts.add().server_tool_call.MergeFrom(pb.ServerToolCall(name=SEARCH, queries=sources.queries))
+        parts.add().server_tool_call.MergeFrom(pb.ServerToolCall(name=SEARCH_TOOL, queries=sources.queries))
     candidate.grounding_json = sources.rest

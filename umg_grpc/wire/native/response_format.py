@@ -7,11 +7,11 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, json_text, parse
-from umg_grpc.wire.core.response_formats import FIELD, fit_format, fit_own_response, requires_json
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, json_text, parse
+from umg_grpc.wire.core.response_formats import JSON_SCHEMA_FIELD, fit_format, fit_own_response, requires_json
 from umg_grpc.wire.dropped_fields_report import Report
 
-JSON, ENUM, TEXT = "application/json", "text/x.enum", "text/plain"
+JSON_TYPE, ENUM_TYPE, TEXT_TYPE = "application/json", "text/x.enum", "text/plain"
 
 
 def encode_format(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
@@ -19,12 +19,12 @@ def encode_format(request: pb.GenerateRequest, report: Report, quirks: Quirks) -
     chosen = request.response_format
     match chosen.WhichOneof("kind"):
         case "text":
-            return {"responseMimeType": TEXT}
+            return {"responseMimeType": TEXT_TYPE}
         case "json" | "json_schema":
             return _encode_json(request, report, quirks)
         case "enum_text":
             schema = _encode_schema(chosen.enum_text, "response_format.enum_text", report)
-            return {"responseMimeType": ENUM, **schema}
+            return {"responseMimeType": ENUM_TYPE, **schema}
         case None:
             return {}
         case unhandled:
@@ -34,11 +34,11 @@ def encode_format(request: pb.GenerateRequest, report: Report, quirks: Quirks) -
 def _encode_json(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
     described, dialect = request.response_format.json_schema, quirks.schema_dialect
     if dialect not in {"json_object", "none"} and (described.native_schema or not described.schema_json):
-        return {"responseMimeType": JSON, **_encode_schema(described, FIELD, report)}
-    _report_names(described, FIELD, report)
+        return {"responseMimeType": JSON_TYPE, **_encode_schema(described, JSON_SCHEMA_FIELD, report)}
+    _report_names(described, JSON_SCHEMA_FIELD, report)
     fitted = fit_format(request.response_format, dialect, report)
     schema: JsonObject = {} if fitted.schema is None else {"responseJsonSchema": fitted.schema}
-    return {"responseMimeType": JSON, **schema} if fitted.form else {}
+    return {"responseMimeType": JSON_TYPE, **schema} if fitted.form else {}
 
 
 def _encode_schema(described: pb.JsonSchemaFormat, at: str, report: Report) -> JsonObject:
@@ -74,7 +74,7 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
     if (fitted := fit_own_response(request, quirks, report)) is None:
         return
     name = next((name for name in ("generationConfig", "generation_config") if name in fields), "generationConfig")
-    raw = fields.get(name, ABSENT)
+    raw = fields.get(name, ABSENT_MEMBER)
     config = parse(dict[str, Raw], raw, name) if is_present(raw) else {}
     for member in ("responseSchema", "response_schema", "responseJsonSchema", "response_json_schema"):
         config.pop(member, None)
@@ -91,10 +91,10 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
 def _instruct(fields: dict[str, Raw], instruction: str) -> None:
     """Add an instruction at the end of the system instruction of a caller's own body, in place."""
     names = ("systemInstruction", "system_instruction")
-    name = next((name for name in names if is_present(fields.get(name, ABSENT))), names[0])
-    raw = fields.get(name, ABSENT)
+    name = next((name for name in names if is_present(fields.get(name, ABSENT_MEMBER))), names[0])
+    raw = fields.get(name, ABSENT_MEMBER)
     members = parse(dict[str, Raw], raw, name) if is_present(raw) else {}
-    parts = members.get("parts", ABSENT)
+    parts = members.get("parts", ABSENT_MEMBER)
     listed = parse(list[Raw], parts, name) if bytes(parts).startswith(b"[") else [parts] if is_present(parts) else []
     members["parts"] = Raw(msgspec.json.encode([*listed, {"text": instruction}]))
     fields[name] = Raw(msgspec.json.encode(members))

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
-from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole, Whole
+from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, PositiveWhole, Whole
 
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Budget = Annotated[int, Meta(ge=-1)] | Annotated[float, Meta(ge=-1)]  # -1: automatic
@@ -57,7 +57,7 @@ class ProviderCall(Struct, rename="camel"):
     """Member `functionCall` of a part."""
 
     name: str | None = None
-    args: Raw = ABSENT
+    args: Raw = ABSENT_MEMBER
     id: str | None = None
 
 
@@ -72,11 +72,11 @@ class FunctionResponse(Struct, rename="camel"):
     """Member `functionResponse` of a part."""
 
     name: str | None = None
-    response: Raw = ABSENT
+    response: Raw = ABSENT_MEMBER
     id: str | None = None
     parts: Sequence[ResultPart] | None = None
-    will_continue: Raw = ABSENT
-    scheduling: Raw = ABSENT
+    will_continue: Raw = ABSENT_MEMBER
+    scheduling: Raw = ABSENT_MEMBER
 
 
 class PartResolution(Struct, rename="camel"):
@@ -90,8 +90,8 @@ class ServerTool(Struct, rename="camel"):
 
     id: str | None = None
     tool_type: str | None = None
-    args: Raw = ABSENT
-    response: Raw = ABSENT
+    args: Raw = ABSENT_MEMBER
+    response: Raw = ABSENT_MEMBER
 
 
 class ProviderPart(Struct, rename="camel"):
@@ -104,16 +104,16 @@ class ProviderPart(Struct, rename="camel"):
     inline_data: ProviderBlob | None = None
     file_data: ProviderFile | None = None
     function_response: FunctionResponse | None = None
-    executable_code: Raw = ABSENT
-    code_execution_result: Raw = ABSENT
+    executable_code: Raw = ABSENT_MEMBER
+    code_execution_result: Raw = ABSENT_MEMBER
     tool_call: ServerTool | None = None
     tool_response: ServerTool | None = None
     media_resolution: PartResolution | None = None
-    video_metadata: Raw = ABSENT
-    opaque: Raw = field(name="(opaque)", default=ABSENT)  # a whole part of an unknown kind, set by `proto_json`
+    video_metadata: Raw = ABSENT_MEMBER
+    opaque: Raw = field(name="(opaque)", default=ABSENT_MEMBER)  # a whole part of an unknown kind, set by `proto_json`
 
 
-KINDS = (
+PART_KINDS = (
     "text",
     "inline_data",
     "file_data",
@@ -190,21 +190,21 @@ class FunctionDeclaration(Struct, forbid_unknown_fields=True, rename="camel"):
 
     name: NonEmpty
     description: str | None = None
-    parameters: Raw = ABSENT
-    parameters_json_schema: Raw = ABSENT
-    response: Raw = ABSENT
-    response_json_schema: Raw = ABSENT
-    behavior: Raw = ABSENT
+    parameters: Raw = ABSENT_MEMBER
+    parameters_json_schema: Raw = ABSENT_MEMBER
+    response: Raw = ABSENT_MEMBER
+    response_json_schema: Raw = ABSENT_MEMBER
+    behavior: Raw = ABSENT_MEMBER
 
 
 class GoogleSearch(Struct, forbid_unknown_fields=True, rename="camel"):
     """Member `googleSearch`, under any of its names."""
 
     exclude_domains: list[str] | None = None
-    dynamic_retrieval_config: Raw = ABSENT  # of the older `googleSearchRetrieval`
-    search_types: Raw = ABSENT
-    time_range_filter: Raw = ABSENT
-    blocking_confidence: Raw = ABSENT
+    dynamic_retrieval_config: Raw = ABSENT_MEMBER  # of the older `googleSearchRetrieval`
+    search_types: Raw = ABSENT_MEMBER
+    time_range_filter: Raw = ABSENT_MEMBER
+    blocking_confidence: Raw = ABSENT_MEMBER
 
 
 class FunctionCallingConfig(Struct, forbid_unknown_fields=True, rename="camel"):
@@ -218,8 +218,8 @@ class ToolConfig(Struct, forbid_unknown_fields=True, rename="camel"):
     """Member `toolConfig` of the request."""
 
     function_calling_config: FunctionCallingConfig | None = None
-    retrieval_config: Raw = ABSENT
-    include_server_side_tool_invocations: Raw = ABSENT
+    retrieval_config: Raw = ABSENT_MEMBER
+    include_server_side_tool_invocations: Raw = ABSENT_MEMBER
 
 
 # --- options
@@ -263,11 +263,11 @@ class GenerationConfig(Struct, forbid_unknown_fields=True, rename="camel"):
     response_logprobs: bool | None = None
     logprobs: Annotated[int, Meta(ge=0, le=20)] | Annotated[float, Meta(ge=0, le=20)] | None = None
     response_mime_type: str | None = None
-    response_schema: Raw = ABSENT
-    response_json_schema: Raw = ABSENT
+    response_schema: Raw = ABSENT_MEMBER
+    response_json_schema: Raw = ABSENT_MEMBER
     response_modalities: list[Modality] | None = None
     media_resolution: Resolution | None = None
-    speech_config: Raw = ABSENT
+    speech_config: Raw = ABSENT_MEMBER
     thinking_config: ThinkingConfig | None = None
     image_config: ImageConfig | None = None
 
@@ -277,7 +277,7 @@ class SafetySetting(Struct, forbid_unknown_fields=True, rename="camel"):
 
     category: Category
     threshold: Threshold
-    method: Raw = ABSENT
+    method: Raw = ABSENT_MEMBER
 
 
 class GenerateBody(Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
@@ -299,8 +299,8 @@ class GenerateBody(Struct, forbid_unknown_fields=True, rename="camel", kw_only=T
 class CountBody(Struct, rename="camel"):
     """Body of `:countTokens` that contains a whole request."""
 
-    generate_content_request: Raw = ABSENT
-    snake_request: Raw = field(name="generate_content_request", default=ABSENT)
+    generate_content_request: Raw = ABSENT_MEMBER
+    snake_request: Raw = field(name="generate_content_request", default=ABSENT_MEMBER)
 
 
 class VoiceName(Struct, rename="camel", forbid_unknown_fields=True):
@@ -319,8 +319,8 @@ class SpeechConfig(Struct, rename="camel", forbid_unknown_fields=True):
     """Member `generationConfig.speechConfig`, with the fields that other formats also have."""
 
     voice_config: VoiceConfig | None = None
-    language_code: Raw = ABSENT
-    multi_speaker_voice_config: Raw = ABSENT
+    language_code: Raw = ABSENT_MEMBER
+    multi_speaker_voice_config: Raw = ABSENT_MEMBER
 
 
 Declarations = list[FunctionDeclaration]

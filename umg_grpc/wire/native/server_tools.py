@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, json_text, parse
 from umg_grpc.wire.native import schema
 
-CODE = "code_execution"
+CODE_TOOL = "code_execution"
 # The format's names of its own tools (SDK types `ToolType`) -> ours.
 TOOL_TYPES = {
     "GOOGLE_SEARCH_WEB": "web_search",
@@ -31,11 +31,11 @@ def decode_server_tool(part: schema.ProviderPart, target: pb.Part, at: str) -> b
     any other part. Raise UmgError(INVALID_FIELD). `at`: path of the part in the body.
     """
     if is_present(part.executable_code):
-        target.server_tool_call.name, target.server_tool_call.format = CODE, "native"
+        target.server_tool_call.name, target.server_tool_call.format = CODE_TOOL, "native"
         target.server_tool_call.input_json = str(part.executable_code, "utf-8")
         target.server_tool_call.call_id = parse(_Id, part.executable_code, f"{at}.executableCode").id or ""
     elif is_present(part.code_execution_result):
-        target.server_tool_result.name, target.server_tool_result.format = CODE, "native"
+        target.server_tool_result.name, target.server_tool_result.format = CODE_TOOL, "native"
         target.server_tool_result.output_json = str(part.code_execution_result, "utf-8")
         path = f"{at}.codeExecutionResult"
         target.server_tool_result.call_id = parse(_Id, part.code_execution_result, path).id or ""
@@ -71,12 +71,16 @@ def encode_server_tool(part: pb.Part, at: str) -> JsonObject | None:
         if call.format != "native":
             return None
         args = json_text(call.input_json, f"{at}.server_tool_call.input_json")
-        return {"executableCode": args} if call.name == CODE else {"toolCall": _server_tool_members(call, "args", args)}
+        return (
+            {"executableCode": args}
+            if call.name == CODE_TOOL
+            else {"toolCall": _server_tool_members(call, "args", args)}
+        )
     result = part.server_tool_result
     if result.format != "native":
         return None
     output = json_text(result.output_json, f"{at}.server_tool_result.output_json")
-    if result.name == CODE:
+    if result.name == CODE_TOOL:
         return {"codeExecutionResult": output}
     return {"toolResponse": _server_tool_members(result, "response", output)}
 

@@ -13,13 +13,13 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.finish_reasons import meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.finish_reasons import Ended, finish_reason_of, own_reasons
-from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.content_parts import decode_part, encode_media, encode_reasoning, kind_of
-from umg_grpc.wire.native.grounding_citations import SEARCH, Cited, encode_grounding
+from umg_grpc.wire.native.grounding_citations import SEARCH_TOOL, Cited, encode_grounding
 from umg_grpc.wire.native.server_tools import encode_server_tool
 from umg_grpc.wire.native.tool_calls import encode_call, rename_call
 from umg_grpc.wire.native.usage import UsageMetadata
@@ -36,9 +36,9 @@ FINISH_NAMES = {reason: word for word, reason in reversed(FINISH_REASONS.items()
     pb.FINISH_REASON_COMPACTION: "MAX_TOKENS",
 }
 # Reasons of a blocked prompt that are also the finish reason of its empty candidate.
-BLOCKED = ("SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR")
+BLOCK_REASONS = ("SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR")
 # Reasons that an upstream may send although the model called a tool.
-OVERRIDDEN = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
+OVERRIDDEN_REASONS = (pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP)
 
 Index = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a candidate
 
@@ -94,7 +94,7 @@ class Ending(Struct, rename="camel"):
     index: Index | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
-    content: Raw = ABSENT
+    content: Raw = ABSENT_MEMBER
 
     @property
     def calls(self) -> bool:
@@ -112,7 +112,7 @@ class ProviderCandidate(Struct, rename="camel"):
     content: ProviderContent | None = None
     finish_message: str | None = None
     safety_ratings: list[ProviderRating] | None = None
-    grounding_metadata: Raw = ABSENT
+    grounding_metadata: Raw = ABSENT_MEMBER
     logprobs_result: LogprobsResult | None = None
 
 
@@ -137,7 +137,7 @@ class Head(Struct, rename="camel", kw_only=True):
     create_time: str | None = None
     prompt_feedback: PromptFeedback | None = None
     usage_metadata: UsageMetadata | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 class ProviderResponse(Head, kw_only=True, rename="camel"):
@@ -198,7 +198,7 @@ def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinishe
 
 def correct_finish(target: pb.Candidate | pb.CandidateFinished, *, called: bool) -> None:
     """Correct the finish reason: TOOL_CALLS if `called` (providers of this format send STOP then), STOP without one."""
-    if called and target.finish_reason in OVERRIDDEN:
+    if called and target.finish_reason in OVERRIDDEN_REASONS:
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif not target.finish_reason:
         target.finish_reason = pb.FINISH_REASON_STOP
@@ -236,7 +236,7 @@ def is_known(part: schema.ProviderPart) -> bool:
         part.text is not None
         or part.function_call is not None
         or part.inline_data is not None
-        or any(_is_given(getattr(part, name)) for name in schema.KINDS)
+        or any(_is_given(getattr(part, name)) for name in schema.PART_KINDS)
     )
 
 
@@ -297,7 +297,7 @@ def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> st
 
 def blocked_name(block_reason: str) -> str:
     """Return the `finishReason` for a blocked prompt: `block_reason` if the format has it there, else `OTHER`."""
-    return block_reason if block_reason in BLOCKED else "OTHER"
+    return block_reason if block_reason in BLOCK_REASONS else "OTHER"
 
 
 def encode_ratings(ratings: Sequence[pb.SafetyRating]) -> list[JsonObject]:
@@ -368,7 +368,7 @@ def _raw(text: str) -> Raw | None:
 def queries_of(part: pb.Part) -> Sequence[str]:
     """Return the queries of a provider's web search, which are beside the parts in this format; () for other parts."""
     call = part.server_tool_call
-    return call.queries if part.HasField("server_tool_call") and call.name == SEARCH else ()
+    return call.queries if part.HasField("server_tool_call") and call.name == SEARCH_TOOL else ()
 
 
 def encode_sources(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject:

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT, is_present
+from umg_grpc.wire.core.json import ABSENT_MEMBER, is_present
 from umg_grpc.wire.core.prompt_marks import PromptMark
 
-PATH = "/cachedContents"
-SETTINGS = ("systemInstruction", "tools", "toolConfig")
+STORED_PROMPTS_PATH = "/cachedContents"
+STORED_MEMBERS = ("systemInstruction", "tools", "toolConfig")
 """Members that only the stored beginning may have, in the order in which the model reads them."""
-USER = "user"
+USER_ROLE = "user"
 DIGEST_BYTES = 20
 
 
@@ -33,12 +33,12 @@ class Beginning(NamedTuple):
 
 
 class _Content(Struct):
-    role: str = USER
+    role: str = USER_ROLE
     parts: list[Raw] = []
 
 
 class _PromptText(Struct):
-    text: Raw = ABSENT
+    text: Raw = ABSENT_MEMBER
 
 
 class Created(Struct, rename="camel"):
@@ -57,7 +57,7 @@ class Place(NamedTuple):
     """Place of the stored beginnings at a provider."""
 
     base_url: str
-    """URL in front of `PATH`; "" for that of the channel."""
+    """URL in front of `STORED_PROMPTS_PATH`; "" for that of the channel."""
     models: str
     """Name of the collection of models, with a slash."""
 
@@ -96,14 +96,14 @@ class DividedPrompt:
             return
         last, digest, size = self._marks[-1], hashlib.blake2b(seed, digest_size=DIGEST_BYTES), 0
         within = {(mark.content, mark.parts) for mark in self._marks if mark.parts}
-        for name in SETTINGS:
-            if (raw := self._members.get(name, ABSENT)) is not ABSENT:
+        for name in STORED_MEMBERS:
+            if (raw := self._members.get(name, ABSENT_MEMBER)) is not ABSENT_MEMBER:
                 digest.update(name.encode() + bytes(raw))
                 size += len(bytes(raw))
         for index, content in enumerate(self._read):
             if index > last.content:
                 return
-            is_question = content.role == USER and bool(content.parts) and _is_text(content.parts[0])
+            is_question = content.role == USER_ROLE and bool(content.parts) and _is_text(content.parts[0])
             if is_question and (index or size):
                 yield Beginning(digest.digest(), index, 0, size, self._is_long(index, 0))
             digest.update(f"<{content.role}>".encode())
@@ -119,7 +119,7 @@ class DividedPrompt:
     def stored(self, beginning: Beginning, model: str, seconds: int) -> bytes:
         """Return the body that stores a beginning for some seconds. `model`: name of the model, with its collection."""
         fields: dict[str, object] = {"model": model, "ttl": f"{seconds}s"}
-        fields |= {name: self._members[name] for name in SETTINGS if name in self._members}
+        fields |= {name: self._members[name] for name in STORED_MEMBERS if name in self._members}
         contents: list[object] = [*self._contents[: beginning.content]]
         if beginning.parts:
             whole = self._read[beginning.content]
@@ -134,7 +134,7 @@ class DividedPrompt:
         if beginning.parts:
             whole = self._read[beginning.content]
             contents[0] = {"role": whole.role, "parts": whole.parts[beginning.parts :]}
-        members = {name: raw for name, raw in self._members.items() if name not in SETTINGS}
+        members = {name: raw for name, raw in self._members.items() if name not in STORED_MEMBERS}
         return msgspec.json.encode(members | {"contents": contents, "cachedContent": name})
 
 

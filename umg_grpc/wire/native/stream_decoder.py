@@ -8,7 +8,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
-from umg_grpc.wire.core.json import ABSENT, is_present
+from umg_grpc.wire.core.json import ABSENT_MEMBER, is_present
 from umg_grpc.wire.core.part_events import PartEmitter
 from umg_grpc.wire.core.reasoning_state import read
 from umg_grpc.wire.core.split_characters import unescape_halves
@@ -17,7 +17,7 @@ from umg_grpc.wire.core.text_buffers import Pieces
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.errors.provider_errors import cut_off, is_error
 from umg_grpc.wire.native.errors import stated_error
-from umg_grpc.wire.native.grounding_citations import MAX_CITED_CHARACTERS, SEARCH, Text, decode_grounding
+from umg_grpc.wire.native.grounding_citations import MAX_CITED_CHARACTERS, SEARCH_TOOL, Text, decode_grounding
 from umg_grpc.wire.native.provider_tool_names import tool_names
 from umg_grpc.wire.native.shared_response_fields import (
     Head,
@@ -37,8 +37,8 @@ from umg_grpc.wire.native.shared_response_fields import (
 from umg_grpc.wire.native.usage import UsageMetadata, decode_usage
 
 _CHUNK = msgspec.json.Decoder(ProviderResponse)
-TEXT, THOUGHT = "text", "reasoning"
-NOTHING = (b"{}", b"null")  # sources of early chunks
+TEXT_PART, THOUGHT_PART = "text", "reasoning"
+EMPTY_SOURCES = (b"{}", b"null")  # sources of early chunks
 
 
 def started_event(head: Head, model: str) -> pb.GenerateEvent:
@@ -72,7 +72,7 @@ def blocked_event(feedback: PromptFeedback) -> pb.GenerateEvent:
 
 def chunk_error(head: Head) -> UmgError | None:
     """Return the error in a chunk of a provider's stream, if any. `head`: decoded from the chunk."""
-    if head.error is not ABSENT and is_error(head.error):
+    if head.error is not ABSENT_MEMBER and is_error(head.error):
         return stated_error(head.error)
     return None
 
@@ -105,14 +105,14 @@ class _CandidateDecoder(PartEmitter):
         parts = provider_candidate.content.parts if provider_candidate.content is not None else None
         if (
             provider_candidate.finish_reason
-            or provider_candidate.grounding_metadata is not ABSENT
+            or provider_candidate.grounding_metadata is not ABSENT_MEMBER
             or provider_candidate.logprobs_result is not None
         ):
             return None
         if not parts or len(parts) != 1 or self._sealed or self.has_halves:
             return None
         part = parts[0]
-        if not part.text or part.thought_signature or self._kind != (THOUGHT if part.thought else TEXT):
+        if not part.text or part.thought_signature or self._kind != (THOUGHT_PART if part.thought else TEXT_PART):
             return None
         return self.delta(part.text)
 
@@ -125,23 +125,23 @@ class _CandidateDecoder(PartEmitter):
         parts = (provider_candidate.content and provider_candidate.content.parts) or ()
         for part, raw in zip(parts, unknown.of(parts, position), strict=True):
             if part.text is not None:
-                yield from self._write(THOUGHT if part.thought else TEXT, part.text, part.thought_signature)
+                yield from self._write(THOUGHT_PART if part.thought else TEXT_PART, part.text, part.thought_signature)
                 continue
             if raw is not None or is_known(part) or (part.thought and part.thought_signature):
                 yield from self._whole_part(decode_response_part(part, raw, self._names))
             elif part.thought_signature:
-                yield from self._write(TEXT, "", part.thought_signature)
+                yield from self._write(TEXT_PART, "", part.thought_signature)
         if provider_candidate.logprobs_result is not None and (
             logprobs := decode_logprobs(provider_candidate.logprobs_result)
         ):
             if not self._texts:
-                yield from self.switch(TEXT)
+                yield from self.switch(TEXT_PART)
             event = self.event(next(reversed(self._texts)))
             event.logprobs.logprobs.extend(logprobs)
             yield event
         if (
-            provider_candidate.grounding_metadata is not ABSENT
-            and bytes(provider_candidate.grounding_metadata) not in NOTHING
+            provider_candidate.grounding_metadata is not ABSENT_MEMBER
+            and bytes(provider_candidate.grounding_metadata) not in EMPTY_SOURCES
         ):
             self._grounding = provider_candidate.grounding_metadata
         if provider_candidate.finish_reason:
@@ -168,7 +168,7 @@ class _CandidateDecoder(PartEmitter):
             grounding_json = sources.rest
             yield from self.end_texts()
             if sources.queries:
-                search = pb.ServerToolCall(name=SEARCH, queries=sources.queries)
+                search = pb.ServerToolCall(name=SEARCH_TOOL, queries=sources.queries)
                 yield from self._whole_part(pb.Part(server_tool_call=search))
         yield from self.end_texts()
         event, provider_candidate = self.event(), self.ending or ProviderCandidate()
@@ -221,7 +221,9 @@ class TranslatingDecoder(EventDecoder):
 
     def _events(self, event: sse.SseEvent) -> Iterable[pb.GenerateEvent]:
         data = event.data or b""
-        if data.startswith(b"[") and data.strip() == sse.DONE:  # from a gateway that writes another format's marker
+        if (
+            data.startswith(b"[") and data.strip() == sse.DONE_DATA
+        ):  # from a gateway that writes another format's marker
             return ()
         chunk, data = self._read(_CHUNK, data)
         if error := chunk_error(chunk):

@@ -30,7 +30,7 @@ from umg_grpc.wire.native.usage import encode_usage
 
 _encode = msgspec.json.Encoder().encode
 CITATION_BYTES = 512  # memory of a citation beside its content
-NOTHING: JsonObject = {"text": ""}  # empty part of a line without content: callers expect parts
+EMPTY_PART: JsonObject = {"text": ""}  # empty part of a line without content: callers expect parts
 
 
 class _SentText:
@@ -137,7 +137,7 @@ class StreamEncoder:
             case "state":
                 yield from self._state(index, part, event.state)
             case "logprobs":
-                yield self._line(index, NOTHING, encode_logprobs(event.logprobs.logprobs))
+                yield self._line(index, EMPTY_PART, encode_logprobs(event.logprobs.logprobs))
             case "media_delta":
                 if (held := self._candidate(index).held.get(part)) is not None:
                     self._hold(held.append_data(event.media_delta.data))
@@ -276,7 +276,7 @@ class StreamEncoder:
         if finished.block_reason:
             reason = blocked_name(finished.block_reason)
         fields: JsonObject = {
-            "content": {"parts": [NOTHING], "role": "model"},
+            "content": {"parts": [EMPTY_PART], "role": "model"},
             "finishReason": reason,
             "index": index,
             "safetyRatings": [] if finished.block_reason else encode_ratings(finished.safety_ratings),

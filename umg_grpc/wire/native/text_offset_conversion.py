@@ -1,6 +1,6 @@
 """Conversion of offsets into a text between characters (code points) and bytes of UTF-8."""
 
-BLOCK = 1024
+BLOCK_SIZE = 1024
 """Bytes, or code points, between two precomputed offsets."""
 _INNER = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 
@@ -16,10 +16,10 @@ class Offsets:
         self._bytes = [0]  # bytes before each block of code points
         if not self._encoded:
             return
-        for start in range(0, self.size, BLOCK):
-            self._points.append(self._points[-1] + _count_starts(self._encoded[start : start + BLOCK]))
-        for start in range(0, len(text), BLOCK):
-            self._bytes.append(self._bytes[-1] + len(text[start : start + BLOCK].encode()))
+        for start in range(0, self.size, BLOCK_SIZE):
+            self._points.append(self._points[-1] + _count_starts(self._encoded[start : start + BLOCK_SIZE]))
+        for start in range(0, len(text), BLOCK_SIZE):
+            self._bytes.append(self._bytes[-1] + len(text[start : start + BLOCK_SIZE].encode()))
 
     def code_points(self, offset: int) -> int:
         """Return the number of complete characters before an offset in bytes. An offset outside the text is moved to
@@ -28,8 +28,8 @@ class Offsets:
         offset = max(0, min(offset, self.size))
         if not self._encoded:
             return offset
-        block = offset // BLOCK
-        started = self._points[block] + _count_starts(self._encoded[block * BLOCK : offset])
+        block = offset // BLOCK_SIZE
+        started = self._points[block] + _count_starts(self._encoded[block * BLOCK_SIZE : offset])
         cut = offset < self.size and self._encoded[offset] in _INNER
         return started - cut
 
@@ -40,8 +40,8 @@ class Offsets:
         point = max(0, min(point, len(self._text)))
         if not self._encoded:
             return point
-        block = point // BLOCK
-        return self._bytes[block] + len(self._text[block * BLOCK : point].encode())
+        block = point // BLOCK_SIZE
+        return self._bytes[block] + len(self._text[block * BLOCK_SIZE : point].encode())
 
 
 def _count_starts(encoded: bytes) -> int:

@@ -16,7 +16,7 @@ from umg_grpc.wire.model_quirks import has_search_option, requests_search, suppo
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
 
-DECLARATIONS = ("functionDeclarations", "function_declarations")
+DECLARATION_KEYS = ("functionDeclarations", "function_declarations")
 # Key of a search tool -> the provider's own spelling of it (text document: `vendorgSearch`).
 SEARCH_KEYS = {
     "vendorgSearch": "googleSearch",
@@ -28,13 +28,13 @@ SEARCH_KEYS = {
 }
 OLDER_SEARCH = "googleSearchRetrieval"
 
-MODES = {
+CHOICE_MODES = {
     "AUTO": pb.TOOL_CHOICE_MODE_AUTO,
     "NONE": pb.TOOL_CHOICE_MODE_NONE,
     "ANY": pb.TOOL_CHOICE_MODE_REQUIRED,
     "VALIDATED": pb.TOOL_CHOICE_MODE_VALIDATED,
 }
-MODE_NAMES = {value: name for name, value in MODES.items()}
+MODE_NAMES = {value: name for name, value in CHOICE_MODES.items()}
 
 
 # --- caller -> canonical
@@ -49,7 +49,7 @@ def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: 
             if not is_present(value):
                 continue
             at = f"tools[{index}].{key}"
-            if key in DECLARATIONS:
+            if key in DECLARATION_KEYS:
                 for position, declared in enumerate(read(schema.Declarations, _as_list(value), notes, at)):
                     _decode_function(declared, request, notes, f"{at}[{position}]")
             elif key in SEARCH_KEYS:
@@ -98,9 +98,9 @@ def _decode_search(key: str, search: schema.GoogleSearch, request: pb.GenerateRe
 
 def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest, notes: Notes) -> None:
     calling = config.function_calling_config
-    if calling is not None and (calling.mode in MODES or calling.allowed_function_names):
+    if calling is not None and (calling.mode in CHOICE_MODES or calling.allowed_function_names):
         choice = request.tool_choice
-        choice.mode = MODES.get(calling.mode or "", pb.TOOL_CHOICE_MODE_UNSPECIFIED)
+        choice.mode = CHOICE_MODES.get(calling.mode or "", pb.TOOL_CHOICE_MODE_UNSPECIFIED)
         choice.names.extend(calling.allowed_function_names or ())
     if is_present(config.retrieval_config):
         notes.request.uncarried.append("toolConfig.retrievalConfig")

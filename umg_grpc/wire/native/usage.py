@@ -17,7 +17,7 @@ PROMPT_KINDS = {
 RESPONSE_KINDS = {"AUDIO": "audio_output_tokens", "IMAGE": "image_output_tokens"}
 
 
-TRAFFIC = {"ON_DEMAND_PRIORITY": "priority", "ON_DEMAND_FLEX": "flex"}
+TRAFFIC_TIERS = {"ON_DEMAND_PRIORITY": "priority", "ON_DEMAND_FLEX": "flex"}
 """Classes of service that have prices of their own, by `trafficType`."""
 
 
@@ -42,7 +42,7 @@ class UsageMetadata(Struct, rename="camel"):
     service_tier: str | None = None
     """Class of service in the Gemini API."""
     traffic_type: str | None = None
-    """Class of service in Vertex AI, a key of `TRAFFIC`."""
+    """Class of service in Vertex AI, a key of `TRAFFIC_TIERS`."""
 
     @property
     def is_stated(self) -> bool:
@@ -110,7 +110,7 @@ def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
         _decode_kind(detail, PROMPT_KINDS, target)
     for detail in usage.candidates_tokens_details or ():
         _decode_kind(detail, RESPONSE_KINDS, target)
-    if tier := charged_tier(usage.service_tier or TRAFFIC.get(usage.traffic_type or "")):
+    if tier := charged_tier(usage.service_tier or TRAFFIC_TIERS.get(usage.traffic_type or "")):
         target.service_tier = tier
 
 

@@ -8,25 +8,25 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, check_utf8, invalid, is_present, missing, parse, whole
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, check_utf8, invalid, is_present, missing, parse, whole
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
-from umg_grpc.wire.native.model_paths import PREFIX, call_path, path_model
+from umg_grpc.wire.native.model_paths import MODEL_PREFIX, call_path, path_model
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
 from umg_grpc.wire.native_embeddings.schema import BatchBody, Config, Content, EmbedBody
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.shared_embedding_checks import without_nulls
 from umg_grpc.wire.text_format import UpstreamRequest
 
-SINGLE, BATCH = "native_embedding", "native_embeddings"
+SINGLE_FORMAT, BATCH_FORMAT = "native_embedding", "native_embeddings"
 """Names of the two formats, for one content and for a batch of contents."""
-ONE, MANY = ":embedContent", ":batchEmbedContents"
+SINGLE_VERB, BATCH_VERB = ":embedContent", ":batchEmbedContents"
 
-BETWEEN = "\n"  # between the parts of one content
-UNSPECIFIED = "TASK_TYPE_UNSPECIFIED"
-LENGTH = "outputDimensionality"
-CONFIG = "embedContentConfig"
+PART_SEPARATOR = "\n"  # between the parts of one content
+UNSPECIFIED_TASK = "TASK_TYPE_UNSPECIFIED"
+LENGTH_MEMBER = "outputDimensionality"
+CONFIG_MEMBER = "embedContentConfig"
 
-UNCARRIED = {
+UNCARRIED_OPTIONS = {
     "mime_type": "mimeType",
     "auto_truncate": "autoTruncate",
     "document_ocr": "documentOcr",
@@ -46,14 +46,14 @@ class _Body(NamedTuple):
 
 
 def _read(face: str, body: bytes, notes: Notes) -> _Body:
-    if face == SINGLE:
+    if face == SINGLE_FORMAT:
         single = read(EmbedBody, body, notes)
         items, models = [single], [("model", single.model)]
     else:
         batch = read(BatchBody, body, notes)
         items, models = batch.requests, [("model", batch.model)]
         models += [(f"requests[{position}].model", item.model) for position, item in enumerate(items) if item.model]
-    return _Body(items, [(at, model.removeprefix(PREFIX)) for at, model in models if model])
+    return _Body(items, [(at, model.removeprefix(MODEL_PREFIX)) for at, model in models if model])
 
 
 def decode_request(
@@ -72,7 +72,7 @@ def decode_request(
                 conflict = f"it names {named[:64]!r}, another place {repeated[:64]!r}"
                 raise invalid(at, f"{conflict}; leave it out of the body, the path has it")
         request.model = path_model(model, repeated, first)
-        _decode_items(parsed.items, "" if face == SINGLE else "requests[{}].", request, notes, uncarried)
+        _decode_items(parsed.items, "" if face == SINGLE_FORMAT else "requests[{}].", request, notes, uncarried)
     except UmgError as error:
         raise notes.with_caller_path(error) from None
     source = request.source
@@ -90,15 +90,15 @@ def _decode_items(
         at, target = path.format(index), request.inputs.add()
         target.text = _text(item.content, at)
         title, task_type, length = item.title, item.task_type, item.output_dimensionality
-        length = None if length is None else whole(length, f"{at}{LENGTH}")
+        length = None if length is None else whole(length, f"{at}{LENGTH_MEMBER}")
         if (config := item.embed_content_config) is not None:  # no document shows which one wins; we take the newer
             title, task_type = config.title or title, config.task_type or task_type
-            length = whole(config.output_dimensionality, f"{at}{CONFIG}.{LENGTH}") or length
+            length = whole(config.output_dimensionality, f"{at}{CONFIG_MEMBER}.{LENGTH_MEMBER}") or length
             _note_uncarried(config, at, notes, uncarried)
         if title is not None:
             target.title = title
-        task_type = task_type.upper() if task_type else UNSPECIFIED  # an enum may be written in any case
-        task_types.append(None if task_type == UNSPECIFIED else task_type)
+        task_type = task_type.upper() if task_type else UNSPECIFIED_TASK  # an enum may be written in any case
+        task_types.append(None if task_type == UNSPECIFIED_TASK else task_type)
         lengths.append(length)
     _set(request, "task_type", task_types)
     _set(request, "dimensions", lengths)
@@ -106,8 +106,8 @@ def _decode_items(
 
 def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str]) -> None:
     """Add an input's options without a canonical form to `uncarried`, each once, as the caller spelled it."""
-    for field, name in UNCARRIED.items():
-        end = f"{notes.snake.get(CONFIG, CONFIG)}.{notes.snake.get(name, name)}"
+    for field, name in UNCARRIED_OPTIONS.items():
+        end = f"{notes.snake.get(CONFIG_MEMBER, CONFIG_MEMBER)}.{notes.snake.get(name, name)}"
         if is_present(getattr(config, field)) and not any(noted.endswith(end) for noted in uncarried):
             uncarried.append(f"{at}{end}")
 
@@ -123,7 +123,7 @@ def _text(content: Content | None, at: str) -> str:
             field = f"{at}content.parts[{index}]"
             message = f"`{field}`: texts alone are embedded here; send parts that have a `text`"
             raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=field)
-    text = BETWEEN.join([part.text for part in content.parts if part.text])
+    text = PART_SEPARATOR.join([part.text for part in content.parts if part.text])
     if not text:
         raise invalid(f"{at}content.parts", "all its texts are empty; send one that is not")
     return text
@@ -143,16 +143,16 @@ def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = N
     """Encode a call of a provider's `POST /models/{model}:batchEmbedContents`, or of `:embedContent` if the caller's
     body is forwarded. `notes`: facts about that body. Raise UmgError(UNTRANSLATABLE) for token ids as input.
     """
-    report, name = Report(), PREFIX + model.removeprefix(PREFIX)
-    if request.source.format == SINGLE:
-        return UpstreamRequest(call_path(model, ONE), _rebuild_single(request.source.body, name), {}, report)
-    if request.source.format == BATCH:
-        return UpstreamRequest(call_path(model, MANY), _rebuild_batch(request.source.body, name), {}, report)
+    report, name = Report(), MODEL_PREFIX + model.removeprefix(MODEL_PREFIX)
+    if request.source.format == SINGLE_FORMAT:
+        return UpstreamRequest(call_path(model, SINGLE_VERB), _rebuild_single(request.source.body, name), {}, report)
+    if request.source.format == BATCH_FORMAT:
+        return UpstreamRequest(call_path(model, BATCH_VERB), _rebuild_batch(request.source.body, name), {}, report)
     notes.report_uncarried(report)
     if request.user:
         report.drop("user")
     items = [_encode_item(item, f"inputs[{position}]", request, name) for position, item in enumerate(request.inputs)]
-    return UpstreamRequest(call_path(model, MANY), msgspec.json.encode({"requests": items}), {}, report)
+    return UpstreamRequest(call_path(model, BATCH_VERB), msgspec.json.encode({"requests": items}), {}, report)
 
 
 def _encode_item(item: pb.EmbeddingInput, at: str, request: pb.EmbedRequest, name: str) -> JsonObject:
@@ -182,7 +182,7 @@ def _rebuild_batch(body: bytes, name: str) -> bytes:
         fields["model"] = Raw(msgspec.json.encode(name))
     raw = fields["requests"]
     items = parse(list[dict[str, Raw]], raw if bytes(raw).startswith(b"[") else b"[%b]" % bytes(raw))
-    fields["requests"] = Raw(msgspec.json.encode([_edited(item | {"model": ABSENT}, name) for item in items]))
+    fields["requests"] = Raw(msgspec.json.encode([_edited(item | {"model": ABSENT_MEMBER}, name) for item in items]))
     return msgspec.json.encode(without_nulls(fields))
 
 

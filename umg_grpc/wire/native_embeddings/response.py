@@ -19,7 +19,7 @@ from umg_grpc.wire.core.json import JsonObject, decode_or_none
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, unreadable
-from umg_grpc.wire.native_embeddings.request import BATCH, SINGLE
+from umg_grpc.wire.native_embeddings.request import BATCH_FORMAT, SINGLE_FORMAT
 from umg_grpc.wire.native_embeddings.schema import Head, Metadata, ProviderResponse, UsageMetadata, Vector
 from umg_grpc.wire.shared_embedding_checks import (
     ProviderUsage,
@@ -33,14 +33,14 @@ from umg_grpc.wire.shared_embedding_checks import (
 )
 from umg_grpc.wire.unary_format import ClientShape
 
-T = TypeVar("T")
+Listed = TypeVar("Listed")
 
 # --- canonical -> caller
 
 
 def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
     """Return the body of `:embedContent` for a caller: the provider's own if it was kept, else an encoding."""
-    if response.source.format == SINGLE:
+    if response.source.format == SINGLE_FORMAT:
         return response.source.body
     vector: JsonObject = {"values": elements(response.embeddings[0].values)}
     return json_with_numbers({"embedding": vector, **_encode_usage(response.usage)})
@@ -53,7 +53,7 @@ def encode_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: Cl
 
 def encode_pieces_of_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
     """Yield the JSON body of `:batchEmbedContents` in pieces, of which each is encoded when it is requested."""
-    if response.source.format == BATCH:
+    if response.source.format == BATCH_FORMAT:
         return slices(response.source.body)
     vectors = (embedding.values for embedding in response.embeddings)
     tail = b"]," + msgspec.json.encode(_encode_usage(response.usage))[1:]
@@ -105,7 +105,7 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
     raise_error(parsed.error)
     response, vectors = pb.EmbedResponse(model=request.model), _vectors(parsed.embedding, parsed.embeddings)
     check_count(len(vectors), request)
-    if not _decode_usage(parsed, response) or (parsed.embedding is None) != (face == BATCH):
+    if not _decode_usage(parsed, response) or (parsed.embedding is None) != (face == BATCH_FORMAT):
         return None
     if not have_requested_length([count_numbers(bytes(vector.values)) for vector in vectors], request):
         return None
@@ -113,7 +113,7 @@ def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | 
     return response
 
 
-def _vectors(one: T | None, several: Sequence[T] | None) -> Sequence[T]:
+def _vectors(one: Listed | None, several: Sequence[Listed] | None) -> Sequence[Listed]:
     if one is not None:
         return [one]
     if several is None:

@@ -7,7 +7,7 @@ from typing import Annotated, Generic, TypeVar
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT, NonEmpty
+from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.shared_embedding_checks import Dimensions
 
@@ -40,10 +40,10 @@ class Config(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
     providers have.
     """
 
-    mime_type: Raw = ABSENT
-    auto_truncate: Raw = ABSENT
-    document_ocr: Raw = ABSENT
-    audio_track_extraction: Raw = ABSENT
+    mime_type: Raw = ABSENT_MEMBER
+    auto_truncate: Raw = ABSENT_MEMBER
+    document_ocr: Raw = ABSENT_MEMBER
+    audio_track_extraction: Raw = ABSENT_MEMBER
 
 
 class EmbedBody(Options, forbid_unknown_fields=True, rename="camel", kw_only=True):
@@ -86,15 +86,15 @@ class UsageMetadata(Struct, rename="camel"):
 class Metadata(Struct):
     """Member `metadata` of a response, in which the specification of texts has the usage."""
 
-    usage: Raw = ABSENT
+    usage: Raw = ABSENT_MEMBER
 
 
 class Head(Struct, rename="camel", kw_only=True):
     """Members of a response other than its vectors."""
 
-    usage_metadata: Raw = ABSENT
-    metadata: Raw = ABSENT
-    error: Raw = ABSENT
+    usage_metadata: Raw = ABSENT_MEMBER
+    metadata: Raw = ABSENT_MEMBER
+    error: Raw = ABSENT_MEMBER
 
 
 class ProviderResponse(Head, Generic[Values], rename="camel", kw_only=True):

@@ -7,7 +7,7 @@ from functools import partial
 
 from umg_grpc.wire.ollama.error_field_paths import chat_path, generate_path
 from umg_grpc.wire.ollama.errors import encode_error
-from umg_grpc.wire.ollama.request import CHAT, GENERATE, decode_chat, decode_generate
+from umg_grpc.wire.ollama.request import CHAT_FACE, GENERATE_FACE, decode_chat, decode_generate
 from umg_grpc.wire.ollama.response import (
     Members,
     can_express_in_chat,
@@ -20,7 +20,7 @@ from umg_grpc.wire.ollama.response import (
 from umg_grpc.wire.ollama.stream_encoder import StreamEncoder
 from umg_grpc.wire.text_format import Elapsed, TextFace
 
-LINES = "application/x-ndjson"
+LINES_TYPE = "application/x-ndjson"
 """Media type of a stream: lines of JSON."""
 API_VERSION = "0.32.15"
 """Release of the vendor's server of which the bodies are (github.com/ollama/ollama, `api/types.go`, 2026-08-21). Some
@@ -30,25 +30,25 @@ editors refuse servers before 0.6.4.
 
 def _timed(face: str, members: Members, elapsed: Elapsed) -> TextFace:
     return replace(
-        FACES[face],
+        FACE_FORMATS[face],
         encode_response=partial(encode_response, members, elapsed=elapsed),
         stream_encoder=partial(StreamEncoder, members, elapsed=elapsed),
     )
 
 
 OLLAMA_CHAT = TextFace(
-    name=CHAT,
+    name=CHAT_FACE,
     source_headers=(),
     decode_request=decode_chat,
     encode_response=partial(encode_response, chat_members),
     encode_empty=partial(encode_loaded, chat_members),
     can_express=can_express_in_chat,
     stream_encoder=partial(StreamEncoder, chat_members),
-    timed=partial(_timed, CHAT, chat_members),
+    timed=partial(_timed, CHAT_FACE, chat_members),
     encode_error=encode_error,
     wire_path=chat_path,
     heartbeat=b" ",  # clients decode each line, also an empty one; a space before the next line is part of its JSON
-    stream_type=LINES,
+    stream_type=LINES_TYPE,
     media_types=(),  # the examples of its documents send JSON as a form (ollama/ollama, docs/api.md)
     error_paths=("/api/",),
     api_version=API_VERSION,
@@ -56,14 +56,14 @@ OLLAMA_CHAT = TextFace(
 )
 OLLAMA_GENERATE = replace(
     OLLAMA_CHAT,
-    name=GENERATE,
+    name=GENERATE_FACE,
     decode_request=decode_generate,
     encode_response=partial(encode_response, generate_members),
     encode_empty=partial(encode_loaded, generate_members),
     can_express=can_express_in_text,
     stream_encoder=partial(StreamEncoder, generate_members),
-    timed=partial(_timed, GENERATE, generate_members),
+    timed=partial(_timed, GENERATE_FACE, generate_members),
     wire_path=generate_path,
     error_paths=(),
 )
-FACES = {CHAT: OLLAMA_CHAT, GENERATE: OLLAMA_GENERATE}
+FACE_FORMATS = {CHAT_FACE: OLLAMA_CHAT, GENERATE_FACE: OLLAMA_GENERATE}

@@ -9,14 +9,14 @@ from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url,
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.ollama.schema import Message, ToolCall
 
-ROLES = {
+MESSAGE_ROLES = {
     "system": pb.ROLE_SYSTEM,
     "developer": pb.ROLE_DEVELOPER,
     "user": pb.ROLE_USER,
     "assistant": pb.ROLE_ASSISTANT,
     "tool": pb.ROLE_TOOL,
 }
-KINDS = {"image": pb.MEDIA_KIND_IMAGE, "audio": pb.MEDIA_KIND_AUDIO}
+MEDIA_KINDS = {"image": pb.MEDIA_KIND_IMAGE, "audio": pb.MEDIA_KIND_AUDIO}
 """First part of a media type -> kind of the media that `images` may hold."""
 
 
@@ -31,9 +31,9 @@ class MessageDecoder:
     def decode(self, messages: list[Message]) -> None:
         """Append the messages to the request. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the field's path."""
         for index, message in enumerate(messages):
-            at, role = f"messages[{index}]", ROLES.get(message.role.lower())
+            at, role = f"messages[{index}]", MESSAGE_ROLES.get(message.role.lower())
             if role is None:
-                known = ", ".join(f"`{name}`" for name in ROLES)
+                known = ", ".join(f"`{name}`" for name in MESSAGE_ROLES)
                 raise invalid(f"{at}.role", f"`{echo(message.role)}` is no role; send one of {known}")
             target = self._request.messages.add(role=role)
             if role == pb.ROLE_TOOL:
@@ -78,7 +78,7 @@ def decode_images(images: list[str] | None, target: pb.Message | pb.ToolResult, 
     for index, image in enumerate(images or ()):
         media, path = target.parts.add().media, f"{at}[{index}]"
         data = parse_data_url(image, path)[1] if is_data_url(image) else decode_base64(image, path)
-        kind = KINDS.get((mime := sniff(data)).partition("/")[0])
+        kind = MEDIA_KINDS.get((mime := sniff(data)).partition("/")[0])
         if kind is None:
             raise invalid(path, "expected the base64 of an image (PNG, JPEG, GIF, WebP) or of a WAV file; send one")
         media.kind, media.mime_type, media.data = kind, mime, data

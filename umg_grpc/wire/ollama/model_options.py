@@ -9,7 +9,7 @@ from umg_grpc.wire.ollama.schema import Options, SharedBody
 from umg_grpc.wire.request_notes import RequestNotes
 
 COPIED_OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
-OPTIONS = (*COPIED_OPTIONS, "top_k", "seed", "num_predict", "stop")
+KNOWN_OPTIONS = (*COPIED_OPTIONS, "top_k", "seed", "num_predict", "stop")
 """Members of `options` with a canonical form."""
 JSON_MODE = ("json", "json_object")
 """Values of `format` for any JSON; OpenAI's word is common among clients."""
@@ -37,8 +37,8 @@ def decode_options(body: SharedBody, request: pb.GenerateRequest, notes: Request
 
 def _decode_parameters(given: dict[str, Raw], request: pb.GenerateRequest, notes: RequestNotes) -> None:
     present = {name: raw for name, raw in given.items() if is_present(raw)}
-    notes.uncarried.extend(f"options.{name}" for name in present if name not in OPTIONS)
-    known = {name: parse(object, raw, f"options.{name}") for name, raw in present.items() if name in OPTIONS}
+    notes.uncarried.extend(f"options.{name}" for name in present if name not in KNOWN_OPTIONS)
+    known = {name: parse(object, raw, f"options.{name}") for name, raw in present.items() if name in KNOWN_OPTIONS}
     options = convert(Options, known, "options")
     for name in COPIED_OPTIONS:
         if (value := getattr(options, name)) is not None:

@@ -14,10 +14,10 @@ from umg_grpc.wire.ollama.model_options import decode_options
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import FaceRequest
 
-CHAT, GENERATE = "ollama_chat", "ollama_generate"
+CHAT_FACE, GENERATE_FACE = "ollama_chat", "ollama_generate"
 """Names of the two formats, for conversations and for single prompts."""
-DEBUGGING = "_debug_render_only"
-UNSUPPORTED = {
+DEBUG_FIELD = "_debug_render_only"
+UNSUPPORTED_FIELDS = {
     "suffix": "the models of this gateway do not fill in text before a suffix; describe the gap in the prompt",
     "template": "templates are those of the provider; leave it out and write the prompt without one",
     "context": "the gateway makes no such tokens; send the conversation to /api/chat",
@@ -32,7 +32,7 @@ def decode_chat(body: bytes, headers: Mapping[str, str], model: str = "") -> Fac
     either.
     """
     chat, unknown = parse_open(_KNOWN_CHAT, schema.ChatBody, body, _CHAT_FIELDS)
-    request, notes = _begin(CHAT, chat, body, unknown)
+    request, notes = _begin(CHAT_FACE, chat, body, unknown)
     MessageDecoder(request).decode(chat.messages or [])
     for index, tool in enumerate(chat.tools or ()):
         declared = tool.function
@@ -44,8 +44,8 @@ def decode_chat(body: bytes, headers: Mapping[str, str], model: str = "") -> Fac
 def decode_generate(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
     """Decode the body of `POST /api/generate`, as `decode_chat` does. A body without a prompt has no messages."""
     given, unknown = parse_open(_KNOWN_GENERATE, schema.GenerateBody, body, _GENERATE_FIELDS)
-    request, notes = _begin(GENERATE, given, body, unknown)
-    for field, advice in UNSUPPORTED.items():
+    request, notes = _begin(GENERATE_FACE, given, body, unknown)
+    for field, advice in UNSUPPORTED_FIELDS.items():
         if getattr(given, field):
             raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, f"`{field}`: {advice}", field=field)
     if given.system:
@@ -67,9 +67,9 @@ def _begin(
     face: str, body: schema.SharedBody, source: bytes, unknown: Collection[str]
 ) -> tuple[pb.GenerateRequest, RequestNotes]:
     """Return the request with the fields that both bodies share, and the notes about the body."""
-    if DEBUGGING in unknown:
-        message = f"`{DEBUGGING}`: the gateway shows no rendered prompts; leave it out"
-        raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=DEBUGGING)
+    if DEBUG_FIELD in unknown:
+        message = f"`{DEBUG_FIELD}`: the gateway shows no rendered prompts; leave it out"
+        raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=DEBUG_FIELD)
     request, notes = pb.GenerateRequest(model=body.model), RequestNotes(uncarried=list(unknown))
     request.source.format, request.source.body = face, source
     decode_options(body, request, notes)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.ollama.response_items import Item, ResponseItems, is_image
 from umg_grpc.wire.text_format import Elapsed
@@ -20,11 +20,11 @@ DONE_REASONS = {
 """Reason of the end -> value of `done_reason`; `stop` for any other. The vendor's server has no word for filtered
 content; `stop` would hide that the response is incomplete.
 """
-LOADED, UNLOADED = "load", "unload"
+LOADED_REASON, UNLOADED_REASON = "load", "unload"
 """Values of `done_reason` for a request without a conversation, which loads or unloads the model."""
 ZERO_DURATIONS = frozenset({b"0", b"0.0", b'"0"', b'"0s"', b'"0m"', b'"0h"'})
 """Values of `keep_alive` that unload the model."""
-NEVER = "1970-01-01T00:00:00Z"
+UNKNOWN_TIME = "1970-01-01T00:00:00Z"
 
 
 Members = Callable[[Sequence[Item]], JsonObject]
@@ -57,12 +57,12 @@ def _logprobs(items: Sequence[Item]) -> JsonObject:
 
 
 class _KeepAlive(msgspec.Struct):
-    keep_alive: msgspec.Raw = ABSENT
+    keep_alive: msgspec.Raw = ABSENT_MEMBER
 
 
 def head_of(model: str, create_time: str) -> JsonObject:
     """Return the members with which each response and each line begin. `create_time`: "" if it is unknown."""
-    return {"model": model, "created_at": create_time or NEVER}
+    return {"model": model, "created_at": create_time or UNKNOWN_TIME}
 
 
 def end_of(items: ResponseItems, timing: JsonObject) -> JsonObject:
@@ -101,7 +101,7 @@ def encode_response(
 def encode_loaded(members: Members, request: pb.GenerateRequest, time: str) -> bytes:
     """Return the body for a request without a conversation, which loads a model, or unloads it with `keep_alive: 0`."""
     keep_alive = msgspec.json.decode(request.source.body, type=_KeepAlive).keep_alive
-    reason = UNLOADED if bytes(keep_alive) in ZERO_DURATIONS else LOADED
+    reason = UNLOADED_REASON if bytes(keep_alive) in ZERO_DURATIONS else LOADED_REASON
     head = head_of(request.model, time)
     return msgspec.json.encode({**head, **members(()), "done": True, "done_reason": reason})
 

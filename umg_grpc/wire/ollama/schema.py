@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT, NonEmpty, Whole
+from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, Whole
 
 ModelName = Annotated[str, Meta(min_length=1, max_length=512)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
@@ -31,7 +31,7 @@ class CalledFunction(Struct):
     """Member `function` of a tool call."""
 
     name: NonEmpty
-    arguments: Raw = ABSENT
+    arguments: Raw = ABSENT_MEMBER
     """JSON object."""
 
 
@@ -61,7 +61,7 @@ class FunctionTool(Struct):
 
     name: NonEmpty
     description: str | None = None
-    parameters: Raw = ABSENT
+    parameters: Raw = ABSENT_MEMBER
 
 
 class Tool(Struct):
@@ -77,11 +77,11 @@ class SharedBody(Struct, kw_only=True):
     model: ModelName
     stream: bool | None = None
     """True if absent."""
-    format: Raw = ABSENT
+    format: Raw = ABSENT_MEMBER
     """`"json"`, or a JSON schema."""
-    options: Raw = ABSENT
+    options: Raw = ABSENT_MEMBER
     think: bool | Literal["low", "medium", "high", "max"] | None = None
-    keep_alive: Raw = ABSENT
+    keep_alive: Raw = ABSENT_MEMBER
     """Duration for which the model stays in memory: seconds, or a text as `5m`."""
     truncate: bool | None = None
     logprobs: bool | None = None

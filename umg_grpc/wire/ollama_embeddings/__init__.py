@@ -17,7 +17,7 @@ from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import Elapsed
 from umg_grpc.wire.unary_format import ClientShape, UnaryFace
 
-EMBED, EMBEDDINGS = "ollama_embed", "ollama_embeddings"
+EMBED_FACE, EMBEDDINGS_FACE = "ollama_embed", "ollama_embeddings"
 """Names of the two formats, for one or more texts and for one text."""
 embed_path = wire_paths([(r"^inputs\[(\d+)\].*", r"input[\1]"), (r"^inputs\b", "input")])
 embeddings_path = wire_paths([(r"^inputs\b.*", "prompt")])
@@ -36,7 +36,7 @@ def decode_embed(body: bytes, headers: Mapping[str, str], model: str = "") -> De
         raise invalid(f"input[{texts.index('')}]", "the text is empty; leave it out")
     uncarried = ["truncate"] if given.truncate is not None else []
     uncarried += [name for name in ("options", "keep_alive") if is_present(getattr(given, name))]
-    request = _request(EMBED, given.model, texts, body)
+    request = _request(EMBED_FACE, given.model, texts, body)
     if (length := whole(given.dimensions, "dimensions", MAX_COUNT)) is not None and length > 0:
         request.dimensions = length
     return DecodedRequest(request, RequestNotes(uncarried=[*uncarried, *unknown_fields(body, _EMBED_FIELDS)]))
@@ -46,7 +46,7 @@ def decode_embeddings(body: bytes, headers: Mapping[str, str], model: str = "") 
     """Decode the body of `POST /api/embeddings`, as `decode_embed` does."""
     given = parse(EmbeddingsBody, check_utf8(body))
     uncarried = [name for name in ("options", "keep_alive") if is_present(getattr(given, name))]
-    request = _request(EMBEDDINGS, given.model, [given.prompt] if given.prompt else [], body)
+    request = _request(EMBEDDINGS_FACE, given.model, [given.prompt] if given.prompt else [], body)
     return DecodedRequest(request, RequestNotes(uncarried=[*uncarried, *unknown_fields(body, _EMBEDDINGS_FIELDS)]))
 
 
@@ -86,7 +86,7 @@ def encode_empty(request: pb.EmbedRequest) -> tuple[str, bytes] | None:
     if request.inputs:
         return None
     body: JsonObject = {"model": request.model, "embeddings": []}
-    return request.model, msgspec.json.encode({"embedding": []} if request.source.format == EMBEDDINGS else body)
+    return request.model, msgspec.json.encode({"embedding": []} if request.source.format == EMBEDDINGS_FACE else body)
 
 
 def _timed(elapsed: Elapsed) -> UnaryFace[pb.EmbedRequest, pb.EmbedResponse]:
@@ -98,7 +98,7 @@ def _timed(elapsed: Elapsed) -> UnaryFace[pb.EmbedRequest, pb.EmbedResponse]:
 
 
 OLLAMA_EMBED: UnaryFace[pb.EmbedRequest, pb.EmbedResponse] = UnaryFace(
-    name=EMBED,
+    name=EMBED_FACE,
     source_headers=(),
     decode_request=decode_embed,
     encode_response=encode_embed,
@@ -111,7 +111,7 @@ OLLAMA_EMBED: UnaryFace[pb.EmbedRequest, pb.EmbedResponse] = UnaryFace(
 )
 OLLAMA_EMBEDDINGS = replace(
     OLLAMA_EMBED,
-    name=EMBEDDINGS,
+    name=EMBEDDINGS_FACE,
     decode_request=decode_embeddings,
     encode_response=encode_embeddings,
     encode_pieces=None,

@@ -2,7 +2,7 @@
 
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT, Whole
+from umg_grpc.wire.core.json import ABSENT_MEMBER, Whole
 from umg_grpc.wire.ollama.schema import ModelName
 
 
@@ -13,8 +13,8 @@ class EmbedBody(Struct, kw_only=True):
     input: str | list[str] | None = None
     truncate: bool | None = None
     dimensions: Whole | None = None
-    options: Raw = ABSENT
-    keep_alive: Raw = ABSENT
+    options: Raw = ABSENT_MEMBER
+    keep_alive: Raw = ABSENT_MEMBER
 
 
 class EmbeddingsBody(Struct, kw_only=True):
@@ -22,5 +22,5 @@ class EmbeddingsBody(Struct, kw_only=True):
 
     model: ModelName
     prompt: str | None = None
-    options: Raw = ABSENT
-    keep_alive: Raw = ABSENT
+    options: Raw = ABSENT_MEMBER
+    keep_alive: Raw = ABSENT_MEMBER

@@ -33,7 +33,7 @@ from umg_grpc.wire.video import (
     vid_g_caller_api,
     video_object_caller_api,
 )
-from umg_grpc.wire.video.content_array_items import KINDS
+from umg_grpc.wire.video.content_array_items import ITEM_KINDS
 from umg_grpc.wire.video.documented_bodies import created_task
 
 
@@ -62,7 +62,7 @@ ContentItem = defstruct(
     [
         ("type", Literal["text", "image_url", "video_url", "audio_url"]),
         ("text", str | None, None),
-        *((kind, ImageUrl | None, None) for kind in KINDS),
+        *((kind, ImageUrl | None, None) for kind in ITEM_KINDS),
         ("role", str | None, None),
     ],
     namespace={
@@ -117,7 +117,7 @@ UnifiedBody = _struct(
     "New task of the unified entry. `metadata` takes the same fields and those of the model's family.",
     _MODEL,
     [
-        *_fields(unified_caller_api.FIELDS),
+        *_fields(unified_caller_api.BODY_FIELDS),
         *_images((*unified_caller_api.IMAGE_FIELDS, "lastFrame")),
         (unified_caller_api.AUDIO_FIELD, str | None, None),
         *_METADATA,
@@ -128,24 +128,26 @@ ObjectBody = _struct(
     "NewVideo",
     "New video.",
     _MODEL,
-    [*_fields(video_object_caller_api.FIELDS), *_images(video_object_caller_api.IMAGE_FIELDS)],
+    [*_fields(video_object_caller_api.BODY_FIELDS), *_images(video_object_caller_api.IMAGE_FIELDS)],
 )
 RemixBody = _struct("Remix", "Change of a finished video.", (("prompt", NonEmpty),), [("model", str | None, None)])
-BodyD = _struct("NewTaskD", "New task of Entry D.", _MODEL, [*_CONTENT, *_fields(vid_d_caller_api.FIELDS), *_CALLBACK])
+BodyD = _struct(
+    "NewTaskD", "New task of Entry D.", _MODEL, [*_CONTENT, *_fields(vid_d_caller_api.BODY_FIELDS), *_CALLBACK]
+)
 BodyE1 = _struct(
     "NewTaskE1",
     "New task of Entry E. `metadata` takes the same fields.",
     _MODEL,
-    [*_fields(vid_e_v1_caller_api.FIELDS), *_images(vid_e_v1_caller_api.IMAGE_FIELDS), *_METADATA, *_EXTERNAL],
+    [*_fields(vid_e_v1_caller_api.BODY_FIELDS), *_images(vid_e_v1_caller_api.IMAGE_FIELDS), *_METADATA, *_EXTERNAL],
 )
-Settings = _struct("Settings", "Member `settings`.", (), _fields(vid_e_3_caller_api.SETTINGS))
+Settings = _struct("Settings", "Member `settings`.", (), _fields(vid_e_3_caller_api.SETTING_FIELDS))
 TaskOptions = _struct("Options", "Member `options`.", (), _EXTERNAL)
 BodyE3 = _struct(
     "NewTaskE3",
     "New task of Entry E 3.0, whose model is in the path.",
     (),
     [
-        *_fields(vid_e_3_caller_api.FIELDS),
+        *_fields(vid_e_3_caller_api.BODY_FIELDS),
         ("settings", Settings | None, None),
         ("options", TaskOptions | None, None),
         *((name, Raw, None) for name in vid_e_3_caller_api.MEDIA_FIELDS),
@@ -158,11 +160,11 @@ BodyF = _struct(
     [
         ("req_key", str | None, None),
         ("task_id", str | None, None),
-        *_fields(vid_f_caller_api.FIELDS),
+        *_fields(vid_f_caller_api.BODY_FIELDS),
         *_images(vid_f_caller_api.IMAGE_FIELDS),
     ],
 )
-BodyG = _struct("NewTaskG", "New task of Entry G.", _MODEL, [*_CONTENT, *_fields(vid_g_caller_api.FIELDS)])
+BodyG = _struct("NewTaskG", "New task of Entry G.", _MODEL, [*_CONTENT, *_fields(vid_g_caller_api.BODY_FIELDS)])
 ImageForm = _struct(
     "ImageForm",
     "Images as files, or as texts as in a JSON body.",
@@ -207,7 +209,9 @@ BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
 operation with one request and one response has a table of its own, which its row names.
 """
 
-COMPACTIONS: Mapping[str, BodyTypes] = MappingProxyType({"responses": BodyTypes(ResponsesRequest, text.Compacted)})
+COMPACTION_BODIES: Mapping[str, BodyTypes] = MappingProxyType(
+    {"responses": BodyTypes(ResponsesRequest, text.Compacted)}
+)
 """Name of a text format -> types of its operation that compacts a conversation."""
 
 _COUNTED: Mapping[str, type[Struct]] = MappingProxyType(
@@ -220,7 +224,7 @@ def _tokens(face: str, encode: Callable[[int, int | None], bytes]) -> EncodedBod
     return EncodedBody(f"{face}.Tokens", description, lambda: [encode(1, None), encode(1, 2)])
 
 
-COUNTS: Mapping[str, BodyTypes] = MappingProxyType(
+COUNT_BODIES: Mapping[str, BodyTypes] = MappingProxyType(
     {
         name: BodyTypes(_COUNTED[name], _tokens(name, codec.encode_count))
         for name, codec in TEXT_FACES.items()

@@ -7,9 +7,9 @@ import msgspec
 
 from umg_grpc.wire.core.json import JsonObject
 
-TEXT = "text"
+SAMPLE_TEXT = "text"
 """Text in samples."""
-WORDS = frozenset({"object", "type", "status"})
+WORD_MEMBERS = frozenset({"object", "type", "status"})
 """Members whose texts are words of the format, all of which the samples contain."""
 
 
@@ -44,7 +44,7 @@ def _common(values: Sequence[object], name: str = "") -> JsonObject:
     if arrays := [value for value in values if isinstance(value, list)]:
         found.append({"type": "array", "items": _common([item for value in arrays for item in value])})
     if texts := {value for value in values if isinstance(value, str)}:
-        found.append({"type": "string", **({"enum": sorted(texts)} if name in WORDS else {})})
+        found.append({"type": "string", **({"enum": sorted(texts)} if name in WORD_MEMBERS else {})})
     if numbers := {type(value) for value in values} & {int, float}:
         found.append({"type": "number" if float in numbers else "integer"})
     if any(isinstance(value, bool) for value in values):

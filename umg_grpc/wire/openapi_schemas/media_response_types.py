@@ -2,7 +2,7 @@
 
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT_MEMBER
 from umg_grpc.wire.openapi_schemas.text_response_types import Count
 
 # --- images
@@ -16,7 +16,7 @@ class Image(Struct, kw_only=True):
     revised_prompt: str | None = None
     z_index: int | None = None
     """Order of a layer of a picture; these members are those of the provider, which may have others."""
-    bounding_box: Raw = ABSENT
+    bounding_box: Raw = ABSENT_MEMBER
     name: str | None = None
     description: str | None = None
 
@@ -26,7 +26,7 @@ class Images(Struct, kw_only=True):
 
     created: int
     data: list[Image]
-    usage: Raw = ABSENT
+    usage: Raw = ABSENT_MEMBER
 
 
 class DocumentedImages(Struct, kw_only=True):

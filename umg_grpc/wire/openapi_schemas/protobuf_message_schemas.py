@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.openapi_schemas.encoded_bodies import nullable
-from umg_grpc.wire.protobuf_json import SECONDS, enum_names
+from umg_grpc.wire.protobuf_json import SECONDS_SUFFIX, enum_names
 
 _STRING: JsonObject = {"type": "string"}
 _TIME: JsonObject = {"type": "string", "format": "date-time"}
@@ -114,7 +114,7 @@ class PlainSchemas(ProtoJsonSchemas):
 
     def _name(self, field: FieldDescriptor) -> str:
         is_duration = field.message_type is not None and field.message_type.full_name == _DURATION
-        return field.name + SECONDS if is_duration else field.name
+        return field.name + SECONDS_SUFFIX if is_duration else field.name
 
     def _property(self, field: FieldDescriptor) -> JsonObject:
         value = self._field(field)

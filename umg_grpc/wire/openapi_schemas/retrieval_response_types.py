@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT_MEMBER
 from umg_grpc.wire.openapi_schemas.text_response_types import Count
 
 # --- embeddings
@@ -88,7 +88,7 @@ class Ranked(Struct, kw_only=True):
 
     index: Count
     relevance_score: float
-    document: Raw = ABSENT
+    document: Raw = ABSENT_MEMBER
     """As it was sent, if the request selects it."""
 
 

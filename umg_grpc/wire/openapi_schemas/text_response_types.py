@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT_MEMBER
 
 Count = Annotated[int, Meta(ge=0)]
 
@@ -77,8 +77,8 @@ class Response(Struct, kw_only=True):
     status: str | None = None
     model: str
     output: list[Raw]
-    error: Raw = ABSENT
-    usage: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
+    usage: Raw = ABSENT_MEMBER
 
 
 class Compacted(Struct, kw_only=True):
@@ -88,7 +88,7 @@ class Compacted(Struct, kw_only=True):
     object: Literal["response.compaction"]
     created_at: float
     output: list[Raw]
-    usage: Raw = ABSENT
+    usage: Raw = ABSENT_MEMBER
 
 
 class ResponseEvent(Struct, kw_only=True):
@@ -180,7 +180,7 @@ class CohereEvent(Struct, kw_only=True):
     type: str
     id: str | None = None
     index: Count | None = None
-    delta: Raw = ABSENT
+    delta: Raw = ABSENT_MEMBER
 
 
 # --- native
@@ -190,8 +190,8 @@ class NativeResponse(Struct, rename="camel", kw_only=True):
     """Response of `:generateContent`, and of each element of the stream of `:streamGenerateContent`."""
 
     candidates: list[Raw] | None = None
-    prompt_feedback: Raw = ABSENT
-    usage_metadata: Raw = ABSENT
+    prompt_feedback: Raw = ABSENT_MEMBER
+    usage_metadata: Raw = ABSENT_MEMBER
     model_version: str | None = None
     response_id: str | None = None
 

@@ -12,26 +12,26 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.rerank.document_text import ranked_texts
 from umg_grpc.wire.rerank.errors import decode_error
-from umg_grpc.wire.rerank.request import OPTIONS
+from umg_grpc.wire.rerank.request import OPTION_FIELDS
 from umg_grpc.wire.rerank.response import decode_response
 from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.unary_format import UnaryProviderFormat
 
-NAME = "bedrock_rerank"
-VERSIONS = {"cohere": 2}
+PROTOCOL_NAME = "bedrock_rerank"
+API_VERSIONS = {"cohere": 2}
 """Shape of a model's body -> version of the API that it has to state."""
 
 
 def encode_request(request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
     """Encode a rerank request as a call of InvokeModel. Raise UmgError(INVALID_FIELD) for an unrankable document."""
-    report, shape = Report(), vector_model(NAME, model, request.model).shape
+    report, shape = Report(), vector_model(PROTOCOL_NAME, model, request.model).shape
     notes.report_uncarried(report)
     body: JsonObject = {"query": request.query, "documents": ranked_texts(request)}
     if request.top_n:
         body["top_n"] = min(request.top_n, len(request.documents))
-    if shape in VERSIONS:
-        body["api_version"] = VERSIONS[shape]
-    for name in OPTIONS:
+    if shape in API_VERSIONS:
+        body["api_version"] = API_VERSIONS[shape]
+    for name in OPTION_FIELDS:
         if name != "top_n" and getattr(request, name):
             report.drop(name)
     return UpstreamRequest(model_path(model, "invoke"), msgspec.json.encode(body), {}, report)
@@ -44,8 +44,8 @@ def read_headers(response: pb.RerankResponse, headers: Mapping[str, str]) -> Non
 
 
 BEDROCK_RERANK: UnaryProviderFormat[pb.RerankRequest, pb.RerankResponse] = UnaryProviderFormat(
-    name=NAME,
-    protocol=NAME,
+    name=PROTOCOL_NAME,
+    protocol=PROTOCOL_NAME,
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=decode_error,

@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, MEMBERS, echo, invalid, is_present
+from umg_grpc.wire.core.json import ABSENT_MEMBER, MEMBERS_DECODER, echo, invalid, is_present
 
-TEXT = "text"
-SEPARATOR = "\n"  # separator of members that are ranked together; not shown
+TEXT_MEMBER = "text"
+MEMBER_SEPARATOR = "\n"  # separator of members that are ranked together; not shown
 MAX_LISTED_NAMES = 3
 """Maximum number of names that an error message repeats."""
 
@@ -51,30 +51,30 @@ def object_text(document: str, fields: Mapping[str, int], at: str) -> str:
         with suppress(ValueError, RecursionError):  # the error is raised below
             return _PLAIN.decode(document).text
     try:
-        members = MEMBERS.decode(document)
+        members = MEMBERS_DECODER.decode(document)
     except (ValueError, RecursionError):
         raise invalid(at, "it is not one JSON object; correct it") from None
     # takes the time of the smaller of the two sets
     named = sorted(members.keys() & fields.keys(), key=fields.__getitem__)
     texts = [_member(members[name], name, at) for name in named if is_present(members[name])]
     if not texts:
-        if not is_present(text := members.get(TEXT, ABSENT)):
+        if not is_present(text := members.get(TEXT_MEMBER, ABSENT_MEMBER)):
             raise _nothing_to_rank(fields, at)
-        texts = [_member(text, TEXT, at)]
-    return SEPARATOR.join(texts)
+        texts = [_member(text, TEXT_MEMBER, at)]
+    return MEMBER_SEPARATOR.join(texts)
 
 
 def _nothing_to_rank(fields: Mapping[str, int], at: str) -> Exception:
-    named = [f"`{echo(name)}`" for name in fields if name != TEXT]
+    named = [f"`{echo(name)}`" for name in fields if name != TEXT_MEMBER]
     if len(named) > MAX_LISTED_NAMES:
         named = ["member of `rank_fields`"]
-    wanted = " or ".join([*named, f"`{TEXT}`"])
+    wanted = " or ".join([*named, f"`{TEXT_MEMBER}`"])
     return invalid(at, f"the object has no {wanted} to rank; add one, or name its members in `rank_fields`")
 
 
 def _member(raw: Raw, name: str, at: str) -> str:
     if bytes(raw).startswith(b'"'):
         return _STRING.decode(raw)
-    if name == TEXT:
+    if name == TEXT_MEMBER:
         raise invalid(at, "expected its `text` to be a string; correct its type")
     return str(raw, "utf-8")

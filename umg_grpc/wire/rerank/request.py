@@ -18,12 +18,12 @@ from umg_grpc.wire.rerank.document_text import object_text, positions, ranked_te
 from umg_grpc.wire.rerank.schema import PlainBody, RerankBody, RerankOptions
 from umg_grpc.wire.text_format import UpstreamRequest
 
-PATH = "/rerank"
+RERANK_PATH = "/rerank"
 
-FIELDS = Fields(RerankBody, {}, {})
+KNOWN_FIELDS = Fields(RerankBody, {}, {})
 """Known fields of the JSON body, by which unknown ones are found; documents that are objects are not checked."""
 
-OPTIONS = {
+OPTION_FIELDS = {
     "top_n": "top_n",
     "max_chunks_per_document": "max_chunks_per_doc",
     "max_tokens_per_document": "max_tokens_per_doc",
@@ -31,7 +31,7 @@ OPTIONS = {
 }
 """Canonical field -> member of the body."""
 GATEWAY_OPTIONS = ("return_documents", "rank_fields")
-UNCARRIED = ("relevant_spans",)
+UNCARRIED_FIELDS = ("relevant_spans",)
 
 wire_path = wire_paths(
     [
@@ -54,8 +54,8 @@ class Shape:
 
 
 # the request has the documents already
-V1 = Shape("rerank", {"top_n", "max_chunks_per_document"}, {"return_documents": False})
-V2 = Shape("rerank_v2", {"top_n", "max_tokens_per_document", "priority"})
+V1_SHAPE = Shape("rerank", {"top_n", "max_chunks_per_document"}, {"return_documents": False})
+V2_SHAPE = Shape("rerank_v2", {"top_n", "max_tokens_per_document", "priority"})
 
 
 # --- caller -> canonical
@@ -72,7 +72,7 @@ def decode_request(
         unknown: Sequence[str] = ()
     except (ValueError, RecursionError):
         decoded = parse(RerankBody, body)
-        unknown = FIELDS.unknown(body)
+        unknown = KNOWN_FIELDS.unknown(body)
     request = pb.RerankRequest(model=decoded.model, query=decoded.query)
     source = request.source
     source.format, source.body = face, body
@@ -142,16 +142,16 @@ def encode_request(
     report, fields = Report(), JsonObject()
     if request.source.format == shape.name:
         fields |= parse(dict[str, Raw], request.source.body)
-        for name in UNCARRIED:
+        for name in UNCARRIED_FIELDS:
             if name in notes.uncarried:
                 report.drop(name)
     else:
         notes.report_uncarried(report)
-    for name in (*GATEWAY_OPTIONS, *UNCARRIED):
+    for name in (*GATEWAY_OPTIONS, *UNCARRIED_FIELDS):
         fields.pop(name, None)
     _encode_options(shape, request, fields, report)
     fields |= {"model": model, "query": request.query, "documents": ranked_texts(request), **shape.always}
-    return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report)
+    return UpstreamRequest(RERANK_PATH, msgspec.json.encode(fields), {}, report)
 
 
 def _encode_options(shape: Shape, request: pb.RerankRequest, fields: JsonObject, report: Report) -> None:
@@ -159,7 +159,7 @@ def _encode_options(shape: Shape, request: pb.RerankRequest, fields: JsonObject,
     values: dict[str, int] = {descriptor.name: value for descriptor, value in request.ListFields()}
     if request.top_n:
         values["top_n"] = min(request.top_n, len(request.documents))
-    for canonical, name in OPTIONS.items():
+    for canonical, name in OPTION_FIELDS.items():
         written = fields.pop(name, None) is not None
         if canonical not in values:
             continue

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, decode_or_none
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, decode_or_none
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
@@ -101,12 +101,12 @@ class ProviderMeta(Struct):
 class ProviderResponse(Struct):
     """Body of a provider's response, with the fields that are decoded."""
 
-    id: Raw = ABSENT
+    id: Raw = ABSENT_MEMBER
     results: list[ProviderResult] | None = None
     data: list[ProviderResult] | None = None  # name of the results at some providers
-    usage: Raw = ABSENT
-    meta: Raw = ABSENT
-    error: Raw = ABSENT
+    usage: Raw = ABSENT_MEMBER
+    meta: Raw = ABSENT_MEMBER
+    error: Raw = ABSENT_MEMBER
 
 
 _RESPONSE = msgspec.json.Decoder(ProviderResponse)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole
+from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, PositiveWhole
 
 MAX_DOCUMENTS = 1_000_000
 """Maximum number of documents in a body; the operator may configure a lower one, which the service checks."""
@@ -22,8 +22,8 @@ class RelevantSpans(Struct):
     """Member `relevant_spans`, which requests positions inside the documents; responses of the gateway have none."""
 
     mode: Literal["enabled", "disabled"]
-    threshold: Raw = ABSENT
-    max_spans: Raw = ABSENT
+    threshold: Raw = ABSENT_MEMBER
+    max_spans: Raw = ABSENT_MEMBER
 
 
 class RerankOptions(Struct, kw_only=True):

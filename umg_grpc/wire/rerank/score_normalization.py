@@ -7,7 +7,7 @@ MAX_LOGIT = 16.0
 """Logit from which on the logistic function hardly distinguishes values, so that another curve is used."""
 MIN_REMAINDER = 1 / (1 + math.exp(MAX_LOGIT))
 """1 minus the probability at the logit `MAX_LOGIT`."""
-ROUNDING = 1e-3
+ROUNDING_TOLERANCE = 1e-3
 """Tolerance for scores that exceed [0, 1] only because they were computed in half precision."""
 
 
@@ -15,7 +15,7 @@ def in_unit(scores: Sequence[float]) -> list[float]:
     """Return a response's scores converted to [0, 1], ranked the same. If all are in it up to rounding, they are
     unchanged or clamped; else they are raw logits, which some providers send, and become probabilities.
     """
-    if min(scores, default=0.0) >= -ROUNDING and max(scores, default=0.0) <= 1 + ROUNDING:
+    if min(scores, default=0.0) >= -ROUNDING_TOLERANCE and max(scores, default=0.0) <= 1 + ROUNDING_TOLERANCE:
         return [min(1.0, max(0.0, score)) for score in scores]  # -0.0 as 0.0
     return [logistic(score) for score in scores]
 

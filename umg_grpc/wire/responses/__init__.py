@@ -3,11 +3,11 @@
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
-from umg_grpc.wire.responses.account_object_members import OBJECTS
+from umg_grpc.wire.responses.account_object_members import OBJECT_RULES
 from umg_grpc.wire.responses.call_id_places import CALL_IDS
 from umg_grpc.wire.responses.error_field_paths import wire_path
 from umg_grpc.wire.responses.first_output_detection import has_no_output
-from umg_grpc.wire.responses.known_raw_members import FIELDS
+from umg_grpc.wire.responses.known_raw_members import RAW_FIELDS
 from umg_grpc.wire.responses.passthrough_stream import PassthroughDecoder
 from umg_grpc.wire.responses.request import decode_compaction, decode_count, decode_request, encode_request
 from umg_grpc.wire.responses.response import can_express, decode_response, encode_count, encode_response
@@ -15,7 +15,7 @@ from umg_grpc.wire.responses.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.responses.stream_encoder import StreamEncoder
 from umg_grpc.wire.text_format import TextFormat
 
-RESPONSES = TextFormat(
+RESPONSES_FORMAT = TextFormat(
     name="responses",
     source_headers=("openai-beta",),
     decode_request=decode_request,
@@ -24,7 +24,7 @@ RESPONSES = TextFormat(
     stream_encoder=StreamEncoder,
     encode_error=encode_error,
     wire_path=wire_path,
-    unknown_fields=FIELDS.nested_unknown,
+    unknown_fields=RAW_FIELDS.nested_unknown,
     heartbeat=b": keep-alive\n\n",
     encode_request=encode_request,
     decode_response=decode_response,
@@ -32,7 +32,7 @@ RESPONSES = TextFormat(
     passthrough_decoder=PassthroughDecoder,
     decode_error=decode_error,
     has_no_output=has_no_output,
-    objects=OBJECTS,
+    objects=OBJECT_RULES,
     call_ids=CALL_IDS,
     conversation_field="input",
     provider_name="openai",

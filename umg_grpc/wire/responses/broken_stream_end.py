@@ -7,10 +7,10 @@ from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.json import ABSENT, MEMBERS, is_present
+from umg_grpc.wire.core.json import ABSENT_MEMBER, MEMBERS_DECODER, is_present
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.responses.errors import error_event, response_error
-from umg_grpc.wire.responses.stream_events import ENDS
+from umg_grpc.wire.responses.stream_events import END_EVENTS
 
 MAX_ITEMS_BYTES = 1 << 20
 """Most bytes of frames with finished items that the end repeats; larger ones are left out."""
@@ -23,8 +23,8 @@ class _Seen(Struct):
     """Members of a passed-through event that are needed to end its stream after a failure."""
 
     type: str | None = None
-    response: Raw = ABSENT
-    item: Raw = ABSENT
+    response: Raw = ABSENT_MEMBER
+    item: Raw = ABSENT_MEMBER
     output_index: int | None = None
 
 
@@ -70,7 +70,7 @@ class PassedFrames:
 
     def _failed(self, error: UmgError, number: int) -> bytes:
         began = next((event.response for event in _events(self._first) if is_present(event.response)), None)
-        if began is None or any(event.type in ENDS for event in _events(self._last)):
+        if began is None or any(event.type in END_EVENTS for event in _events(self._last)):
             return b""
         items = {
             event.output_index: event.item
@@ -78,7 +78,7 @@ class PassedFrames:
             for event in _events(frames)
             if event.type == ITEM_DONE.decode() and event.output_index is not None and is_present(event.item)
         }
-        response = MEMBERS.decode(began) | {
+        response = MEMBERS_DECODER.decode(began) | {
             "status": Raw(b'"failed"'),
             "error": Raw(msgspec.json.encode(response_error(error))),
             "output": Raw(msgspec.json.encode([items[index] for index in sorted(items)])),

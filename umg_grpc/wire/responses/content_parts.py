@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.cache_breakpoints import decode_breakpoint
-from umg_grpc.wire.core.json import ABSENT, JsonObject, invalid, json_text, missing, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, invalid, json_text, missing, parse
 from umg_grpc.wire.core.media import (
     check_address,
     data_url,
@@ -21,7 +21,7 @@ from umg_grpc.wire.core.media import (
 from umg_grpc.wire.dropped_fields_report import Report, foreign, unknown_part, untranslatable
 from umg_grpc.wire.responses import schema
 
-DETAILS = ("auto", "low", "high", "original")
+IMAGE_DETAILS = ("auto", "low", "high", "original")
 FILE_DETAILS = ("auto", "low", "high")
 BETWEEN_TEXTS = "\n\n"
 
@@ -48,7 +48,7 @@ def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -
         case "input_text":
             plain, part = parse(schema.TextPart, raw, at), target.parts.add()
             part.text.text = plain.text
-            if (mark := plain.prompt_cache_breakpoint) is not ABSENT:
+            if (mark := plain.prompt_cache_breakpoint) is not ABSENT_MEMBER:
                 decode_breakpoint(mark, part)
         case "output_text":
             decoded = parse(schema.OutputText, raw, at)
@@ -62,18 +62,18 @@ def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -
         case "input_image":
             image, part = parse(schema.ImagePart, raw, at), target.parts.add()
             _decode_image(image, part.media, at)
-            if (mark := image.prompt_cache_breakpoint) is not ABSENT:
+            if (mark := image.prompt_cache_breakpoint) is not ABSENT_MEMBER:
                 decode_breakpoint(mark, part)
         case "input_file":
             file, part = parse(schema.FilePart, raw, at), target.parts.add()
             _decode_file(file, part.media, at)
-            if (mark := file.prompt_cache_breakpoint) is not ABSENT:
+            if (mark := file.prompt_cache_breakpoint) is not ABSENT_MEMBER:
                 decode_breakpoint(mark, part)
         case "input_audio":
             sound, part = parse(schema.AudioPart, raw, at), target.parts.add()
             audio = sound.input_audio
             decode_input_audio(audio.data, audio.format, part.media, f"{at}.input_audio.data")
-            if (mark := sound.prompt_cache_breakpoint) is not ABSENT:
+            if (mark := sound.prompt_cache_breakpoint) is not ABSENT_MEMBER:
                 decode_breakpoint(mark, part)
         case None:
             raise missing(f"{at}.type")
@@ -252,9 +252,9 @@ def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str
             report.drop(field)
     detail = media.detail or media_detail
     if media.kind == pb.MEDIA_KIND_IMAGE and source in ("data", "uri", "file_id"):
-        if detail and detail not in DETAILS:
+        if detail and detail not in IMAGE_DETAILS:
             report.drop("detail")
-        encoded: JsonObject = {"type": "input_image", "detail": detail if detail in DETAILS else "auto"}
+        encoded: JsonObject = {"type": "input_image", "detail": detail if detail in IMAGE_DETAILS else "auto"}
         if source == "file_id":
             encoded["file_id"] = media.file_id
         else:

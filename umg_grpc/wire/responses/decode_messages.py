@@ -8,7 +8,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
 from umg_grpc.wire.core.json import invalid, missing, parse
 from umg_grpc.wire.core.media import decode_base64, sniff
-from umg_grpc.wire.core.sealed_summaries import SEALED
+from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX
 from umg_grpc.wire.core.unknown_role_messages import append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import schema, typed_client_tools
@@ -16,26 +16,26 @@ from umg_grpc.wire.responses.content_parts import decode_content, decode_part
 from umg_grpc.wire.responses.server_tools import decode_server_tool
 from umg_grpc.wire.responses.tool_calls import decode_custom_call, decode_function_call
 
-ROLES = {
+MESSAGE_ROLES = {
     "system": pb.ROLE_SYSTEM,
     "developer": pb.ROLE_DEVELOPER,
     "user": pb.ROLE_USER,
     "assistant": pb.ROLE_ASSISTANT,
 }
-ROLE_NAMES = {value: name for name, value in ROLES.items()}
+ROLE_NAMES = {value: name for name, value in MESSAGE_ROLES.items()}
 BARE_PARTS = ("input_text", "input_image", "input_file", "input_audio")
-DECLARING = ("additional_tools", "tool_search_output", "tool_search_call")
+DECLARING_TYPES = ("additional_tools", "tool_search_output", "tool_search_call")
 """Types of items that declare tools, and of the items of the provider's own search among tools."""
-TRIGGER = "compaction_trigger"
+COMPACTION_TRIGGER = "compaction_trigger"
 """Type of the item that requests a summary of the conversation before it."""
 
-OURS = "umg_"
+OWN_PREFIX = "umg_"
 """Infix after the prefix of the gateway's own ids (`rs_umg_...`), which providers do not have."""
 
-REDACTED = f"{reasoning_state.PREFIX}redacted."
+REDACTED_PREFIX = f"{reasoning_state.STATE_PREFIX}redacted."
 """Prefix of the state of reasoning that its provider hides (messages `redacted_thinking`), where it is shown."""
 
-AHEAD = f"{reasoning_state.PREFIX}ahead."
+AHEAD_PREFIX = f"{reasoning_state.STATE_PREFIX}ahead."
 """Prefix of a state in an item of its own that belongs to the next item; without it, to the item before."""
 
 
@@ -85,15 +85,15 @@ class InputDecoder:
             return
         self._turn = None
         match head.type or ("message" if head.role is not None else None):
-            case "message" if head.role is not None and head.role not in ROLES:
+            case "message" if head.role is not None and head.role not in MESSAGE_ROLES:
                 self._apply_state(None)
                 self._last_model_part = None
                 append_opaque_turn(self._request, self._notes, raw, head.role, f"{at}.role")
             case "message":
                 self._message(parse(schema.MessageItem, raw, at), f"{at}.content")
-            case kind if kind in typed_client_tools.OUTPUTS and self._client_result(raw, kind, at):
+            case kind if kind in typed_client_tools.TOOLS_BY_OUTPUT and self._client_result(raw, kind, at):
                 pass
-            case kind if kind in DECLARING and self._add_declared_tools(raw, kind, at):
+            case kind if kind in DECLARING_TYPES and self._add_declared_tools(raw, kind, at):
                 pass
             case "function_call_output" | "custom_tool_call_output":
                 self._result(parse(schema.CallOutput, raw, at), at, custom=head.type == "custom_tool_call_output")
@@ -101,7 +101,7 @@ class InputDecoder:
                 self._reasoning(parse(schema.ReasoningItem, raw, at))
             case "compaction" if self._add_summary(raw, at):
                 pass
-            case kind if kind == TRIGGER:
+            case kind if kind == COMPACTION_TRIGGER:
                 if self._trigger:
                     raise not_last(self._trigger)
                 self._trigger = at
@@ -149,7 +149,7 @@ class InputDecoder:
     def _add_summary(self, raw: Raw, at: str) -> bool:
         """Add a summary that this gateway sealed as a message of the user."""
         item = parse(schema.CompactionItem, raw, at)
-        if item.encrypted_content is None or not item.encrypted_content.startswith(SEALED):
+        if item.encrypted_content is None or not item.encrypted_content.startswith(SEALED_PREFIX):
             return False
         self._apply_state(None)
         self._last_model_part = None
@@ -180,7 +180,7 @@ class InputDecoder:
 
     def _message(self, item: schema.MessageItem, at: str) -> None:
         self._apply_state(None)
-        message = self._messages.add(role=ROLES[item.role])
+        message = self._messages.add(role=MESSAGE_ROLES[item.role])
         message.message_id, message.phase = item.id or "", item.phase or ""
         decode_content(item.content, message, at)
         for position, part in enumerate(message.parts):
@@ -204,7 +204,7 @@ class InputDecoder:
         part = pb.Part()
         decode_reasoning(item, part, shown=True)
         bare = part.state.format == "native" and not (part.reasoning.texts or part.reasoning.summaries)
-        if bare and (item.encrypted_content or "").startswith(AHEAD):
+        if bare and (item.encrypted_content or "").startswith(AHEAD_PREFIX):
             self._apply_state(None)
             self._ahead = part
         elif bare and self._last_model_part is not None:
@@ -215,7 +215,7 @@ class InputDecoder:
 
 def not_last(at: str) -> UmgError:
     """Return the error for a request of a summary that other items follow. `at`: path of its item."""
-    return invalid(at, f"`{TRIGGER}` must be the final item of `input`, and may occur once; send it last")
+    return invalid(at, f"`{COMPACTION_TRIGGER}` must be the final item of `input`, and may occur once; send it last")
 
 
 # --- caller or provider -> canonical
@@ -230,7 +230,9 @@ def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
             decode_function_call(raw, message, at)
         case "custom_tool_call":
             decode_custom_call(raw, message, at)
-        case _ if kind in typed_client_tools.CALLS and typed_client_tools.decode_call(raw, kind, part := pb.Part(), at):
+        case _ if kind in typed_client_tools.TOOLS_BY_CALL and typed_client_tools.decode_call(
+            raw, kind, part := pb.Part(), at
+        ):
             message.parts.append(part)
         case "web_search_call" | "file_search_call" | "code_interpreter_call":
             decode_server_tool(raw, kind, message, at)
@@ -257,12 +259,15 @@ def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) 
     thoughts.texts.extend(piece.text for piece in item.content or ())
     if text := item.encrypted_content:
         if shown:
-            thoughts.redacted = text.startswith(REDACTED)
+            thoughts.redacted = text.startswith(REDACTED_PREFIX)
             part.state.CopyFrom(read_state(text))
         else:
             # state that `response.mark_states` marked when it was passed through, read from frames that were kept
-            part.state.format, part.state.data = "responses", text.removeprefix(f"{reasoning_state.PREFIX}responses.")
-    ours = thoughts.item_id.startswith(f"rs_{OURS}") and not part.HasField("state")
+            part.state.format, part.state.data = (
+                "responses",
+                text.removeprefix(f"{reasoning_state.STATE_PREFIX}responses."),
+            )
+    ours = thoughts.item_id.startswith(f"rs_{OWN_PREFIX}") and not part.HasField("state")
     foreign = ours or part.state.format not in ("", "responses")
     summary = [piece.text for piece in item.summary or ()]
     (thoughts.texts if shown and foreign else thoughts.summaries).extend(summary)
@@ -296,13 +301,13 @@ def shown_state(part: pb.Part, *, ahead: bool = False) -> str:
     """Return a part's reasoning state (opaque data) as the `encrypted_content` for the caller, to send back. `ahead`:
     whether it is in an item of its own before the part's.
     """
-    marks = (AHEAD if ahead else "") + (REDACTED if part.reasoning.redacted else "")
+    marks = (AHEAD_PREFIX if ahead else "") + (REDACTED_PREFIX if part.reasoning.redacted else "")
     return marks + reasoning_state.show(part.state, "responses")
 
 
 def read_state(text: str) -> pb.ReasoningState:
     """Return the reasoning state in a caller's `encrypted_content`, with the format of the provider that created it."""
-    return reasoning_state.read(text.removeprefix(AHEAD).removeprefix(REDACTED), "responses")
+    return reasoning_state.read(text.removeprefix(AHEAD_PREFIX).removeprefix(REDACTED_PREFIX), "responses")
 
 
 def compaction_item(encrypted_content: str, item_id: str) -> dict[str, object]:

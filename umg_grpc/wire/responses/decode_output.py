@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT_MEMBER
 from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
 from umg_grpc.wire.core.service_tiers import charged_tier
@@ -19,7 +19,7 @@ from umg_grpc.wire.responses.errors import failure
 from umg_grpc.wire.responses.tool_calls import FUNCTION_CALLS, decode_provider_call
 from umg_grpc.wire.responses.usage import ProviderUsage, decode_usage
 
-INCOMPLETE = {"max_output_tokens": pb.FINISH_REASON_LENGTH, "content_filter": pb.FINISH_REASON_CONTENT_FILTER}
+INCOMPLETE_REASONS = {"max_output_tokens": pb.FINISH_REASON_LENGTH, "content_filter": pb.FINISH_REASON_CONTENT_FILTER}
 
 
 class IncompleteDetails(Struct):
@@ -36,7 +36,7 @@ class Head(Struct, kw_only=True):
     completed_at: Count = None
     model: str | None = None
     status: str | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
     incomplete_details: IncompleteDetails | None = None
     usage: ProviderUsage | None = None
     service_tier: str | None = None
@@ -85,9 +85,9 @@ class ProviderMessage(Struct):
     content: list[ContentPart] | None = None
 
 
-MESSAGE = msgspec.json.Decoder(ProviderMessage)
-REASONING = msgspec.json.Decoder(schema.ReasoningItem)
-KIND = msgspec.json.Decoder(schema.Kind)
+MESSAGE_DECODER = msgspec.json.Decoder(ProviderMessage)
+REASONING_DECODER = msgspec.json.Decoder(schema.ReasoningItem)
+KIND_DECODER = msgspec.json.Decoder(schema.Kind)
 
 
 def check_status(head: Head) -> None:
@@ -113,8 +113,8 @@ def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate |
     """
     reason = head.incomplete_details.reason if head.incomplete_details else None
     if head.status == "incomplete":
-        target.finish_reason = INCOMPLETE.get(reason or "max_output_tokens", pb.FINISH_REASON_OTHER)
-        if reason and reason not in INCOMPLETE:
+        target.finish_reason = INCOMPLETE_REASONS.get(reason or "max_output_tokens", pb.FINISH_REASON_OTHER)
+        if reason and reason not in INCOMPLETE_REASONS:
             target.provider_reason = reason
     elif calls:
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
@@ -133,11 +133,11 @@ def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.Gene
 
 def decode_output_item(raw: Raw, message: pb.Message) -> None:
     """Append a provider's output item to the parts. Raise UmgError(UPSTREAM_FAILED) or ValueError for a broken one."""
-    kind = KIND.decode(raw).type or ""
+    kind = KIND_DECODER.decode(raw).type or ""
     if kind == "message":
-        _decode_message(MESSAGE.decode(raw), message)
+        _decode_message(MESSAGE_DECODER.decode(raw), message)
     elif kind == "reasoning":
-        decode_reasoning(REASONING.decode(raw), message.parts.add(), shown=False)
+        decode_reasoning(REASONING_DECODER.decode(raw), message.parts.add(), shown=False)
     elif kind in FUNCTION_CALLS:
         decode_provider_call(raw, message.parts.add().tool_call, custom=kind == "custom_tool_call")
     else:

@@ -11,7 +11,7 @@ from umg_grpc.wire.core.split_characters import SurrogateJoiner
 Key = tuple[str, int]
 """Key of a text of a part: its kind, and its index among the texts of that kind."""
 
-TEXT, REFUSAL, ARGUMENTS = ("text", 0), ("refusal", 0), ("arguments", 0)
+TEXT_KEY, REFUSAL_KEY, ARGUMENTS_KEY = ("text", 0), ("refusal", 0), ("arguments", 0)
 
 
 class Streamed:

@@ -14,8 +14,8 @@ from umg_grpc.wire.responses.encode_options import TRUNCATION_NAMES, encode_prom
 from umg_grpc.wire.responses.tool_choice import choice_of
 from umg_grpc.wire.responses.tools import repeated_tools
 
-TEMPERATURE, TOP_P = 1.0, 0.98  # text document, "POST /v1/responses": the values of our own providers
-SERVICE_TIER, VERBOSITY = "default", "medium"  # as its vendor repeats them for a request without them
+DEFAULT_TEMPERATURE, TOP_P = 1.0, 0.98  # text document, "POST /v1/responses": the values of our own providers
+SERVICE_TIER, DEFAULT_VERBOSITY = "default", "medium"  # as its vendor repeats them for a request without them
 CACHE_OPTIONS: JsonObject = {"mode": "implicit", "ttl": "30m"}  # the SDK's defaults
 
 # Members of current SDK types that only one provider fills.
@@ -69,7 +69,7 @@ def _members(request: pb.GenerateRequest, *, stored: bool) -> JsonObject:
         "reasoning": _reasoning(request),
         "safety_identifier": request.safety_identifier or None,
         "store": stored,
-        "temperature": request.temperature if request.HasField("temperature") else TEMPERATURE,
+        "temperature": request.temperature if request.HasField("temperature") else DEFAULT_TEMPERATURE,
         "text": _text(request),
         "tool_choice": "auto" if choice is None else choice,
         "tools": repeated_tools(request),
@@ -116,7 +116,7 @@ def _reasoning(request: pb.GenerateRequest) -> JsonObject:
 
 
 def _text(request: pb.GenerateRequest) -> JsonObject:
-    encoded: JsonObject = {"format": {"type": "text"}, "verbosity": VERBOSITY}
+    encoded: JsonObject = {"format": {"type": "text"}, "verbosity": DEFAULT_VERBOSITY}
     if request.response_format.WhichOneof("kind") == "enum_text":
         return encoded
     return encoded | encode_text(request, Report())

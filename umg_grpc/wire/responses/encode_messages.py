@@ -19,12 +19,18 @@ from umg_grpc.wire.core.unknown_role_messages import omits_turn
 from umg_grpc.wire.dropped_fields_report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable
 from umg_grpc.wire.responses.content_parts import (
     BETWEEN_TEXTS,
-    DETAILS,
+    IMAGE_DETAILS,
     compact_output,
     encode_annotations,
     encode_part,
 )
-from umg_grpc.wire.responses.decode_messages import OURS, ROLE_NAMES, TRIGGER, image_item, reasoning_item
+from umg_grpc.wire.responses.decode_messages import (
+    COMPACTION_TRIGGER,
+    OWN_PREFIX,
+    ROLE_NAMES,
+    image_item,
+    reasoning_item,
+)
 from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS, call_item, output_item
 
 NO_RESULT = "No result."
@@ -60,7 +66,7 @@ class InputEncoder:
         self._report = report
         self._quirks = quirks
         self._has_marks = marks_instructions(request, quirks)  # set later for a mark of a message
-        self._detail = request.media_detail if request.media_detail in DETAILS else ""
+        self._detail = request.media_detail if request.media_detail in IMAGE_DETAILS else ""
         self._items: list[object] = []
         self._generated_ids = 0  # number of generated ids
         self._reasoning_items: list[object] = []  # reasoning whose item is still to come: a provider rejects it alone
@@ -91,7 +97,7 @@ class InputEncoder:
             self._message(message, f"messages[{index}]", index)
         self._end_turn()
         if self._request.HasField("compaction") and not self._request.compaction.standalone:
-            self._items.append({"type": TRIGGER})
+            self._items.append({"type": COMPACTION_TRIGGER})
         if self._has_marks:
             contents = [item.get("content") for item in self._items if isinstance(item, dict)]
             limit_breakpoints(contents, self._quirks, self._report)
@@ -190,7 +196,7 @@ class InputEncoder:
         if given.startswith(prefix) and not self._reasoning_dropped:
             return given
         self._generated_ids += 1
-        return f"{prefix}{OURS}{self._generated_ids}"
+        return f"{prefix}{OWN_PREFIX}{self._generated_ids}"
 
     def _assistant(self, message: pb.Message, rest: Sequence[Placed], index: int) -> None:
         run, run_id, phase = list[Placed](), "", ""

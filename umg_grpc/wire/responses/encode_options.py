@@ -10,17 +10,17 @@ from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.model_quirks import copied_fields, supports_reasoning
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import schema
-from umg_grpc.wire.responses.content_parts import DETAILS
+from umg_grpc.wire.responses.content_parts import IMAGE_DETAILS
 from umg_grpc.wire.responses.encode_messages import encode_instructions
 from umg_grpc.wire.responses.response_format import encode_json_format
 from umg_grpc.wire.responses.tool_choice import encode_choice
 from umg_grpc.wire.responses.tools import encode_tools
 from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported
 
-LOGPROBS, ENCRYPTED = "message.output_text.logprobs", "reasoning.encrypted_content"
+LOGPROBS_INCLUDE, ENCRYPTED_INCLUDE = "message.output_text.logprobs", "reasoning.encrypted_content"
 SERVICE_TIERS = get_args(schema.ServiceTier)
-TRUNCATIONS = {"auto": pb.TRUNCATION_AUTO, "disabled": pb.TRUNCATION_DISABLED}
-TRUNCATION_NAMES = {value: name for name, value in TRUNCATIONS.items()}
+TRUNCATION_MODES = {"auto": pb.TRUNCATION_AUTO, "disabled": pb.TRUNCATION_DISABLED}
+TRUNCATION_NAMES = {value: name for name, value in TRUNCATION_MODES.items()}
 
 # Fields of the same name on both sides.
 COPIED_NAMES = {
@@ -42,7 +42,7 @@ COPIED_NAMES = {
 }
 
 # Fields that no responses provider supports.
-UNSUPPORTED = (
+UNSUPPORTED_FIELDS = (
     "top_k",
     "seed",
     "presence_penalty",
@@ -79,11 +79,11 @@ def report_unsupported_fields(request: pb.GenerateRequest, notes: RequestNotes, 
     UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for fields whose loss would change the meaning, for example several
     candidates.
     """
-    report_unsupported(request, notes, report, indispensable=("cached_content",), unsupported=UNSUPPORTED)
+    report_unsupported(request, notes, report, indispensable=("cached_content",), unsupported=UNSUPPORTED_FIELDS)
     reject_several_candidates(request)
     if any(kind != "text" for kind in request.output_modalities):
         report.drop("output_modalities")
-    if request.media_detail and request.media_detail not in DETAILS:
+    if request.media_detail and request.media_detail not in IMAGE_DETAILS:
         report.drop("media_detail")
 
 
@@ -196,20 +196,20 @@ def encode_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks
 def _summary(reasoning: pb.ReasoningOptions, effort: str) -> str:
     if reasoning.summary:
         return "" if reasoning.summary == "none" else reasoning.summary
-    seen = reasoning.include_thoughts if reasoning.HasField("include_thoughts") else reasoning.mode in SHOWING
+    seen = reasoning.include_thoughts if reasoning.HasField("include_thoughts") else reasoning.mode in SHOWING_MODES
     return "auto" if seen and effort != "none" and reasoning.display != "omitted" else ""
 
 
-SHOWING = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE, pb.REASONING_MODE_BETWEEN_TOOLS)
+SHOWING_MODES = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE, pb.REASONING_MODE_BETWEEN_TOOLS)
 
 
 def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
     """Return `store` and `include`. Callers of other formats must request storage, since they cannot read it back."""
     include, fields = list(request.include), JsonObject()
     if "logprobs" in (quirks.rejects or ()):  # an element of `include` requests them in this format
-        include = [name for name in include if name != LOGPROBS]
-    elif request.logprobs and LOGPROBS not in include:
-        include.append(LOGPROBS)
+        include = [name for name in include if name != LOGPROBS_INCLUDE]
+    elif request.logprobs and LOGPROBS_INCLUDE not in include:
+        include.append(LOGPROBS_INCLUDE)
     if request.HasField("store"):
         fields["store"] = request.store
     elif request.source.format != "responses":
@@ -218,9 +218,9 @@ def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
         fields.get("store") is False
         and quirks.reasoning is not False
         and _uses_reasoning(request)
-        and ENCRYPTED not in include
+        and ENCRYPTED_INCLUDE not in include
     ):
-        include.append(ENCRYPTED)
+        include.append(ENCRYPTED_INCLUDE)
     if include:
         fields["include"] = include
     return fields

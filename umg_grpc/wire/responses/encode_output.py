@@ -9,14 +9,14 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.responses.content_parts import encode_annotations, encode_logprob
-from umg_grpc.wire.responses.decode_messages import OURS, compaction_item, image_item, shown_state
+from umg_grpc.wire.responses.decode_messages import OWN_PREFIX, compaction_item, image_item, shown_state
 from umg_grpc.wire.responses.echoed_request_fields import service_tier
-from umg_grpc.wire.responses.encode_options import ENCRYPTED
+from umg_grpc.wire.responses.encode_options import ENCRYPTED_INCLUDE
 from umg_grpc.wire.responses.server_tools import SERVER_ITEMS, server_item
 from umg_grpc.wire.responses.tool_calls import call_item, call_prefix
 from umg_grpc.wire.responses.usage import encode_usage
 
-SOURCES = "web_search_call.action.sources"
+SOURCES_INCLUDE = "web_search_call.action.sources"
 INCOMPLETE_NAMES = {
     pb.FINISH_REASON_LENGTH: "max_output_tokens",
     pb.FINISH_REASON_CONTEXT_FULL: "max_output_tokens",
@@ -47,7 +47,7 @@ class Shown:
         of this format, and reasoning texts unless the summary is `none`.
         """
         include = set(request.include)
-        return cls(ENCRYPTED in include, SOURCES in include, request.reasoning.summary != "none")
+        return cls(ENCRYPTED_INCLUDE in include, SOURCES_INCLUDE in include, request.reasoning.summary != "none")
 
 
 class Ids:
@@ -61,7 +61,7 @@ class Ids:
         """Return the id of the item at `index`, unique in the response: the provider's id `given` unless it is "" or
         was used before, else a generated id that begins with `prefix`.
         """
-        item_id = given if given and given not in self._taken else f"{prefix}{OURS}{self._core}_{index}"
+        item_id = given if given and given not in self._taken else f"{prefix}{OWN_PREFIX}{self._core}_{index}"
         self._taken.add(item_id)
         return item_id
 

@@ -12,9 +12,11 @@ from umg_grpc.wire.errors.provider_errors import from_provider
 from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 
-BLOCKED = frozenset({"invalid_prompt", "bio_policy", "image_content_policy_violation", "misalignment_policy_violation"})
+BLOCKED_CODES = frozenset(
+    {"invalid_prompt", "bio_policy", "image_content_policy_violation", "misalignment_policy_violation"}
+)
 # Codes by which a provider reports that the request was at fault.
-REJECTED = frozenset(
+REJECTED_CODES = frozenset(
     {
         "invalid_image",
         "invalid_image_format",
@@ -34,9 +36,9 @@ REJECTED = frozenset(
 
 
 # Codes allowed in `error` of a response: those of the SDK's types, and two to which its clients react.
-CODES = (
-    BLOCKED
-    | REJECTED
+ERROR_CODES = (
+    BLOCKED_CODES
+    | REJECTED_CODES
     | {"server_error", "rate_limit_exceeded", "data_residency_mismatch", "vector_store_timeout"}
     | {"context_length_exceeded", "insufficient_quota"}
 )
@@ -74,7 +76,7 @@ def response_error(error: UmgError) -> ResponseError:
     """
     body = error_members(error)
     code, message = str(body["code"]), str(body["message"])
-    if code in CODES:
+    if code in ERROR_CODES:
         return ResponseError(code, message)
     blocked = error.reason in (pb.ERROR_REASON_CONTENT_BLOCKED, pb.ERROR_REASON_GUARD_REFUSED)
     return ResponseError("invalid_prompt" if blocked else "server_error", message)
@@ -83,7 +85,7 @@ def response_error(error: UmgError) -> ResponseError:
 def failure(error: ProviderError) -> UmgError:
     """Return the caller's error for a response that failed at the provider, by the code of its `error`."""
     code = str(error.code or "")
-    if code in BLOCKED:
+    if code in BLOCKED_CODES:
         message = clean(error.message) or "the provider's safety system refused the prompt; change it"
         return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).with_failure(Failure.CALLER)
-    return from_provider(400 if code in REJECTED else 200, error)
+    return from_provider(400 if code in REJECTED_CODES else 200, error)

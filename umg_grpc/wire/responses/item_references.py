@@ -8,8 +8,8 @@ from msgspec import Raw, Struct, json
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.responses.decode_messages import OURS, InputDecoder
-from umg_grpc.wire.responses.encode_options import ENCRYPTED
+from umg_grpc.wire.responses.decode_messages import OWN_PREFIX, InputDecoder
+from umg_grpc.wire.responses.encode_options import ENCRYPTED_INCLUDE
 from umg_grpc.wire.responses.response import encode_response
 
 RESPONSE_PREFIX = "resp_"
@@ -26,7 +26,7 @@ ITEM_PREFIXES = {
 MESSAGE_PREFIX = "msg"
 """Beginning of the ids of all other items."""
 
-_OWN_ITEM = re.compile(rf"[a-z]+_{OURS}([0-9a-f]{{{CORE_CHARACTERS}}})_[0-9]+")
+_OWN_ITEM = re.compile(rf"[a-z]+_{OWN_PREFIX}([0-9a-f]{{{CORE_CHARACTERS}}})_[0-9]+")
 
 
 class _Reference(Struct):
@@ -56,7 +56,7 @@ def items_of(stored: pb.StoredResponse) -> dict[str, list[pb.Message]]:
     """Return item id -> the messages that the item of a stored response becomes if a caller sends it."""
     shown = pb.GenerateRequest()
     shown.CopyFrom(stored.request)
-    shown.include.append(ENCRYPTED)  # the reasoning state is included, whether or not the caller received it
+    shown.include.append(ENCRYPTED_INCLUDE)  # the reasoning state is included, whether or not the caller received it
     items = dict[str, list[pb.Message]]()
     for raw in json.decode(encode_response(stored.response, shown), type=_Output).output:
         request = pb.GenerateRequest()

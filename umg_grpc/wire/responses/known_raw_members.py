@@ -8,9 +8,9 @@ from umg_grpc.wire.core.function_tools import FunctionDefinition
 from umg_grpc.wire.core.unknown_fields import Fields, by_type
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.server_tools import SERVER_TOOLS
-from umg_grpc.wire.responses.tools import SEARCH_PREFIX, UNCARRIED
+from umg_grpc.wire.responses.tools import SEARCH_PREFIX, UNCARRIED_TOOLS
 
-HARMLESS = frozenset(
+HARMLESS_MEMBERS = frozenset(
     {
         "access_programs",  # access of a vendor's customers to its own models
         "background_options",  # of background responses, which are not served
@@ -88,7 +88,7 @@ def _allowed(_: Mapping[str, object]) -> type[Struct]:
     return schema.AllowedTools
 
 
-FIELDS = Fields(
+RAW_FIELDS = Fields(
     schema.ResponsesRequest,
     {
         (schema.ResponsesRequest, "input"): _item,
@@ -124,7 +124,7 @@ FIELDS = Fields(
                 schema.FileSearchTool,
                 schema.WebSearchTool,
             ),
-            UNCARRIED,
+            UNCARRIED_TOOLS,
         ),
     },
 )

@@ -5,31 +5,30 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.client_members import MEMBERS as MEMBERS_OF_CLIENTS
-from umg_grpc.knowledge.client_members import members_for_others
+from umg_grpc.knowledge.client_members import CLIENT_MEMBERS, members_for_others
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
 from umg_grpc.wire.core.client_lines import edit_client_lines, edit_first_turn
-from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, parse
 from umg_grpc.wire.core.provider_members import fit_members
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses import schema
-from umg_grpc.wire.responses.decode_messages import BARE_PARTS, OURS, read_state
+from umg_grpc.wire.responses.decode_messages import BARE_PARTS, OWN_PREFIX, read_state
 from umg_grpc.wire.responses.encode_options import WIRE_NAMES
 from umg_grpc.wire.responses.response_format import fit_own_format
 
-KNOWN = frozenset(schema.ResponsesRequest.__struct_encode_fields__)
+KNOWN_FIELDS = frozenset(schema.ResponsesRequest.__struct_encode_fields__)
 
 # Bytes that a body with reasoning of other formats contains.
-MARK_OF_ID, MARK_OF_STATE = f'"rs_{OURS}'.encode(), f'"{reasoning_state.PREFIX}'.encode()
+MARK_OF_ID, MARK_OF_STATE = f'"rs_{OWN_PREFIX}'.encode(), f'"{reasoning_state.STATE_PREFIX}'.encode()
 
-CLIENT_MARKS = tuple(f'"{row.member}"'.encode() for row in MEMBERS_OF_CLIENTS if row.face == "responses")
+CLIENT_MARKS = tuple(f'"{row.member}"'.encode() for row in CLIENT_MEMBERS if row.face == "responses")
 """Bytes that a body with members for a vendor contains."""
 
 # Members of objects that have a canonical field; the others are kept when the object is encoded anew.
-MEMBERS = {"reasoning": ("effort", "summary", "generate_summary"), "text": ("format", "verbosity")}
+NESTED_MEMBERS = {"reasoning": ("effort", "summary", "generate_summary"), "text": ("format", "verbosity")}
 
 
 def wire_names(edited: str) -> tuple[str, ...]:
@@ -55,16 +54,16 @@ def rebuild(
     for field in edited:
         for name in wire_names(field):
             _replace_field(fields, name, new_values)
-    if "messages" not in edited and is_present(fields.get("input", ABSENT)):
+    if "messages" not in edited and is_present(fields.get("input", ABSENT_MEMBER)):
         _remove_client_members(fields, quirks, report)
         _edit_input(fields, report)
     edit_client_lines(fields, "instructions", quirks, report)
     edit_first_turn(fields, "input", quirks, report)
-    if is_present(fields.get("reasoning", ABSENT)):
+    if is_present(fields.get("reasoning", ABSENT_MEMBER)):
         _edit_reasoning(fields)
-    if is_present(fields.get("tools", ABSENT)):
+    if is_present(fields.get("tools", ABSENT_MEMBER)):
         _flatten_tools(fields)
-    if is_present(fields.get("tool_choice", ABSENT)):
+    if is_present(fields.get("tool_choice", ABSENT_MEMBER)):
         _flatten_choice(fields)
     if quirks is not NO_QUIRKS:
         fit_own_format(fields, request, quirks, report)
@@ -81,15 +80,17 @@ def rebuild(
 
 
 def _replace_field(fields: dict[str, Raw], name: str, new_values: JsonObject) -> None:
-    if name not in MEMBERS:
+    if name not in NESTED_MEMBERS:
         fields.pop(name, None)
         if name in new_values:
             fields[name] = Raw(msgspec.json.encode(new_values[name]))
         return
-    raw = fields.pop(name, ABSENT)
+    raw = fields.pop(name, ABSENT_MEMBER)
     members: dict[str, object] = {}
     if is_present(raw):
-        members |= {key: value for key, value in parse(dict[str, Raw], raw, name).items() if key not in MEMBERS[name]}
+        members |= {
+            key: value for key, value in parse(dict[str, Raw], raw, name).items() if key not in NESTED_MEMBERS[name]
+        }
     if isinstance(value := new_values.get(name), dict):
         members |= value
     if members:
@@ -146,11 +147,11 @@ def _reasoning(raw: Raw, report: Report) -> Raw | None:
     """
     item = parse(schema.ReasoningItem, raw)
     if not item.encrypted_content:
-        if (item.id or "").startswith(f"rs_{OURS}"):
+        if (item.id or "").startswith(f"rs_{OWN_PREFIX}"):
             report.drop("reasoning")
             return None
         return raw
-    if not item.encrypted_content.startswith(reasoning_state.PREFIX):
+    if not item.encrypted_content.startswith(reasoning_state.STATE_PREFIX):
         return raw
     made = read_state(item.encrypted_content)
     if item.encrypted_content == made.data:
@@ -168,7 +169,7 @@ def _edit_reasoning(fields: dict[str, Raw]) -> None:
     Only the gateway's specification has both.
     """
     members = parse(dict[str, Raw], fields["reasoning"], "reasoning")
-    if bytes(members.get("summary", ABSENT)) == b'"none"':
+    if bytes(members.get("summary", ABSENT_MEMBER)) == b'"none"':
         del members["summary"]
         fields["reasoning"] = Raw(msgspec.json.encode(members))
     if not members:
@@ -189,10 +190,12 @@ def _flatten_choice(fields: dict[str, Raw]) -> None:
     if not bytes(raw).startswith(b"{"):
         return
     members = parse(dict[str, Raw], raw, "tool_choice")
-    if is_present(members.get("allowed_tools", ABSENT)):  # as in chat
+    if is_present(members.get("allowed_tools", ABSENT_MEMBER)):  # as in chat
         members |= parse(dict[str, Raw], members.pop("allowed_tools"), "tool_choice.allowed_tools")
         raw = Raw(msgspec.json.encode(members))
-    if bytes(members.get("type", ABSENT)) == b'"allowed_tools"' and is_present(members.get("tools", ABSENT)):
+    if bytes(members.get("type", ABSENT_MEMBER)) == b'"allowed_tools"' and is_present(
+        members.get("tools", ABSENT_MEMBER)
+    ):
         tools = parse(list[Raw], members["tools"], "tool_choice.tools")
         flat = [_flat(tool) for tool in tools]
         if flat != tools:

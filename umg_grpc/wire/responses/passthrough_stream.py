@@ -10,7 +10,7 @@ from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.raw_json_edits import edit_values
 from umg_grpc.wire.core.repeated_indexes import BlockIndexes
 from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.core.stream_decoder import DECODED, FrameDecoder, ModelMember
+from umg_grpc.wire.core.stream_decoder import DECODED_FRAME, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off
 from umg_grpc.wire.responses.decode_output import (
     Head,
@@ -22,10 +22,17 @@ from umg_grpc.wire.responses.decode_output import (
     decode_used,
 )
 from umg_grpc.wire.responses.response import mark_states
-from umg_grpc.wire.responses.stream_events import BEGINNINGS, ENDS, HEAD, RENAMED_ENDS, AnyEvent, stated_error
-from umg_grpc.wire.responses.tool_calls import CALLS
+from umg_grpc.wire.responses.stream_events import (
+    BEGIN_EVENTS,
+    END_EVENTS,
+    HEAD_DECODER,
+    RENAMED_ENDS,
+    AnyEvent,
+    stated_error,
+)
+from umg_grpc.wire.responses.tool_calls import CALL_ITEMS
 
-EVENT, DELTA, BLANK = b"event: response.", b".delta\ndata: {", b"\n\n"
+EVENT_START, DELTA_LINE, BLANK_LINE = b"event: response.", b".delta\ndata: {", b"\n\n"
 
 
 class PassedEvent(AnyEvent, kw_only=True):
@@ -56,17 +63,17 @@ class PassthroughDecoder(FrameDecoder):
         self._refused = False
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the leading frames that are only deltas, unchanged, and their length in bytes; `DECODED` (no bytes,
+        """Return the leading frames that are only deltas, unchanged, and their length in bytes; `DECODED_FRAME` (no bytes,
         length 0) if the first frame has to be decoded. Deltas are recognised by their names, without parsing.
         """
-        if not self._started or self._indexes.is_wrong or not frames.startswith(EVENT):
-            return DECODED
-        deltas = frames[: frames.find(BLANK, frames.rfind(DELTA)) + len(BLANK)]
-        number = deltas.count(BLANK)
-        if deltas.count(DELTA) != number or deltas.count(BLANK + EVENT) != number - 1:
-            return DECODED
+        if not self._started or self._indexes.is_wrong or not frames.startswith(EVENT_START):
+            return DECODED_FRAME
+        deltas = frames[: frames.find(BLANK_LINE, frames.rfind(DELTA_LINE)) + len(BLANK_LINE)]
+        number = deltas.count(BLANK_LINE)
+        if deltas.count(DELTA_LINE) != number or deltas.count(BLANK_LINE + EVENT_START) != number - 1:
+            return DECODED_FRAME
         if deltas.count(b"\n") != 3 * number or not deltas.endswith(b"}\n\n") or b"\r" in deltas:
-            return DECODED
+            return DECODED_FRAME
         return deltas, len(deltas)
 
     def _end(self) -> bytes:
@@ -74,16 +81,16 @@ class PassthroughDecoder(FrameDecoder):
 
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
         data = event.data or b""
-        if data.strip() == sse.DONE:
+        if data.strip() == sse.DONE_DATA:
             return b""
         event = sse.without_id(event)
         passed = decode(_EVENT, data)
         if error := stated_error(event.name, passed):
             raise error
         kind = passed.type or event.name.decode("utf-8", "replace")
-        if kind in ENDS:
+        if kind in END_EVENTS:
             return self._end_frame(event, passed, kind, events)
-        if kind in BEGINNINGS:
+        if kind in BEGIN_EVENTS:
             return self._start_frame(event, passed, events)
         if passed.item is not None and kind == "response.output_item.done":
             self._record(passed.item)
@@ -103,7 +110,7 @@ class PassthroughDecoder(FrameDecoder):
         self._refused = self._refused or any(content.type == "refusal" for content in item.content or ())
 
     def _start_frame(self, event: sse.SseEvent, passed: PassedEvent, events: list[pb.GenerateEvent]) -> bytes:
-        head = decode(HEAD, bytes(passed.response)) if is_present(passed.response) else Head()
+        head = decode(HEAD_DECODER, bytes(passed.response)) if is_present(passed.response) else Head()
         if not self._started:
             self._started = True
             started = pb.GenerateEvent()
@@ -128,7 +135,7 @@ class PassthroughDecoder(FrameDecoder):
         if decode_used(response, self._kinds.count("web_search_call"), used):
             events.append(used)
         ended = pb.GenerateEvent()
-        decode_finish(response, any(call in self._kinds for call in CALLS), self._refused, ended.finished)
+        decode_finish(response, any(call in self._kinds for call in CALL_ITEMS), self._refused, ended.finished)
         events.append(ended)
         self.done = True
         return self._renamed(event, response.model)

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.context_edits import FIELD, Compact, ContextEdit
+from umg_grpc.wire.core.context_edits import EDITS_FIELD, Compact, ContextEdit
 from umg_grpc.wire.core.json import (
     JsonObject,
     check_utf8,
@@ -33,8 +33,13 @@ from umg_grpc.wire.responses import passthrough_request, schema
 from umg_grpc.wire.responses.call_id_places import CALL_IDS
 from umg_grpc.wire.responses.decode_messages import InputDecoder
 from umg_grpc.wire.responses.encode_messages import InputEncoder
-from umg_grpc.wire.responses.encode_options import LOGPROBS, TRUNCATIONS, encode_options, report_unsupported_fields
-from umg_grpc.wire.responses.known_raw_members import HARMLESS
+from umg_grpc.wire.responses.encode_options import (
+    LOGPROBS_INCLUDE,
+    TRUNCATION_MODES,
+    encode_options,
+    report_unsupported_fields,
+)
+from umg_grpc.wire.responses.known_raw_members import HARMLESS_MEMBERS
 from umg_grpc.wire.responses.response_format import add_instructions
 from umg_grpc.wire.responses.tool_choice import decode_choice
 from umg_grpc.wire.responses.tools import add_tools, decode_tools
@@ -49,7 +54,7 @@ class _Entry(Struct):
 
 
 _ENTRIES = msgspec.json.Decoder(list[_Entry])
-PATH, COMPACT_PATH = "/responses", "/responses/compact"
+RESPONSES_PATH, COMPACT_PATH = "/responses", "/responses/compact"
 
 # Fields of the same name and type on both sides.
 COPIED_FIELDS = (
@@ -75,7 +80,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
     MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a background response. `model` is not used: the
     body contains it.
     """
-    parsed, unknown = parse_open(_KNOWN, schema.ResponsesRequest, body, passthrough_request.KNOWN)
+    parsed, unknown = parse_open(_KNOWN, schema.ResponsesRequest, body, passthrough_request.KNOWN_FIELDS)
     if parsed.background:
         message = "`background` is not served: the response would not be waited for; leave it out"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field="background")
@@ -94,7 +99,7 @@ def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> De
     parameter `model` is not used.
     """
     parsed = parse(schema.Prompting, check_utf8(body))
-    request, notes = _new_request(body, headers, unknown_fields(body, passthrough_request.KNOWN))
+    request, notes = _new_request(body, headers, unknown_fields(body, passthrough_request.KNOWN_FIELDS))
     _decode_prompting(parsed, request, notes)
     _require_input(parsed.input, request)
     return DecodedRequest(request, notes)
@@ -117,7 +122,7 @@ def _new_request(
     request, notes = pb.GenerateRequest(), RequestNotes()
     source = request.source
     source.format, source.body = "responses", body
-    record_unknown_fields(unknown, HARMLESS, notes)
+    record_unknown_fields(unknown, HARMLESS_MEMBERS, notes)
     if headers:
         source.headers.update(headers)
     return DecodedRequest(request, notes)
@@ -151,7 +156,7 @@ def _decode_prompting(parsed: schema.Prompting, request: pb.GenerateRequest, not
     if parsed.text:
         _decode_text(parsed.text, request)
     if parsed.truncation:
-        request.truncation = TRUNCATIONS[parsed.truncation]
+        request.truncation = TRUNCATION_MODES[parsed.truncation]
     if parsed.previous_response_id:
         request.previous_response_id = parsed.previous_response_id
     if parsed.conversation:
@@ -170,7 +175,7 @@ def _decode_options(parsed: schema.ResponsesRequest, request: pb.GenerateRequest
             setattr(request, name, whole(number, name))
     if parsed.include:
         request.include.extend(parsed.include)
-        if LOGPROBS in parsed.include:
+        if LOGPROBS_INCLUDE in parsed.include:
             request.logprobs = True
     if parsed.metadata:
         request.metadata.update(parsed.metadata)
@@ -183,14 +188,14 @@ def _decode_options(parsed: schema.ResponsesRequest, request: pb.GenerateRequest
     if is_present(parsed.moderation):
         request.moderation_json = json_object(parsed.moderation, "moderation")
     if is_present(parsed.context_management):
-        notes.uncarried.append(FIELD)
+        notes.uncarried.append(EDITS_FIELD)
         notes.context_edits = _decode_compaction_entry(parsed.context_management)
 
 
 def _decode_compaction_entry(raw: Raw) -> tuple[ContextEdit, ...] | None:
     match decode_or_none(_ENTRIES, raw):
         case [_Entry(type="compaction", compact_threshold=int(threshold))]:
-            return (Compact(type="compaction", field=FIELD, trigger_tokens=threshold, is_sealed=True),)
+            return (Compact(type="compaction", field=EDITS_FIELD, trigger_tokens=threshold, is_sealed=True),)
         case _:  # an entry of another type, or several
             return None
 
@@ -254,7 +259,7 @@ def encode_request(
         edited = dict.fromkeys([*notes.edited, *changed])
         new_values = _edited(request, edited, report, quirks, changed) if edited else {}
         body = passthrough_request.rebuild(request, model, stream, new_values, report, edited, quirks)
-        path = COMPACT_PATH if request.compaction.standalone else PATH
+        path = COMPACT_PATH if request.compaction.standalone else RESPONSES_PATH
         return UpstreamRequest(path, CALL_IDS.restored_body(body, request), dict(request.source.headers), report)
     report_unsupported_fields(request, notes, report)
     fields: JsonObject = {"model": model, "input": InputEncoder(request, report, quirks).encode()}
@@ -268,7 +273,7 @@ def encode_request(
         fields.pop("stream_options", None)  # rejected without a stream
     fit_members(fields, quirks, "responses", report)
     stops = local_stops(request, quirks, report)
-    return UpstreamRequest(PATH, msgspec.json.encode(fields), {}, report, local_stops=stops)
+    return UpstreamRequest(RESPONSES_PATH, msgspec.json.encode(fields), {}, report, local_stops=stops)
 
 
 def _edited(

@@ -8,7 +8,7 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, replace_model_id
 from umg_grpc.wire.core.lenient_numbers import set_time
-from umg_grpc.wire.core.reasoning_state import PREFIX
+from umg_grpc.wire.core.reasoning_state import STATE_PREFIX
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import no_response, unreadable
 from umg_grpc.wire.responses.compacted_response import encode_compacted
@@ -31,7 +31,7 @@ from umg_grpc.wire.responses.encode_output import (
     response_object,
 )
 from umg_grpc.wire.responses.server_tools import SERVER_ITEMS
-from umg_grpc.wire.responses.tool_calls import CALLS, rename_calls
+from umg_grpc.wire.responses.tool_calls import CALL_ITEMS, rename_calls
 
 # --- canonical -> caller
 
@@ -65,11 +65,11 @@ def can_express(part: pb.Part) -> bool:
 
 # --- provider -> canonical
 
-RESPONSE = msgspec.json.Decoder(ProviderResponse)
-PASSED = msgspec.json.Decoder(PassedResponse)
+RESPONSE_DECODER = msgspec.json.Decoder(ProviderResponse)
+PASSED_DECODER = msgspec.json.Decoder(PassedResponse)
 
-_STATE = re.compile(rb'("encrypted_content"\s*:\s*")' + re.escape(PREFIX.encode()))
-_MARKED = rb"\1" + f"{PREFIX}responses.{PREFIX}".encode()
+_STATE = re.compile(rb'("encrypted_content"\s*:\s*")' + re.escape(STATE_PREFIX.encode()))
+_MARKED = rb"\1" + f"{STATE_PREFIX}responses.{STATE_PREFIX}".encode()
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
@@ -78,7 +78,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
     failed in spite of its HTTP status.
     """
     try:
-        parsed = decode(PASSED, body) if pass_ else decode(RESPONSE, body)
+        parsed = decode(PASSED_DECODER, body) if pass_ else decode(RESPONSE_DECODER, body)
         check_status(parsed)
         if parsed.output is None:
             raise no_response(body)
@@ -113,7 +113,7 @@ def _with_status(body: bytes) -> bytes:
 
 
 def _has_calls(items: list[SeenItem]) -> bool:
-    return any(item.type in CALLS for item in items)
+    return any(item.type in CALL_ITEMS for item in items)
 
 
 def _has_refusal(items: list[SeenItem]) -> bool:
@@ -124,7 +124,7 @@ def mark_states(document: bytes) -> bytes:
     """Return a response with marks on reasoning states that look as if this gateway had wrapped them. The provider is
     another gateway, and the mark lets it get its states back unchanged.
     """
-    return _STATE.sub(_MARKED, document) if PREFIX.encode() in document else document
+    return _STATE.sub(_MARKED, document) if STATE_PREFIX.encode() in document else document
 
 
 def encode_count(tokens: int, original: int | None) -> bytes:

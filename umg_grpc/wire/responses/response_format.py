@@ -5,7 +5,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, parse
 from umg_grpc.wire.core.response_formats import (
     fit_format,
     fit_own_response,
@@ -52,7 +52,7 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
     """Replace a response format that the provider refuses in a caller's own body; all else stays byte for byte."""
     if not requires_json(request.response_format):
         return
-    instruction, items = "", fields.get("input", ABSENT)
+    instruction, items = "", fields.get("input", ABSENT_MEMBER)
     if (fitted := fit_own_response(request, quirks, report)) is not None:
         instruction = fitted.instruction
         text = parse(dict[str, Raw], fields["text"], "text")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT, NonEmpty, PositiveWhole
+from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, PositiveWhole
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Level = Literal["low", "medium", "high"]
@@ -27,7 +27,7 @@ class Kind(Struct):
 class Marked(Struct, kw_only=True):
     """Base of content parts that may end a cached prefix."""
 
-    prompt_cache_breakpoint: Raw = ABSENT
+    prompt_cache_breakpoint: Raw = ABSENT_MEMBER
 
 
 class TextPart(Marked):
@@ -176,12 +176,12 @@ class ToolItem(Struct):
 
     id: str | None = None
     status: str | None = None
-    action: Raw = ABSENT
+    action: Raw = ABSENT_MEMBER
     queries: list[str] | None = None
-    results: Raw = ABSENT
+    results: Raw = ABSENT_MEMBER
     code: str | None = None
     container_id: str | None = None
-    outputs: Raw = ABSENT
+    outputs: Raw = ABSENT_MEMBER
 
 
 class AdditionalTools(Struct):
@@ -205,7 +205,7 @@ class NestedFunction(Struct):
     specification also allows.
     """
 
-    function: Raw = ABSENT
+    function: Raw = ABSENT_MEMBER
 
 
 class CustomTool(Struct):
@@ -213,7 +213,7 @@ class CustomTool(Struct):
 
     name: NonEmpty
     description: str | None = None
-    format: Raw = ABSENT
+    format: Raw = ABSENT_MEMBER
 
 
 class NamespaceTool(Struct):
@@ -254,8 +254,8 @@ class FileSearchTool(Struct):
 
     vector_store_ids: list[str] | None = None
     max_num_results: Annotated[int, Meta(ge=1, le=50)] | Annotated[float, Meta(ge=1, le=50)] | None = None
-    ranking_options: Raw = ABSENT
-    filters: Raw = ABSENT
+    ranking_options: Raw = ABSENT_MEMBER
+    filters: Raw = ABSENT_MEMBER
 
 
 class Named(Struct):
@@ -282,7 +282,7 @@ class AllowedTools(Struct):
 class NestedAllowedTools(Struct):
     """Tool choice of type `allowed_tools` with the other members below a member of that name."""
 
-    allowed_tools: Raw = ABSENT
+    allowed_tools: Raw = ABSENT_MEMBER
 
 
 # --- options
@@ -303,7 +303,7 @@ class TextFormat(Struct):
 
     type: Literal["text", "json_object", "json_schema"]
     name: NonEmpty | None = None
-    schema: Raw = ABSENT
+    schema: Raw = ABSENT_MEMBER
     description: str | None = None
     strict: bool | None = None
 
@@ -320,7 +320,7 @@ class Prompt(Struct):
 
     id: NonEmpty
     version: str | None = None
-    variables: Raw = ABSENT
+    variables: Raw = ABSENT_MEMBER
 
 
 class Conversation(Struct):
@@ -345,7 +345,7 @@ class Prompting(Struct, kw_only=True):
     input: str | Annotated[list[Raw], Meta(max_length=20000)] | None = None
     instructions: str | None = None
     tools: Annotated[list[Raw], Meta(max_length=5000)] | None = None
-    tool_choice: Raw = ABSENT
+    tool_choice: Raw = ABSENT_MEMBER
     parallel_tool_calls: bool | None = None
     reasoning: Reasoning | None = None
     text: TextOptions | None = None
@@ -373,10 +373,10 @@ class ResponsesRequest(Prompting, kw_only=True):
     service_tier: str | None = None
     prompt: Prompt | None = None
     prompt_cache_key: str | None = None
-    prompt_cache_options: Raw = ABSENT
+    prompt_cache_options: Raw = ABSENT_MEMBER
     prompt_cache_retention: str | None = None
-    moderation: Raw = ABSENT
-    context_management: Raw = ABSENT
+    moderation: Raw = ABSENT_MEMBER
+    context_management: Raw = ABSENT_MEMBER
 
 
 class KnownResponsesRequest(ResponsesRequest, forbid_unknown_fields=True):

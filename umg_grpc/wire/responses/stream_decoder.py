@@ -27,26 +27,26 @@ from umg_grpc.wire.responses.decode_output import (
     decode_output_item,
     decode_used,
 )
-from umg_grpc.wire.responses.decode_stream_parts import ARGUMENTS, REFUSAL, TEXT, Key, PartEmitter, Streamed
+from umg_grpc.wire.responses.decode_stream_parts import ARGUMENTS_KEY, REFUSAL_KEY, TEXT_KEY, Key, PartEmitter, Streamed
 from umg_grpc.wire.responses.server_tools import SERVER_TOOLS
 from umg_grpc.wire.responses.stream_events import (
     ARGUMENTS_DELTA,
-    BEGINNINGS,
-    ENDS,
-    EVENT,
-    HEAD,
-    IGNORED,
-    ITEM,
-    PLAIN,
+    BEGIN_EVENTS,
+    END_EVENTS,
+    EVENT_DECODER,
+    HEAD_DECODER,
+    IGNORED_EVENTS,
+    ITEM_DECODER,
+    PLAIN_DECODER,
     PLAIN_HEADS,
-    RESPONSE,
+    RESPONSE_DECODER,
     SUMMARY_DELTA,
     TEXT_DELTA,
     Event,
     StreamedItem,
     stated_error,
 )
-from umg_grpc.wire.responses.tool_calls import CALLS, rename_call, rename_calls
+from umg_grpc.wire.responses.tool_calls import CALL_ITEMS, rename_call, rename_calls
 
 
 class _Item:
@@ -116,7 +116,7 @@ class TranslatingDecoder(EventDecoder):
             if head is None or frame.count(b"\n") != 1:
                 return None
             try:
-                plain = PLAIN.decode(frame[len(head) :])
+                plain = PLAIN_DECODER.decode(frame[len(head) :])
             except (ValueError, RecursionError):
                 return None
             item = self._items.get(plain.output_index)
@@ -125,10 +125,10 @@ class TranslatingDecoder(EventDecoder):
                 return None
             if head is TEXT_DELTA and item.kind == "message":
                 message.events.add(part_index=streamed.part, text_delta=plain.delta)
-                emitted.append((streamed, TEXT))
+                emitted.append((streamed, TEXT_KEY))
             elif head is ARGUMENTS_DELTA and item.kind == "function_call":
                 message.events.add(part_index=streamed.part, arguments_delta=plain.delta)
-                emitted.append((streamed, ARGUMENTS))
+                emitted.append((streamed, ARGUMENTS_KEY))
             elif head is SUMMARY_DELTA and item.kind == "reasoning":
                 emitted.append((streamed, ("summary", plain.summary_index)))
                 message.events.append(streamed.delta(emitted[-1][1], plain.delta))
@@ -140,9 +140,9 @@ class TranslatingDecoder(EventDecoder):
 
     def _events(self, event: sse.SseEvent) -> Iterator[pb.GenerateEvent]:
         data = event.data or b""
-        if data.strip() == sse.DONE:
+        if data.strip() == sse.DONE_DATA:
             return
-        decoded, _ = self._read(EVENT, data)
+        decoded, _ = self._read(EVENT_DECODER, data)
         if error := stated_error(event.name, decoded):
             raise error
         kind = decoded.type or event.name.decode("utf-8", "replace")
@@ -150,11 +150,11 @@ class TranslatingDecoder(EventDecoder):
             item = self._items.get(count(decoded.output_index))
             if item is None or not item.done or decoded.output_index is None:
                 yield from handler(decoded)
-        elif kind in ENDS:
+        elif kind in END_EVENTS:
             yield from self._end(decoded)
-        elif kind in BEGINNINGS:
-            yield from self._begin(HEAD.decode(decoded.response) if is_present(decoded.response) else Head())
-        elif kind not in IGNORED:
+        elif kind in BEGIN_EVENTS:
+            yield from self._begin(HEAD_DECODER.decode(decoded.response) if is_present(decoded.response) else Head())
+        elif kind not in IGNORED_EVENTS:
             opaque = pb.GenerateEvent()
             opaque.opaque.format, opaque.opaque.type, opaque.opaque.json = "responses", kind, data.decode()
             yield from self._begin(Head())
@@ -217,7 +217,7 @@ class TranslatingDecoder(EventDecoder):
         item = self._item(event, "message")
         yield from self._content(item, event, refusal)
         streamed = item.parts[count(event.content_index)]
-        yield from self._emit_text(streamed, REFUSAL if refusal else TEXT, text, whole)
+        yield from self._emit_text(streamed, REFUSAL_KEY if refusal else TEXT_KEY, text, whole)
         if event.logprobs and not whole and not streamed.ended:
             likely = pb.GenerateEvent(part_index=streamed.part)
             likely.logprobs.logprobs.extend(map(decode_logprob, event.logprobs))
@@ -258,8 +258,8 @@ class TranslatingDecoder(EventDecoder):
         if streamed is None:
             item.needs_item = item.needs_item or bool(part.text or part.refusal)
         elif not streamed.ended:
-            yield from self._emit_text(streamed, TEXT, part.text, whole=True)
-            yield from self._emit_text(streamed, REFUSAL, part.refusal, whole=True)
+            yield from self._emit_text(streamed, TEXT_KEY, part.text, whole=True)
+            yield from self._emit_text(streamed, REFUSAL_KEY, part.refusal, whole=True)
             yield from self._emit_citations(streamed, (part.annotations or [])[streamed.cited :])
             yield from self._emitter.close(streamed)
 
@@ -268,7 +268,7 @@ class TranslatingDecoder(EventDecoder):
     def _emit_arguments(self, event: Event, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
         item = self._item(event, "function_call")
         if (streamed := item.parts.get(0)) is not None:
-            yield from self._emit_text(streamed, ARGUMENTS, text, whole)
+            yield from self._emit_text(streamed, ARGUMENTS_KEY, text, whole)
         elif text:
             item.needs_item = True
 
@@ -301,7 +301,7 @@ class TranslatingDecoder(EventDecoder):
     # --- items
 
     def _item_added(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        streamed_item = ITEM.decode(event.item) if is_present(event.item) else StreamedItem()
+        streamed_item = ITEM_DECODER.decode(event.item) if is_present(event.item) else StreamedItem()
         item = self._items[count(event.output_index)] = _Item(streamed_item)
         part = pb.Part()
         match item.kind:
@@ -366,7 +366,7 @@ class TranslatingDecoder(EventDecoder):
         self._record(item.kind)
 
     def _record(self, kind: str) -> None:
-        self._calls = self._calls or kind in CALLS
+        self._calls = self._calls or kind in CALL_ITEMS
         self._searches += kind == "web_search_call"
 
     # --- audio, the end of the response
@@ -393,7 +393,7 @@ class TranslatingDecoder(EventDecoder):
 
     def _end(self, event: Event) -> Iterator[pb.GenerateEvent]:
         """Yield the last events of the response: output that was not streamed, the usage and the finish reason."""
-        response = RESPONSE.decode(event.response) if is_present(event.response) else ProviderResponse()
+        response = RESPONSE_DECODER.decode(event.response) if is_present(event.response) else ProviderResponse()
         response.status = response.status or (event.type or "").removeprefix("response.")
         check_status(response)
         yield from self._begin(response)

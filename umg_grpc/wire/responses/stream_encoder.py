@@ -34,7 +34,7 @@ from umg_grpc.wire.responses.stream_items import (
 )
 
 IN_PROGRESS = Ending("in_progress")
-ENDS = ("completed", "incomplete", "failed")  # statuses with an event of their own
+END_STATUSES = ("completed", "incomplete", "failed")  # statuses with an event of their own
 
 
 class StreamEncoder:
@@ -109,7 +109,7 @@ class StreamEncoder:
             if not item.encoded:
                 item.finish(ending.status == "incomplete" and item is self._last)
                 yield self._writer.take()
-        name = ending.status if ending.status in ENDS else "completed"
+        name = ending.status if ending.status in END_STATUSES else "completed"
         self._lifecycle(name, ending, [item.encoded for item in self._items], self._usage, self._completed_at)
         yield self._writer.take()
 

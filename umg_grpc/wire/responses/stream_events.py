@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.wire.core.json import ABSENT
+from umg_grpc.wire.core.json import ABSENT_MEMBER
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.logprobs import Logprob
 from umg_grpc.wire.core.tool_arguments import Arguments
@@ -17,16 +17,16 @@ from umg_grpc.wire.responses.errors import failure
 
 RENAMED_ENDS = {"response.done": "response.completed", "response.canceled": "response.cancelled"}
 """Name of a last event at relays -> its name in this format, unless the status of the response is another one."""
-ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", *RENAMED_ENDS)
-BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
+END_EVENTS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", *RENAMED_ENDS)
+BEGIN_EVENTS = ("response.created", "response.queued", "response.in_progress")
 
 
 class AnyEvent(Struct, kw_only=True):
     """Members that every event has, and the members of an `error` event."""
 
     type: str | None = None
-    response: Raw = ABSENT
-    error: Raw = ABSENT
+    response: Raw = ABSENT_MEMBER
+    error: Raw = ABSENT_MEMBER
     code: str | int | float | None = None
     message: str | None = None
     param: str | None = None
@@ -35,7 +35,7 @@ class AnyEvent(Struct, kw_only=True):
 class Event(AnyEvent, kw_only=True):
     """Event of a responses stream, of any type; which members it has depends on the type."""
 
-    item: Raw = ABSENT
+    item: Raw = ABSENT_MEMBER
     output_index: Count = None
     content_index: Count = None
     summary_index: Count = None
@@ -45,7 +45,7 @@ class Event(AnyEvent, kw_only=True):
     arguments: Arguments = None
     input: str | None = None
     logprobs: list[Logprob] | None = None
-    annotation: Raw = ABSENT
+    annotation: Raw = ABSENT_MEMBER
     part: ContentPart | None = None
 
 
@@ -75,11 +75,11 @@ TEXT_DELTA, ARGUMENTS_DELTA, SUMMARY_DELTA = PLAIN_HEADS = (
     b"event: response.function_call_arguments.delta\ndata: ",
     b"event: response.reasoning_summary_text.delta\ndata: ",
 )
-PLAIN = msgspec.json.Decoder(PlainDelta)
-EVENT = msgspec.json.Decoder(Event)
-ITEM = msgspec.json.Decoder(StreamedItem)
-HEAD = msgspec.json.Decoder(Head)
-RESPONSE = msgspec.json.Decoder(ProviderResponse)
+PLAIN_DECODER = msgspec.json.Decoder(PlainDelta)
+EVENT_DECODER = msgspec.json.Decoder(Event)
+ITEM_DECODER = msgspec.json.Decoder(StreamedItem)
+HEAD_DECODER = msgspec.json.Decoder(Head)
+RESPONSE_DECODER = msgspec.json.Decoder(ProviderResponse)
 
 
 def stated_error(name: bytes, event: AnyEvent) -> UmgError | None:
@@ -93,7 +93,7 @@ def stated_error(name: bytes, event: AnyEvent) -> UmgError | None:
     return None
 
 
-IGNORED = frozenset(
+IGNORED_EVENTS = frozenset(
     {
         "keepalive",
         "response.audio.done",

@@ -13,7 +13,7 @@ from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.responses import schema, typed_client_tools
 
 FUNCTION_CALLS = ("function_call", "custom_tool_call")
-CALLS = (*FUNCTION_CALLS, *typed_client_tools.CALLS)
+CALL_ITEMS = (*FUNCTION_CALLS, *typed_client_tools.TOOLS_BY_CALL)
 
 # --- caller -> canonical
 
@@ -48,14 +48,14 @@ class ProviderCall(Struct):
     input: str | None = None
 
 
-CALL = msgspec.json.Decoder(ProviderCall)
+CALL_DECODER = msgspec.json.Decoder(ProviderCall)
 
 
 def decode_provider_call(raw: Raw, call: pb.ToolCall, *, custom: bool) -> None:
     """Decode the item of a tool call in a provider's output into `call`. `custom`: whether the input is free text.
     Raise ValueError for an item that cannot be decoded.
     """
-    item = CALL.decode(raw)
+    item = CALL_DECODER.decode(raw)
     call.item_id, call.call_id, call.name = item.id or "", item.call_id or "", item.name or ""
     call.namespace = item.namespace or ""
     if custom:

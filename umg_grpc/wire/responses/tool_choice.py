@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import tool_names
-from umg_grpc.wire.core.function_tools import CHOICES, decode_choice_mode, encode_named_choice
+from umg_grpc.wire.core.function_tools import CHOICE_MODES, decode_choice_mode, encode_named_choice
 from umg_grpc.wire.core.json import JsonObject, is_present, json_text, missing, parse
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report, foreign
@@ -69,7 +69,7 @@ def _decode_allowed(raw: Raw, choice: pb.ToolChoice, typed: Collection[str]) -> 
         if not name:
             raise missing(f"{at}.tools[{index}].name")
         names.append(name)
-    choice.mode, choice.allowed_tools = CHOICES[allowed.mode], True
+    choice.mode, choice.allowed_tools = CHOICE_MODES[allowed.mode], True
     choice.names.extend(names)
 
 

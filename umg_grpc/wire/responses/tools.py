@@ -24,14 +24,14 @@ from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS
 SEARCH_TYPES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
 SEARCH_PREFIX = "web_search"
 
-GROUPED = ("function", "custom")  # types of the tools of a namespace
+GROUPED_TYPES = ("function", "custom")  # types of the tools of a namespace
 MAX_TOOLS = 5000  # the schema's limit
 
 # Tools that the provider runs and the model can do without. A search among tools is not needed if all are loaded.
-HOSTED = {"image_generation": pb.OPAQUE_HANDLING_OPTIONAL, "tool_search": pb.OPAQUE_HANDLING_CARRIED}
+HOSTED_HANDLING = {"image_generation": pb.OPAQUE_HANDLING_OPTIONAL, "tool_search": pb.OPAQUE_HANDLING_CARRIED}
 
 # Options of one provider's tool runner, without canonical form.
-UNCARRIED = (
+UNCARRIED_TOOLS = (
     "defer_loading",
     "output_schema",
     "allowed_callers",
@@ -77,7 +77,7 @@ def _decode_declared(raw: Raw, request: pb.GenerateRequest, notes: RequestNotes,
     if parse(schema.Kind, raw, at).type == "namespace":
         group = parse(schema.NamespaceTool, raw, at)
         kinds = [parse(schema.Kind, inner, f"{at}.tools[{index}]").type for index, inner in enumerate(group.tools)]
-        if set(kinds) <= set(GROUPED):  # a namespace without tools has no effect
+        if set(kinds) <= set(GROUPED_TYPES):  # a namespace without tools has no effect
             for index, inner in enumerate(group.tools):
                 tool = _decode_one(inner, request, notes, f"{at}.tools[{index}]")
                 tool.namespace.name, tool.namespace.description = group.name, group.description or ""
@@ -90,9 +90,9 @@ def _decode_one(raw: Raw, request: pb.GenerateRequest, notes: RequestNotes, at: 
         raise invalid(at, f"there are more than {MAX_TOOLS} tools with those of all namespaces; send fewer")
     tool = request.tools.add()
     _decode_tool(raw, tool, at)
-    if any(name.encode() in bytes(raw) for name in UNCARRIED):
+    if any(name.encode() in bytes(raw) for name in UNCARRIED_TOOLS):
         members = parse(dict[str, Raw], raw, at)
-        notes.uncarried.extend(name for name in UNCARRIED if name in members and is_present(members[name]))
+        notes.uncarried.extend(name for name in UNCARRIED_TOOLS if name in members and is_present(members[name]))
     return tool
 
 
@@ -121,7 +121,7 @@ def _decode_tool(raw: Raw, tool: pb.Tool, at: str) -> None:
             pass
         case unknown:  # types grow with the format: an unknown one is kept as raw JSON
             tool.opaque.format, tool.opaque.type, tool.opaque.json = "responses", unknown, str(raw, "utf-8")
-            tool.opaque.handling = HOSTED.get(unknown, pb.OPAQUE_HANDLING_UNSPECIFIED)
+            tool.opaque.handling = HOSTED_HANDLING.get(unknown, pb.OPAQUE_HANDLING_UNSPECIFIED)
 
 
 def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool) -> None:

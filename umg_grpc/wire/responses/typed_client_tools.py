@@ -12,16 +12,16 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present, json_text, parse
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, json_text, parse
 
 
 class DeclaredTool(Struct):
     """Element of `tools` whose type stands for a known schema, with the fields that are decoded."""
 
     execution: str | None = None
-    environment: Raw = ABSENT
+    environment: Raw = ABSENT_MEMBER
     description: str | None = None
-    parameters: Raw = ABSENT
+    parameters: Raw = ABSENT_MEMBER
 
 
 class Environment(Struct):
@@ -37,9 +37,9 @@ class CallItem(Struct):
     call_id: str | None = None
     execution: str | None = None
     environment: Environment | None = None
-    operation: Raw = ABSENT
-    action: Raw = ABSENT
-    arguments: Raw = ABSENT
+    operation: Raw = ABSENT_MEMBER
+    action: Raw = ABSENT_MEMBER
+    arguments: Raw = ABSENT_MEMBER
 
 
 class Outcome(Struct):
@@ -105,11 +105,11 @@ def _object(required: Mapping[str, JsonObject], **optional: JsonObject) -> JsonO
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-TEXT: JsonObject = {"type": "string"}
-MILLISECONDS: JsonObject = {"type": "integer", "description": "Time limit in milliseconds."}
-LINES: JsonObject = {"type": "array", "items": TEXT}
+TEXT_SCHEMA: JsonObject = {"type": "string"}
+MILLISECONDS_SCHEMA: JsonObject = {"type": "integer", "description": "Time limit in milliseconds."}
+LINES_SCHEMA: JsonObject = {"type": "array", "items": TEXT_SCHEMA}
 
-PATCH: JsonObject = _object(
+PATCH_SCHEMA: JsonObject = _object(
     {
         "type": {"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
         "path": {"type": "string", "description": "Path of the file."},
@@ -120,19 +120,19 @@ PATCH: JsonObject = _object(
         " created has only + lines; a file that is deleted needs no diff.",
     },
 )
-SHELL = _object(
-    {"commands": {**LINES, "description": "Commands to run in a shell, each on its own."}},
-    timeout_ms=MILLISECONDS,
+SHELL_SCHEMA = _object(
+    {"commands": {**LINES_SCHEMA, "description": "Commands to run in a shell, each on its own."}},
+    timeout_ms=MILLISECONDS_SCHEMA,
     max_output_length={"type": "integer", "description": "Most characters of the output to return."},
 )
 LOCAL_SHELL = _object(
-    {"command": {**LINES, "description": "The program and its arguments."}},
-    env={"type": "object", "additionalProperties": TEXT, "description": "Environment variables."},
-    timeout_ms=MILLISECONDS,
+    {"command": {**LINES_SCHEMA, "description": "The program and its arguments."}},
+    env={"type": "object", "additionalProperties": TEXT_SCHEMA, "description": "Environment variables."},
+    timeout_ms=MILLISECONDS_SCHEMA,
     user={"type": "string", "description": "User to run it as."},
     working_directory={"type": "string", "description": "Folder to run it in."},
 )
-SEARCH = _object({"query": {"type": "string", "description": "What the wanted tools do."}})
+SEARCH_SCHEMA = _object({"query": {"type": "string", "description": "What the wanted tools do."}})
 
 CLIENT_TOOLS = {
     tool.type: tool
@@ -143,7 +143,7 @@ CLIENT_TOOLS = {
             "apc_",
             "operation",
             "Creates, updates or deletes one file.",
-            PATCH,
+            PATCH_SCHEMA,
             lambda arguments: arguments if arguments.get("type") == "delete_file" else {"diff": "", **arguments},
         ),
         ClientTool(
@@ -152,7 +152,7 @@ CLIENT_TOOLS = {
             "sh_",
             "action",
             "Runs shell commands on the user's machine.",
-            SHELL,
+            SHELL_SCHEMA,
             lambda arguments: {"commands": [], "timeout_ms": None, "max_output_length": None, **arguments},
         ),
         ClientTool(
@@ -170,12 +170,12 @@ CLIENT_TOOLS = {
             "tsc_",
             "arguments",
             "Finds tools that are not loaded yet and loads them.",
-            SEARCH,
+            SEARCH_SCHEMA,
         ),
     )
 }
-CALLS = {tool.call: tool for tool in CLIENT_TOOLS.values()}
-OUTPUTS = {tool.output: tool for tool in CLIENT_TOOLS.values()}
+TOOLS_BY_CALL = {tool.call: tool for tool in CLIENT_TOOLS.values()}
+TOOLS_BY_OUTPUT = {tool.output: tool for tool in CLIENT_TOOLS.values()}
 HOSTED_ENVIRONMENTS = ("container_auto", "container_reference")
 
 
@@ -203,7 +203,7 @@ def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
     """Decode the call of a tool with a type instead of a schema into `part`. Return False, and decode nothing, for a
     tool that the provider runs.
     """
-    tool, item = CALLS[kind], parse(CallItem, raw, at)
+    tool, item = TOOLS_BY_CALL[kind], parse(CallItem, raw, at)
     hosted = item.environment is not None and item.environment.type in HOSTED_ENVIRONMENTS
     if hosted or item.execution == "server" or item.call_id is None:
         return False
@@ -218,7 +218,7 @@ def decode_output(raw: Raw, kind: str, result: pb.ToolResult, at: str) -> bool:
     """Decode the result of a tool with a type instead of a schema. Return False, and decode nothing, for a tool that
     the provider runs.
     """
-    tool, item = OUTPUTS[kind], parse(OutputItem, raw, at)
+    tool, item = TOOLS_BY_OUTPUT[kind], parse(OutputItem, raw, at)
     call_id = item.call_id or (item.id if tool.type == "local_shell" else None)
     if item.execution == "server" or call_id is None:
         return False

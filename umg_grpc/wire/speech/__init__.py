@@ -4,17 +4,17 @@ from functools import partial
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.core.account_object_detection import WORDS, ObjectRules
+from umg_grpc.wire.core.account_object_detection import OBJECT_WORDS, ObjectRules
 from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.speech import response
 from umg_grpc.wire.speech.native_speech import NATIVE_SPEECH
-from umg_grpc.wire.speech.request import NAME, decode_request, encode_request, wire_path
+from umg_grpc.wire.speech.request import FORMAT_NAME, decode_request, encode_request, wire_path
 from umg_grpc.wire.unary_format import UnaryFormat
 
-SPEECH: UnaryFormat[pb.SpeakRequest, pb.SpeakResponse] = UnaryFormat(
-    name=NAME,
-    protocol=NAME,
+SPEECH_FORMAT: UnaryFormat[pb.SpeakRequest, pb.SpeakResponse] = UnaryFormat(
+    name=FORMAT_NAME,
+    protocol=FORMAT_NAME,
     source_headers=(),
     decode_request=decode_request,
     encode_response=response.encode_response,
@@ -29,9 +29,9 @@ SPEECH: UnaryFormat[pb.SpeakRequest, pb.SpeakResponse] = UnaryFormat(
     stream_decoder=response.stream_decoder,
     is_binary=True,
     decode_error=partial(decode_error, too_long=response.TOO_LONG),
-    objects=ObjectRules(free=frozenset({"input", "instructions"}), words=WORDS),
+    objects=ObjectRules(free=frozenset({"input", "instructions"}), words=OBJECT_WORDS),
     provider_name="openai",
     key_headers=(AZURE_KEY_HEADER,),
 )
-FORMATS = {SPEECH.name: SPEECH}
-UPSTREAMS = {each.name: each for each in (SPEECH, NATIVE_SPEECH)}
+SPEECH_FORMATS = {SPEECH_FORMAT.name: SPEECH_FORMAT}
+SPEECH_UPSTREAMS = {each.name: each for each in (SPEECH_FORMAT, NATIVE_SPEECH)}

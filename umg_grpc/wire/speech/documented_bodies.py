@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from umg_grpc.wire.openapi_schemas.body_types import BodyTypes
-from umg_grpc.wire.speech.request import NAME, SpeechBody
+from umg_grpc.wire.speech.request import FORMAT_NAME, SpeechBody
 
 
 class SpeechTokens(Struct):
@@ -22,4 +22,4 @@ class SpeechEvent(Struct, kw_only=True):
     usage: SpeechTokens | None = None
 
 
-BODY_TYPES = {NAME: BodyTypes(SpeechBody, bytes, event=SpeechEvent)}
+BODY_TYPES = {FORMAT_NAME: BodyTypes(SpeechBody, bytes, event=SpeechEvent)}

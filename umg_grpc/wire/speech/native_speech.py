@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.audio_files import MEDIA_TYPES, audio_file
-from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.media import normal_mime
@@ -20,16 +20,16 @@ from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
 from umg_grpc.wire.native.errors import decode_error, stated_error
-from umg_grpc.wire.native.model_paths import GENERATE, call_path
+from umg_grpc.wire.native.model_paths import GENERATE_VERB, call_path
 from umg_grpc.wire.native.usage import UsageMetadata
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.speech.request import format_of
 from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.unary_format import UnaryProviderFormat
 
-NAME = "native_speech"
+PROTOCOL_NAME = "native_speech"
 TOO_LONG = "input"
-VOICES: Mapping[str, str] = MappingProxyType(
+NATIVE_VOICES: Mapping[str, str] = MappingProxyType(
     {
         "alloy": "Kore",
         "ash": "Charon",
@@ -49,7 +49,7 @@ VOICES: Mapping[str, str] = MappingProxyType(
 """Voice of OpenAI (openai 3.57.0, `SpeechCreateParams.voice`) -> voice of the native format
 (ai.google.dev/gemini-api/docs/speech-generation, 2026-11). The pairs are our choice: no vendor states any.
 """
-RATE = re.compile(r"rate=(\d{4,6})")
+RATE_PARAMETER = re.compile(r"rate=(\d{4,6})")
 DEFAULT_RATE = 24_000
 RAW_TYPES = frozenset({"audio/l16", "audio/pcm", ""})
 """Media types of raw samples of 16 bits, little-endian."""
@@ -65,14 +65,14 @@ def encode_request(request: pb.SpeakRequest, model: str, notes: RequestNotes = N
         report.drop("speed")
     config: JsonObject = {"responseModalities": ["AUDIO"]}
     if request.voice:
-        voice = VOICES.get(request.voice, request.voice)
+        voice = NATIVE_VOICES.get(request.voice, request.voice)
         if voice != request.voice:
             report.drop("voice", voice)
         config["speechConfig"] = {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": voice}}}
     # these models take directions and a colon before the text, and no system instruction
     text = f"{request.instructions.rstrip(' .:')}: {request.input}" if request.instructions else request.input
     body = {"contents": [{"role": "user", "parts": [{"text": text}]}], "generationConfig": config}
-    return UpstreamRequest(call_path(model, GENERATE), msgspec.json.encode(body), {}, report)
+    return UpstreamRequest(call_path(model, GENERATE_VERB), msgspec.json.encode(body), {}, report)
 
 
 class Blob(Struct, rename="camel"):
@@ -113,11 +113,11 @@ class ResponseBody(Struct, rename="camel"):
     candidates: list[Candidate] | None = None
     prompt_feedback: Feedback | None = None
     usage_metadata: UsageMetadata | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 _BODY = msgspec.json.Decoder(ResponseBody)
-ENDS = frozenset({"", "STOP", "OTHER", "MAX_TOKENS", "FINISH_REASON_UNSPECIFIED"})
+END_REASONS = frozenset({"", "STOP", "OTHER", "MAX_TOKENS", "FINISH_REASON_UNSPECIFIED"})
 """Reasons for an end without audio that are no refusal of the content."""
 
 
@@ -143,7 +143,7 @@ def decode_response(body: bytes, request: pb.SpeakRequest, pass_: bool) -> pb.Sp
     kind, wanted = blobs[0].mime_type, format_of(request)
     response = pb.SpeakResponse(model=request.model, audio=samples, content_type=normal_mime(kind))
     if response.content_type in RAW_TYPES:
-        rate = int(found[1]) if (found := RATE.search(kind)) else DEFAULT_RATE
+        rate = int(found[1]) if (found := RATE_PARAMETER.search(kind)) else DEFAULT_RATE
         response.audio, response.content_type = audio_file(samples, rate, wanted), MEDIA_TYPES[wanted]
     if (usage := sent.usage_metadata) is not None and usage.is_stated:
         response.usage.input_tokens = count(usage.prompt_token_count)
@@ -154,15 +154,15 @@ def decode_response(body: bytes, request: pb.SpeakRequest, pass_: bool) -> pb.Sp
 def _without_audio(sent: ResponseBody) -> UmgError:
     feedback, reasons = sent.prompt_feedback, [candidate.finish_reason for candidate in sent.candidates or ()]
     blocked = [feedback.block_reason] if feedback is not None and feedback.block_reason else []
-    if blocked := blocked or [reason for reason in reasons if reason not in ENDS]:
+    if blocked := blocked or [reason for reason in reasons if reason not in END_REASONS]:
         message = f"the provider refused to speak the text ({blocked[0][:64]}); change it"
         return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message)
     return unreadable(": it has no audio")
 
 
 NATIVE_SPEECH: UnaryProviderFormat[pb.SpeakRequest, pb.SpeakResponse] = UnaryProviderFormat(
-    name=NAME,
-    protocol=NAME,
+    name=PROTOCOL_NAME,
+    protocol=PROTOCOL_NAME,
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=partial(decode_error, too_long=TOO_LONG),

@@ -14,9 +14,9 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
-NAME = "speech"
+FORMAT_NAME = "speech"
 DEFAULT_FORMAT = "mp3"
-EVENTS = "sse"
+EVENTS_FORMAT = "sse"
 
 
 class CustomVoice(Struct):
@@ -43,7 +43,7 @@ class StreamFormat(Struct):
     stream_format: str | None = None
 
 
-FIELDS = Fields(SpeechBody, {}, {})
+KNOWN_FIELDS = Fields(SpeechBody, {}, {})
 wire_path = wire_paths(
     [
         (r"^audio_format$", "response_format"),
@@ -63,10 +63,10 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
         instructions=decoded.instructions or "",
         audio_format=decoded.response_format or "",
         speed=decoded.speed,
-        with_usage=decoded.stream_format == EVENTS,
+        with_usage=decoded.stream_format == EVENTS_FORMAT,
     )
-    request.source.format, request.source.body = NAME, body
-    uncarried = list(FIELDS.unknown(body))
+    request.source.format, request.source.body = FORMAT_NAME, body
+    uncarried = list(KNOWN_FIELDS.unknown(body))
     if isinstance(decoded.voice, CustomVoice):  # an object in the account at the provider, as unknown members may name
         uncarried.append("voice.id")
     else:
@@ -76,7 +76,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 def wants_events(body: bytes) -> bool:
     """Return whether a body selects events in place of bytes."""
-    return msgspec.json.decode(body, type=StreamFormat).stream_format == EVENTS
+    return msgspec.json.decode(body, type=StreamFormat).stream_format == EVENTS_FORMAT
 
 
 def format_of(request: pb.SpeakRequest) -> str:
@@ -87,7 +87,7 @@ def format_of(request: pb.SpeakRequest) -> str:
 def encode_request(request: pb.SpeakRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
     """Encode a request as a call of a provider's `POST /audio/speech`. A caller's body keeps its members."""
     fields: JsonObject = {"input": request.input}
-    if request.source.format == NAME:
+    if request.source.format == FORMAT_NAME:
         fields |= parse(dict[str, Raw], request.source.body)
     else:
         optional = {
@@ -95,7 +95,7 @@ def encode_request(request: pb.SpeakRequest, model: str, notes: RequestNotes = N
             "instructions": request.instructions,
             "response_format": request.audio_format,
             "speed": request.speed if request.HasField("speed") else None,
-            "stream_format": EVENTS if request.with_usage else "",
+            "stream_format": EVENTS_FORMAT if request.with_usage else "",
         }
         fields |= {name: value for name, value in optional.items() if value not in ("", None)}
     if not notes.is_streamed:

@@ -10,22 +10,22 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import error_members
-from umg_grpc.wire.core.audio_files import PCM, media_type
-from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.audio_files import PCM_FORMAT, media_type
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.media import normal_mime
-from umg_grpc.wire.core.sse import DONE, EVENT_STREAM, SseSplitter, frame, split
+from umg_grpc.wire.core.sse import DONE_DATA, EVENT_STREAM, SseSplitter, frame, split
 from umg_grpc.wire.errors.provider_errors import as_error, cut_off, from_provider, is_error, no_response, unreadable
 from umg_grpc.wire.speech.request import format_of, wants_events
 from umg_grpc.wire.unary_format import ClientShape, MessageDecoder, MessageEncoder
 
 TOO_LONG = "input"
 """Canonical field that an error names if the provider rejects the request as too long."""
-DELTA, END = "speech.audio.delta", "speech.audio.done"
-JSON, EVENTS = "application/json", "text/event-stream"
-STATED = re.compile(r"audio/|video/|application/ogg\b")
+DELTA_EVENT, END_EVENT = "speech.audio.delta", "speech.audio.done"
+JSON_TYPE, EVENTS_TYPE = "application/json", "text/event-stream"
+AUDIO_TYPES = re.compile(r"audio/|video/|application/ogg\b")
 """Media types that state the format of the audio; others are those of any bytes, as `application/octet-stream`."""
-TEXTS = re.compile(r"text/|application/(?:xhtml\+)?xml\b")
+PAGE_TYPES = re.compile(r"text/|application/(?:xhtml\+)?xml\b")
 """Media types of pages of proxies and servers that failed with status 200."""
 NO_AUDIO = re.compile(rb"\s*(?:[\[{]\s*[\"{}\]]|<(?:!doctype|html)\b)", re.IGNORECASE)
 """Beginning of JSON and of a page, which some servers send with the media type of audio."""
@@ -46,7 +46,7 @@ class ProviderBody(Struct):
     audio_data: str = ""
     """Audio in a response of Mistral (mistralai, `SpeechResponse`)."""
     usage: ProviderUsage | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 _BODY = msgspec.json.Decoder(ProviderBody)
@@ -75,7 +75,7 @@ def is_audio(begin: bytes, request: pb.SpeakRequest) -> bool:
     """
     if NO_AUDIO.match(begin) is None:
         return True
-    return format_of(request) == PCM and not _is_json(begin)
+    return format_of(request) == PCM_FORMAT and not _is_json(begin)
 
 
 def _is_json(body: bytes) -> bool:
@@ -90,17 +90,17 @@ def read_headers(response: pb.SpeakResponse, headers: Mapping[str, str]) -> None
     """Set the media type of the audio that the headers state. Raise UmgError(UPSTREAM_FAILED) for that of a text."""
     kind = normal_mime(headers.get("content-type", ""))
     _check_kind(kind)
-    if STATED.match(kind):
+    if AUDIO_TYPES.match(kind):
         response.content_type = kind
 
 
 def _check_kind(kind: str) -> None:
-    if TEXTS.match(kind):
+    if PAGE_TYPES.match(kind):
         raise unreadable(f": it is {kind} and no audio")
 
 
 def _is_json_type(kind: str) -> bool:
-    return kind == JSON or kind.endswith("+json")
+    return kind == JSON_TYPE or kind.endswith("+json")
 
 
 def encode_response(response: pb.SpeakResponse, request: pb.SpeakRequest, shape: ClientShape) -> bytes:
@@ -139,10 +139,10 @@ def stream_decoder(request: pb.SpeakRequest, kind: str, pass_: bool) -> MessageD
     """
     if _is_json_type(kind):
         return None
-    if kind == EVENTS:
+    if kind == EVENTS_TYPE:
         return EventDecoder(media_type(format_of(request)))
     _check_kind(kind)
-    return BytesDecoder(kind if STATED.match(kind) else media_type(format_of(request)), request)
+    return BytesDecoder(kind if AUDIO_TYPES.match(kind) else media_type(format_of(request)), request)
 
 
 class BytesDecoder:
@@ -189,13 +189,13 @@ class EventDecoder:
         for event in split(frames):
             if event.data is None or self.done:
                 continue
-            if event.data.strip() == DONE:
+            if event.data.strip() == DONE_DATA:
                 self.done = True
                 continue
             sent = _decode(event.data)
             if sent.audio:
                 message.content_type, message.audio = self._content_type, message.audio + _bytes(sent.audio)
-            if sent.type == END:
+            if sent.type == END_EVENT:
                 self.done = True
                 _set_usage(message, sent.usage)
         return message if message.ListFields() else None
@@ -233,7 +233,7 @@ class EventEncoder:
     heartbeat = b": keep-alive\n\n"
 
     def __init__(self) -> None:
-        self._end: JsonObject = {"type": END}
+        self._end: JsonObject = {"type": END_EVENT}
 
     def content_type(self, first: pb.StreamSpeakResponse) -> str:
         return EVENT_STREAM
@@ -245,7 +245,7 @@ class EventEncoder:
             self._end["usage"] = dict(zip(names, (*tokens, sum(tokens)), strict=True))
         if not message.audio:
             return b""
-        return frame(msgspec.json.encode({"type": DELTA, "audio": pybase64.b64encode_as_string(message.audio)}))
+        return frame(msgspec.json.encode({"type": DELTA_EVENT, "audio": pybase64.b64encode_as_string(message.audio)}))
 
     def close(self) -> bytes:
         return frame(msgspec.json.encode(self._end))

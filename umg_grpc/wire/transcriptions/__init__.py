@@ -5,21 +5,21 @@ from functools import partial
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.core.account_object_detection import WORDS, ObjectRules
+from umg_grpc.wire.core.account_object_detection import OBJECT_WORDS, ObjectRules
 from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
-from umg_grpc.wire.core.multipart_forms import FORM
+from umg_grpc.wire.core.multipart_forms import FORM_TYPE
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.transcriptions import request, response, stream
 from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
 
-FREE = frozenset({"prompt", "known_speaker_names", "known_speaker_references", "keywords"})
-TRANSCRIPTIONS: UnaryFormat[pb.TranscribeRequest, pb.TranscribeResponse] = UnaryFormat(
-    name=request.NAME,
-    protocol=request.NAME,
+FREE_FIELDS = frozenset({"prompt", "known_speaker_names", "known_speaker_references", "keywords"})
+TRANSCRIPTIONS_FORMAT: UnaryFormat[pb.TranscribeRequest, pb.TranscribeResponse] = UnaryFormat(
+    name=request.FORMAT_NAME,
+    protocol=request.FORMAT_NAME,
     source_headers=(),
     decode_request=request.decode_request,
     decode_form=request.decode_form,
-    media_types=(FORM,),
+    media_types=(FORM_TYPE,),
     encode_response=response.encode_response,
     encode_error=encode_error,
     wire_path=request.wire_path,
@@ -31,19 +31,19 @@ TRANSCRIPTIONS: UnaryFormat[pb.TranscribeRequest, pb.TranscribeResponse] = Unary
     read_headers=response.read_headers,
     stream_decoder=stream.stream_decoder,
     decode_error=partial(decode_error, too_long=response.TOO_LONG),
-    objects=ObjectRules(free=FREE, words=WORDS),
+    objects=ObjectRules(free=FREE_FIELDS, words=OBJECT_WORDS),
     provider_name="openai",
     key_headers=(AZURE_KEY_HEADER,),
 )
-TRANSLATIONS: UnaryFormat[pb.TranscribeRequest, pb.TranscribeResponse] = replace(
-    TRANSCRIPTIONS,
-    name=request.TRANSLATIONS,
+TRANSLATIONS_FORMAT: UnaryFormat[pb.TranscribeRequest, pb.TranscribeResponse] = replace(
+    TRANSCRIPTIONS_FORMAT,
+    name=request.TRANSLATIONS_NAME,
     decode_request=request.decode_translation,
     decode_form=request.decode_translation_form,
     wants_stream=None,
     stream_encoder=None,
 )
-FACES: dict[str, UnaryFace[pb.TranscribeRequest, pb.TranscribeResponse]] = {
-    each.name: each for each in (TRANSCRIPTIONS, TRANSLATIONS)
+TRANSCRIPTION_FACES: dict[str, UnaryFace[pb.TranscribeRequest, pb.TranscribeResponse]] = {
+    each.name: each for each in (TRANSCRIPTIONS_FORMAT, TRANSLATIONS_FORMAT)
 }
-UPSTREAMS = {TRANSCRIPTIONS.name: TRANSCRIPTIONS}
+TRANSCRIPTION_UPSTREAMS = {TRANSCRIPTIONS_FORMAT.name: TRANSCRIPTIONS_FORMAT}

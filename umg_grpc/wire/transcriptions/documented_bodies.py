@@ -4,7 +4,7 @@ from msgspec import Struct, field
 
 from umg_grpc.wire.openapi_schemas.body_types import BodyTypes
 from umg_grpc.wire.openapi_schemas.struct_schemas import File
-from umg_grpc.wire.transcriptions.request import NAME, TRANSLATIONS
+from umg_grpc.wire.transcriptions.request import FORMAT_NAME, TRANSLATIONS_NAME
 
 
 class TranslationForm(Struct, kw_only=True):
@@ -44,6 +44,6 @@ class TranscriptionEvent(Struct, kw_only=True):
 
 
 BODY_TYPES = {
-    NAME: BodyTypes(TranscriptionForm, Transcription, event=TranscriptionEvent, form=TranscriptionForm),
-    TRANSLATIONS: BodyTypes(TranslationForm, Transcription, form=TranslationForm),
+    FORMAT_NAME: BodyTypes(TranscriptionForm, Transcription, event=TranscriptionEvent, form=TranscriptionForm),
+    TRANSLATIONS_NAME: BodyTypes(TranslationForm, Transcription, form=TranslationForm),
 }

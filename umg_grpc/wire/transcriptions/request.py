@@ -19,26 +19,26 @@ from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
-NAME, TRANSLATIONS = "transcriptions", "translations"
-FILE, STREAM, FORMAT = "file", "stream", "response_format"
-JSON, VERBOSE, DIARIZED, TEXT = "json", "verbose_json", "diarized_json", "text"
-SUBTITLES = frozenset({"srt", "vtt"})
-JSON_FORMATS = frozenset({JSON, VERBOSE, DIARIZED})
-FIELDS = {"model": "model", "language": "language", "prompt": "prompt", FORMAT: "response_format"}
+FORMAT_NAME, TRANSLATIONS_NAME = "transcriptions", "translations"
+FILE_FIELD, STREAM_FIELD, FORMAT_FIELD = "file", "stream", "response_format"
+JSON_FORMAT, VERBOSE_FORMAT, DIARIZED_FORMAT, TEXT_FORMAT = "json", "verbose_json", "diarized_json", "text"
+SUBTITLE_FORMATS = frozenset({"srt", "vtt"})
+JSON_FORMATS = frozenset({JSON_FORMAT, VERBOSE_FORMAT, DIARIZED_FORMAT})
+TEXT_FIELDS = {"model": "model", "language": "language", "prompt": "prompt", FORMAT_FIELD: "response_format"}
 """Field of a form -> field of the canonical request, for texts."""
-LISTS = {
+LIST_FIELDS = {
     "timestamp_granularities": "timestamp_granularities",
     "include": "include",
     "known_speaker_names": "known_speaker_names",
     "known_speaker_references": "known_speaker_references",
 }
 """The same, for lists, whose names in forms may end in `[]`."""
-OTHERS = frozenset({FILE, STREAM, "temperature", "chunking_strategy"})
-SWITCHES = {"true": True, "false": False}
-GRANULARITIES, SEGMENT = "timestamp_granularities", "segment"
-DIARIZE = "diarize"
+OTHER_FIELDS = frozenset({FILE_FIELD, STREAM_FIELD, "temperature", "chunking_strategy"})
+SWITCH_VALUES = {"true": True, "false": False}
+GRANULARITIES_FIELD, SEGMENT_GRANULARITY = "timestamp_granularities", "segment"
+DIARIZE_FIELD = "diarize"
 """Field by which models that state times (`ModelFormats.states_times`) name the speakers."""
-wire_path = wire_paths([(r"^audio(\..*)?$", FILE), (r"^translate$", "")])
+wire_path = wire_paths([(r"^audio(\..*)?$", FILE_FIELD), (r"^translate$", "")])
 Form = dict[str, str | list[str]]
 
 
@@ -55,34 +55,34 @@ class ModelFormats(Struct):
 MODEL_FORMATS = (
     ModelFormats(
         re.compile(r"(?:.*/)?gpt-4o-transcribe-diarize"),
-        frozenset({JSON, TEXT, DIARIZED}),
+        frozenset({JSON_FORMAT, TEXT_FORMAT, DIARIZED_FORMAT}),
         "openai 3.57.0, TranscriptionCreateParams.response_format",
     ),
     ModelFormats(
         re.compile(r"(?:.*/)?gpt-(?:.*-)?transcribe"),
-        frozenset({JSON}),
+        frozenset({JSON_FORMAT}),
         "openai 3.57.0, TranscriptionCreateParams.response_format",
     ),
     ModelFormats(
         re.compile(r"openai/whisper-"),
-        frozenset({JSON, VERBOSE}),
+        frozenset({JSON_FORMAT, VERBOSE_FORMAT}),
         "together 3.1.1, audio.TranscriptionCreateParams.response_format; openrouter.ai, create transcription; "
         "DeepInfra has both of them, too",
     ),
     ModelFormats(
         re.compile(r"voxtral-"),
-        frozenset({JSON}),
+        frozenset({JSON_FORMAT}),
         "mistralai 3.7.0, AudioTranscriptionRequest: timestamp_granularities, and no response_format",
         states_times=True,
     ),
     ModelFormats(
         re.compile(r"(?:FunAudioLLM/SenseVoice|TeleAI/)"),
-        frozenset({JSON}),
+        frozenset({JSON_FORMAT}),
         "docs.siliconflow.cn, create audio transcriptions: file and model, the response is {text}",
     ),
     ModelFormats(
         re.compile(r"(?:.*/)?(?:distil-)?whisper-large-v3"),
-        frozenset({JSON, TEXT, VERBOSE}),
+        frozenset({JSON_FORMAT, TEXT_FORMAT, VERBOSE_FORMAT}),
         "groq 1.x, audio.TranscriptionCreateParams.response_format: json, text, verbose_json",
     ),
 )
@@ -92,29 +92,29 @@ MODEL_FORMATS = (
 # --- caller -> canonical
 
 
-def decode_form(parts: Iterable[FormPart], *, name: str = NAME) -> DecodedRequest[pb.TranscribeRequest]:
+def decode_form(parts: Iterable[FormPart], *, name: str = FORMAT_NAME) -> DecodedRequest[pb.TranscribeRequest]:
     """Decode a form. Its fields become the source document, its file the canonical `audio`. `name`: that of the face.
     Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     form, file = Form(), None
     for part in parts:
-        if part.name == FILE:
+        if part.name == FILE_FIELD:
             if not part.is_file:
-                raise invalid(FILE, "send the audio as a file with a name")
+                raise invalid(FILE_FIELD, "send the audio as a file with a name")
             if file is not None:
-                raise invalid(FILE, "it is there more than once; send one")
+                raise invalid(FILE_FIELD, "it is there more than once; send one")
             file = part
         elif part.is_file:
-            raise invalid(part.name, f"only `{FILE}` is a file; send a text")
+            raise invalid(part.name, f"only `{FILE_FIELD}` is a file; send a text")
         else:
             before = form.get(part.name)
             is_list = part.name.endswith("[]") or before is not None
             listed = [] if before is None else before if isinstance(before, list) else [before]
             form[part.name] = [*listed, part.text] if is_list else part.text
     if file is None:
-        raise missing(FILE)
+        raise missing(FILE_FIELD)
     if not file.data:
-        raise invalid(FILE, "the file is empty; send audio")
+        raise invalid(FILE_FIELD, "the file is empty; send audio")
     decoded = decode_request(msgspec.json.encode(form), {}, name=name)
     audio = pb.AudioFile(data=file.data, file_name=file.file_name or "", content_type=file.content_type)
     decoded.canonical.audio.CopyFrom(audio)
@@ -122,39 +122,39 @@ def decode_form(parts: Iterable[FormPart], *, name: str = NAME) -> DecodedReques
 
 
 def decode_request(
-    body: bytes, headers: Mapping[str, str], model: str = "", *, name: str = NAME
+    body: bytes, headers: Mapping[str, str], model: str = "", *, name: str = FORMAT_NAME
 ) -> DecodedRequest[pb.TranscribeRequest]:
     """Decode the fields of a form, a JSON object of texts and lists of texts, without the file beside it. `headers` and
     `model` have no effect. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     form, uncarried = parse(Form, body), list[str]()
-    request = pb.TranscribeRequest(translate=name == TRANSLATIONS)
+    request = pb.TranscribeRequest(translate=name == TRANSLATIONS_NAME)
     request.source.format, request.source.body = name, body
     for field, value in form.items():
         bare = field.removesuffix("[]")
-        if bare in LISTS:
-            getattr(request, LISTS[bare]).extend([value] if isinstance(value, str) else value)
+        if bare in LIST_FIELDS:
+            getattr(request, LIST_FIELDS[bare]).extend([value] if isinstance(value, str) else value)
         elif field.startswith("chunking_strategy["):
             continue  # read below
-        elif isinstance(value, list) and (bare in FIELDS or bare in OTHERS):
+        elif isinstance(value, list) and (bare in TEXT_FIELDS or bare in OTHER_FIELDS):
             raise invalid(field, "it is there more than once; send one")
-        elif field in FIELDS:
-            setattr(request, FIELDS[field], value)
-        elif field not in OTHERS:
+        elif field in TEXT_FIELDS:
+            setattr(request, TEXT_FIELDS[field], value)
+        elif field not in OTHER_FIELDS:
             uncarried.append(field)
     if not request.model:
         raise missing("model")
     if "temperature" in form:
         request.temperature = _number(str(form["temperature"]))
-    if str(form.get(STREAM, "false")).lower() not in SWITCHES:
-        raise invalid(STREAM, "expected true or false")
+    if str(form.get(STREAM_FIELD, "false")).lower() not in SWITCH_VALUES:
+        raise invalid(STREAM_FIELD, "expected true or false")
     request.chunking_strategy = _chunking(form)
     return DecodedRequest(request, RequestNotes(uncarried=uncarried))
 
 
 def wants_stream(body: bytes) -> bool:
     """Return whether the fields of a form request a stream."""
-    return SWITCHES[str(msgspec.json.decode(body, type=Form).get(STREAM, "false")).lower()]
+    return SWITCH_VALUES[str(msgspec.json.decode(body, type=Form).get(STREAM_FIELD, "false")).lower()]
 
 
 def _number(text: str) -> float:
@@ -181,7 +181,7 @@ def _chunking(form: Form) -> str:
 
 def format_of(request: pb.TranscribeRequest) -> str:
     """Return the form of the text that a request selects."""
-    return request.response_format or JSON
+    return request.response_format or JSON_FORMAT
 
 
 def sent_format(wanted: str, model: str, row: ModelFormats | None) -> str:
@@ -191,31 +191,31 @@ def sent_format(wanted: str, model: str, row: ModelFormats | None) -> str:
     if row is None or wanted in row.formats:
         return wanted
     if row.states_times:
-        return JSON
+        return JSON_FORMAT
     known = row.formats
-    if wanted in SUBTITLES and VERBOSE not in known and DIARIZED not in known:
-        problem = f"{model} states no times; choose {' or '.join(sorted(known | {TEXT}))}, or another model"
+    if wanted in SUBTITLE_FORMATS and VERBOSE_FORMAT not in known and DIARIZED_FORMAT not in known:
+        problem = f"{model} states no times; choose {' or '.join(sorted(known | {TEXT_FORMAT}))}, or another model"
         raise untranslatable("response_format", problem)
-    if wanted in SUBTITLES:
-        return VERBOSE if VERBOSE in known else DIARIZED
-    return JSON if wanted == TEXT else wanted  # the provider has the better error for the others
+    if wanted in SUBTITLE_FORMATS:
+        return VERBOSE_FORMAT if VERBOSE_FORMAT in known else DIARIZED_FORMAT
+    return JSON_FORMAT if wanted == TEXT_FORMAT else wanted  # the provider has the better error for the others
 
 
 def encode_request(request: pb.TranscribeRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
     """Encode a request as a form, whose file is its last part. The fields of a caller's form are kept. Raise
     UmgError(UNTRANSLATABLE) for a form of the text that cannot be made.
     """
-    own = request.source.format in (NAME, TRANSLATIONS)
+    own = request.source.format in (FORMAT_NAME, TRANSLATIONS_NAME)
     form = msgspec.json.decode(request.source.body, type=Form) if own else _form_of(request)
     _select_format(form, format_of(request), model)
-    form.pop(STREAM, None)
+    form.pop(STREAM_FIELD, None)
     if notes.is_streamed and not request.translate:
-        form[STREAM] = "true"
+        form[STREAM_FIELD] = "true"
     form["model"] = model
     audio = request.audio
     kind = audio.content_type or "application/octet-stream"
     # providers recognize the format by the end of the name (openai 3.57.0, `TranscriptionCreateParams.file`)
-    file = FilePart(FILE, audio.file_name or f"audio{audio_ending(audio.data)}", kind, audio.data)
+    file = FilePart(FILE_FIELD, audio.file_name or f"audio{audio_ending(audio.data)}", kind, audio.data)
     body, content_type = encode_form(_pairs(form), [file])
     path = "/audio/translations" if request.translate else "/audio/transcriptions"
     return UpstreamRequest(path, body, {"Content-Type": content_type}, Report())
@@ -226,25 +226,25 @@ def _select_format(form: Form, wanted: str, model: str) -> None:
     row = next((row for row in MODEL_FORMATS if row.models.match(model)), None)
     sent = sent_format(wanted, model, row)
     if sent != wanted:
-        form[FORMAT] = sent
+        form[FORMAT_FIELD] = sent
     if row is None or not row.states_times:
-        if wanted in SUBTITLES and sent == VERBOSE:
-            form.pop(GRANULARITIES, None)
-            form[f"{GRANULARITIES}[]"] = [SEGMENT]
+        if wanted in SUBTITLE_FORMATS and sent == VERBOSE_FORMAT:
+            form.pop(GRANULARITIES_FIELD, None)
+            form[f"{GRANULARITIES_FIELD}[]"] = [SEGMENT_GRANULARITY]
         return
-    form.pop(FORMAT, None)
-    listed = form.pop(f"{GRANULARITIES}[]", None)
-    if wanted == DIARIZED:
-        form[DIARIZE] = "true"
-    if wanted in SUBTITLES or wanted in (VERBOSE, DIARIZED):
-        form[GRANULARITIES] = SEGMENT
+    form.pop(FORMAT_FIELD, None)
+    listed = form.pop(f"{GRANULARITIES_FIELD}[]", None)
+    if wanted == DIARIZED_FORMAT:
+        form[DIARIZE_FIELD] = "true"
+    if wanted in SUBTITLE_FORMATS or wanted in (VERBOSE_FORMAT, DIARIZED_FORMAT):
+        form[GRANULARITIES_FIELD] = SEGMENT_GRANULARITY
     elif listed is not None:
-        form[GRANULARITIES] = listed
+        form[GRANULARITIES_FIELD] = listed
 
 
 def _form_of(request: pb.TranscribeRequest) -> Form:
-    form: Form = {name: value for name, field in FIELDS.items() if (value := getattr(request, field))}
-    form |= {f"{name}[]": list(values) for name, field in LISTS.items() if (values := getattr(request, field))}
+    form: Form = {name: value for name, field in TEXT_FIELDS.items() if (value := getattr(request, field))}
+    form |= {f"{name}[]": list(values) for name, field in LIST_FIELDS.items() if (values := getattr(request, field))}
     if request.HasField("temperature"):
         form["temperature"] = f"{request.temperature:g}"
     if (chunking := request.chunking_strategy).startswith("{"):
@@ -267,5 +267,5 @@ def _pairs(form: Form) -> Iterator[tuple[str, str]]:
         yield from ((name, each) for each in ([value] if isinstance(value, str) else value))
 
 
-decode_translation = partial(decode_request, name=TRANSLATIONS)
-decode_translation_form = partial(decode_form, name=TRANSLATIONS)
+decode_translation = partial(decode_request, name=TRANSLATIONS_NAME)
+decode_translation_form = partial(decode_form, name=TRANSLATIONS_NAME)

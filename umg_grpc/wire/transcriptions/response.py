@@ -8,27 +8,31 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.json import ABSENT, JsonObject
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.media import normal_mime
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
 from umg_grpc.wire.transcriptions.request import (
-    JSON,
+    FORMAT_NAME,
+    JSON_FORMAT,
     JSON_FORMATS,
-    NAME,
-    SUBTITLES,
-    TEXT,
-    VERBOSE,
+    SUBTITLE_FORMATS,
+    TEXT_FORMAT,
+    VERBOSE_FORMAT,
     format_of,
 )
 from umg_grpc.wire.unary_format import ClientShape
 
 TOO_LONG = "audio"
 """Canonical field that an error names if the provider rejects the request as too long."""
-MEDIA_TYPES = {TEXT: "text/plain; charset=utf-8", "srt": "text/plain; charset=utf-8", "vtt": "text/vtt; charset=utf-8"}
+MEDIA_TYPES = {
+    TEXT_FORMAT: "text/plain; charset=utf-8",
+    "srt": "text/plain; charset=utf-8",
+    "vtt": "text/vtt; charset=utf-8",
+}
 """Media types of the forms that are no JSON."""
-PAGE = "text/html"
+PAGE_TYPE = "text/html"
 
 
 class Logprob(Struct):
@@ -92,7 +96,7 @@ class ProviderBody(Struct):
     words: list[Word] | None = None
     logprobs: list[Logprob] | None = None
     usage: ProviderUsage | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 _BODY = msgspec.json.Decoder(ProviderBody, strict=False)
@@ -110,16 +114,16 @@ def decode_response(body: bytes, request: pb.TranscribeRequest, pass_: bool) -> 
     sent = _json(body, wanted)
     if sent is None:
         response.text = body.decode(errors="replace")
-        if wanted == TEXT:
+        if wanted == TEXT_FORMAT:
             response.text = response.text.removesuffix("\n")
         is_wanted = True
     else:
         fill(response, sent)
         is_wanted = wanted in JSON_FORMATS and _has_form(sent, wanted)
-        if wanted in SUBTITLES and not response.segments and response.text.strip():
+        if wanted in SUBTITLE_FORMATS and not response.segments and response.text.strip():
             raise unreadable(": it has no times for subtitles")
     if pass_ and is_wanted:
-        response.source.format, response.source.body = NAME, body
+        response.source.format, response.source.body = FORMAT_NAME, body
     return response
 
 
@@ -127,8 +131,8 @@ def read_headers(response: pb.TranscribeResponse, headers: Mapping[str, str]) ->
     """Raise UmgError(UPSTREAM_FAILED) for the media type of a page, by a proxy or server that failed with status 200.
     `response`: without effect.
     """
-    if normal_mime(headers.get("content-type", "")) == PAGE:
-        raise unreadable(f": it is {PAGE}")
+    if normal_mime(headers.get("content-type", "")) == PAGE_TYPE:
+        raise unreadable(f": it is {PAGE_TYPE}")
 
 
 def _json(body: bytes, wanted: str) -> ProviderBody | None:
@@ -149,9 +153,11 @@ def _json(body: bytes, wanted: str) -> ProviderBody | None:
 
 
 def _has_form(sent: ProviderBody, wanted: str) -> bool:
-    if wanted == JSON:
+    if wanted == JSON_FORMAT:
         return True
-    return sent.duration is not None and (sent.language is not None if wanted == VERBOSE else sent.segments is not None)
+    return sent.duration is not None and (
+        sent.language is not None if wanted == VERBOSE_FORMAT else sent.segments is not None
+    )
 
 
 def fill(response: pb.TranscribeResponse, sent: ProviderBody) -> None:
@@ -216,7 +222,7 @@ def content_type(response: pb.TranscribeResponse, request: pb.TranscribeRequest)
 
 def encode_response(response: pb.TranscribeResponse, request: pb.TranscribeRequest, shape: ClientShape) -> bytes:
     """Return the body in the form that the request selects: the provider's if it was kept. `shape` has no effect."""
-    if response.source.format == NAME:
+    if response.source.format == FORMAT_NAME:
         return response.source.body
     match format_of(request):
         case "text":

@@ -6,8 +6,8 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import error_members
-from umg_grpc.wire.core.json import ABSENT, JsonObject
-from umg_grpc.wire.core.sse import DONE, EVENT_STREAM, SseSplitter, frame, split
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject
+from umg_grpc.wire.core.sse import DONE_DATA, EVENT_STREAM, SseSplitter, frame, split
 from umg_grpc.wire.errors.provider_errors import as_error, cut_off, from_provider, is_error, unreadable
 from umg_grpc.wire.transcriptions.response import (
     TOO_LONG,
@@ -23,8 +23,12 @@ from umg_grpc.wire.transcriptions.response import (
 )
 from umg_grpc.wire.unary_format import MessageDecoder, MessageEncoder
 
-DELTA, SEGMENT, END = "transcript.text.delta", "transcript.text.segment", "transcript.text.done"
-TYPES = {"transcription.text.delta": DELTA, "transcription.segment": SEGMENT, "transcription.done": END}
+DELTA_EVENT, SEGMENT_EVENT, END_EVENT = "transcript.text.delta", "transcript.text.segment", "transcript.text.done"
+EVENT_TYPES = {
+    "transcription.text.delta": DELTA_EVENT,
+    "transcription.segment": SEGMENT_EVENT,
+    "transcription.done": END_EVENT,
+}
 """Types of the events of Mistral (docs.mistral.ai, transcription stream events) -> of OpenAI."""
 
 
@@ -36,7 +40,7 @@ class ProviderEvent(Struct):
     text: str = ""
     segment_id: str | None = None
     logprobs: list[Logprob] | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 _EVENT = msgspec.json.Decoder(ProviderEvent, strict=False)
@@ -72,7 +76,7 @@ class EventDecoder:
     def _message(self, frames: bytes) -> pb.StreamTranscribeResponse | None:
         message = pb.StreamTranscribeResponse()
         for event in split(frames):
-            if event.data is None or self.done or event.data.strip() == DONE:
+            if event.data is None or self.done or event.data.strip() == DONE_DATA:
                 continue
             try:
                 self._add(event.data, message)
@@ -84,7 +88,7 @@ class EventDecoder:
         sent = _EVENT.decode(data)
         if is_error(sent.error):
             raise from_provider(200, as_error(msgspec.json.decode(sent.error)), too_long=TOO_LONG)
-        match TYPES.get(sent.type, sent.type):
+        match EVENT_TYPES.get(sent.type, sent.type):
             case "transcript.text.delta":
                 delta = message.events.add().delta
                 delta.text, delta.segment_id = sent.text if sent.delta is None else sent.delta, sent.segment_id or ""
@@ -130,12 +134,12 @@ def _event(event: pb.TranscriptionEvent) -> JsonObject:
         case "segment":
             return segment_event(event.segment)
         case "finished":
-            body = {"type": END, **plain(event.finished)}
+            body = {"type": END_EVENT, **plain(event.finished)}
             if event.finished.usage.HasField("seconds"):
                 del body["usage"]  # in streams it is always of tokens (openai 3.57.0, `TranscriptionTextDoneEvent`)
             return body
         case _:  # delta
-            body = {"type": DELTA, "delta": event.delta.text}
+            body = {"type": DELTA_EVENT, "delta": event.delta.text}
             if event.delta.segment_id:
                 body["segment_id"] = event.delta.segment_id
             if event.delta.logprobs:

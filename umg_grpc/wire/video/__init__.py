@@ -14,7 +14,7 @@ from umg_grpc.wire.video.providers.vid_e_protocol import VID_E
 from umg_grpc.wire.video.providers.vid_f_protocol import VID_F
 from umg_grpc.wire.video.providers.vid_g_protocol import VID_G
 from umg_grpc.wire.video.providers.xai_videos import VID_A_XAI
-from umg_grpc.wire.video.unified_caller_api import UNIFIED
+from umg_grpc.wire.video.unified_caller_api import UNIFIED_FORMAT
 from umg_grpc.wire.video.vid_d_caller_api import ENTRY_D
 from umg_grpc.wire.video.vid_e_3_caller_api import ENTRY_E_3
 from umg_grpc.wire.video.vid_e_v1_caller_api import ENTRY_E_V1
@@ -24,12 +24,12 @@ from umg_grpc.wire.video.video_object_caller_api import VIDEO_OBJECT
 
 XAI_HOST = "api.x.ai"
 """Host of the vendor that has a variant of `vidA`."""
-ENTRIES: dict["pb.VideoEntry.ValueType", EntryFormat] = {
-    row.entry: row for row in (UNIFIED, VIDEO_OBJECT, ENTRY_D, ENTRY_E_V1, ENTRY_E_3, ENTRY_F, ENTRY_G)
+ENTRY_FORMATS: dict["pb.VideoEntry.ValueType", EntryFormat] = {
+    row.entry: row for row in (UNIFIED_FORMAT, VIDEO_OBJECT, ENTRY_D, ENTRY_E_V1, ENTRY_E_3, ENTRY_F, ENTRY_G)
 }
 """Number of an HTTP API for callers of video tasks -> its functions."""
 
-VIDEO_FACES: dict[str, EntryFormat] = {row.name: row for row in ENTRIES.values()}
+VIDEO_FACES: dict[str, EntryFormat] = {row.name: row for row in ENTRY_FORMATS.values()}
 """Name of an HTTP API for callers of video tasks -> its functions."""
 
 VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {

@@ -13,13 +13,13 @@ from umg_grpc.wire.video.submission_body_reader import CreateBody, Members
 
 Role: TypeAlias = "pb.VideoMediaRole.ValueType"
 
-DRAFT = "draft_task"
-KINDS = {
+DRAFT_KIND = "draft_task"
+ITEM_KINDS = {
     "image_url": pb.VIDEO_MEDIA_KIND_IMAGE,
     "video_url": pb.VIDEO_MEDIA_KIND_VIDEO,
     "audio_url": pb.VIDEO_MEDIA_KIND_AUDIO,
 }
-ROLES: dict[str, Role] = {
+ITEM_ROLES: dict[str, Role] = {
     "first_frame": pb.VIDEO_MEDIA_ROLE_FIRST_FRAME,
     "last_frame": pb.VIDEO_MEDIA_ROLE_LAST_FRAME,
     "reference_image": pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE,
@@ -27,11 +27,11 @@ ROLES: dict[str, Role] = {
     "reference_audio": pb.VIDEO_MEDIA_ROLE_REFERENCE_AUDIO,
 }
 ROLES_D = {
-    **ROLES,
+    **ITEM_ROLES,
     "first_image": pb.VIDEO_MEDIA_ROLE_FIRST_FRAME,
     "last_image": pb.VIDEO_MEDIA_ROLE_LAST_FRAME,
 }
-ROLES_D_1 = {name: ROLES[name] for name in ("first_frame", "last_frame", "reference_image")}
+ROLES_D_1 = {name: ITEM_ROLES[name] for name in ("first_frame", "last_frame", "reference_image")}
 _KIND_OF_ROLE = {
     pb.VIDEO_MEDIA_ROLE_REFERENCE_VIDEO: pb.VIDEO_MEDIA_KIND_VIDEO,
     pb.VIDEO_MEDIA_ROLE_REFERENCE_AUDIO: pb.VIDEO_MEDIA_KIND_AUDIO,
@@ -44,7 +44,7 @@ def read_content(
     at: str,
     roles: Mapping[str, Role],
     *,
-    kinds: Mapping[str, "pb.VideoMediaKind.ValueType"] = KINDS,
+    kinds: Mapping[str, "pb.VideoMediaKind.ValueType"] = ITEM_KINDS,
     takes_draft: bool = False,
     read_text: Callable[[str, str], str] = lambda text, _: text,
 ) -> None:
@@ -66,7 +66,7 @@ def read_content(
         elif kind in kinds:
             role = _role(members, path, roles, kinds[kind])
             body.medium(_url(members, kind, path), f"{path}.{kind}.url", kinds[kind], role)
-        elif kind == DRAFT and takes_draft:
+        elif kind == DRAFT_KIND and takes_draft:
             draft = parse(Members, members.get(kind, Raw(b"null")), f"{path}.{kind}")
             body.set("draft_task_id", parse(NonEmpty, draft.get("id", Raw(b"null")), f"{path}.{kind}.id"), path)
         else:

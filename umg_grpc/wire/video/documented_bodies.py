@@ -5,19 +5,19 @@ from collections.abc import Iterable
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.openapi_schemas.encoded_bodies import TEXT, EncodedBody
+from umg_grpc.wire.openapi_schemas.encoded_bodies import SAMPLE_TEXT, EncodedBody
 from umg_grpc.wire.video import VIDEO_FACES
 from umg_grpc.wire.video.caller_api_interface import TaskEncoder
 from umg_grpc.wire.video.video_object_caller_api import encode_deleted, encode_list
 
 _RESULTS = [
-    pb.VideoResult(variant=variant, url=TEXT, duration_seconds=1)
+    pb.VideoResult(variant=variant, url=SAMPLE_TEXT, duration_seconds=1)
     for variant in (pb.VIDEO_VARIANT_VIDEO, pb.VIDEO_VARIANT_VIDEO, pb.VIDEO_VARIANT_LAST_FRAME)
 ]
 _FACTS = pb.VideoTask(
-    external_task_id=TEXT,
-    remixed_from_task_id=TEXT,
-    parameters=pb.VideoParameters(duration_seconds=1, size=TEXT),
+    external_task_id=SAMPLE_TEXT,
+    remixed_from_task_id=SAMPLE_TEXT,
+    parameters=pb.VideoParameters(duration_seconds=1, size=SAMPLE_TEXT),
     expire_time=Timestamp(seconds=1),
     results=_RESULTS,
 )
@@ -28,7 +28,7 @@ def _tasks() -> Iterable[pb.VideoTask]:
     """Yield tasks of every state: without optional facts, with one result only, and with all facts."""
     for state in _STATES:
         for facts in (pb.VideoTask(), pb.VideoTask(results=_RESULTS[:1]), _FACTS):
-            task = pb.VideoTask(task_id=TEXT, state=state)
+            task = pb.VideoTask(task_id=SAMPLE_TEXT, state=state)
             task.MergeFrom(facts)
             yield task
 

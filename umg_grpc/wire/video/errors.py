@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.errors import KINDS, REQUEST, SERVER
+from umg_grpc.wire.chat.errors import ERROR_KINDS, REQUEST_ERROR, SERVER_ERROR
 from umg_grpc.wire.core.json import JsonObject
 
 # Codes by HTTP status, as the vendors' own APIs name them where the reference has one (not shown in the document).
@@ -72,7 +72,7 @@ def encode_error_g(error: UmgError, status: int) -> bytes:
 
 def _enveloped(error: UmgError, status: int, codes: Mapping[int, int], server: int, **more: object) -> bytes:
     code = codes.get(status, server if status >= 500 else codes[400])
-    kind, word = KINDS.get(error.reason, (SERVER if status >= 500 else REQUEST, None))
+    kind, word = ERROR_KINDS.get(error.reason, (SERVER_ERROR if status >= 500 else REQUEST_ERROR, None))
     detail: JsonObject = {"message": error.message, "type": kind, "param": error.metadata.get("field"), "code": word}
     body = {"code": code, "message": error.message, "request_id": _request_id(error), **more, "error": detail}
     return msgspec.json.encode(body)

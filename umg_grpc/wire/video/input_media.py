@@ -4,7 +4,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import invalid
 from umg_grpc.wire.core.media import decode_base64, is_data_url, normal_mime, parse_data_url, sniff
 
-SCHEMES = ("http", "https", "asset")
+URL_SCHEMES = ("http", "https", "asset")
 """URL schemes that callers may use; `asset` refers to a file in the library of the provider of family `vidD`."""
 _NAMES = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "image",
@@ -24,7 +24,7 @@ def decode_medium(
     medium = pb.VideoMedia(kind=kind, role=role)
     scheme, slashes, rest = text.partition("://")
     if slashes and not is_data_url(text):
-        if scheme.lower() not in SCHEMES or not rest.strip("/") or not text.isprintable() or " " in text:
+        if scheme.lower() not in URL_SCHEMES or not rest.strip("/") or not text.isprintable() or " " in text:
             raise invalid(path, f"expected an https address of the {name}; correct it")
         medium.url = text
         return medium

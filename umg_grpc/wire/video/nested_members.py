@@ -6,9 +6,9 @@ from msgspec import Raw
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.providers.request_encoding import members_of
 
-SOUND = {b'"native"': True, b'"off"': False}
+SOUND_VALUES = {b'"native"': True, b'"off"': False}
 """Value of `settings.audio` -> whether the video has a sound track that the model makes."""
-SWITCH = {b"true": True, b"false": False}
+SWITCH_VALUES = {b"true": True, b"false": False}
 
 
 def read_nested(parameters: pb.VideoParameters) -> None:
@@ -17,9 +17,9 @@ def read_nested(parameters: pb.VideoParameters) -> None:
     """
     extra = members_of(Raw(parameters.extra_json.encode()))
     settings, options = members_of(extra.get("settings")), members_of(extra.get("options"))
-    sound = SOUND.get(bytes(settings.get("audio", b"")))
+    sound = SOUND_VALUES.get(bytes(settings.get("audio", b"")))
     mark = members_of(options.get("watermark_info"))
-    enabled = SWITCH.get(bytes(mark.get("enabled", b""))) if len(mark) == 1 else None
+    enabled = SWITCH_VALUES.get(bytes(mark.get("enabled", b""))) if len(mark) == 1 else None
     if sound is not None and not parameters.HasField("generate_audio"):
         parameters.generate_audio = sound
         del settings["audio"]

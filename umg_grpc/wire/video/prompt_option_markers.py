@@ -5,7 +5,7 @@ import re
 from umg_grpc.wire.core.json import echo, invalid
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
 
-MARKERS = {
+OPTION_MARKERS = {
     "ratio": Member("aspect_ratio", str),
     "dur": Member("duration_seconds", WholeNumber),
     "duration": Member("duration_seconds", WholeNumber),
@@ -29,10 +29,10 @@ def read_markers(body: CreateBody, text: str, path: str) -> str:
     """
     for found in _MARKER.finditer(text):
         name, value = found.groups()
-        if name not in MARKERS:
-            known = ", ".join(f"--{marker}" for marker in MARKERS)
+        if name not in OPTION_MARKERS:
+            known = ", ".join(f"--{marker}" for marker in OPTION_MARKERS)
             raise invalid(path, f"`--{echo(name)}` is no marker; the markers are {known}")
-        parameter, kind = MARKERS[name]
+        parameter, kind = OPTION_MARKERS[name]
         body.set(parameter, _decode(kind, value, name, path), f"{path} (--{name})")
     return " ".join(_MARKER.sub("", text).split()) if _MARKER.search(text) else text
 

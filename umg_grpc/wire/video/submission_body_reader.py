@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.video import DOCUMENTED
+from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.json import (
@@ -48,7 +48,7 @@ class JsonText:
 
 
 Fields: TypeAlias = Mapping[str, Member]
-LENGTH, MODEL_DECIDES = "duration", b"-1"
+LENGTH_MEMBER, MODEL_DECIDES = "duration", b"-1"
 """Member, and its value by which a vendor's model selects the length."""
 
 
@@ -138,8 +138,8 @@ class CreateBody:
 
     def keep_open_length(self, members: Members) -> None:
         """Keep the length -1, by which some vendors' models select one, for the provider: the parameter lacks it."""
-        if (chosen := members.get(LENGTH)) is not None and bytes(chosen) == MODEL_DECIDES:
-            self.keep({LENGTH: members.pop(LENGTH)})
+        if (chosen := members.get(LENGTH_MEMBER)) is not None and bytes(chosen) == MODEL_DECIDES:
+            self.keep({LENGTH_MEMBER: members.pop(LENGTH_MEMBER)})
 
     def _value(self, kind: type, raw: Raw, path: str) -> str | float | None:
         if self._is_form and kind not in (str, Seconds) and begins(raw, b'"'):
@@ -192,7 +192,7 @@ class CreateBody:
         if self._extra:
             check_numbers(self._extra)
             self.request.parameters.extra_json = msgspec.json.encode(self._extra).decode()
-        if self.request.model not in DOCUMENTED:
+        if self.request.model not in DOCUMENTED_MODELS:
             return self.request
         try:
             return check(self.request)

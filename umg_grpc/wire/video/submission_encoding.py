@@ -6,21 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.media_models import FRAMES, Condition, MediaModel, Medium, Value, is_among, media_model
+from umg_grpc.knowledge.media_models import FRAME_ROLES, Condition, MediaModel, Medium, Value, is_among, media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest, VideoProtocol
 from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.request_encoding import extra_fields, given, is_neutral, refuse_contents
-from umg_grpc.wire.video.submission_body_reader import LENGTH, MODEL_DECIDES
+from umg_grpc.wire.video.submission_body_reader import LENGTH_MEMBER, MODEL_DECIDES
 
-MEDIA: dict["pb.VideoMediaKind.ValueType", Medium] = {
+MEDIA_NAMES: dict["pb.VideoMediaKind.ValueType", Medium] = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "image",
     pb.VIDEO_MEDIA_KIND_VIDEO: "video",
     pb.VIDEO_MEDIA_KIND_AUDIO: "audio",
 }
-VENDORS: dict["pb.VideoEntry.ValueType", Sequence[str]] = {
+ENTRY_PROTOCOLS: dict["pb.VideoEntry.ValueType", Sequence[str]] = {
     pb.VIDEO_ENTRY_D: ("vidD", "umg_video"),
     pb.VIDEO_ENTRY_E_V1: ("vidE", "umg_video"),
     pb.VIDEO_ENTRY_E_3: ("vidE", "umg_video"),
@@ -30,7 +30,7 @@ VENDORS: dict["pb.VideoEntry.ValueType", Sequence[str]] = {
 """Entry that is the API of one vendor -> protocols whose providers have the entry's additional fields."""
 NO_LOSS_IF_FALSE = frozenset({"camera_fixed", "watermark", "return_last_frame", "prompt_extend"})
 """Parameters whose false value means the same as their absence, for a model without them."""
-NOUNS = {"duration_seconds": "length", "generate_audio": "sound"}
+FIELD_NOUNS = {"duration_seconds": "length", "generate_audio": "sound"}
 """Parameter or frame -> noun in errors, unless it is its name."""
 
 
@@ -68,7 +68,7 @@ def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel, implied: M
     for name, (least, most) in row.ranges.items():
         if name in present and not least <= getattr(parameters, name) <= most:
             raise _invalid(name, f"it must be between {least} and {most} on model {request.model}")
-    for kind, medium in MEDIA.items():
+    for kind, medium in MEDIA_NAMES.items():
         count = sum(item.kind == kind for item in parameters.media)
         if count > (most := row.most_media.get(medium, count)):
             raise _invalid("media", f"model {request.model} accepts at most {most} {medium} inputs; send fewer")
@@ -88,7 +88,7 @@ def _unfit(submission: Submission, row: MediaModel, implied: Mapping[str, Implie
         other = values.get(rule.needs, None if neutral else rule.default)
         if other is None or is_among(other, rule.among):
             continue
-        if not neutral or rule.parameter in FRAMES:
+        if not neutral or rule.parameter in FRAME_ROLES:
             raise _conflict(rule, value, submission.request.model)
         found.add(rule.parameter)
     return found
@@ -104,8 +104,8 @@ def _values(submission: Submission, implied: Mapping[str, Implied]) -> Mapping[s
 def _conflict(rule: Condition, value: Value, model: str) -> UmgError:
     """Return the error for a condition that does not hold. `value`: value of its parameter."""
     noun, choices = _noun(rule.parameter), " or ".join(str(choice).lower() for choice in rule.among)
-    stated = f"{'a ' if rule.parameter in FRAMES else ''}{noun}" if value is True else f"{noun} {value}"
-    if rule.needs in FRAMES:
+    stated = f"{'a ' if rule.parameter in FRAME_ROLES else ''}{noun}" if value is True else f"{noun} {value}"
+    if rule.needs in FRAME_ROLES:
         problem = f"model {model} has {stated} only with a {_noun(rule.needs)}; add one or change the {noun}"
         return _invalid("media", problem)
     problem = f"it must be {choices} with {stated} on model {model}; change it or leave out the {noun}"
@@ -113,7 +113,7 @@ def _conflict(rule: Condition, value: Value, model: str) -> UmgError:
 
 
 def _noun(name: str) -> str:
-    return NOUNS.get(name, name.replace("_", " "))
+    return FIELD_NOUNS.get(name, name.replace("_", " "))
 
 
 def _invalid(name: str, problem: str) -> UmgError:
@@ -123,22 +123,22 @@ def _invalid(name: str, problem: str) -> UmgError:
 
 def has_open_length(submission: Submission) -> bool:
     """Return whether the model is to select the length, by the additional field that some vendors have for it."""
-    if f'"{LENGTH}"' not in submission.request.parameters.extra_json:
+    if f'"{LENGTH_MEMBER}"' not in submission.request.parameters.extra_json:
         return False
-    return bytes(extra_fields(submission, Report()).get(LENGTH, b"")) == MODEL_DECIDES
+    return bytes(extra_fields(submission, Report()).get(LENGTH_MEMBER, b"")) == MODEL_DECIDES
 
 
 def _without_foreign(submission: Submission, protocol: VideoProtocol) -> tuple[Submission, list[str]]:
     """Return the submission without the additional fields of another vendor's API, and their names."""
-    text, own = submission.request.parameters.extra_json, VENDORS.get(submission.request.entry, ())
+    text, own = submission.request.parameters.extra_json, ENTRY_PROTOCOLS.get(submission.request.entry, ())
     if not text or not own or protocol.name in own:
         return submission, []
     request = pb.CreateVideoTaskRequest()
     request.CopyFrom(submission.request)
     is_open, extra = has_open_length(submission), extra_fields(submission, Report())
     refuse_contents(extra)
-    request.parameters.extra_json = f'{{"{LENGTH}":-1}}' if is_open else ""
-    lost = [name for name in extra if name != LENGTH or not is_open]
+    request.parameters.extra_json = f'{{"{LENGTH_MEMBER}":-1}}' if is_open else ""
+    lost = [name for name in extra if name != LENGTH_MEMBER or not is_open]
     return replace(submission, request=request), [f"extra_json.{name}" for name in lost]
 
 

@@ -26,13 +26,13 @@ def states(queued: str, running: str, succeeded: str, failed: str, cancelled: st
     }
 
 
-FAILED = frozenset({pb.VIDEO_TASK_STATE_FAILED, pb.VIDEO_TASK_STATE_CANCELLED})
-SUCCEEDED = pb.VIDEO_TASK_STATE_SUCCEEDED
+FAILED_STATES = frozenset({pb.VIDEO_TASK_STATE_FAILED, pb.VIDEO_TASK_STATE_CANCELLED})
+SUCCEEDED_STATE = pb.VIDEO_TASK_STATE_SUCCEEDED
 
 
 def videos(task: pb.VideoTask) -> list[pb.VideoResult]:
     """Return the videos of a task that succeeded; an empty list for a task in any other state."""
-    if task.state != SUCCEEDED:
+    if task.state != SUCCEEDED_STATE:
         return []
     return [result for result in task.results if result.variant == pb.VIDEO_VARIANT_VIDEO]
 
@@ -45,7 +45,7 @@ def urls(task: pb.VideoTask) -> list[str]:
 def last_frame_url(task: pb.VideoTask) -> str:
     """Return the URL of the picture of a task's last frame; "" if there is none."""
     frames = (result.url for result in task.results if result.variant == pb.VIDEO_VARIANT_LAST_FRAME)
-    return next(frames, "") if task.state == SUCCEEDED else ""
+    return next(frames, "") if task.state == SUCCEEDED_STATE else ""
 
 
 def code_and_message(task: pb.VideoTask) -> JsonObject:
@@ -55,7 +55,7 @@ def code_and_message(task: pb.VideoTask) -> JsonObject:
 
 def failure_message(task: pb.VideoTask) -> str:
     """Return the description of the failure of a failed task; a general text if its provider sent none."""
-    return task.error.message or ("the task was cancelled" if task.state not in FAILED else "the task failed")
+    return task.error.message or ("the task was cancelled" if task.state not in FAILED_STATES else "the task failed")
 
 
 def seconds(time: Timestamp) -> int:

@@ -4,19 +4,19 @@ from collections.abc import Mapping
 
 import msgspec
 
-from umg_grpc.knowledge.families.video import DOCUMENTED, RULES, video_family
+from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS, ENTRY_RULES, video_family
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, invalid, missing
 from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
-from umg_grpc.wire.video.content_array_items import KINDS, ROLES_D_1, read_content
+from umg_grpc.wire.video.content_array_items import ITEM_KINDS, ROLES_D_1, read_content
 from umg_grpc.wire.video.prompt_option_markers import read_markers
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, Members, Seconds, WholeNumber
-from umg_grpc.wire.video.task_view_fields import FAILED, VIDEO_FORMAT, failure_message, states, task_query, urls
+from umg_grpc.wire.video.task_view_fields import FAILED_STATES, VIDEO_FORMAT, failure_message, states, task_query, urls
 
-FIELDS = {
+BODY_FIELDS = {
     "prompt": Member("prompt", str),
     "size": Member("size", str),
     "duration": Member("duration_seconds", WholeNumber),
@@ -48,8 +48,8 @@ extension and for the audio of family `vidC`; their names are those of the vendo
 """
 IMAGE_FIELDS = ("image", "images", "input_reference")
 AUDIO_FIELD, VIDEO_FIELD = "audio_url", "video_url"
-STATES = states("queued", "in_progress", "succeeded", "failed")
-_NO_VIDEO = {name: kind for name, kind in KINDS.items() if name == "image_url"}
+STATE_NAMES = states("queued", "in_progress", "succeeded", "failed")
+_NO_VIDEO = {name: kind for name, kind in ITEM_KINDS.items() if name == "image_url"}
 
 wire_path = wire_paths(
     [
@@ -94,12 +94,12 @@ def _decode(body: CreateBody) -> pb.CreateVideoTaskRequest:
             kinds=_NO_VIDEO,
             read_text=lambda text, path: read_markers(body, text, path),
         )
-    elif family == "vidD" and (model in RULES[pb.VIDEO_ENTRY_UNIFIED] or model not in DOCUMENTED):
+    elif family == "vidD" and (model in ENTRY_RULES[pb.VIDEO_ENTRY_UNIFIED] or model not in DOCUMENTED_MODELS):
         raise missing("metadata.content")
     for members, at in ((body.members, ""), (metadata, "metadata.")):
         if not family:
             body.keep_open_length(members)
-        body.read(FIELDS, members, at.rstrip("."))
+        body.read(BODY_FIELDS, members, at.rstrip("."))
         _read_media(body, members, at)
         if not family:
             _read_medium(body, members, at, VIDEO_FIELD, pb.VIDEO_MEDIA_KIND_VIDEO)
@@ -133,23 +133,23 @@ def _read_medium(body: CreateBody, members: Members, at: str, name: str, kind: "
 
 def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
     """Return the response to a submission: `{task_id, status, format}`."""
-    return msgspec.json.encode({"task_id": task.task_id, "status": STATES[task.state], "format": VIDEO_FORMAT})
+    return msgspec.json.encode({"task_id": task.task_id, "status": STATE_NAMES[task.state], "format": VIDEO_FORMAT})
 
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
     """Return the response to a query: the task with its state and its result or error."""
-    view: JsonObject = {"task_id": task.task_id, "status": STATES[task.state], "format": VIDEO_FORMAT}
+    view: JsonObject = {"task_id": task.task_id, "status": STATE_NAMES[task.state], "format": VIDEO_FORMAT}
     if addresses := urls(task):
         view["url"] = addresses[0]
         if len(addresses) > 1:
             view["urls"] = addresses
-    if task.state in FAILED:
+    if task.state in FAILED_STATES:
         view["error"] = {"code": task.error.status_code or 500, "message": failure_message(task)}
         view["fail_reason"] = failure_message(task)
     return msgspec.json.encode(view)
 
 
-UNIFIED = EntryFormat(
+UNIFIED_FORMAT = EntryFormat(
     name="video",
     entry=pb.VIDEO_ENTRY_UNIFIED,
     decode_create=decode_create,

@@ -14,7 +14,7 @@ from umg_grpc.wire.video.content_array_items import ROLES_D, read_content
 from umg_grpc.wire.video.errors import encode_error_d
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
 from umg_grpc.wire.video.task_view_fields import (
-    FAILED,
+    FAILED_STATES,
     code_and_message,
     last_frame_url,
     seconds,
@@ -23,7 +23,7 @@ from umg_grpc.wire.video.task_view_fields import (
     urls,
 )
 
-FIELDS = {
+BODY_FIELDS = {
     "resolution": Member("resolution", str),
     "ratio": Member("aspect_ratio", str),
     "duration": Member("duration_seconds", WholeNumber),
@@ -34,7 +34,7 @@ FIELDS = {
     "camera_fixed": Member("camera_fixed", bool),
     "frames": Member("frames", WholeNumber),
 }
-STATES = states("queued", "processing", "succeeded", "failed")
+STATE_NAMES = states("queued", "processing", "succeeded", "failed")
 
 wire_path = wire_paths(
     [
@@ -57,7 +57,7 @@ def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskReques
         given.keep_open_length(given.members)
     if (content := given.take("content")) is not None:
         read_content(given, content, "content", ROLES_D, takes_draft=not is_neutral)
-    given.read(FIELDS if is_neutral else FIELDS | {"size": Member("size", str)})
+    given.read(BODY_FIELDS if is_neutral else BODY_FIELDS | {"size": Member("size", str)})
     given.callback(given.take("callback_url"), "callback_url")
     return given.finish({"parameters.prompt": "content", "parameters.media": "content"})
 
@@ -69,14 +69,14 @@ def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
     """Return the response to a query: the task with its status and its result or error."""
-    view: JsonObject = {"id": task.task_id, "model": task.model, "status": STATES[task.state]}
+    view: JsonObject = {"id": task.task_id, "model": task.model, "status": STATE_NAMES[task.state]}
     if addresses := urls(task):
         content: JsonObject = {"video_url": addresses[0]}
         if frame := last_frame_url(task):
             content["last_frame_url"] = frame
         view["content"] = content
     view |= {"created_at": seconds(task.create_time), "updated_at": seconds(task.update_time)}
-    if task.state in FAILED:
+    if task.state in FAILED_STATES:
         view["error"] = code_and_message(task)
     return msgspec.json.encode(view)
 

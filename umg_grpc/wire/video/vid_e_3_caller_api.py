@@ -12,24 +12,24 @@ from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e
 from umg_grpc.wire.video.input_media import is_video
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, Members, WholeNumber, begins
-from umg_grpc.wire.video.task_view_fields import FAILED, code_and_message, milliseconds, states, videos
+from umg_grpc.wire.video.task_view_fields import FAILED_STATES, code_and_message, milliseconds, states, videos
 
-SETTINGS = {
+SETTING_FIELDS = {
     "duration": Member("duration_seconds", WholeNumber),
     "resolution": Member("resolution", str),
     "aspect_ratio": Member("aspect_ratio", str),
 }
-FIELDS = {"prompt": Member("prompt", str), "negative_prompt": Member("negative_prompt", str), **SETTINGS}
+BODY_FIELDS = {"prompt": Member("prompt", str), "negative_prompt": Member("negative_prompt", str), **SETTING_FIELDS}
 MEDIA_FIELDS = ("image", "images", "image_list", "video", "videos", "video_list", "reference_videos")
 URL_MEMBERS = ("url", "image_url", "video_url", "image", "video")
 """Members in which an object that describes a medium may have its URL."""
-KINDS = {
+PATH_KINDS = {
     "text-to-video": pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO,
     "image-to-video": pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO,
     "omni-video": pb.VIDEO_TASK_KIND_OMNI,
 }
 """Segment of the path -> kind of task."""
-STATES = states("submitted", "processing", "succeeded", "failed")
+STATE_NAMES = states("submitted", "processing", "succeeded", "failed")
 
 wire_path = wire_paths(
     [
@@ -47,12 +47,12 @@ def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoT
     a canonical parameter are kept for the provider. Raise UmgError naming the field.
     """
     given = CreateBody(pb.VIDEO_ENTRY_E_3, body)
-    given.request.model, given.request.kind = parameters["model"], KINDS[parameters["kind"]]
+    given.request.model, given.request.kind = parameters["model"], PATH_KINDS[parameters["kind"]]
     if (model := given.text("model")) is not None and model != parameters["model"]:
         raise invalid("model", "it is another model than that of the path; leave it out")
-    given.read(FIELDS)
+    given.read(BODY_FIELDS)
     settings = given.nested("settings")
-    given.read(SETTINGS, settings, "settings")
+    given.read(SETTING_FIELDS, settings, "settings")
     given.keep(settings, "settings")
     for name in MEDIA_FIELDS:
         if (raw := given.take(name)) is not None:
@@ -110,7 +110,7 @@ def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
 def _item(task: pb.VideoTask) -> JsonObject:
     item: JsonObject = {
         "id": task.task_id,
-        "status": STATES[task.state],
+        "status": STATE_NAMES[task.state],
         "create_time": milliseconds(task.create_time),
         "update_time": milliseconds(task.update_time),
         "external_id": task.external_task_id,
@@ -122,7 +122,7 @@ def _item(task: pb.VideoTask) -> JsonObject:
     ]
     if outputs:
         item["outputs"] = outputs
-    if task.state in FAILED:
+    if task.state in FAILED_STATES:
         item["error"] = code_and_message(task)
     return item
 

@@ -11,9 +11,17 @@ from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e
 from umg_grpc.wire.video.submission_body_reader import CreateBody, JsonText, Member, WholeNumber
-from umg_grpc.wire.video.task_view_fields import FAILED, SUCCEEDED, code_and_message, seconds, states, task_query, urls
+from umg_grpc.wire.video.task_view_fields import (
+    FAILED_STATES,
+    SUCCEEDED_STATE,
+    code_and_message,
+    seconds,
+    states,
+    task_query,
+    urls,
+)
 
-FIELDS = {
+BODY_FIELDS = {
     "prompt": Member("prompt", str),
     "duration": Member("duration_seconds", WholeNumber),
     "size": Member("size", str),
@@ -28,12 +36,12 @@ FIELDS = {
 }
 """Field of the body or of `metadata` -> canonical parameter."""
 IMAGE_FIELDS = ("image", "images", "input_reference")
-KINDS = {
+MEDIA_KINDS = {
     "text2video": pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO,
     "image2video": pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO,
 }
 """Segment of the path -> kind of task."""
-STATES = states("queued", "processing", "succeeded", "failed")
+STATE_NAMES = states("queued", "processing", "succeeded", "failed")
 
 wire_path = wire_paths(
     [
@@ -62,10 +70,10 @@ def decode_form(parts: list[FormPart], parameters: Mapping[str, str]) -> pb.Crea
 
 def _decode(body: CreateBody, parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
     body.model()
-    body.request.kind = KINDS[parameters["kind"]]
+    body.request.kind = MEDIA_KINDS[parameters["kind"]]
     metadata = body.nested("metadata")
     for members, at in ((body.members, ""), (metadata, "metadata.")):
-        body.read(FIELDS, members, at.rstrip("."))
+        body.read(BODY_FIELDS, members, at.rstrip("."))
         for name in IMAGE_FIELDS:
             if (raw := members.pop(name, None)) is not None:
                 body.images(raw, f"{at}{name}")
@@ -89,10 +97,10 @@ def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
     view = _view(task)
     if task.HasField("external_task_id"):
         view["external_task_id"] = task.external_task_id
-    view |= {"progress": 100 if task.state == SUCCEEDED else task.progress_percent}
+    view |= {"progress": 100 if task.state == SUCCEEDED_STATE else task.progress_percent}
     if addresses := urls(task):
         view |= {"completed_at": seconds(task.complete_time), "url": addresses[0]}
-    if task.state in FAILED:
+    if task.state in FAILED_STATES:
         view["error"] = code_and_message(task)
     return msgspec.json.encode(view)
 
@@ -103,7 +111,7 @@ def _view(task: pb.VideoTask) -> JsonObject:
         "task_id": task.task_id,
         "object": "video",
         "model": task.model,
-        "status": STATES[task.state],
+        "status": STATE_NAMES[task.state],
         "created_at": seconds(task.create_time),
     }
 
@@ -117,6 +125,6 @@ ENTRY_E_V1 = EntryFormat(
     encode_task=encode_task,
     encode_error=encode_error_e,
     wire_path=wire_path,
-    decode_query=lambda parameters: task_query(pb.VIDEO_ENTRY_E_V1, parameters, KINDS[parameters["kind"]]),
+    decode_query=lambda parameters: task_query(pb.VIDEO_ENTRY_E_V1, parameters, MEDIA_KINDS[parameters["kind"]]),
     notifies=True,
 )

@@ -10,19 +10,26 @@ from umg_grpc.wire.core.json import JsonObject, echo, invalid, missing
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_f
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
-from umg_grpc.wire.video.task_view_fields import FAILED, code_and_message, failure_message, states, task_query, urls
+from umg_grpc.wire.video.task_view_fields import (
+    FAILED_STATES,
+    code_and_message,
+    failure_message,
+    states,
+    task_query,
+    urls,
+)
 
-FIELDS = {
+BODY_FIELDS = {
     "prompt": Member("prompt", str),
     "seed": Member("seed", WholeNumber),
     "aspect_ratio": Member("aspect_ratio", str),
     "frames": Member("frames", WholeNumber),
 }
 IMAGE_FIELDS = ("image", "image_urls", "binary_data_base64")
-SUBMIT, QUERY = "CVSync2AsyncSubmitTask", "CVSync2AsyncGetResult"
-VERSION = "2022-08-31"
-SUCCESS = 10000
-STATES = states("PENDING", "RUNNING", "SUCCESS", "FAILED")
+SUBMIT_ACTION, QUERY_ACTION = "CVSync2AsyncSubmitTask", "CVSync2AsyncGetResult"
+API_VERSION = "2022-08-31"
+SUCCESS_CODE = 10000
+STATE_NAMES = states("PENDING", "RUNNING", "SUCCESS", "FAILED")
 
 wire_path = wire_paths(
     [
@@ -38,20 +45,20 @@ def _action(parameters: Mapping[str, str]) -> str:
     action = parameters.get("Action", "")
     if not action:
         raise missing("Action")
-    if action not in {SUBMIT, QUERY}:
-        raise invalid("Action", f"{echo(action)} is not one of its values; send {SUBMIT} or {QUERY}")
-    if parameters.get("Version", VERSION) != VERSION:
-        raise invalid("Version", f"expected {VERSION}; correct it or leave it out")
+    if action not in {SUBMIT_ACTION, QUERY_ACTION}:
+        raise invalid("Action", f"{echo(action)} is not one of its values; send {SUBMIT_ACTION} or {QUERY_ACTION}")
+    if parameters.get("Version", API_VERSION) != API_VERSION:
+        raise invalid("Version", f"expected {API_VERSION}; correct it or leave it out")
     return action
 
 
 def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
     """Decode the JSON body that submits a task. `parameters`: those of the query. Raise UmgError naming the field."""
-    if _action(parameters) != SUBMIT:
-        raise invalid("Action", f"expected {SUBMIT}; correct it")
+    if _action(parameters) != SUBMIT_ACTION:
+        raise invalid("Action", f"expected {SUBMIT_ACTION}; correct it")
     given = CreateBody(pb.VIDEO_ENTRY_F, body)
     given.model("req_key")
-    given.read(FIELDS)
+    given.read(BODY_FIELDS)
     for name in IMAGE_FIELDS:
         if (raw := given.take(name)) is not None:
             given.images(raw, name)
@@ -60,7 +67,7 @@ def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoT
 
 def decode_posted_query(body: bytes, parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest | None:
     """Return the look-up of a task if the query parameter `Action` is that of queries; None for a submission."""
-    if _action(parameters) != QUERY:
+    if _action(parameters) != QUERY_ACTION:
         return None
     given = CreateBody(pb.VIDEO_ENTRY_F, body)
     query = task_query(pb.VIDEO_ENTRY_F, {"task_id": given.text("task_id") or ""})
@@ -78,17 +85,17 @@ def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
     """Return the response to a query: an envelope with the task's state. Its `code` is that of the query, which
     succeeded; `message` and `data.error` have the reason of a failed task. `request_id`: "" in a notification.
     """
-    data: JsonObject = {"status": STATES[task.state]}
+    data: JsonObject = {"status": STATE_NAMES[task.state]}
     if addresses := urls(task):
         data["video_url"] = addresses[0]
-    if task.state in FAILED:
+    if task.state in FAILED_STATES:
         data["error"] = code_and_message(task)
-    message = failure_message(task) if task.state in FAILED else "Success"
+    message = failure_message(task) if task.state in FAILED_STATES else "Success"
     return _enveloped(data, message, request_id or task.task_id)
 
 
 def _enveloped(data: JsonObject, message: str, request_id: str) -> bytes:
-    return msgspec.json.encode({"code": SUCCESS, "message": message, "request_id": request_id, "data": data})
+    return msgspec.json.encode({"code": SUCCESS_CODE, "message": message, "request_id": request_id, "data": data})
 
 
 ENTRY_F = EntryFormat(

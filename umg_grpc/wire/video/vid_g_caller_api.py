@@ -9,18 +9,18 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.error_field_paths import wire_paths
 from umg_grpc.wire.core.json import JsonObject, missing, parse
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
-from umg_grpc.wire.video.content_array_items import ROLES, read_content
+from umg_grpc.wire.video.content_array_items import ITEM_ROLES, read_content
 from umg_grpc.wire.video.errors import encode_error_g
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
-from umg_grpc.wire.video.task_view_fields import FAILED, code_and_message, seconds, states, task_query, urls
+from umg_grpc.wire.video.task_view_fields import FAILED_STATES, code_and_message, seconds, states, task_query, urls
 
-FIELDS = {
+BODY_FIELDS = {
     "resolution": Member("resolution", str),
     "duration": Member("duration_seconds", WholeNumber),
     "ratio": Member("aspect_ratio", str),
     "aigc_watermark": Member("watermark", bool),
 }
-STATES = states("queued", "running", "succeeded", "failed", "cancelled")
+STATE_NAMES = states("queued", "running", "succeeded", "failed", "cancelled")
 
 wire_path = wire_paths(
     [
@@ -43,8 +43,8 @@ def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskReques
     content = given.take("content")
     if content is None or not parse(list[msgspec.Raw], content, "content"):
         raise missing("content")
-    read_content(given, content, "content", ROLES)
-    given.read(FIELDS)
+    read_content(given, content, "content", ITEM_ROLES)
+    given.read(BODY_FIELDS)
     return given.finish(
         {"parameters.prompt": "content", "parameters.media": "content", "parameters.duration_seconds": "duration"}
     )
@@ -57,11 +57,11 @@ def encode_created(task: pb.VideoTask, _: str = "") -> bytes:
 
 def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
     """Return the response to a query: `{task: {...}}`."""
-    view: JsonObject = {"id": task.task_id, "model": task.model, "status": STATES[task.state]}
+    view: JsonObject = {"id": task.task_id, "model": task.model, "status": STATE_NAMES[task.state]}
     if addresses := urls(task):
         view["content"] = {"url": addresses[0]}
     view |= {"created_at": seconds(task.create_time), "updated_at": seconds(task.update_time)}
-    if task.state in FAILED:
+    if task.state in FAILED_STATES:
         view["error"] = code_and_message(task)
     return msgspec.json.encode({"task": view})
 

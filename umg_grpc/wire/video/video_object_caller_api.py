@@ -11,9 +11,16 @@ from umg_grpc.wire.core.json import JsonObject, invalid
 from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, Seconds
-from umg_grpc.wire.video.task_view_fields import FAILED, SUCCEEDED, code_and_message, seconds, states, task_query
+from umg_grpc.wire.video.task_view_fields import (
+    FAILED_STATES,
+    SUCCEEDED_STATE,
+    code_and_message,
+    seconds,
+    states,
+    task_query,
+)
 
-FIELDS = {
+BODY_FIELDS = {
     "prompt": Member("prompt", str),
     "seconds": Member("duration_seconds", Seconds),
     "size": Member("size", str),
@@ -21,9 +28,9 @@ FIELDS = {
 REMIX_FIELDS = {"prompt": Member("prompt", str)}
 IMAGE_FIELDS = ("input_reference", "image")
 """Fields of the JSON body or the form with the reference image."""
-STATES = states("queued", "in_progress", "completed", "failed")
+STATE_NAMES = states("queued", "in_progress", "completed", "failed")
 MAX_LIMIT = 100
-ORDERS = {"asc": pb.VIDEO_TASK_ORDER_OLDEST_FIRST, "desc": pb.VIDEO_TASK_ORDER_NEWEST_FIRST}
+LIST_ORDERS = {"asc": pb.VIDEO_TASK_ORDER_OLDEST_FIRST, "desc": pb.VIDEO_TASK_ORDER_NEWEST_FIRST}
 
 wire_path = wire_paths(
     [
@@ -51,7 +58,7 @@ def decode_form(parts: list[FormPart], _: Mapping[str, str]) -> pb.CreateVideoTa
 
 def _decode(body: CreateBody) -> pb.CreateVideoTaskRequest:
     body.model()
-    body.read(FIELDS)
+    body.read(BODY_FIELDS)
     for name in IMAGE_FIELDS:
         if (raw := body.take(name)) is not None:
             body.images(raw, name)
@@ -86,13 +93,13 @@ def encode_task(task: pb.VideoTask, _: str = "") -> bytes:
 
 def video_object(task: pb.VideoTask) -> JsonObject:
     """Return a task as a video object. Members that do not apply to its state are absent."""
-    done = task.state == SUCCEEDED
+    done = task.state == SUCCEEDED_STATE
     view: JsonObject = {
         "id": task.task_id,
         "task_id": task.task_id,
         "object": "video",
         "model": task.model,
-        "status": STATES[task.state],
+        "status": STATE_NAMES[task.state],
         "progress": 100 if done else task.progress_percent,
         "created_at": seconds(task.create_time),
     }
@@ -106,7 +113,7 @@ def video_object(task: pb.VideoTask) -> JsonObject:
         view["size"] = task.parameters.size
     if task.HasField("remixed_from_task_id"):
         view["remixed_from_video_id"] = task.remixed_from_task_id
-    if task.state in FAILED:
+    if task.state in FAILED_STATES:
         view["error"] = code_and_message(task)
     return view
 
@@ -127,9 +134,9 @@ def decode_list(query: Mapping[str, str]) -> pb.ListVideoTasksRequest:
             raise invalid("limit", f"expected a whole number of 1 to {MAX_LIMIT}; correct it")
         request.page_size = int(limit)
     if (order := query.get("order")) is not None:
-        if order not in ORDERS:
+        if order not in LIST_ORDERS:
             raise invalid("order", "expected asc or desc; correct it")
-        request.order = ORDERS[order]
+        request.order = LIST_ORDERS[order]
     return request
 
 

@@ -14,26 +14,26 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.video import (
     ANY_ROLE,
-    DOCUMENTED,
+    DOCUMENTED_MODELS,
     E_3,
     E_V1,
-    FAMILIES,
-    FIRST,
-    IMAGE,
-    IMAGES,
-    LAST,
-    MASK,
+    ENTRY_D,
+    ENTRY_G,
+    ENTRY_PATHS,
+    ENTRY_RULES,
+    FIRST_FRAME,
+    IMAGE_KIND,
+    IMAGES_TASK,
+    LAST_FRAME,
     MAX_SIDE,
     MIN_SIDE,
-    OMNI,
-    PATHS,
-    REFERENCE,
-    RULES,
-    TEXT,
-    UNIFIED,
-    VIDEO,
-    D,
-    G,
+    OMNI_TASK,
+    REFERENCE_IMAGE,
+    STATIC_MASK,
+    TEXT_TASK,
+    UNIFIED_ENTRY,
+    VIDEO_FAMILIES,
+    VIDEO_KIND,
     Role,
     Rules,
     Value,
@@ -48,7 +48,7 @@ _SIZE_OF_ALL = re.compile(r"([0-9]{1,5})[*x]([0-9]{1,5})", re.ASCII)
 _HTTP = re.compile(r"https?://[^/?#\s]+")
 _HTTPS = re.compile(r"https://[^/?#\s]+", re.IGNORECASE)
 _EXTERNAL_ID = re.compile(r"[A-Za-z0-9._-]{1,191}")
-ASSET = "asset://"
+ASSET_PREFIX = "asset://"
 """Prefix of addresses in a provider's own library of media, which only the provider can read."""
 _OMNI_OTHERS, _OMNI_OTHERS_WITH_VIDEO = 7, 4
 
@@ -63,7 +63,7 @@ def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: 
     """
     checked = pb.CreateVideoTaskRequest()
     checked.CopyFrom(request)
-    checked.entry = request.entry or UNIFIED
+    checked.entry = request.entry or UNIFIED_ENTRY
     rules = _rules(checked, family, upstream_model)
     _check_entry(checked, needs_text=rules is not None or not checked.parameters.media)
     if rules is not None:
@@ -90,23 +90,23 @@ def read_urls(request: pb.CreateVideoTaskRequest, check_url: Callable[..., None]
     if request.HasField("callback_url"):
         check_url(request.callback_url, field="callback_url")
     for position, medium in enumerate(media):
-        if medium.HasField("url") and not medium.url.startswith(ASSET):
+        if medium.HasField("url") and not medium.url.startswith(ASSET_PREFIX):
             check_url(medium.url, field=f"parameters.media[{position}].url")
 
 
 def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str) -> Rules | None:
     """Return the rules of the request's model in the caller's HTTP API; None for a model without a neutral id."""
-    model, rules = request.model, RULES[request.entry]
+    model, rules = request.model, ENTRY_RULES[request.entry]
     neutral = video_family(model, upstream_model)
-    if not neutral and (family or upstream_model or request.entry != D):
+    if not neutral and (family or upstream_model or request.entry != ENTRY_D):
         return None
-    family = family if family in FAMILIES else neutral
-    documented = next((known for known in (model, upstream_model) if known in DOCUMENTED), None)
+    family = family if family in VIDEO_FAMILIES else neutral
+    documented = next((known for known in (model, upstream_model) if known in DOCUMENTED_MODELS), None)
     if documented in rules or (documented is None and family in rules):
         return rules[documented or family]
-    if request.entry == D:
+    if request.entry == ENTRY_D:
         raise _invalid("model", f"unsupported seedance-family model: {model}")
-    paths = [PATHS[entry] for entry, others in RULES.items() if (documented or family) in others]
+    paths = [ENTRY_PATHS[entry] for entry, others in ENTRY_RULES.items() if (documented or family) in others]
     raise _invalid("model", f"`model`: {model} is not served by this entry; submit it to {' or '.join(paths)}")
 
 
@@ -118,7 +118,7 @@ def _check_entry(request: pb.CreateVideoTaskRequest, *, needs_text: bool) -> Non
     whose models need a text applies this rule, since vendors' models make videos of media alone.
     """
     if request.HasField("callback_url"):
-        if request.entry == G:
+        if request.entry == ENTRY_G:
             raise _unsupported("callback_url", "this entry sends no callbacks; leave it out and poll")
         if not _HTTP.match(request.callback_url) and request.entry != E_3:
             raise _invalid("callback_url", "callback_url must be an absolute http or https URL")
@@ -128,7 +128,7 @@ def _check_entry(request: pb.CreateVideoTaskRequest, *, needs_text: bool) -> Non
         problem = "external_task_id must be 1 to 191 ASCII letters, digits, `-`, `_` or `.`"
         raise _invalid("external_task_id", problem)
     is_draft = request.parameters.HasField("draft_task_id")
-    if request.entry == D and needs_text and not is_draft and not request.parameters.prompt.strip():
+    if request.entry == ENTRY_D and needs_text and not is_draft and not request.parameters.prompt.strip():
         raise _missing("parameters.prompt", "text content is required")
     if request.parameters.extra_json:
         try:
@@ -142,23 +142,25 @@ def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
     media, model = request.parameters.media, request.model
     for position, medium in enumerate(media):
         at = f"parameters.media[{position}]"
-        if medium.kind not in rules.kinds or (medium.kind == IMAGE and rules.max_images == 0):
+        if medium.kind not in rules.kinds or (medium.kind == IMAGE_KIND and rules.max_images == 0):
             kind = pb.VideoMediaKind.Name(medium.kind).rpartition("_")[2].lower()
             raise _unsupported(at, f"`{at}`: model {model} accepts no {kind} input; leave it out")
         if medium.role not in rules.roles:
             role = pb.VideoMediaRole.Name(medium.role).removeprefix("VIDEO_MEDIA_ROLE_").lower()
             raise _unsupported(at, f"`{at}`: model {model} accepts no media of role {role}; leave it out")
-    images = [medium for medium in media if medium.kind == IMAGE and medium.role != MASK]
+    images = [medium for medium in media if medium.kind == IMAGE_KIND and medium.role != STATIC_MASK]
     roles = [image.role for image in images]
-    for frame, name in ((FIRST, "first"), (LAST, "last")):
+    for frame, name in ((FIRST_FRAME, "first"), (LAST_FRAME, "last")):
         if roles.count(frame) > 1:
             second = [position for position, medium in enumerate(media) if medium.role == frame][1]
             at = f"parameters.media[{second}]"
             raise _invalid(at, f"`{at}`: it is the second {name} frame; send one")
-    if LAST in roles and REFERENCE in roles:
-        raise _invalid(_at(media, LAST), "last frame image content cannot be mixed with reference image")
-    if LAST in roles and FIRST not in roles and request.entry not in (E_V1, E_3):
-        raise _invalid(_at(media, LAST), "a last frame image needs a first frame image; add one with role first_frame")
+    if LAST_FRAME in roles and REFERENCE_IMAGE in roles:
+        raise _invalid(_at(media, LAST_FRAME), "last frame image content cannot be mixed with reference image")
+    if LAST_FRAME in roles and FIRST_FRAME not in roles and request.entry not in (E_V1, E_3):
+        raise _invalid(
+            _at(media, LAST_FRAME), "a last frame image needs a first frame image; add one with role first_frame"
+        )
     if rules.max_images and len(images) > rules.max_images:
         raise _invalid(
             "parameters.media",
@@ -168,8 +170,8 @@ def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
         raise _missing("parameters.media", f"`parameters.media`: model {model} makes a video of an image; add one")
     _check_kind(request, images)
     frames = 2 if request.entry in (E_V1, E_3) else rules.max_images or 1
-    if request.kind != OMNI and all(role == ANY_ROLE for role in roles) and len(images) <= frames:
-        for image, frame in zip(images, (FIRST, LAST), strict=False):
+    if request.kind != OMNI_TASK and all(role == ANY_ROLE for role in roles) and len(images) <= frames:
+        for image, frame in zip(images, (FIRST_FRAME, LAST_FRAME), strict=False):
             image.role = frame
 
 
@@ -179,18 +181,27 @@ def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia])
     """
     media = request.parameters.media
     omni = request.model.endswith("-omni")
-    if request.entry == E_3 and request.model in DOCUMENTED and request.kind and (request.kind == OMNI) != omni:
+    if (
+        request.entry == E_3
+        and request.model in DOCUMENTED_MODELS
+        and request.kind
+        and (request.kind == OMNI_TASK) != omni
+    ):
         raise _invalid("model", f"`model`: {request.model} is not of the kind of this path; call the path of its kind")
-    if request.kind == TEXT and images:
+    if request.kind == TEXT_TASK and images:
         raise _unsupported(
             "parameters.media[0]", "`parameters.media[0]`: text to video accepts no image; submit it as image to video"
         )
-    if request.kind == IMAGES and not images:
+    if request.kind == IMAGES_TASK and not images:
         raise _missing("parameters.media", "`parameters.media`: image to video needs an image; add one")
-    if request.kind in (TEXT, IMAGES) and request.entry in (E_V1, E_3) and any(item.kind == VIDEO for item in media):
+    if (
+        request.kind in (TEXT_TASK, IMAGES_TASK)
+        and request.entry in (E_V1, E_3)
+        and any(item.kind == VIDEO_KIND for item in media)
+    ):
         raise _unsupported("parameters.media", "`parameters.media`: only omni video accepts reference videos")
-    if request.entry == E_3 and (request.kind == OMNI or omni):
-        videos = sum(item.kind == VIDEO for item in media)
+    if request.entry == E_3 and (request.kind == OMNI_TASK or omni):
+        videos = sum(item.kind == VIDEO_KIND for item in media)
         others, allowed = len(media) - videos, _OMNI_OTHERS_WITH_VIDEO if videos else _OMNI_OTHERS
         if videos > 1:
             raise _invalid("parameters.media", "`parameters.media`: at most 1 reference video is allowed; send one")
@@ -214,7 +225,7 @@ def _check_parameters(parameters: pb.VideoParameters, rules: Rules, model: str) 
         if name not in rules.accepted:
             raise _unsupported(path, f"`{path}`: model {model} has no such parameter in this entry; leave it out")
         value = getattr(parameters, name)
-        if rules is RULES[D]["vidD-2-0-fast-260128"] and value == "1080p":
+        if rules is ENTRY_RULES[ENTRY_D]["vidD-2-0-fast-260128"] and value == "1080p":
             raise _invalid(path, f"the fast model {model} does not support 1080p")
         if name in rules.values and value not in rules.values[name]:
             allowed = ", ".join(str(choice) for choice in rules.values[name])
@@ -280,10 +291,10 @@ def _set_defaults(parameters: pb.VideoParameters, rules: Rules) -> None:
 
 
 def _set_kind(request: pb.CreateVideoTaskRequest) -> None:
-    kinds = {medium.kind for medium in request.parameters.media if medium.role != MASK}
+    kinds = {medium.kind for medium in request.parameters.media if medium.role != STATIC_MASK}
     if not request.kind:
-        omni = VIDEO in kinds or (request.entry == E_3 and request.model.endswith("-omni"))
-        request.kind = OMNI if omni else IMAGES if IMAGE in kinds else TEXT
+        omni = VIDEO_KIND in kinds or (request.entry == E_3 and request.model.endswith("-omni"))
+        request.kind = OMNI_TASK if omni else IMAGES_TASK if IMAGE_KIND in kinds else TEXT_TASK
 
 
 def _at(media: Sequence[pb.VideoMedia], role: Role) -> str:

@@ -89,7 +89,7 @@ def json_or_text(text: str) -> object:
 
 
 ENVELOPE_HEAD = 5
-LAST = 2
+END_FLAG = 2
 """Flag of the envelope that ends a Connect stream."""
 
 
@@ -105,7 +105,7 @@ def envelopes(body: bytes) -> list[dict[str, object]]:
     events: list[dict[str, object]] = []
     while len(body) >= ENVELOPE_HEAD:
         length = int.from_bytes(body[1:ENVELOPE_HEAD], "big")
-        name = "end" if body[0] & LAST else "message"
+        name = "end" if body[0] & END_FLAG else "message"
         data = json_or_text(body[ENVELOPE_HEAD : ENVELOPE_HEAD + length].decode(errors="replace"))
         events.append({"event": name, "data": data, "name": name})
         body = body[ENVELOPE_HEAD + length :]

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from umg_conformance import event_order, response_paths
 
-FOLDER = Path(__file__).with_name("checks")
+CHECKS_FOLDER = Path(__file__).with_name("checks")
 """Folder of the checks of this package."""
 
 Severity = Literal["required", "recommended"]
@@ -137,12 +137,12 @@ class CheckFileError(Exception):
     """Error for an invalid check file. Its text begins with `FILE:LINE:`."""
 
 
-SUBJECTS = ("path", "header", "order", "each_line", "no_line")
-PATTERNS = ("each_line", "no_line", "matches", "not_matches", "joined_matches")
-PATHS = ("path", "same_as", "joined_same_as")
+CHECK_SUBJECTS = ("path", "header", "order", "each_line", "no_line")
+PATTERN_KEYS = ("each_line", "no_line", "matches", "not_matches", "joined_matches")
+PATH_KEYS = ("path", "same_as", "joined_same_as")
 PATH_LISTS = ("sum_of", "at_least_sum_of")
 
-LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+YAML_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Loader of the files; the one in C, where it is installed, is ten times as fast."""
 
 _PLACE = re.compile(r"(.*?)(?: - at `\$?(.*)`)?", re.DOTALL)
@@ -170,7 +170,7 @@ def read_folder(folder: Path) -> list[CheckFile]:
 def read(path: Path) -> CheckFile:
     """Read one check file, in YAML or JSON. Raise CheckFileError for its first mistake."""
     try:
-        loader = LOADER(path.read_text(encoding="utf-8"))
+        loader = YAML_LOADER(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
         value = loader.construct_document(node) if node is not None else None
     except (OSError, UnicodeDecodeError) as error:
@@ -208,14 +208,14 @@ def _mistakes(made: CheckFile) -> Iterator[tuple[Position, str]]:
 
 
 def _expectation(here: Position, expectation: Expectation) -> Iterator[tuple[Position, str]]:
-    subjects = [name for name in SUBJECTS if getattr(expectation, name) is not UNSET]
+    subjects = [name for name in CHECK_SUBJECTS if getattr(expectation, name) is not UNSET]
     if len(subjects) != 1:
-        yield here, f"expected one of {', '.join(SUBJECTS)}, got {' and '.join(subjects) or 'none'}"
+        yield here, f"expected one of {', '.join(CHECK_SUBJECTS)}, got {' and '.join(subjects) or 'none'}"
     fields = {name: getattr(expectation, name) for name in expectation.__struct_fields__}
-    for name in PATTERNS:
+    for name in PATTERN_KEYS:
         if fields[name] is not UNSET:
             yield from _wrong((*here, name), re.compile, fields[name])
-    for name in PATHS:
+    for name in PATH_KEYS:
         if fields[name] is not UNSET:
             yield from _wrong((*here, name), response_paths.parse, fields[name])
     for name in PATH_LISTS:
@@ -224,7 +224,7 @@ def _expectation(here: Position, expectation: Expectation) -> Iterator[tuple[Pos
     if expectation.order is not UNSET:
         yield from _wrong((*here, "order"), event_order.parse, expectation.order)
     if subjects in (["path"], ["header"]) and all(
-        value is UNSET for name, value in fields.items() if name not in {*SUBJECTS, "optional"}
+        value is UNSET for name, value in fields.items() if name not in {*CHECK_SUBJECTS, "optional"}
     ):
         yield here, "expected a predicate, such as `type: string`"
 

@@ -22,9 +22,9 @@ NO_ROUTE = frozenset({404, 405, 501, "UNIMPLEMENTED"})
 """Statuses of a first call that show that a face is not served."""
 
 
-BUSY = frozenset({429, 503, "RESOURCE_EXHAUSTED", "UNAVAILABLE"})
+BUSY_STATUSES = frozenset({429, 503, "RESOURCE_EXHAUSTED", "UNAVAILABLE"})
 """Statuses after which a call is repeated, if the response has the time to wait: they are no difference of a format."""
-REPEATS = 3
+MAX_REPEATS = 3
 LONGEST_WAIT = 60.0
 RETRY_INFO = response_paths.parse("body.error.RetryInfo.retry_delay")
 
@@ -112,7 +112,7 @@ class Runner:
     async def _answer(self, request: Request, call: Call) -> CallResponse:
         caller = self.grpc if request.grpc and self.grpc is not None else self.http
         response = await caller.call(request)
-        for _ in range(REPEATS):
+        for _ in range(MAX_REPEATS):
             wait = _wait(response, call)
             if wait is None:
                 break
@@ -133,7 +133,7 @@ class Runner:
 
 def _wait(response: CallResponse, call: Call) -> float | None:
     """Return the seconds after which to repeat a call rejected as busy, from `retry-after` or `RetryInfo`."""
-    if response.status not in BUSY or response.status in _expected(call):
+    if response.status not in BUSY_STATUSES or response.status in _expected(call):
         return None
     delay = response.headers.get("retry-after", "")
     with suppress(response_paths.AbsentError):  # absent over HTTP

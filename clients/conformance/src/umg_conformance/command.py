@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 
 from umg_conformance import model_choice
-from umg_conformance.check_files import FOLDER, CheckFile, CheckFileError, read_folder
+from umg_conformance.check_files import CHECKS_FOLDER, CheckFile, CheckFileError, read_folder
 from umg_conformance.check_runner import Result, Runner
 from umg_conformance.grpc_messages import encoded
 from umg_conformance.http_calls import HttpCaller
@@ -33,7 +33,7 @@ class Target:
     """Address of its gRPC face, HOST:PORT; empty if it has none."""
     models: Sequence[str] = ()
     """Values of `--model`."""
-    folder: Path = FOLDER
+    folder: Path = CHECKS_FOLDER
     values: Mapping[str, str] = field(default_factory=dict)
     """Variables of the checks, from `--set`."""
     seconds: float = 60

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-PROGRAM = "umg-conformance"
+PROGRAM_NAME = "umg-conformance"
 
 
 def conformance(
@@ -24,7 +24,8 @@ def conformance(
     ] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the results as JUnit XML.")] = None,
     checks: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Folder of files of checks, instead of the shipped ones.")
+        Path | None,
+        typer.Option(metavar="CHECKS_FOLDER", help="Folder of files of checks, instead of the shipped ones."),
     ] = None,
     values: Annotated[
         list[str] | None,
@@ -38,7 +39,7 @@ def conformance(
     import uvloop
 
     from umg_conformance import command, report
-    from umg_conformance.check_files import FOLDER, CheckFileError
+    from umg_conformance.check_files import CHECKS_FOLDER, CheckFileError
     from umg_conformance.http_calls import UnreachableError
     from umg_conformance.model_choice import KeyRefusedError
 
@@ -55,7 +56,7 @@ def conformance(
         faces=tuple(filter(None, (name.strip() for name in face.split(",")))),
         grpc=grpc,
         models=tuple(model or ()),
-        folder=checks or FOLDER,
+        folder=checks or CHECKS_FOLDER,
         values={name: value for name, _, value in pairs},
         seconds=timeout,
     )
@@ -86,4 +87,4 @@ def main() -> None:
     """Run the command in the program's arguments, and exit with its exit code."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command()(conformance)
-    app(prog_name=PROGRAM, obj=PROGRAM)
+    app(prog_name=PROGRAM_NAME, obj=PROGRAM_NAME)

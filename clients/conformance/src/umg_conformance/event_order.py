@@ -6,7 +6,7 @@ several names, `...` any events, and a nested list a group, whose last item may 
 import re
 from collections.abc import Sequence
 
-QUANTIFIERS = ("*", "+", "?")
+EVENT_QUANTIFIERS = ("*", "+", "?")
 
 
 def parse(order: Sequence[object]) -> re.Pattern[str]:
@@ -31,7 +31,7 @@ def _pattern(item: object) -> str:
             names = "|".join(map(re.escape, name.split("/")))
             return f"(?:(?:{names})\n){quantifier}"
         case list() if item:
-            group, quantifier = (item[:-1], item[-1]) if item[-1] in QUANTIFIERS else (item, "")
+            group, quantifier = (item[:-1], item[-1]) if item[-1] in EVENT_QUANTIFIERS else (item, "")
             return f"(?:{''.join(map(_pattern, group))}){quantifier}"
         case _:  # any other value of YAML
             raise ValueError(f"expected a name of an event, `...` or a list of them, got {item!r}")

@@ -18,7 +18,7 @@ Document = Mapping[str, object]
 Problem = str | None
 """Description of a difference; None for none."""
 
-SHOWN = 120
+MAX_SHOWN = 120
 """Most characters of a value in a problem."""
 
 
@@ -66,7 +66,7 @@ def _first(expectation: Expectation, found: list[object], document: Document, pa
 def shown(value: object) -> str:
     """Return a value as JSON for reports, cut after 120 characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def type_name(value: object) -> str:

@@ -12,19 +12,19 @@ from umg_conformance.call_responses import CallResponse
 from umg_conformance.check_files import Request
 from umg_conformance.grpc_messages import encoded
 from umg_conformance.http_calls import WRONG_KEY, UnreachableError
-from umg_conformance.schema import POOL
+from umg_conformance.schema import DESCRIPTOR_POOL
 
-OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.enable_http_proxy", 0))
+CHANNEL_OPTIONS = (("grpc.max_receive_message_length", -1), ("grpc.enable_http_proxy", 0))
 """Options of channels: messages of any size, and no proxy, as for the calls over HTTP."""
-DETAILS = "grpc-status-details-bin"
+DETAILS_KEY = "grpc-status-details-bin"
 Metadata = Sequence[tuple[str, str | bytes]]
 
 
 def channel_to(address: str, *, tls: bool) -> grpc.aio.Channel:
     """Return a gRPC channel to an address."""
     if tls:
-        return grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(), options=OPTIONS)
-    return grpc.aio.insecure_channel(address, options=OPTIONS)
+        return grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(), options=CHANNEL_OPTIONS)
+    return grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
 
 
 class GrpcCaller:
@@ -78,7 +78,10 @@ class GrpcCaller:
 
 def _plain(message: Message) -> object:
     plain: object = json_format.MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=False, descriptor_pool=POOL
+        message,
+        preserving_proto_field_name=True,
+        always_print_fields_with_no_presence=False,
+        descriptor_pool=DESCRIPTOR_POOL,
     )
     return plain
 
@@ -101,12 +104,12 @@ def _failure(error: grpc.aio.AioRpcError) -> dict[str, object]:
     """Return a call's error as a JSON body: `error.message`, and each detail by its type, as `error.ErrorInfo`."""
     body: dict[str, object] = {"message": error.details() or ""}
     for name, value in _pairs(error.trailing_metadata()):
-        if name != DETAILS or not isinstance(value, bytes):
+        if name != DETAILS_KEY or not isinstance(value, bytes):
             continue
         for detail in status_pb2.Status.FromString(value).details:
             kind = detail.type_url.rpartition("/")[2]
             try:
-                unpacked = message_factory.GetMessageClass(POOL.FindMessageTypeByName(kind))()
+                unpacked = message_factory.GetMessageClass(DESCRIPTOR_POOL.FindMessageTypeByName(kind))()
             except KeyError:
                 continue
             detail.Unpack(unpacked)

@@ -7,14 +7,14 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from umg_conformance.check_files import CheckFileError, Request
-from umg_conformance.schema import POOL
+from umg_conformance.schema import DESCRIPTOR_POOL
 
 
 def method(name: str) -> MethodDescriptor:
     """Return the descriptor of the RPC `package.Service/Method`. Raise CheckFileError if the schema lacks it."""
     service, _, rpc = name.partition("/")
     try:
-        return POOL.FindServiceByName(service).methods_by_name[rpc]
+        return DESCRIPTOR_POOL.FindServiceByName(service).methods_by_name[rpc]
     except KeyError:
         raise CheckFileError(f"the schema has no method {name}") from None
 
@@ -24,7 +24,7 @@ def encoded(request: Request) -> tuple[MethodDescriptor, Message]:
     found = method(request.grpc)
     message = message_factory.GetMessageClass(found.input_type)()
     try:
-        json_format.ParseDict(request.message, message, descriptor_pool=POOL)
+        json_format.ParseDict(request.message, message, descriptor_pool=DESCRIPTOR_POOL)
     except json_format.ParseError as error:
         raise CheckFileError(f"{request.grpc}: {error}") from None
     return found, message

@@ -14,8 +14,8 @@ from umg_conformance.check_files import FilePart, Request
 
 WRONG_KEY = "sk-umg-conformance-wrong"
 EVENT_STREAM = "text/event-stream"
-ENVELOPES = "application/connect+"
-FILES = ("image/", "video/", "audio/", "application/octet-stream")
+ENVELOPE_PREFIX = "application/connect+"
+FILE_TYPES = ("image/", "video/", "audio/", "application/octet-stream")
 """Types of bodies that are no text."""
 
 
@@ -98,9 +98,9 @@ async def _read(reply: aiohttp.ClientResponse) -> CallResponse:
         cut = True
     headers = _headers(reply.headers)
     content_type = headers.get("content-type", "")
-    if content_type.startswith(FILES):
+    if content_type.startswith(FILE_TYPES):
         return CallResponse(reply.status, headers, size=len(body), cut=cut)
-    if content_type.startswith(ENVELOPES):
+    if content_type.startswith(ENVELOPE_PREFIX):
         return CallResponse(reply.status, headers, events=envelopes(bytes(body)), size=len(body), cut=cut)
     text = body.decode(errors="replace")
     if content_type.startswith(EVENT_STREAM):

@@ -20,4 +20,4 @@ def _pool() -> DescriptorPool:
     return pool
 
 
-POOL = _pool()
+DESCRIPTOR_POOL = _pool()

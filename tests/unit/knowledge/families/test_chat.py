@@ -10,11 +10,11 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.text import apply, family_model, family_of, split_suffix
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import FaceRequest
 
-CHAT = FORMATS["chat"]
+CHAT = TEXT_FORMATS["chat"]
 
 Body = dict[str, object]
 

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.text import FAMILIES, apply, family_model
+from umg_grpc.knowledge.families.text import TEXT_FAMILIES, apply, family_model
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.model_quirks import has_functions, has_search_option
 
-CHAT = FORMATS["chat"]
+CHAT = TEXT_FORMATS["chat"]
 ENABLED, DISABLED, ADAPTIVE = pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_DISABLED, pb.REASONING_MODE_ADAPTIVE
 
 Body = dict[str, object]
@@ -150,7 +150,7 @@ def test_a_chat_body_of_the_caller_is_forwarded_unchanged() -> None:
         assert msgspec.json.decode(CHAT.encode_request(request, model, False).body) == whole | {"model": model}
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, ""])
+@pytest.mark.parametrize("family", [*TEXT_FAMILIES, ""])
 @pytest.mark.parametrize("stream", [True, False])
 def test_an_encoded_body_is_accepted_by_another_gateway(family: str, stream: bool) -> None:
     model = f"{family}-2.5-flash" if family else "mine"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from umg_grpc.knowledge.families.text import FAMILIES, FamilyModel, Suffix, family_model, family_of, split_suffix
+from umg_grpc.knowledge.families.text import TEXT_FAMILIES, FamilyModel, Suffix, family_model, family_of, split_suffix
 
 SUFFIXES = {
     "famG-2.5-pro-thinking": Suffix("thinking"),
@@ -47,7 +47,7 @@ def test_only_the_last_suffix_is_split_off() -> None:
 @pytest.mark.parametrize(
     ("ids", "family"),
     [
-        *((((f"{family}-1", "x"), family)) for family in FAMILIES),
+        *((((f"{family}-1", "x"), family)) for family in TEXT_FAMILIES),
         (("mine", "famC-sonnet-4-5"), "famC"),
         (("famX-4", "famO-5"), "famX"),
         (("famZ-1", "famg-2"), ""),

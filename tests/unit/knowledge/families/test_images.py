@@ -6,8 +6,8 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import (
-    GENERAL,
-    MODELS,
+    GENERAL_RULES,
+    IMAGE_MODELS,
     RATIO_PIXELS,
     family_row,
     max_images,
@@ -208,13 +208,13 @@ def test_the_largest_number_of_images_is_that_of_the_group_or_n() -> None:
 
 
 def test_a_model_with_another_neutral_id_has_the_rules_of_its_family() -> None:
-    assert family_row("imgC-2") is GENERAL["imgC"]
-    assert family_row(C, "imgA") is GENERAL["imgA"]
+    assert family_row("imgC-2") is GENERAL_RULES["imgC"]
+    assert family_row(C, "imgA") is GENERAL_RULES["imgA"]
     assert family_row("my-model") is None
     assert family_row("my-model", "famO") is None
 
 
-@pytest.mark.parametrize("family", GENERAL)
+@pytest.mark.parametrize("family", GENERAL_RULES)
 def test_the_model_of_a_vendor_has_no_defaults_and_no_limits(family: str) -> None:
     row = family_row("vendor-image-7", family)
     assert row is not None
@@ -225,7 +225,7 @@ def test_the_model_of_a_vendor_has_no_defaults_and_no_limits(family: str) -> Non
     assert caught.value.metadata == {"field": "prompt"}
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", IMAGE_MODELS)
 def test_the_rules_of_a_model_are_within_those_of_its_family(model: str) -> None:
-    row = MODELS[model]
-    assert row.fields <= GENERAL[row.family].fields
+    row = IMAGE_MODELS[model]
+    assert row.fields <= GENERAL_RULES[row.family].fields

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.video import DOCUMENTED, FAMILIES, PATHS, RULES, video_family
+from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS, ENTRY_PATHS, ENTRY_RULES, VIDEO_FAMILIES, video_family
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.video_request_checks import check
 
-UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(RULES)
+UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(ENTRY_RULES)
 FIRST, LAST, REFERENCE = (
     pb.VIDEO_MEDIA_ROLE_FIRST_FRAME,
     pb.VIDEO_MEDIA_ROLE_LAST_FRAME,
@@ -130,9 +130,9 @@ def test_fast_models_ignore_the_parameter_for_audio() -> None:
     assert checked(UNIFIED, B_3_FAST, generate_audio=False).generate_audio
 
 
-@pytest.mark.parametrize("model", sorted(DOCUMENTED))
+@pytest.mark.parametrize("model", sorted(DOCUMENTED_MODELS))
 def test_every_checked_request_satisfies_the_rules_of_the_schema(model: str) -> None:
-    entry = next(entry for entry, rules in RULES.items() if model in rules)
+    entry = next(entry for entry, rules in ENTRY_RULES.items() if model in rules)
     needed = {"resolution": "2K", "duration_seconds": 6} if entry == G else {}
     schema_validation.check(check(request(entry, model, media=(image(),) if "i2v" in model else (), **needed)))
 
@@ -176,9 +176,9 @@ def test_a_model_of_another_entry_is_refused_with_the_path_of_its_own(
 ) -> None:
     with pytest.raises(UmgError) as caught:
         check(request(entry, model))
-    own = next(own for own, rules in RULES.items() if model in rules)
+    own = next(own for own, rules in ENTRY_RULES.items() if model in rules)
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_INVALID_FIELD, {"field": "model"})
-    assert PATHS[own] in caught.value.message
+    assert ENTRY_PATHS[own] in caught.value.message
 
 
 @pytest.mark.parametrize("model", ["vidD-1-0-pro-250528", "vidD-1-5-pro-251215-noAudio", "vidA-2", "unknown"])
@@ -204,7 +204,7 @@ def test_a_neutral_id_has_its_rules_at_the_model_of_a_vendor() -> None:
         check(request(UNIFIED, B_3, duration_seconds=5), "vidB", "veo-3.0-generate-001")
 
 
-@pytest.mark.parametrize("entry", sorted(RULES))
+@pytest.mark.parametrize("entry", sorted(ENTRY_RULES))
 def test_the_model_of_a_vendor_has_no_defaults_and_no_limits(entry: "pb.VideoEntry.ValueType") -> None:
     fields = {"duration_seconds": 7, "resolution": "1440p", "size": "7x7", "media": (image(), image(), image())}
     given = request(entry, "veo-9", **fields)
@@ -214,7 +214,7 @@ def test_the_model_of_a_vendor_has_no_defaults_and_no_limits(entry: "pb.VideoEnt
 
 
 def test_families_by_the_beginning_of_an_id() -> None:
-    assert {video_family(model) for model in DOCUMENTED} == set(FAMILIES)
+    assert {video_family(model) for model in DOCUMENTED_MODELS} == set(VIDEO_FAMILIES)
     assert video_family("vidX-1", "vid", "video-1") == ""
 
 

@@ -10,14 +10,14 @@ from wordllama import WordLlamaInference
 
 from tests.unit.upstream.vectors import SECONDS, embed_request, loaded_engine, rows, shared_model, vectors_of
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.catalogue import CATALOGUE
+from umg_grpc.knowledge.catalogue import MODEL_CATALOGUE
 from umg_grpc.upstream.local import EMBEDDING_MODEL as MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding
 from umg_grpc.upstream.local.wordllama.text_length_limits import LONGEST_TOKEN
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 
-MAX_TOKENS = CATALOGUE[MODEL].input_token_limit
+MAX_TOKENS = MODEL_CATALOGUE[MODEL].input_token_limit
 TEXTS = [
     "A cat sleeps.",
     "Interest rates rose again in March, the bank said.",

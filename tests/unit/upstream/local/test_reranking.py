@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from tests.unit.upstream.vectors import SECONDS, loaded_engine, rerank_request, shared_model, vectors_of
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.catalogue import CATALOGUE
+from umg_grpc.knowledge.catalogue import MODEL_CATALOGUE
 from umg_grpc.upstream.local import EMBEDDING_MODEL
 from umg_grpc.upstream.local import RERANK_MODEL as MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine
@@ -20,7 +20,7 @@ from umg_grpc.upstream.local.wordllama.reranker import CHUNK_TOKENS, STEP_TOKENS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.rerank import RERANK_FORMATS
 
-MAX_TOKENS = CATALOGUE[MODEL].input_token_limit
+MAX_TOKENS = MODEL_CATALOGUE[MODEL].input_token_limit
 LONG = "a " * (MAX_TOKENS + 900)
 QUERY = "Where does the kitten sleep?"
 RATES = "The central bank raised interest rates."

@@ -8,12 +8,12 @@ import pytest
 
 from umg_grpc.base.errors import Failure
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, TEXT_FACES
+from umg_grpc.wire import TEXT_FACES, TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 
 Json = dict[str, Any]
 
-CHAT, REQUEST = FORMATS["chat"], pb.GenerateRequest(model="m")
+CHAT, REQUEST = TEXT_FORMATS["chat"], pb.GenerateRequest(model="m")
 SAFE: Json = {"hate": {"filtered": False, "severity": "safe"}, "jailbreak": {"filtered": False, "detected": False}}
 HIT: Json = {
     "hate": {"filtered": True, "severity": "high"},

@@ -7,8 +7,8 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.chat.errors import KINDS
+from umg_grpc.wire.chat import CHAT_FORMAT
+from umg_grpc.wire.chat.errors import ERROR_KINDS
 
 REJECTED, FAILED, LIMITED = (
     pb.ERROR_REASON_UPSTREAM_REJECTED,
@@ -18,12 +18,12 @@ REJECTED, FAILED, LIMITED = (
 
 
 def test_every_reason_has_its_type_and_code() -> None:
-    assert set(KINDS) == set(pb.ErrorReason.values())
+    assert set(ERROR_KINDS) == set(pb.ErrorReason.values())
 
 
 def test_an_error_has_message_type_param_and_code() -> None:
     error = UmgError(pb.ERROR_REASON_INVALID_FIELD, "`temperature`: too high", field="temperature")
-    assert msgspec.json.decode(CHAT.encode_error(error, 400)) == {
+    assert msgspec.json.decode(CHAT_FORMAT.encode_error(error, 400)) == {
         "error": {
             "message": "`temperature`: too high",
             "type": "invalid_request_error",
@@ -47,13 +47,13 @@ def test_an_error_has_message_type_param_and_code() -> None:
     ],
 )
 def test_clients_know_the_codes(reason: "pb.ErrorReason.ValueType", status: int, kind: str, code: str | None) -> None:
-    error = msgspec.json.decode(CHAT.encode_error(UmgError(reason, "m"), status))["error"]
+    error = msgspec.json.decode(CHAT_FORMAT.encode_error(UmgError(reason, "m"), status))["error"]
     assert error == {"message": "m", "type": kind, "param": None, "code": code}
 
 
 @pytest.mark.parametrize("reason", [pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED])
 def test_a_wrong_key_is_refused_in_the_words_that_clients_look_for(reason: "pb.ErrorReason.ValueType") -> None:
-    error = msgspec.json.decode(CHAT.encode_error(UmgError(reason, "ask for another"), 401))["error"]
+    error = msgspec.json.decode(CHAT_FORMAT.encode_error(UmgError(reason, "ask for another"), 401))["error"]
     assert error["message"] == "Incorrect API key provided: ask for another"
     assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_api_key")
 
@@ -113,7 +113,7 @@ REFUSALS = [
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
 def test_a_providers_refusal_is_reported_without_our_secrets(case: Refusal) -> None:
     body = case.body if isinstance(case.body, bytes) else msgspec.json.encode(case.body)
-    raised = CHAT.decode_error(case.status, case.headers, body)
+    raised = CHAT_FORMAT.decode_error(case.status, case.headers, body)
     assert (raised.name, raised.metadata) == (
         pb.ErrorReason.Name(case.reason).removeprefix("ERROR_REASON_"),
         case.metadata,

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.chat import CHAT_FORMAT
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 from umg_grpc.wire.text_format import TextFormat
 
 USER = [{"role": "user", "content": "hi"}]
@@ -32,7 +32,7 @@ def foreign(source: str = "messages", **fields: object) -> tuple[dict[str, objec
     request = pb.GenerateRequest(source=pb.SourceDocument(format=source, body=b"{}"), **fields)
     if not request.messages:
         request.messages.add(role=pb.ROLE_USER).parts.add().text.text = "hi"
-    upstream = CHAT.encode_request(request, "theirs", False)
+    upstream = CHAT_FORMAT.encode_request(request, "theirs", False)
     body = msgspec.json.decode(upstream.body)
     del body["model"]
     return body, upstream.report.header()
@@ -124,10 +124,10 @@ def test_a_tool_call_has_the_name_that_the_caller_declared() -> None:
     request = pb.GenerateRequest(model="m", tools=[DOTTED], source=pb.SourceDocument(format="native", body=b"{}"))
     calls = [{"index": 0, "id": "c", "type": "function", "function": {"name": "files_read", "arguments": "{}"}}]
     whole = {"choices": [{"message": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
-    answer = CHAT.decode_response(msgspec.json.encode(whole), request, False)
+    answer = CHAT_FORMAT.decode_response(msgspec.json.encode(whole), request, False)
     assert answer.candidates[0].message.parts[0].tool_call.name == "files.read"
     chunk = {"choices": [{"delta": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
-    decoder = CHAT.translating_decoder(request)
+    decoder = CHAT_FORMAT.translating_decoder(request)
     came = decoder.feed(b"data: " + msgspec.json.encode(chunk) + b"\n\n")
     assert came is not None
     assert [event.part_started.tool_call.name for event in came.events if event.HasField("part_started")] == [
@@ -185,7 +185,7 @@ def test_json_output_is_requested_by_an_instruction_unless_the_prompt_has_one() 
 def test_models_that_refuse_the_older_limit_field_get_the_newer(model: str) -> None:
     request = pb.GenerateRequest(messages=[message(pb.ROLE_USER, text("hi"))], max_output_tokens=9)
     for name, field in ((model, "max_completion_tokens"), ("gpt-4o", "max_tokens"), ("oss-3", "max_tokens")):
-        body = msgspec.json.decode(CHAT.encode_request(request, name, False).body)
+        body = msgspec.json.decode(CHAT_FORMAT.encode_request(request, name, False).body)
         assert body.keys() == {"model", "messages", field}
 
 
@@ -265,7 +265,7 @@ def test_the_text_of_a_result_without_its_call_stays_behind_the_results_of_open_
     ]
 
 
-@pytest.mark.parametrize("target", [CHAT, RESPONSES], ids=lambda target: target.name)
+@pytest.mark.parametrize("target", [CHAT_FORMAT, RESPONSES_FORMAT], ids=lambda target: target.name)
 @pytest.mark.parametrize("role", [pb.ROLE_TOOL, pb.ROLE_USER], ids=pb.Role.Name)
 def test_a_result_without_its_call_alone_is_a_message_of_the_user(
     role: "pb.Role.ValueType", target: TextFormat
@@ -274,7 +274,7 @@ def test_a_result_without_its_call_alone_is_a_message_of_the_user(
     request = pb.GenerateRequest(source=source, messages=[message(role, result("gone", "", text("0")))])
     encoded = target.encode_request(request, "theirs", False)
     body = msgspec.json.decode(encoded.body)
-    if target is CHAT:
+    if target is CHAT_FORMAT:
         assert body["messages"] == [{"role": "user", "content": "0"}]
     else:
         content = [{"type": "input_text", "text": "0"}]

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.streams import decoded
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 
 SHELL = pb.CustomTool(name="sh", description="Runs it", format_json='{"type": "grammar"}')
 CALLED = pb.ToolCall(name="sh", text='say "a"')
@@ -24,7 +24,7 @@ REQUEST = pb.GenerateRequest(
 
 
 def test_a_custom_tool_is_encoded_as_a_function_with_one_text() -> None:
-    upstream = CHAT.encode_request(REQUEST, "theirs", False)
+    upstream = CHAT_FORMAT.encode_request(REQUEST, "theirs", False)
     body = msgspec.json.decode(upstream.body)
     schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
     assert body["functions"] == [{"name": "sh", "description": "Runs it", "parameters": schema}]
@@ -40,11 +40,11 @@ def test_its_call_has_free_text_again_streamed_or_not(arguments: str, text: str)
     whole = {
         "choices": [{"message": {"function_call": {"name": "sh", "arguments": arguments}}, "finish_reason": "stop"}]
     }
-    answer = CHAT.decode_response(msgspec.json.encode(whole), REQUEST, False)
+    answer = CHAT_FORMAT.decode_response(msgspec.json.encode(whole), REQUEST, False)
     half = len(arguments) // 2
     deltas = [{"name": "sh", "arguments": ""}, {"arguments": arguments[:half]}, {"arguments": arguments[half:]}]
     chunks = [{"choices": [{"delta": {"function_call": delta}}]} for delta in deltas]
     chunks.append({"choices": [{"delta": {}, "finish_reason": "function_call"}]})
     frames = [b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks]
-    for candidate in (answer.candidates[0], accumulate(decoded(CHAT, frames, REQUEST)).candidates[0]):
+    for candidate in (answer.candidates[0], accumulate(decoded(CHAT_FORMAT, frames, REQUEST)).candidates[0]):
         assert candidate.message.parts[0].tool_call == pb.ToolCall(name="sh", text=text)

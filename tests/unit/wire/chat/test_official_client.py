@@ -9,7 +9,7 @@ from openai.types.chat import ChatCompletionChunk
 
 from tests.unit.wire.chat import strategies as some
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 from umg_grpc.wire.core.response_to_events import response_to_events
 
 Message = dict[str, object]
@@ -75,9 +75,9 @@ def test_the_official_client_reads_the_same_from_a_stream_and_the_unstreamed_ans
     inline: bool, answer: pb.GenerateResponse
 ) -> None:
     request = pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=inline))
-    encoder = CHAT.stream_encoder(request)
+    encoder = CHAT_FORMAT.stream_encoder(request)
     streamed = accumulated(encoder.feed(response_to_events(answer)) + encoder.close())
-    whole = msgspec.json.decode(CHAT.encode_response(answer, request))["choices"]
+    whole = msgspec.json.decode(CHAT_FORMAT.encode_response(answer, request))["choices"]
     assert [without_unknown(message) for message in streamed] == [
         without_unknown(choice["message"]) for choice in whole
     ]

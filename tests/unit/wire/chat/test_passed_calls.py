@@ -7,7 +7,7 @@ import pytest
 
 from tests.pairs.chains.habits import HABITS, Habit
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 CALLING = [habit for habit in HABITS if habit.protocol == "chat" and habit.chunks and habit.effect.calls]
 
@@ -40,7 +40,7 @@ def joined(stream: bytes) -> dict[int, Joined]:
 @pytest.mark.parametrize("size", [40, 1 << 20])
 @pytest.mark.parametrize("habit", CALLING, ids=lambda habit: habit.id)
 def test_clients_that_append_all_texts_get_the_calls(habit: Habit, size: int) -> None:
-    decoder = FORMATS["chat"].passthrough_decoder(pb.GenerateRequest(model="m"))
+    decoder = TEXT_FORMATS["chat"].passthrough_decoder(pb.GenerateRequest(model="m"))
     data = habit.data
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
     messages = [message for piece in pieces if (message := decoder.feed(piece)) is not None]

@@ -10,7 +10,7 @@ from tests.unit.wire.laws import cuts
 from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 from umg_grpc.wire.chat.passthrough_stream import PassthroughDecoder
 
 HEAD = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "theirs"}
@@ -37,7 +37,7 @@ ROLE, END = frame({"role": "assistant", "content": ""}), frame({}, "stop")
 
 
 def run(pieces: list[bytes], request: pb.GenerateRequest) -> tuple[bytes, list[pb.GenerateEvent]]:
-    decoder = CHAT.passthrough_decoder(request)
+    decoder = CHAT_FORMAT.passthrough_decoder(request)
     messages = [message for message in [*map(decoder.feed, pieces), decoder.close()] if message is not None]
     return b"".join(message.source_frames for message in messages), [
         event for message in messages for event in message.events
@@ -187,7 +187,7 @@ def test_every_requested_choice_has_to_finish() -> None:
 @pytest.mark.parametrize("pass_", [True, False])
 def test_an_error_event_follows_the_events_before_it(pass_: bool) -> None:
     error = b'data: {"error":{"message":"overloaded at https://x.test","code":502}}\n\n'
-    decoder = decoder_of(CHAT, SAME, pass_)
+    decoder = decoder_of(CHAT_FORMAT, SAME, pass_)
     message = decoder.feed(ROLE + frame({"content": "hi"}) + error + END)
     assert message is not None
     if pass_:
@@ -218,7 +218,7 @@ def test_an_error_event_follows_the_events_before_it(pass_: bool) -> None:
 )
 def test_an_error_instead_of_an_answer_is_raised_at_once(event: bytes, name: str, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
-        decoder_of(CHAT, SAME, pass_).feed(event)
+        decoder_of(CHAT_FORMAT, SAME, pass_).feed(event)
     assert caught.value.name == name
 
 
@@ -257,7 +257,7 @@ def test_the_end_is_detected_in_a_chunk_of_several_choices() -> None:
 @pytest.mark.parametrize("pass_", [True, False])
 def test_the_start_is_emitted_first_even_where_the_usage_comes_first(pass_: bool) -> None:
     early = b'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":0}}\n\n'
-    message = decoder_of(CHAT, SAME, pass_).feed(early + ROLE + END)
+    message = decoder_of(CHAT_FORMAT, SAME, pass_).feed(early + ROLE + END)
     assert message is not None
     assert kinds(list(message.events))[:2] == ["started", "usage"]
 

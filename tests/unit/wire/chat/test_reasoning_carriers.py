@@ -13,10 +13,10 @@ from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.streams import decoded
 from tests.unit.wire.timing import within
 from umg_grpc.knowledge.quirks import Quirks
-from umg_grpc.knowledge.reasoning_carriers import CARRIERS
+from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.chat import CHAT, reasoning_carriers
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.chat import CHAT_FORMAT, reasoning_carriers
 from umg_grpc.wire.chat.schema import ChatMessage
 from umg_grpc.wire.chat.shared_response_fields import ProviderMessage
 
@@ -151,7 +151,7 @@ CASES = [
 def whole(message: dict[str, Any]) -> pb.GenerateResponse:
     """Return the canonical response of a provider that answered with the message."""
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
-    return CHAT.decode_response(json.dumps({"id": "c", "choices": [choice]}).encode(), REQUEST, False)
+    return CHAT_FORMAT.decode_response(json.dumps({"id": "c", "choices": [choice]}).encode(), REQUEST, False)
 
 
 def streamed(deltas: list[dict[str, Any]]) -> pb.GenerateResponse:
@@ -159,7 +159,7 @@ def streamed(deltas: list[dict[str, Any]]) -> pb.GenerateResponse:
     chunks = [{"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     chunks.append({"id": "c", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     frames = [b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks]
-    return accumulate(decoded(CHAT, [*frames, b"data: [DONE]\n\n"], REQUEST))
+    return accumulate(decoded(CHAT_FORMAT, [*frames, b"data: [DONE]\n\n"], REQUEST))
 
 
 def sent_back(candidate: pb.Message, quirks: Quirks, call: bool = True) -> tuple[dict[str, Any], str]:
@@ -171,7 +171,7 @@ def sent_back(candidate: pb.Message, quirks: Quirks, call: bool = True) -> tuple
         result = request.messages.add(role=pb.ROLE_USER).parts.add().tool_result
         result.call_id, result.name = "call_77", "get_weather"
         result.parts.add().text.text = "5 C"
-    encoded = CHAT.encode_request(request, "m", False, quirks)
+    encoded = CHAT_FORMAT.encode_request(request, "m", False, quirks)
     return json.loads(encoded.body)["messages"][1], encoded.report.header()
 
 
@@ -198,7 +198,7 @@ def test_the_state_of_an_answer_without_a_call_is_put_back(case: Case, stream: b
 def test_an_answer_that_shows_no_reasoning_begins_with_its_text(stream: bool) -> None:
     state, text = {"reasoning_details": [ENCRYPTED]}, {"content": "Hi"}
     response = streamed([state, text]) if stream else whole(state | text)
-    shown = json.loads(FORMATS["messages"].encode_response(response, REQUEST))
+    shown = json.loads(TEXT_FORMATS["messages"].encode_response(response, REQUEST))
     assert shown["content"] == [{"type": "text", "text": "Hi"}]
 
 
@@ -227,19 +227,19 @@ def test_a_call_with_a_state_of_its_own_keeps_both_states() -> None:
 def test_the_state_of_a_whole_answer_is_put_back_byte_for_byte() -> None:
     raw = b'[ {"type": "reasoning.encrypted",  "data":"RU5D", "index": 0.0, "other": 12345678901234567890123} ]'
     body = b'{"choices":[{"message":{"reasoning_details":%b,"content":"Hi"},"finish_reason":"stop"}]}' % raw
-    message = CHAT.decode_response(body, REQUEST, False).candidates[0].message
+    message = CHAT_FORMAT.decode_response(body, REQUEST, False).candidates[0].message
     request = pb.GenerateRequest(model="m", messages=[pb.Message(role=pb.ROLE_ASSISTANT, parts=message.parts)])
-    assert raw in CHAT.encode_request(request, "m", False).body
+    assert raw in CHAT_FORMAT.encode_request(request, "m", False).body
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_chat_caller_of_a_translated_answer_gets_the_members_and_sends_them_back(case: Case) -> None:
     response = whole(case.message | {"content": None, "tool_calls": [CALL]})
-    shown = json.loads(CHAT.encode_response(response, REQUEST))["choices"][0]["message"]
+    shown = json.loads(CHAT_FORMAT.encode_response(response, REQUEST))["choices"][0]["message"]
     state = {name: value for name, value in case.returned.items() if not isinstance(value, str) or "opaque" in name}
     assert {name: shown[name] for name in state} == state
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}, shown]}
-    request = CHAT.decode_request(json.dumps(body).encode(), {}).canonical
+    request = CHAT_FORMAT.decode_request(json.dumps(body).encode(), {}).canonical
     assert [part.state for part in request.messages[1].parts] == [
         part.state for part in response.candidates[0].message.parts
     ]
@@ -247,7 +247,7 @@ def test_a_chat_caller_of_a_translated_answer_gets_the_members_and_sends_them_ba
 
 def test_a_chat_caller_gets_the_state_of_a_stream_in_the_same_members() -> None:
     response = whole({"reasoning": "I think", "reasoning_details": [SIGNED], "content": "Hi"})
-    encoder = CHAT.stream_encoder(REQUEST)
+    encoder = CHAT_FORMAT.stream_encoder(REQUEST)
     events = [
         pb.GenerateEvent(part_started=pb.Part(reasoning=pb.ReasoningPart())),
         pb.GenerateEvent(reasoning_delta="I think"),
@@ -265,8 +265,8 @@ def test_a_provider_of_another_format_does_not_get_the_state(upstream: str) -> N
     assistant = {"role": "assistant", "content": None, "tool_calls": [CALL], "reasoning_details": [ENCRYPTED]}
     answer = {"role": "tool", "tool_call_id": "call_77", "content": "5 C"}
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}, assistant, answer]}
-    request, _, notes = CHAT.decode_request(json.dumps(body).encode(), {})
-    encoded = FORMATS[upstream].encode_request(request, "m", False, Quirks(), notes)
+    request, _, notes = CHAT_FORMAT.decode_request(json.dumps(body).encode(), {})
+    encoded = TEXT_FORMATS[upstream].encode_request(request, "m", False, Quirks(), notes)
     assert "RU5D" not in encoded.body.decode()
     assert "state" in encoded.report.header()
 
@@ -321,5 +321,5 @@ def test_messages_have_a_field_for_each_carrier(struct: type[ProviderMessage] | 
 
 
 def test_each_carrier_has_a_source_and_a_date() -> None:
-    assert all(row.source and row.as_of for row in CARRIERS)
-    assert len({row.member for row in CARRIERS}) == len(CARRIERS)
+    assert all(row.source and row.as_of for row in REASONING_CARRIERS)
+    assert len({row.member for row in REASONING_CARRIERS}) == len(REASONING_CARRIERS)

@@ -8,7 +8,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 
 INVALID, MISSING = (
     pb.ERROR_REASON_INVALID_FIELD,
@@ -126,14 +126,14 @@ def test_a_malformed_field_is_refused_by_its_path(case: Rejection) -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]} | case.body
     body = {name: value for name, value in body.items() if value is not msgspec.UNSET}
     with pytest.raises(UmgError) as caught:
-        CHAT.decode_request(msgspec.json.encode(body), {})
+        CHAT_FORMAT.decode_request(msgspec.json.encode(body), {})
     error = caught.value
     assert (error.reason, error.metadata) == (case.reason, {"field": case.field})
     assert f"`{case.field}`" in error.message
     assert case.message in error.message
     assert error.message.isprintable()
     assert len(error.message) < 300
-    assert CHAT.wire_path(case.field) == case.field  # the path is that of the caller's body
+    assert CHAT_FORMAT.wire_path(case.field) == case.field  # the path is that of the caller's body
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_malformed_field_is_refused_by_its_path(case: Rejection) -> None:
 )  # fmt: skip
 def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
-        CHAT.decode_request(body, {})
+        CHAT_FORMAT.decode_request(body, {})
     assert caught.value.reason == pb.ERROR_REASON_MALFORMED_BODY
 
 
@@ -157,8 +157,8 @@ def test_null_is_treated_as_absent_in_every_optional_field() -> None:
     names = set(schema.ChatRequest.__struct_encode_fields__) - {"model", "messages"}
     message = {"role": "user", "content": "hi", "name": None, "tool_calls": None, "refusal": None}
     body = {"model": "m", "messages": [message]} | dict.fromkeys(names)
-    came = CHAT.decode_request(msgspec.json.encode(body), {}).canonical
-    bare = CHAT.decode_request(b'{"model":"m","messages":[{"role":"user","content":"hi"}]}', {}).canonical
+    came = CHAT_FORMAT.decode_request(msgspec.json.encode(body), {}).canonical
+    bare = CHAT_FORMAT.decode_request(b'{"model":"m","messages":[{"role":"user","content":"hi"}]}', {}).canonical
     came.ClearField("source")
     bare.ClearField("source")
     assert came == bare
@@ -188,7 +188,7 @@ PATHS = {
 
 @pytest.mark.parametrize(("canonical", "wire"), PATHS.items())
 def test_a_canonical_path_is_converted_to_the_callers_path(canonical: str, wire: str) -> None:
-    assert CHAT.wire_path(canonical) == wire
+    assert CHAT_FORMAT.wire_path(canonical) == wire
 
 
 def test_the_paths_that_are_translated_exist() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 USER = [{"role": "user", "content": "hi"}]
@@ -16,8 +16,8 @@ USER = [{"role": "user", "content": "hi"}]
 
 def rebuilt(body: dict[str, object], stream: bool = False) -> tuple[dict[str, object], str]:
     raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
-    request, _, notes = CHAT.decode_request(raw, {})
-    upstream = CHAT.encode_request(request, "theirs", stream, notes=notes)
+    request, _, notes = CHAT_FORMAT.decode_request(raw, {})
+    upstream = CHAT_FORMAT.encode_request(request, "theirs", stream, notes=notes)
     fields = msgspec.json.decode(upstream.body)
     assert (fields.pop("model"), fields.pop("messages")) == ("theirs", USER)
     return fields, upstream.report.header()
@@ -66,10 +66,10 @@ def test_a_stream_always_requests_usage_and_keeps_the_other_options(options: dic
 
 def test_a_sent_body_has_one_model_for_any_body_of_the_caller() -> None:
     body = b'{"model":"a","messages":[{"role":"user","content":"hi"}],"model":"b"}'
-    request = CHAT.decode_request(body, {}).canonical
+    request = CHAT_FORMAT.decode_request(body, {}).canonical
     assert request.model == "b"
     assert (
-        CHAT.encode_request(request, "theirs", False).body
+        CHAT_FORMAT.encode_request(request, "theirs", False).body
         == b'{"model":"theirs","messages":[{"role":"user","content":"hi"}]}'
     )
 
@@ -77,7 +77,7 @@ def test_a_sent_body_has_one_model_for_any_body_of_the_caller() -> None:
 def test_search_tools_are_decoded_to_one_field_from_every_name() -> None:
     body = {"model": "m", "messages": USER, "extra_body": {"google": {"tools": [{"googleSearch": {}}, {"vendorgSearch": {}}]}},
             "tools": [{"type": "function", "function": {"name": "vendorgSearch"}}]}  # fmt: skip
-    tools = CHAT.decode_request(msgspec.json.encode(body), {}).canonical.tools
+    tools = CHAT_FORMAT.decode_request(msgspec.json.encode(body), {}).canonical.tools
     assert [tool.web_search.declared_type for tool in tools] == ["vendorgSearch", "googleSearch", "vendorgSearch"]
 
 
@@ -102,7 +102,7 @@ SHOWN = {"type": "image_url", "image_url": {"url": "https://images.test/a.png"}}
 
 
 def sent(request: pb.GenerateRequest, notes: RequestNotes = NO_NOTES) -> tuple[dict[str, object], str]:
-    upstream = CHAT.encode_request(request, "theirs", False, notes=notes)
+    upstream = CHAT_FORMAT.encode_request(request, "theirs", False, notes=notes)
     return msgspec.json.decode(upstream.body), upstream.report.header()
 
 
@@ -238,12 +238,12 @@ FUNCTION = pb.Tool(function=pb.FunctionTool(name="f"))
 def edited(body: dict[str, object], *fields: str, **changes: object) -> dict[str, object]:
     """Return a provider's body of the same format after these canonical fields were changed."""
     raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
-    request = CHAT.decode_request(raw, {}).canonical
+    request = CHAT_FORMAT.decode_request(raw, {}).canonical
     for name in fields:
         request.ClearField(name)
     request.MergeFrom(pb.GenerateRequest(**changes))
     notes = RequestNotes(edited=fields)
-    encoded = msgspec.json.decode(CHAT.encode_request(request, "theirs", False, notes=notes).body)
+    encoded = msgspec.json.decode(CHAT_FORMAT.encode_request(request, "theirs", False, notes=notes).body)
     del encoded["model"]
     if encoded["messages"] == USER:
         del encoded["messages"]
@@ -284,7 +284,7 @@ def test_only_an_edited_field_is_encoded_again(
 
 
 def test_fields_of_families_are_recorded_by_the_paths_of_the_caller() -> None:
-    judged = CHAT.decode_request(
+    judged = CHAT_FORMAT.decode_request(
         msgspec.json.encode(
             {"model": "m", "messages": USER} | EVERYWHERE | {"top_p": 1, "search_options": 1, "enable_search": None}
         ),
@@ -318,8 +318,8 @@ def test_unknown_members_of_our_own_containers_are_found_by_their_paths(
     body: dict[str, object], paths: list[str]
 ) -> None:
     raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
-    assert CHAT.unknown_fields is not None
-    assert CHAT.unknown_fields(raw) == paths
+    assert CHAT_FORMAT.unknown_fields is not None
+    assert CHAT_FORMAT.unknown_fields(raw) == paths
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_enabling_takes_precedence_over_disabling_of_two_switches(
     body: dict[str, object], mode: "pb.ReasoningMode.ValueType", declared: bool
 ) -> None:
     raw = msgspec.json.encode({"model": "m", "messages": USER} | body)
-    request = CHAT.decode_request(raw, {}).canonical
+    request = CHAT_FORMAT.decode_request(raw, {}).canonical
     assert (request.reasoning.mode, request.face_hints.enable_thinking) == (mode, declared)
 
 
@@ -361,20 +361,20 @@ REFUSED: dict[str, tuple[Callable[[], pb.GenerateRequest], str, str]] = {
 def test_an_unsupported_part_that_changes_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
     make, path, reason = REFUSED[name]
     with pytest.raises(UmgError) as caught:
-        CHAT.encode_request(make(), "theirs", False)
+        CHAT_FORMAT.encode_request(make(), "theirs", False)
     assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
 
 
 def test_an_indispensable_field_of_the_source_is_refused_by_its_name() -> None:
     request = pb.GenerateRequest(source=pb.SourceDocument(format="messages", body=b"{}"))
     with pytest.raises(UmgError) as caught:
-        CHAT.encode_request(request, "theirs", False, notes=RequestNotes(indispensable=["mcp_servers"]))
+        CHAT_FORMAT.encode_request(request, "theirs", False, notes=RequestNotes(indispensable=["mcp_servers"]))
     assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "mcp_servers"})
 
 
 def test_a_foreign_block_is_named_by_its_type() -> None:
     with pytest.raises(UmgError, match="container_upload"):
-        CHAT.encode_request(pb.GenerateRequest(tools=[pb.Tool(opaque=OPAQUE)]), "theirs", False)
+        CHAT_FORMAT.encode_request(pb.GenerateRequest(tools=[pb.Tool(opaque=OPAQUE)]), "theirs", False)
 
 
 @pytest.mark.parametrize(
@@ -434,7 +434,7 @@ UNREADABLE: dict[str, tuple[pb.GenerateRequest, str]] = {
 def test_json_of_a_grpc_caller_cannot_add_members_to_the_body(name: str) -> None:
     request, path = UNREADABLE[name]
     with pytest.raises(UmgError) as caught:
-        CHAT.encode_request(request, "theirs", False)
+        CHAT_FORMAT.encode_request(request, "theirs", False)
     assert (caught.value.name, caught.value.metadata) == ("INVALID_FIELD", {"field": path})
 
 
@@ -467,11 +467,11 @@ INEXPRESSIBLE = {
 def test_an_incomplete_message_of_a_grpc_caller_is_refused_by_its_path(name: str) -> None:
     request, field = INEXPRESSIBLE[name]
     with pytest.raises(UmgError) as caught:
-        CHAT.encode_request(request, "theirs", False)
+        CHAT_FORMAT.encode_request(request, "theirs", False)
     assert caught.value.metadata == {"field": field}
 
 
 def test_a_tool_result_with_only_json_is_encoded_as_its_json() -> None:
     result = pb.Part(tool_result=pb.ToolResult(call_id="c", result_json='{"a": 1.0}'))
-    body = msgspec.json.decode(CHAT.encode_request(_turn(result, role=pb.ROLE_TOOL), "theirs", False).body)
+    body = msgspec.json.decode(CHAT_FORMAT.encode_request(_turn(result, role=pb.ROLE_TOOL), "theirs", False).body)
     assert body["messages"] == [{"role": "tool", "tool_call_id": "c", "content": '{"a": 1.0}'}]

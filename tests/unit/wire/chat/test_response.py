@@ -5,7 +5,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 
 REQUEST = pb.GenerateRequest(model="m")
 
@@ -50,14 +50,14 @@ def choice(message: object, finish: object = "stop", **more: object) -> bytes:
     ids=repr,
 )  # fmt: skip
 def test_members_that_providers_omit_are_absent(message: object, kinds: list[str]) -> None:
-    candidate = CHAT.decode_response(choice(message, None, usage=None), REQUEST, False).candidates[0]
+    candidate = CHAT_FORMAT.decode_response(choice(message, None, usage=None), REQUEST, False).candidates[0]
     assert [part.WhichOneof("kind") for part in candidate.message.parts] == kinds
     assert candidate.finish_reason == (pb.FINISH_REASON_TOOL_CALLS if "tool_call" in kinds else pb.FINISH_REASON_STOP)
 
 
 def passed(body: bytes) -> dict[str, object]:
     """Return the body that a caller of the provider's format gets."""
-    decoded: dict[str, object] = msgspec.json.decode(CHAT.decode_response(body, REQUEST, True).source.body)
+    decoded: dict[str, object] = msgspec.json.decode(CHAT_FORMAT.decode_response(body, REQUEST, True).source.body)
     return decoded
 
 
@@ -89,7 +89,7 @@ def test_a_passed_usage_has_the_totals_that_its_other_members_state(
         assert passed(choice({"content": "a"}, usage=usage))["usage"] == expected
         return
     chunk = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}], "usage": usage}  # fmt: skip
-    decoder = CHAT.passthrough_decoder(REQUEST)
+    decoder = CHAT_FORMAT.passthrough_decoder(REQUEST)
     messages = [decoder.feed(b"data: " + msgspec.json.encode(chunk) + b"\n\ndata: [DONE]\n\n"), decoder.close()]
     frames = b"".join(message.source_frames for message in messages if message is not None)
     assert msgspec.json.decode(frames.split(b"\n")[0].removeprefix(b"data: "))["usage"] == expected
@@ -97,7 +97,7 @@ def test_a_passed_usage_has_the_totals_that_its_other_members_state(
 
 def test_half_a_character_does_not_fail_an_answer() -> None:
     body = choice({"content": "CUT"}).replace(b"CUT", b"a\\ud83d")
-    assert CHAT.decode_response(body, REQUEST, False).candidates[0].message.parts[0].text.text == "a\ufffd"
+    assert CHAT_FORMAT.decode_response(body, REQUEST, False).candidates[0].message.parts[0].text.text == "a\ufffd"
 
 
 @pytest.mark.parametrize("pass_", [True, False])
@@ -108,7 +108,7 @@ def test_half_a_character_does_not_fail_an_answer() -> None:
 )  # fmt: skip
 def test_an_undecodable_answer_is_the_providers_failure(body: bytes, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
-        CHAT.decode_response(body, REQUEST, pass_)
+        CHAT_FORMAT.decode_response(body, REQUEST, pass_)
     assert caught.value.name == "UPSTREAM_FAILED"
 
 
@@ -116,19 +116,19 @@ def test_an_invalid_member_of_an_answer_is_the_providers_failure() -> None:
     image = {"images": [{"image_url": {"url": "data:image/png;base64,@"}}]}
     for broken in ({"audio": {"data": "@"}}, image, {"annotations": [3], "content": "a"}):
         with pytest.raises(UmgError) as caught:
-            CHAT.decode_response(choice(broken), REQUEST, False)
+            CHAT_FORMAT.decode_response(choice(broken), REQUEST, False)
         assert caught.value.name == "UPSTREAM_FAILED"
 
 
 def test_a_passed_through_answer_has_the_fields_that_the_service_needs() -> None:
     body = choice({"content": "hi"}, "length", usage={"prompt_tokens": 5, "completion_tokens": 1}, timings={"a": 1.0})
-    response = CHAT.decode_response(body, REQUEST, True)
+    response = CHAT_FORMAT.decode_response(body, REQUEST, True)
     assert (response.response_id, response.model, response.usage.input_tokens) == ("c", "m", 5)
     assert [candidate.finish_reason for candidate in response.candidates] == [pb.FINISH_REASON_LENGTH]
     assert response.source.body == body.replace(b'"model":"x"', b'"model":"m"')
-    assert CHAT.encode_response(response, REQUEST) == response.source.body
+    assert CHAT_FORMAT.encode_response(response, REQUEST) == response.source.body
     same = pb.GenerateRequest(model="x")
-    assert CHAT.decode_response(body, same, True).source.body == body
+    assert CHAT_FORMAT.decode_response(body, same, True).source.body == body
 
 
 @pytest.mark.parametrize("pass_", [True, False], ids=["passed", "decoded"])
@@ -143,19 +143,19 @@ def test_a_passed_through_answer_has_the_fields_that_the_service_needs() -> None
     ids=["a refusal", "none", "an empty one", "the word elsewhere"],
 )
 def test_a_refusal_text_is_the_finish_reason(message: object, reason: int, pass_: bool) -> None:
-    [candidate] = CHAT.decode_response(choice(message), REQUEST, pass_).candidates
+    [candidate] = CHAT_FORMAT.decode_response(choice(message), REQUEST, pass_).candidates
     assert candidate.finish_reason == reason
 
 
 def test_reasoning_that_only_the_total_counts_is_output() -> None:
-    usage = CHAT.decode_response(
+    usage = CHAT_FORMAT.decode_response(
         choice({}, usage={"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 105}), REQUEST, False
     ).usage
     assert (usage.output_tokens, usage.reasoning_tokens) == (102, 100)
 
 
 def decoded(message: object, **more: object) -> pb.Message:
-    return CHAT.decode_response(choice(message, **more), REQUEST, False).candidates[0].message
+    return CHAT_FORMAT.decode_response(choice(message, **more), REQUEST, False).candidates[0].message
 
 
 def test_a_citation_of_an_unknown_shape_is_unchanged() -> None:
@@ -183,7 +183,7 @@ def test_reasoning_state_stays_where_the_reasoning_is_sent_as_text() -> None:
     state = pb.ReasoningState(data="s", format="native")
     part = pb.Part(reasoning=pb.ReasoningPart(texts=["why"]), state=state)
     response = pb.GenerateResponse(candidates=[pb.Candidate(message=pb.Message(parts=[part]))])
-    body = CHAT.encode_response(response, pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=True)))
+    body = CHAT_FORMAT.encode_response(response, pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=True)))
     message = msgspec.json.decode(body)["choices"][0]["message"]
     assert message["extra_content"] == {"google": {"thought_signature": "s"}}
 
@@ -192,5 +192,5 @@ def test_a_count_below_zero_was_not_counted() -> None:
     body = choice(
         {}, usage={"prompt_tokens": -1, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": -1}}
     )
-    usage = CHAT.decode_response(body, REQUEST, True).usage
+    usage = CHAT_FORMAT.decode_response(body, REQUEST, True).usage
     assert (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens) == (0, 2, 0)

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from umg_grpc.knowledge.reasoning_carriers import CARRIERS
+from umg_grpc.knowledge.reasoning_carriers import REASONING_CARRIERS
 from umg_grpc.wire.chat.split_responses import joined_body, joined_chunk
 
-LISTS = ("tool_calls", "annotations", "images", *(row.member for row in CARRIERS if row.merge != "replace"))
+LISTS = ("tool_calls", "annotations", "images", *(row.member for row in REASONING_CARRIERS if row.merge != "replace"))
 TEXTS = ("content", "refusal", "reasoning_content", "reasoning", "reasoning_text")
-KEPT = [row.member for row in CARRIERS if row.merge == "replace" and row.place == "message"]
+KEPT = [row.member for row in REASONING_CARRIERS if row.merge == "replace" and row.place == "message"]
 
 
 def joined(member: str, join: Callable[[bytes], bytes], content: str, *values: object) -> object:

@@ -10,7 +10,7 @@ from tests.unit.wire.streams import decoded
 from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 
 REQUEST = pb.GenerateRequest(model="m")
 
@@ -33,7 +33,7 @@ def call(
 
 
 def answered(*frames: bytes) -> pb.Candidate:
-    return accumulate(decoded(CHAT, frames, REQUEST)).candidates[0]
+    return accumulate(decoded(CHAT_FORMAT, frames, REQUEST)).candidates[0]
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def test_finish_reasons_of_other_vendors_are_encoded_in_the_words_of_the_format(
 ) -> None:
     candidate = answered(chunk({"content": "hi"}, word))
     assert (candidate.finish_reason, candidate.provider_reason) == (reason, word)
-    body = CHAT.encode_response(pb.GenerateResponse(candidates=[candidate]), pb.GenerateRequest())
+    body = CHAT_FORMAT.encode_response(pb.GenerateResponse(candidates=[candidate]), pb.GenerateRequest())
     assert msgspec.json.decode(body)["choices"][0]["finish_reason"] == finish_word
 
 
@@ -158,7 +158,7 @@ def test_half_a_character_at_the_end_is_replaced() -> None:
 
 
 def test_usage_is_emitted_before_the_end_so_that_an_encoder_can_write_both_in_one() -> None:
-    decoder = CHAT.translating_decoder(REQUEST)
+    decoder = CHAT_FORMAT.translating_decoder(REQUEST)
     stream = chunk({"content": "a"}, "stop", usage={"prompt_tokens": 3.0, "completion_tokens": 0}) + b"data: [DONE]\n\n"
     message = decoder.feed(stream)
     assert message is not None
@@ -177,7 +177,7 @@ def test_usage_is_emitted_before_the_end_so_that_an_encoder_can_write_both_in_on
     "stream", [b"", chunk({"content": "a"}), b"data: [DONE]\n\n", b": x\n\n", chunk({}, "stop")[:40]], ids=repr
 )
 def test_a_broken_stream_is_an_error(stream: bytes) -> None:
-    decoder = CHAT.translating_decoder(REQUEST)
+    decoder = CHAT_FORMAT.translating_decoder(REQUEST)
     with pytest.raises(UmgError) as caught:
         decoder.feed(stream)
         decoder.close()
@@ -188,7 +188,7 @@ def test_one_unfinished_choice_makes_the_answer_unfinished() -> None:
     second = chunk({"content": "b"}).replace(b'"index":0', b'"index":1')
     request = pb.GenerateRequest(candidate_count=2)
     with pytest.raises(UmgError):
-        accumulate(decoded(CHAT, [chunk({"content": "a"}, "stop"), second], request))
+        accumulate(decoded(CHAT_FORMAT, [chunk({"content": "a"}, "stop"), second], request))
 
 
 def test_audio_answers_are_streamed_in_pieces_with_their_expiry() -> None:
@@ -225,7 +225,7 @@ def test_a_long_input_without_a_name_is_kept_whole() -> None:
 
 
 def test_the_update_of_an_audio_part_has_its_id() -> None:
-    decoder = CHAT.translating_decoder(REQUEST)
+    decoder = CHAT_FORMAT.translating_decoder(REQUEST)
     pieces = [{"id": "audio_1"}, {"data": "aGk="}, {"expires_at": 9}]
     messages = [decoder.feed(chunk({"audio": piece})) for piece in pieces]
     updated = [

@@ -5,7 +5,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
+from umg_grpc.wire.chat import CHAT_FORMAT
 from umg_grpc.wire.core.response_to_events import response_to_events
 
 Chunk = dict[str, object]
@@ -35,7 +35,7 @@ def answer(*parts: pb.Part, reason: "pb.FinishReason.ValueType" = pb.FINISH_REAS
 
 
 def frames(response: pb.GenerateResponse, request: pb.GenerateRequest | None = None) -> list[bytes]:
-    encoder = CHAT.stream_encoder(request or pb.GenerateRequest())
+    encoder = CHAT_FORMAT.stream_encoder(request or pb.GenerateRequest())
     stream = encoder.feed(response_to_events(response)) + encoder.close()
     assert encoder.close() == b"", "the end is sent once"
     events = stream.split(b"\n\n")
@@ -153,7 +153,7 @@ PARTS = [thoughts("a", "b"), thoughts("c"), text("hi"), thoughts("d"), call("x",
 @pytest.mark.parametrize("count", range(len(PARTS) + 1))
 def test_a_streamed_answer_aggregates_to_the_unstreamed_one(inline: bool, count: int) -> None:
     request, response = pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=inline)), answer(*PARTS[:count])
-    message = msgspec.json.decode(CHAT.encode_response(response, request))["choices"][0]
+    message = msgspec.json.decode(CHAT_FORMAT.encode_response(response, request))["choices"][0]
     encoded = chunks(response, request)
     for name in ("content", "reasoning_content"):
         streamed = "".join(chunk["choices"][0]["delta"].get(name) or "" for chunk in encoded)
@@ -167,7 +167,7 @@ def test_reasoning_is_inside_the_text_for_a_caller_that_requests_it() -> None:
         pb.GenerateRequest(face_hints=pb.FaceHints(thinking_to_content=True)),
         answer(thoughts("why"), text("hi", cited)),
     )
-    message = msgspec.json.decode(CHAT.encode_response(response, request))["choices"][0]["message"]
+    message = msgspec.json.decode(CHAT_FORMAT.encode_response(response, request))["choices"][0]["message"]
     assert message["content"] == "<think>why</think>hi"
     assert "reasoning_content" not in message
     assert message["annotations"][0]["url_citation"]["start_index"] == 18
@@ -200,13 +200,13 @@ def test_every_finish_reason_is_one_that_clients_know(reason: "pb.FinishReason.V
 
 def test_a_blocked_prompt_is_an_empty_choice_that_was_filtered() -> None:
     blocked = pb.GenerateResponse(response_id="r", block_reason="SAFETY")
-    whole = msgspec.json.decode(CHAT.encode_response(blocked, pb.GenerateRequest()))["choices"]
+    whole = msgspec.json.decode(CHAT_FORMAT.encode_response(blocked, pb.GenerateRequest()))["choices"]
     assert [(choice["message"]["content"], choice["finish_reason"]) for choice in whole] == [("", "content_filter")]
     assert chunks(blocked)[-1]["choices"][0]["finish_reason"] == "content_filter"
 
 
 def test_a_failure_ends_the_stream_with_its_error_and_nothing_else() -> None:
-    encoder = CHAT.stream_encoder(pb.GenerateRequest())
+    encoder = CHAT_FORMAT.stream_encoder(pb.GenerateRequest())
     encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(started=pb.GenerationStarted())]))
     frame = encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "broken\n\nhalf"))
     assert (
@@ -218,13 +218,13 @@ def test_a_failure_ends_the_stream_with_its_error_and_nothing_else() -> None:
 
 def test_a_failure_before_the_first_chunk_has_the_status_and_the_time_to_wait() -> None:
     error = UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "later", retry_after_seconds="1.5")
-    frame = CHAT.stream_encoder(pb.GenerateRequest()).error(error)
+    frame = CHAT_FORMAT.stream_encoder(pb.GenerateRequest()).error(error)
     members = b'"message":"later","type":"rate_limit_error","param":null,"code":"rate_limit_exceeded"'
     assert frame == b'data: {"error":{%b,"status":429,"retry_after":2}}\n\n' % members
 
 
 def test_kinds_newer_than_this_build_are_skipped() -> None:
-    encoder = CHAT.stream_encoder(pb.GenerateRequest())
+    encoder = CHAT_FORMAT.stream_encoder(pb.GenerateRequest())
     events = [
         pb.GenerateEvent(),
         pb.GenerateEvent(opaque=pb.OpaquePart(format="responses", json="{}")),
@@ -245,8 +245,8 @@ def test_reasoning_state_is_sent_only_where_chat_has_a_field_for_it() -> None:
 
 
 def test_heartbeats_are_comments() -> None:
-    assert CHAT.heartbeat.startswith(b":")
-    assert CHAT.heartbeat.endswith(b"\n\n")
+    assert CHAT_FORMAT.heartbeat.startswith(b":")
+    assert CHAT_FORMAT.heartbeat.endswith(b"\n\n")
 
 
 def test_a_state_after_its_call_has_the_function_that_clients_read() -> None:
@@ -275,5 +275,5 @@ def test_a_legacy_function_may_have_text_arguments() -> None:
         pb.GenerateRequest(face_hints=pb.FaceHints(legacy_functions=True)),
         part(tool_call=pb.ToolCall(name="f", text="x")),
     )
-    message = msgspec.json.decode(CHAT.encode_response(answer(custom), request))["choices"][0]["message"]
+    message = msgspec.json.decode(CHAT_FORMAT.encode_response(answer(custom), request))["choices"][0]["message"]
     assert message["function_call"] == {"name": "f", "arguments": "x"}

@@ -8,7 +8,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.cohere import COHERE
+from umg_grpc.wire.cohere import COHERE_FACE
 from umg_grpc.wire.text_format import FaceRequest
 
 HI: dict[str, Any] = {"role": "user", "content": "Hi"}
@@ -19,7 +19,7 @@ WEATHER: dict[str, Any] = {
 
 
 def decoded(**members: Any) -> FaceRequest:
-    return COHERE.decode_request(json.dumps({"model": "m", "messages": [HI], **members}).encode(), {})
+    return COHERE_FACE.decode_request(json.dumps({"model": "m", "messages": [HI], **members}).encode(), {})
 
 
 def without_source(request: pb.GenerateRequest) -> pb.GenerateRequest:
@@ -135,9 +135,9 @@ def test_the_body_is_kept_and_a_stream_is_requested() -> None:
 
 def test_an_unknown_member_is_indispensable_and_one_below_the_top_is_reported() -> None:
     body = json.dumps({"model": "m", "messages": [{**HI, "brand_new": 1}], "new": 1}).encode()
-    assert COHERE.decode_request(body, {}).notes.indispensable == ["new"]
-    assert COHERE.unknown_fields is not None
-    assert COHERE.unknown_fields(body) == ["messages[0].brand_new"]
+    assert COHERE_FACE.decode_request(body, {}).notes.indispensable == ["new"]
+    assert COHERE_FACE.unknown_fields is not None
+    assert COHERE_FACE.unknown_fields(body) == ["messages[0].brand_new"]
 
 
 def test_a_round_of_tools() -> None:
@@ -270,13 +270,13 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
     with pytest.raises(UmgError) as caught:
         decoded(**case.members)
     assert (caught.value.reason, caught.value.metadata["field"]) == (case.reason, case.field)
-    assert json.loads(COHERE.encode_error(caught.value, 400))["message"] == caught.value.message
+    assert json.loads(COHERE_FACE.encode_error(caught.value, 400))["message"] == caught.value.message
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"model":"m","messages":[{"role":"user","content":"\xff"}]}'])
 def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
-        COHERE.decode_request(body, {})
+        COHERE_FACE.decode_request(body, {})
     assert caught.value.reason == pb.ERROR_REASON_MALFORMED_BODY
 
 
@@ -294,4 +294,4 @@ def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
     ],
 )
 def test_errors_name_the_callers_fields(canonical: str, written: str) -> None:
-    assert COHERE.wire_path(canonical) == written
+    assert COHERE_FACE.wire_path(canonical) == written

@@ -17,7 +17,7 @@ from tests.unit.wire.laws import modest
 from tests.unit.wire.messages import strategies as messages
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.cohere import COHERE
+from umg_grpc.wire.cohere import COHERE_FACE
 from umg_grpc.wire.core.response_to_events import response_to_events
 
 EVENT: TypeAdapter[Any] = TypeAdapter(V2ChatStreamResponse)
@@ -28,7 +28,7 @@ DOCUMENTS = json.dumps(
         "documents": ["one", {"id": "b", "data": {"text": "two", "title": "T"}}],
     }
 ).encode()
-REQUEST = COHERE.decode_request(DOCUMENTS, {}).canonical
+REQUEST = COHERE_FACE.decode_request(DOCUMENTS, {}).canonical
 DOCUMENT_B = {"type": "document", "id": "b", "document": {"id": "b", "title": "T", "text": "two"}}
 PAGE = {
     "type": "document",
@@ -60,13 +60,13 @@ def response(
 
 def whole(made: pb.GenerateResponse) -> dict[str, Any]:
     """Return the response as one body, which the SDK's types accept."""
-    body: dict[str, Any] = json.loads(COHERE.encode_response(made, REQUEST))
+    body: dict[str, Any] = json.loads(COHERE_FACE.encode_response(made, REQUEST))
     V2ChatResponse.model_validate(body)
     return body
 
 
 def frames(made: Sequence[pb.StreamGenerateResponse]) -> bytes:
-    encoder = COHERE.stream_encoder(REQUEST)
+    encoder = COHERE_FACE.stream_encoder(REQUEST)
     data = b"".join([*map(encoder.feed, made), encoder.close()])
     assert encoder.close() == b""
     for event in events_of(data):
@@ -210,7 +210,7 @@ def test_a_thousand_calls_that_wait_need_no_deep_stack() -> None:
     order += [event(part, part_started=call("more", '{"x":1}', f"c{part}")) for part in range(1, 1001)]
     order += [event(part, part_ended=pb.PartEnded()) for part in range(1, 1001)]
     order.append(event(0, part_ended=pb.PartEnded()))
-    encoder = COHERE.stream_encoder(REQUEST)
+    encoder = COHERE_FACE.stream_encoder(REQUEST)
     encoder.feed(pb.StreamGenerateResponse(events=order[:-1]))
     assert encoder.retained_bytes > 1000 * 512
     rest = encoder.feed(pb.StreamGenerateResponse(events=order[-1:]))
@@ -219,7 +219,7 @@ def test_a_thousand_calls_that_wait_need_no_deep_stack() -> None:
 
 
 def test_a_failed_stream_ends_with_the_error() -> None:
-    encoder = COHERE.stream_encoder(REQUEST)
+    encoder = COHERE_FACE.stream_encoder(REQUEST)
     begun = encoder.feed(pb.StreamGenerateResponse(events=[event(0, text_delta="a")]))
     failed = encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the stream broke off"))
     assert encoder.feed(pb.StreamGenerateResponse(events=[event(0, text_delta="b")])) + encoder.close() == b""
@@ -246,4 +246,4 @@ def test_a_stream_states_why_the_provider_stopped() -> None:
     ],
 )
 def test_parts_that_a_response_can_contain(part: pb.Part, expressed: bool) -> None:
-    assert COHERE.can_express(part) is expressed
+    assert COHERE_FACE.can_express(part) is expressed

@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.base.errors import Failure
 from umg_grpc.v1 import pb
-from umg_grpc.wire.converse import CONVERSE
+from umg_grpc.wire.converse import CONVERSE_FORMAT
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_refusal_has_its_consequence_and_the_name_of_its_exception(case: Refusal) -> None:
     headers = {"x-amzn-errortype": f"{case.exception}:http://internal.amazon.com/coral/"}
-    error = CONVERSE.decode_error(case.status, headers, json.dumps({case.member: case.message}).encode())
+    error = CONVERSE_FORMAT.decode_error(case.status, headers, json.dumps({case.member: case.message}).encode())
     assert (error.reason, error.failure) == (case.reason, case.failure)
     assert error.facts is not None
     assert error.facts.code == case.exception

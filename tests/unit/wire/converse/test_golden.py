@@ -22,7 +22,7 @@ from tests.support.providers.aws_event_stream import event_or_exception
 from tests.support.snapshots import Snapshots, indented, text_of_message
 from tests.unit.wire.accumulate import accumulate
 from umg_grpc.v1 import pb
-from umg_grpc.wire.converse import CONVERSE
+from umg_grpc.wire.converse import CONVERSE_FORMAT
 
 FOLDER = Path(__file__).parent / "golden"
 MODEL = "anthropic.claude-sonnet-5-v1:0"
@@ -49,19 +49,19 @@ class Case:
 
     def streamed(self, step: int = 2**20) -> pb.GenerateResponse:
         """Decode the stream in pieces of `step` bytes."""
-        data, decoder = self.frames(), CONVERSE.translating_decoder(REQUEST)
+        data, decoder = self.frames(), CONVERSE_FORMAT.translating_decoder(REQUEST)
         messages = [decoder.feed(data[at : at + step]) for at in range(0, len(data), step)]
         return accumulate([message for message in (*messages, decoder.close()) if message is not None])
 
     def whole(self) -> pb.GenerateResponse:
         """Decode the complete response."""
-        return CONVERSE.decode_response(self.read("response.json"), REQUEST, False)
+        return CONVERSE_FORMAT.decode_response(self.read("response.json"), REQUEST, False)
 
     def made(self) -> Iterator[tuple[str, str]]:
         """Yield (file, content) of all results of the codec for the case."""
         if self.has("canonical.txtpb"):
             canonical = text_format.Parse(self.read("canonical.txtpb"), pb.GenerateRequest())
-            upstream = CONVERSE.encode_request(canonical, MODEL, False)
+            upstream = CONVERSE_FORMAT.encode_request(canonical, MODEL, False)
             yield "upstream.json", indented(upstream.body) + upstream.report.header() + "\n"
         if self.has("response.json"):
             yield "response.txtpb", text_of_message(self.whole())

@@ -18,8 +18,8 @@ from tests.support.providers.converse_shapes import parameters, service_model
 from tests.support.providers.scenarios import INDENTED, THOUGHTS, WEATHER, WORDS, Answer, ScenarioRequest, Usage
 from tests.unit.wire.accumulate import accumulate
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.converse import CONVERSE
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.converse import CONVERSE_FORMAT
 
 Json = dict[str, Any]
 REQUEST = pb.GenerateRequest(model="m")
@@ -53,10 +53,10 @@ def test_the_fake_providers_stream_is_read_by_botocore_and_by_the_codec_equally(
     texts = [each["contentBlockDelta"]["delta"].get("text", "") for each in events if "contentBlockDelta" in each]
     assert "".join(texts) == "".join(block.get("text", "") for block in whole["output"]["message"]["content"])
     assert events[-1]["metadata"]["usage"] == whole["usage"]
-    decoder = CONVERSE.translating_decoder(REQUEST)
+    decoder = CONVERSE_FORMAT.translating_decoder(REQUEST)
     messages = [decoder.feed(b"".join(converse_wire.frames(request, answer, {}))), decoder.close()]
     streamed = accumulate([message for message in messages if message is not None])
-    response = CONVERSE.decode_response(json.dumps(whole).encode(), REQUEST, False)
+    response = CONVERSE_FORMAT.decode_response(json.dumps(whole).encode(), REQUEST, False)
     for each in (streamed, response):
         for part in each.candidates[0].message.parts:
             if part.HasField("tool_call"):
@@ -219,8 +219,8 @@ def sent_by_botocore(case: Equal) -> AWSRequest:
 @pytest.mark.parametrize("case", EQUAL, ids=lambda case: case.id)
 def test_a_request_equals_that_of_the_vendors_own_client(case: Equal) -> None:
     body = json.dumps({"model": "m"} | case.body).encode()
-    request, _, notes = FORMATS[case.face].decode_request(body, {}, "m")
-    encoded = CONVERSE.encode_request(request, case.model, case.stream, notes=notes)
+    request, _, notes = TEXT_FORMATS[case.face].decode_request(body, {}, "m")
+    encoded = CONVERSE_FORMAT.encode_request(request, case.model, case.stream, notes=notes)
     judge(parameters(json.loads(encoded.body), case.model))
     theirs = sent_by_botocore(case)
     assert json.loads(encoded.body) == json.loads(theirs.body)

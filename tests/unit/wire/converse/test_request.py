@@ -13,8 +13,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.converse import CONVERSE
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.converse import CONVERSE_FORMAT
 from umg_grpc.wire.text_format import UpstreamRequest
 
 Json = dict[str, Any]
@@ -33,8 +33,8 @@ RESULT_WITH_IMAGE = {"type": "tool_result", "tool_use_id": "a", "content": [IMAG
 
 def encoded(face: str, body: Json, model: str, quirks: Quirks = NO_QUIRKS) -> UpstreamRequest:
     """Return the encoded request of a caller, after the judge of the fake provider has accepted its body."""
-    request, _, notes = FORMATS[face].decode_request(json.dumps(LEAST[face] | body).encode(), {}, "m")
-    upstream = CONVERSE.encode_request(request, model, False, quirks, notes)
+    request, _, notes = TEXT_FORMATS[face].decode_request(json.dumps(LEAST[face] | body).encode(), {}, "m")
+    upstream = CONVERSE_FORMAT.encode_request(request, model, False, quirks, notes)
     judge(parameters(json.loads(upstream.body), model))
     return upstream
 
@@ -256,7 +256,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_a_request_has_the_form_that_the_service_and_the_model_accept(case: Case) -> None:
     upstream = encoded(case.face, case.body, case.model, case.quirks)
-    upstream.report.rename(FORMATS[case.face].wire_path)
+    upstream.report.rename(TEXT_FORMATS[case.face].wire_path)
     body = json.loads(upstream.body)
     assert {name: body.get(name) for name in case.expected} == case.expected
     assert upstream.report.header() == case.dropped
@@ -317,7 +317,7 @@ def test_reasoning_is_sent_back_in_the_kinds_that_the_model_takes() -> None:
     redacted = {"redactedContent": "c2ln"}
     sent = {CLAUDE: [signed, redacted, redacted], GPT: [redacted, redacted], NOVA: []}
     for model, expected in sent.items():
-        upstream = CONVERSE.encode_request(request, model, False)
+        upstream = CONVERSE_FORMAT.encode_request(request, model, False)
         content = json.loads(upstream.body)["messages"][1]["content"]
         assert [block["reasoningContent"] for block in content[:-1]] == expected
         assert upstream.report.times == {"reasoning": 5 - len(expected), "state": 1}
@@ -326,7 +326,7 @@ def test_reasoning_is_sent_back_in_the_kinds_that_the_model_takes() -> None:
 @pytest.mark.parametrize("data", ["redacted_1", "YQ", "Y Q=", "ü"])
 @pytest.mark.parametrize("state", ["messages", "converse"])
 def test_redacted_reasoning_that_is_no_base64_is_reported_and_left_out(state: str, data: str) -> None:
-    upstream = CONVERSE.encode_request(conversation(reasoning(state, data, redacted=True)), CLAUDE, False)
+    upstream = CONVERSE_FORMAT.encode_request(conversation(reasoning(state, data, redacted=True)), CLAUDE, False)
     assert json.loads(upstream.body)["messages"][1]["content"] == HI
     assert upstream.report.times == {"reasoning": 1}
 
@@ -344,8 +344,8 @@ def test_the_id_of_a_model_is_one_part_of_the_path(model: str, path: str) -> Non
 
 
 def encoded_path(model: str) -> str:
-    request, _, notes = FORMATS["chat"].decode_request(json.dumps(LEAST["chat"]).encode(), {})
-    return CONVERSE.encode_request(request, model, False, NO_QUIRKS, notes).path
+    request, _, notes = TEXT_FORMATS["chat"].decode_request(json.dumps(LEAST["chat"]).encode(), {})
+    return CONVERSE_FORMAT.encode_request(request, model, False, NO_QUIRKS, notes).path
 
 
 STREAMS = {"a model that streams tools": (CLAUDE, True), "a model that does not": (LLAMA, False)}
@@ -354,9 +354,9 @@ STREAMS = {"a model that streams tools": (CLAUDE, True), "a model that does not"
 @pytest.mark.parametrize(("model", "streams"), STREAMS.values(), ids=STREAMS)
 def test_a_stream_with_tools_is_requested_whole_of_a_model_that_streams_none(model: str, streams: bool) -> None:
     for tools, is_stream in ([TOOL], streams), ([], True):
-        request, _, notes = FORMATS["messages"].decode_request(
+        request, _, notes = TEXT_FORMATS["messages"].decode_request(
             json.dumps(LEAST["messages"] | {"tools": tools}).encode(), {}, "m"
         )
-        upstream = CONVERSE.encode_request(request, model, True, known(model, "", URL, "converse"), notes)
+        upstream = CONVERSE_FORMAT.encode_request(request, model, True, known(model, "", URL, "converse"), notes)
         assert upstream.path.endswith("/converse-stream") is is_stream
         assert ("Accept" in upstream.headers) is is_stream

@@ -19,7 +19,7 @@ from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.laws import cuts, few
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.converse import CONVERSE
+from umg_grpc.wire.converse import CONVERSE_FORMAT
 from umg_grpc.wire.core.aws_event_stream import FrameSplitter
 
 REQUEST = pb.GenerateRequest(model="m", tools=[pb.Tool(custom=pb.CustomTool(name="patch"))])
@@ -44,7 +44,7 @@ def stopped(index: int = 0) -> bytes:
 
 
 def decoded(pieces: Iterable[bytes]) -> list[pb.StreamGenerateResponse]:
-    decoder = CONVERSE.translating_decoder(REQUEST)
+    decoder = CONVERSE_FORMAT.translating_decoder(REQUEST)
     messages = [message for data in pieces if (message := decoder.feed(data)) is not None]
     last = decoder.close()
     return [*messages, last] if last is not None else messages
@@ -67,7 +67,7 @@ def test_a_stream_is_decoded_equally_byte_by_byte() -> None:
 
 @pytest.mark.parametrize("at", range(0, STREAM.index(b"messageStop"), 97))
 def test_a_stream_that_ends_early_is_cut_off(at: int) -> None:
-    decoder = CONVERSE.translating_decoder(REQUEST)
+    decoder = CONVERSE_FORMAT.translating_decoder(REQUEST)
     decoder.feed(STREAM[:at])
     with pytest.raises(UmgError) as caught:
         decoder.close()
@@ -77,7 +77,7 @@ def test_a_stream_that_ends_early_is_cut_off(at: int) -> None:
 @pytest.mark.parametrize("at", [*range(len(START)), *range(len(START), len(STREAM), 53)])
 def test_a_damaged_byte_is_an_error_and_never_another_answer(at: int) -> None:
     damaged = STREAM[:at] + bytes([STREAM[at] ^ 0x10]) + STREAM[at + 1 :]
-    decoder = CONVERSE.translating_decoder(REQUEST)
+    decoder = CONVERSE_FORMAT.translating_decoder(REQUEST)
     with pytest.raises(UmgError) as caught:
         for begin, end in pairwise([*range(0, len(damaged), 64), len(damaged)]):
             decoder.feed(damaged[begin:end])
@@ -86,7 +86,7 @@ def test_a_damaged_byte_is_an_error_and_never_another_answer(at: int) -> None:
 
 
 def test_events_before_a_damaged_frame_are_returned_first() -> None:
-    decoder = CONVERSE.translating_decoder(REQUEST)
+    decoder = CONVERSE_FORMAT.translating_decoder(REQUEST)
     message = decoder.feed(START + delta(text="Hi") + b"\0" * 16)
     assert message is not None
     assert message.events[-1].text_delta == "Hi"
@@ -109,7 +109,7 @@ def test_headers_of_every_type_are_skipped_or_read() -> None:
     body = plain[12:-4]
     prelude = struct.pack("!II", size + len(others), headers + len(others))
     head = prelude + struct.pack("!I", zlib.crc32(prelude)) + others + body
-    message = CONVERSE.translating_decoder(REQUEST)
+    message = CONVERSE_FORMAT.translating_decoder(REQUEST)
     assert message.feed(START + head + struct.pack("!I", zlib.crc32(head))) is not None
 
 
@@ -178,7 +178,7 @@ BROKEN = [
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.id)
 def test_an_exception_ends_a_stream_after_the_output_before_it(case: Broken) -> None:
-    decoder = CONVERSE.translating_decoder(REQUEST)
+    decoder = CONVERSE_FORMAT.translating_decoder(REQUEST)
     message = decoder.feed(START + delta(text="Hi") + case.frame)
     assert message is not None
     assert message.events[-1].text_delta == "Hi"
@@ -216,7 +216,7 @@ def test_a_stop_reason_is_the_same_streamed_and_unstreamed(
     stream = [START, delta(text="x"), event("messageStop", {"stopReason": name}), END]
     if reason is None:
         for call in (
-            lambda: CONVERSE.decode_response(json.dumps(body).encode(), REQUEST, False),
+            lambda: CONVERSE_FORMAT.decode_response(json.dumps(body).encode(), REQUEST, False),
             lambda: decoded(stream),
         ):
             with pytest.raises(UmgError, match=name) as caught:
@@ -226,15 +226,15 @@ def test_a_stop_reason_is_the_same_streamed_and_unstreamed(
                 pb.Usage(input_tokens=3, output_tokens=2),
             )
         return
-    whole = CONVERSE.decode_response(json.dumps(body).encode(), REQUEST, False)
+    whole = CONVERSE_FORMAT.decode_response(json.dumps(body).encode(), REQUEST, False)
     assert whole.candidates[0].finish_reason == accumulate(decoded(stream)).candidates[0].finish_reason == reason
 
 
 def test_a_response_without_a_message_has_its_reason_and_one_without_a_reason_is_refused() -> None:
     body = {"output": {}, "stopReason": "guardrail_intervened", "usage": USAGE}
-    response = CONVERSE.decode_response(json.dumps(body).encode(), REQUEST, False)
+    response = CONVERSE_FORMAT.decode_response(json.dumps(body).encode(), REQUEST, False)
     [candidate] = response.candidates
     assert (candidate.finish_reason, list(candidate.message.parts)) == (pb.FINISH_REASON_CONTENT_FILTER, [])
     assert response.usage.input_tokens == 3
     with pytest.raises(UmgError, match="no response"):
-        CONVERSE.decode_response(b'{"output": {}}', REQUEST, False)
+        CONVERSE_FORMAT.decode_response(b'{"output": {}}', REQUEST, False)

@@ -18,7 +18,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
-from umg_grpc.wire.embeddings import EMBEDDINGS
+from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 from umg_grpc.wire.embeddings.schema import EmbeddingsBody
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
 from umg_grpc.wire.native_embeddings.schema import BatchBody, EmbedBody
@@ -54,7 +54,7 @@ def batches() -> Iterator[dict[str, object]]:
 
 LAWS = [
     Law(
-        EMBEDDINGS,
+        EMBEDDINGS_FORMAT,
         some.plain_requests,
         Bodies(EmbeddingsBody, {"model": "m", "input": ["a"]}).some,
         b'{"model":"m","input":["one","two"],"dimensions":3}',

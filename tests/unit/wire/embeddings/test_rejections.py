@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embeddings import EMBEDDINGS
+from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 
 INVALID, MISSING = pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD
 
@@ -74,7 +74,7 @@ def body_of(fields: dict[str, object]) -> bytes:
 @pytest.mark.parametrize("more", [{}, {"zork": 1}], ids=["known", "beside an unknown field"])
 def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection, more: dict[str, object]) -> None:
     with pytest.raises(UmgError) as caught:
-        EMBEDDINGS.decode_request(body_of({**case.body, **more}), {})
+        EMBEDDINGS_FORMAT.decode_request(body_of({**case.body, **more}), {})
     assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
     assert caught.value.message.startswith(f"`{case.field}`")
     assert case.message in caught.value.message
@@ -96,7 +96,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection, 
 )
 def test_a_body_that_is_no_json_object_is_malformed(body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
-        EMBEDDINGS.decode_request(body, {})
+        EMBEDDINGS_FORMAT.decode_request(body, {})
     assert caught.value.reason == pb.ERROR_REASON_MALFORMED_BODY
 
 
@@ -118,4 +118,4 @@ PATHS = {
 
 @pytest.mark.parametrize(("canonical", "wire"), PATHS.items())
 def test_a_canonical_path_is_converted_to_the_callers_path(canonical: str, wire: str) -> None:
-    assert EMBEDDINGS.wire_path(canonical) == wire
+    assert EMBEDDINGS_FORMAT.wire_path(canonical) == wire

@@ -12,7 +12,7 @@ from tests.unit.wire.laws import few, members, present_members, sprinkled
 from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embeddings import EMBEDDINGS
+from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDINGS
 from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.unary_format import UnaryFormat
@@ -83,7 +83,7 @@ def sent(face: Codec, provider: Codec, body: bytes) -> UpstreamRequest:
 
 @pytest.mark.parametrize("case", READINGS, ids=lambda case: case.id)
 def test_a_body_is_read(case: Reading) -> None:
-    request = EMBEDDINGS.decode_request(case.body, {}).canonical
+    request = EMBEDDINGS_FORMAT.decode_request(case.body, {}).canonical
     case.request.model = "m"
     case.request.source.CopyFrom(pb.SourceDocument(format="embeddings", body=case.body))
     assert request == case.request
@@ -93,7 +93,7 @@ def test_a_batch_of_two_thousand_texts_is_decoded_quickly() -> None:
     texts = [f"text {number}" for number in range(2048)]
     body = msgspec.json.encode({"model": "m", "input": texts})
     with within(0.02):
-        request = EMBEDDINGS.decode_request(body, {}).canonical
+        request = EMBEDDINGS_FORMAT.decode_request(body, {}).canonical
     assert [item.text for item in request.inputs] == texts
 
 
@@ -105,20 +105,20 @@ def test_a_batch_of_two_thousand_texts_is_decoded_quickly() -> None:
 def test_every_field_except_the_model_is_forwarded_byte_for_byte(data: st.DataObject) -> None:
     whole = {"model": "ours", "input": ["a", "é"], "dimensions": 8, "encoding_format": "float", "user": None}
     body = msgspec.json.encode(sprinkled(whole, data))
-    upstream = sent(EMBEDDINGS, EMBEDDINGS, body)
+    upstream = sent(EMBEDDINGS_FORMAT, EMBEDDINGS_FORMAT, body)
     assert members(upstream.body) == present_members(body) | {"model": b'"theirs"'}
     assert (upstream.path, upstream.headers, upstream.report.lost) == ("/embeddings", {}, 0)
 
 
 def test_spaces_and_escapes_are_unchanged() -> None:
     body = b'{ "input" : [ "\\u0061" , "b\\/c" ], "model":"ours", "x": {"b": 1.0, "a": 1e2} }'
-    upstream = sent(EMBEDDINGS, EMBEDDINGS, body)
+    upstream = sent(EMBEDDINGS_FORMAT, EMBEDDINGS_FORMAT, body)
     assert upstream.body == b'{"input":[ "\\u0061" , "b\\/c" ],"model":"theirs","x":{"b": 1.0, "a": 1e2}}'
 
 
 def test_a_sent_batch_has_one_model_and_one_length() -> None:
     body = b'{"model":"a","model":"ours","input":"a","dimensions":1,"dimensions":256.0}'
-    upstream = sent(EMBEDDINGS, EMBEDDINGS, body)
+    upstream = sent(EMBEDDINGS_FORMAT, EMBEDDINGS_FORMAT, body)
     assert upstream.body == b'{"model":"theirs","input":"a","dimensions":256}'
 
 
@@ -128,10 +128,10 @@ def test_a_sent_batch_has_one_model_and_one_length() -> None:
 @pytest.mark.parametrize("more", [b"", b',"user":"u"'])
 def test_an_unknown_field_is_reported_by_name_where_the_body_is_translated(more: bytes) -> None:
     body = b'{"model":"m","input":"a","zork":1,"absent":null%b}' % more
-    request, notes = EMBEDDINGS.decode_request(body, {})
+    request, notes = EMBEDDINGS_FORMAT.decode_request(body, {})
     assert notes.uncarried == ["zork"]
     assert "zork" in NATIVE_EMBEDDINGS.encode_request(request, "m", notes).report.dropped
-    assert not EMBEDDINGS.encode_request(request, "m", notes).report.lost
+    assert not EMBEDDINGS_FORMAT.encode_request(request, "m", notes).report.lost
 
 
 # --- to a provider, without a source body
@@ -139,7 +139,7 @@ def test_an_unknown_field_is_reported_by_name_where_the_body_is_translated(more:
 
 def test_vectors_are_requested_in_base64() -> None:
     request = pb.EmbedRequest(model="m", inputs=text("a", "b"), dimensions=4, user="u")
-    upstream = EMBEDDINGS.encode_request(request, "theirs")
+    upstream = EMBEDDINGS_FORMAT.encode_request(request, "theirs")
     assert upstream.body == (
         b'{"model":"theirs","input":["a","b"],"encoding_format":"base64","dimensions":4,"user":"u"}'
     )
@@ -147,13 +147,13 @@ def test_vectors_are_requested_in_base64() -> None:
 
 def test_tokens_go_as_they_are() -> None:
     request = pb.EmbedRequest(model="m", inputs=tokens([1, 2], [3]))
-    assert members(EMBEDDINGS.encode_request(request, "m").body)["input"] == b"[[1,2],[3]]"
+    assert members(EMBEDDINGS_FORMAT.encode_request(request, "m").body)["input"] == b"[[1,2],[3]]"
 
 
 def test_task_types_and_titles_are_reported() -> None:
     request = pb.EmbedRequest(inputs=text("a", "b", "c"), task_type="CLUSTERING")
     request.inputs[1].task_type, request.inputs[2].title, request.inputs[0].title = "RETRIEVAL_QUERY", "t", ""
-    report = EMBEDDINGS.encode_request(request, "m").report
+    report = EMBEDDINGS_FORMAT.encode_request(request, "m").report
     assert list(report.dropped) == ["task_type", "inputs[1].task_type", "inputs[2].title"]
     report.rename(NATIVE_EMBEDDINGS.wire_path)
     assert report.header() == "requests.taskType x2, requests.title"
@@ -164,7 +164,7 @@ def test_task_types_and_titles_are_reported() -> None:
     [(0, (4, 4), b"4"), (4, (0, 4), b"4"), (8, (4, 4), b"4"), (8, (0, 0), b"8"), (0, (0, 0), None)],
 )
 def test_inputs_that_agree_on_a_length_get_it(whole: int, each: tuple[int, int], sent: bytes | None) -> None:
-    body = EMBEDDINGS.encode_request(lengths(whole, *each), "m").body
+    body = EMBEDDINGS_FORMAT.encode_request(lengths(whole, *each), "m").body
     assert members(body).get("dimensions") == sent
 
 
@@ -181,7 +181,7 @@ def test_inputs_that_agree_on_a_length_get_it(whole: int, each: tuple[int, int],
 )  # fmt: skip
 def test_a_loss_that_would_change_the_vectors_is_refused(make: Callable[[], pb.EmbedRequest], field: str) -> None:
     with pytest.raises(UmgError) as caught:
-        EMBEDDINGS.encode_request(make(), "m")
+        EMBEDDINGS_FORMAT.encode_request(make(), "m")
     assert (caught.value.reason, caught.value.metadata) == (pb.ERROR_REASON_UNTRANSLATABLE, {"field": field})
 
 

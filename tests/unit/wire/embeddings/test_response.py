@@ -13,7 +13,7 @@ from openai.types import CreateEmbeddingResponse
 from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.embeddings import EMBEDDINGS
+from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 from umg_grpc.wire.text_format import BIG_BYTES
 from umg_grpc.wire.unary_format import ClientShape
 
@@ -54,7 +54,7 @@ ANSWER = pb.EmbedResponse(
 
 @pytest.mark.parametrize("encoding", [pb.EMBEDDING_ENCODING_UNSPECIFIED, pb.EMBEDDING_ENCODING_FLOAT])
 def test_vectors_are_numbers_unless_base64_was_requested(encoding: "pb.EmbeddingEncoding.ValueType") -> None:
-    assert EMBEDDINGS.encode_response(ANSWER, pb.EmbedRequest(encoding=encoding), SHAPE) == (
+    assert EMBEDDINGS_FORMAT.encode_response(ANSWER, pb.EmbedRequest(encoding=encoding), SHAPE) == (
         b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5,-1.0]},'
         b'{"object":"embedding","index":1,"embedding":[0.1]}],"model":"m","usage":{"prompt_tokens":7,"total_tokens":8}}'
     )
@@ -62,14 +62,14 @@ def test_vectors_are_numbers_unless_base64_was_requested(encoding: "pb.Embedding
 
 def test_base64_is_that_of_the_packed_elements() -> None:
     request = pb.EmbedRequest(encoding=pb.EMBEDDING_ENCODING_BASE64)
-    assert EMBEDDINGS.encode_response(ANSWER, request, SHAPE) == (
+    assert EMBEDDINGS_FORMAT.encode_response(ANSWER, request, SHAPE) == (
         b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":"AAAAPwAAgL8="},'
         b'{"object":"embedding","index":1,"embedding":"zczMPQ=="}],"model":"m","usage":{"prompt_tokens":7,"total_tokens":8}}'
     )
 
 
 def test_the_body_is_one_of_the_official_client() -> None:
-    body = EMBEDDINGS.encode_response(ANSWER, pb.EmbedRequest(encoding=pb.EMBEDDING_ENCODING_FLOAT), SHAPE)
+    body = EMBEDDINGS_FORMAT.encode_response(ANSWER, pb.EmbedRequest(encoding=pb.EMBEDDING_ENCODING_FLOAT), SHAPE)
     read = CreateEmbeddingResponse.model_validate_json(body, strict=True)
     assert [packed(*item.embedding) for item in read.data] == [item.values for item in ANSWER.embeddings]
     assert (read.usage.prompt_tokens, read.usage.total_tokens) == (7, 8)
@@ -82,9 +82,9 @@ def test_a_large_batch_is_encoded_and_decoded_quickly() -> None:
     for encoding, seconds in ((pb.EMBEDDING_ENCODING_FLOAT, 0.6), (pb.EMBEDDING_ENCODING_BASE64, 0.15)):
         request.encoding = encoding
         with within(seconds):
-            body = EMBEDDINGS.encode_response(response, request, SHAPE)
+            body = EMBEDDINGS_FORMAT.encode_response(response, request, SHAPE)
         with within(1):
-            read = EMBEDDINGS.decode_response(body, request, False)
+            read = EMBEDDINGS_FORMAT.decode_response(body, request, False)
         assert [vector.values for vector in read.embeddings] == vectors
 
 
@@ -109,7 +109,7 @@ ONE, TWO = packed(1, 0), packed(2, 3)
 @pytest.mark.parametrize("padding", [0, BIG_BYTES], ids=["small", "large"])
 def test_the_vectors_are_in_the_order_of_the_inputs(data: list[object], padding: int) -> None:
     body = answered(*data, padding=" " * padding)
-    response = EMBEDDINGS.decode_response(body, make_request(2), False)
+    response = EMBEDDINGS_FORMAT.decode_response(body, make_request(2), False)
     assert [vector.values for vector in response.embeddings] == [ONE, TWO]
     assert (response.model, response.HasField("usage"), response.HasField("source")) == ("ours", False, False)
 
@@ -140,7 +140,7 @@ def test_the_vectors_are_in_the_order_of_the_inputs(data: list[object], padding:
 @pytest.mark.parametrize("pass_", [False, True])
 def test_usage_is_read_as_far_as_it_is_reported(usage: object, tokens: tuple[int, int] | None, pass_: bool) -> None:
     body = answered({"embedding": [1.0], "index": 0}, usage=usage)
-    response = EMBEDDINGS.decode_response(body, make_request(), pass_)
+    response = EMBEDDINGS_FORMAT.decode_response(body, make_request(), pass_)
     counts = (response.usage.input_tokens, response.usage.total_tokens) if response.HasField("usage") else None
     assert counts == tokens
 
@@ -210,10 +210,10 @@ def test_a_body_that_is_no_answer_is_the_providers_failure(case: Unreadable, pas
         request = make_request(case.inputs)
         if b'"embedding":"' in case.body.replace(b": ", b":"):
             request.encoding = pb.EMBEDDING_ENCODING_BASE64
-        assert EMBEDDINGS.decode_response(case.body, request, True).source.body
+        assert EMBEDDINGS_FORMAT.decode_response(case.body, request, True).source.body
         return
     with pytest.raises(UmgError) as caught:
-        EMBEDDINGS.decode_response(case.body, make_request(case.inputs), pass_)
+        EMBEDDINGS_FORMAT.decode_response(case.body, make_request(case.inputs), pass_)
     assert caught.value.reason == case.reason
 
 
@@ -247,12 +247,12 @@ def test_vectors_have_the_requested_length_and_else_all_one(
     if isinstance(write(0.5), str):
         request.encoding = pb.EMBEDDING_ENCODING_BASE64
     if not problem:
-        response = EMBEDDINGS.decode_response(body, request, pass_)
+        response = EMBEDDINGS_FORMAT.decode_response(body, request, pass_)
         assert response.HasField("source") == pass_
         assert pass_ or [len(each.values) // 4 for each in response.embeddings] == list(made)
         return
     with pytest.raises(UmgError, match=problem) as caught:
-        EMBEDDINGS.decode_response(body, request, pass_)
+        EMBEDDINGS_FORMAT.decode_response(body, request, pass_)
     assert caught.value.reason == FAILED
 
 
@@ -273,7 +273,7 @@ def test_an_answer_invalid_for_its_own_clients_is_decoded_instead_of_passed_thro
     data: list[object], usage: object
 ) -> None:
     body = answered(*data, **({} if usage is None else {"usage": usage}))
-    response = EMBEDDINGS.decode_response(body, make_request(2), True)
+    response = EMBEDDINGS_FORMAT.decode_response(body, make_request(2), True)
     assert not response.HasField("source")
     assert [vector.values for vector in response.embeddings] == [packed(0), packed(1)]
     assert response.HasField("usage") == (usage is not None)
@@ -287,7 +287,7 @@ def test_a_vector_is_passed_through_in_every_notation(written: str) -> None:
     )
     request = request_of_lengths(2)
     request.encoding = pb.EMBEDDING_ENCODING_BASE64 if '"' in written else pb.EMBEDDING_ENCODING_FLOAT
-    assert EMBEDDINGS.decode_response(body, request, True).source.body == body
+    assert EMBEDDINGS_FORMAT.decode_response(body, request, True).source.body == body
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_vector_in_another_form_than_the_caller_requested_is_decoded(
     body = b'{"data":[{"index":0,"embedding":%b}],"model":"ours","usage":%b}' % (vector, usage)
     request = request_of_lengths(2)
     request.encoding = encoding
-    response = EMBEDDINGS.decode_response(body, request, True)
+    response = EMBEDDINGS_FORMAT.decode_response(body, request, True)
     assert not response.HasField("source")
     assert [each.values for each in response.embeddings] == [packed(1.0, 2.0)]
 
@@ -333,14 +333,14 @@ RENAMED = [
 @pytest.mark.parametrize(("theirs", "ours"), RENAMED, ids=lambda body: body.decode())
 def test_a_passed_answer_has_the_callers_model_and_all_else_to_the_byte(theirs: bytes, ours: bytes) -> None:
     body, expected = (each.replace(b"%v", VECTOR).replace(b"%u", USAGE) for each in (theirs, ours))
-    response = EMBEDDINGS.decode_response(body, make_request(), True)
+    response = EMBEDDINGS_FORMAT.decode_response(body, make_request(), True)
     assert response.model == "ours"
-    assert EMBEDDINGS.encode_response(response, make_request(), SHAPE) == expected
+    assert EMBEDDINGS_FORMAT.encode_response(response, make_request(), SHAPE) == expected
 
 
 def test_a_model_that_looks_like_an_empty_list_takes_no_vectors() -> None:
     body = b'{"model":"theirs","data":[%b],%b}' % (VECTOR, USAGE)
-    response = EMBEDDINGS.decode_response(body, make_request(model="a[]"), True)
+    response = EMBEDDINGS_FORMAT.decode_response(body, make_request(model="a[]"), True)
     assert response.source.body == b'{"model":"a[]","data":[%b],%b}' % (VECTOR, USAGE)
 
 
@@ -349,7 +349,7 @@ def test_a_passed_answer_of_many_numbers_is_not_read() -> None:
     body = answered(numbers, usage={"prompt_tokens": 1, "total_tokens": 1})
     with within(0.1):
         for _ in range(200):
-            EMBEDDINGS.decode_response(body, make_request(), True)
+            EMBEDDINGS_FORMAT.decode_response(body, make_request(), True)
 
 
 # --- refusals
@@ -357,16 +357,16 @@ def test_a_passed_answer_of_many_numbers_is_not_read() -> None:
 
 def test_the_field_of_a_too_long_input_has_the_callers_name() -> None:
     body = b'{"error":{"message":"This model\'s maximum context length is 8192 tokens","type":"invalid_request_error"}}'
-    error = EMBEDDINGS.decode_error(400, {}, body)
+    error = EMBEDDINGS_FORMAT.decode_error(400, {}, body)
     assert error.reason == pb.ERROR_REASON_CONTEXT_TOO_LONG
-    assert EMBEDDINGS.wire_path(error.metadata["field"]) == "input"
-    encoded = msgspec.json.decode(EMBEDDINGS.encode_error(error, 400))
+    assert EMBEDDINGS_FORMAT.wire_path(error.metadata["field"]) == "input"
+    encoded = msgspec.json.decode(EMBEDDINGS_FORMAT.encode_error(error, 400))
     assert encoded["error"].keys() == {"message", "type", "param", "code"}
 
 
 def test_a_refusal_keeps_the_providers_explanation() -> None:
     body = b'{"error":{"message":"no such dimensions","type":"invalid_request_error","param":"dimensions"}}'
-    error = EMBEDDINGS.decode_error(400, {}, body)
+    error = EMBEDDINGS_FORMAT.decode_error(400, {}, body)
     assert (error.reason, error.metadata["field"]) == (pb.ERROR_REASON_UPSTREAM_REJECTED, "dimensions")
 
 
@@ -392,14 +392,14 @@ OTHER_NUMBERS = [
 @pytest.mark.parametrize("case", OTHER_NUMBERS, ids=lambda case: case.id)
 def test_vectors_of_other_numbers_that_a_caller_selects_pass_unchanged(case: OtherNumbers) -> None:
     body = msgspec.json.encode({"model": "ours", "input": "a", **case.selected})
-    request = EMBEDDINGS.decode_request(body, {}).canonical
+    request = EMBEDDINGS_FORMAT.decode_request(body, {}).canonical
     provided = answered({"index": 0, "embedding": case.embedding}, usage={"prompt_tokens": 1, "total_tokens": 1})
-    response = EMBEDDINGS.decode_response(provided, request, True)
+    response = EMBEDDINGS_FORMAT.decode_response(provided, request, True)
     assert (response.source.format == "embeddings") == case.passes
     if not case.passes:
-        assert msgspec.json.decode(EMBEDDINGS.encode_response(response, request, SHAPE))["data"][0]["embedding"] == b64(
-            0.5, -1.0
-        )
+        assert msgspec.json.decode(EMBEDDINGS_FORMAT.encode_response(response, request, SHAPE))["data"][0][
+            "embedding"
+        ] == b64(0.5, -1.0)
 
 
 @pytest.mark.parametrize(
@@ -417,8 +417,8 @@ def test_a_longer_vector_is_cut_where_the_model_allows_it(model: str, requested:
     request = request_of_lengths(0, every=requested)
     if length is None:
         with pytest.raises(UmgError) as raised:
-            EMBEDDINGS.decode_response(provided, request, False)
+            EMBEDDINGS_FORMAT.decode_response(provided, request, False)
         assert f"not of the {requested} that were requested" in raised.value.message
     else:
-        response = EMBEDDINGS.decode_response(provided, request, False)
+        response = EMBEDDINGS_FORMAT.decode_response(provided, request, False)
         assert len(response.embeddings[0].values) == 4 * length

@@ -10,7 +10,7 @@ import pytest
 from tests.support.images import PNG
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_files import LONG_BYTES, NONCE_BYTES, CutBody, EncodedFiles
-from umg_grpc.wire.images import IMAGES
+from umg_grpc.wire.images import IMAGES_FACE
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers import ark_images, images_protocol, native_images
 from umg_grpc.wire.unary_format import ClientShape
@@ -28,8 +28,8 @@ ITEMS = [
 ]
 PARTS = [{"inlineData": {"mimeType": "image/png", "data": text}} for text in ENCODED]
 ANSWERS: dict[str, tuple[ImageProtocol, object]] = {
-    "images": (images_protocol.IMAGES, {"created": 1, "data": ITEMS}),
-    "documented": (images_protocol.IMAGES, {"code": 200, "data": {"created": 1, "data": ITEMS}}),
+    "images": (images_protocol.IMAGES_PROTOCOL, {"created": 1, "data": ITEMS}),
+    "documented": (images_protocol.IMAGES_PROTOCOL, {"code": 200, "data": {"created": 1, "data": ITEMS}}),
     "ark": (ark_images.ARK_IMAGES, {"created": 1, "data": ITEMS}),
     "native": (native_images.NATIVE_IMAGES, {"candidates": [{"content": {"parts": PARTS}, "finishReason": "STOP"}]}),
 }
@@ -62,8 +62,8 @@ def test_an_answer_is_decoded_and_sent_as_if_it_were_whole(name: str, size: int)
     assert len(read.text) < 2000
     response, whole = (protocol.decode_response(each, REQUEST) for each in (read.text, body))
     assert files.describe(response)
-    sent = b"".join(IMAGES.encode_pieces(response, REQUEST, ClientShape.SDK, files))
-    assert sent == IMAGES.encode_response(whole, REQUEST, ClientShape.SDK)
+    sent = b"".join(IMAGES_FACE.encode_pieces(response, REQUEST, ClientShape.SDK, files))
+    assert sent == IMAGES_FACE.encode_response(whole, REQUEST, ClientShape.SDK)
     assert without_data(response) == without_data(whole)
 
 
@@ -123,7 +123,7 @@ def test_a_body_without_its_end_is_decoded_as_a_whole() -> None:
 def test_a_file_in_another_place_than_an_image_is_noticed() -> None:
     files, read = cut(b'{"data":[{"b64_json":"%b","revised_prompt":"%b"}]}' % (FILE.encode(), FILE.encode()), 50_000)
     assert read.text is not None
-    assert not files.describe(images_protocol.IMAGES.decode_response(read.text, REQUEST))
+    assert not files.describe(images_protocol.IMAGES_PROTOCOL.decode_response(read.text, REQUEST))
 
 
 def test_data_that_are_a_file_refer_to_none() -> None:

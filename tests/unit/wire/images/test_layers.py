@@ -10,7 +10,7 @@ import pytest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES, ArkStreamDecoder
 from umg_grpc.wire.images.providers.dashscope_images import DASHSCOPE_IMAGES
-from umg_grpc.wire.images.providers.images_protocol import IMAGES
+from umg_grpc.wire.images.providers.images_protocol import IMAGES_PROTOCOL
 from umg_grpc.wire.images.providers.images_protocol_responses import ImagesStreamDecoder
 from umg_grpc.wire.images.response import encode_response
 from umg_grpc.wire.images.stream import StreamEncoder
@@ -47,7 +47,7 @@ def test_the_layers_of_ark_reach_a_caller_with_their_places(shape: ClientShape) 
     body = encode_response(response, REQUEST, shape)
     assert members(body, shape) == [BASE, TREE]
     if shape is ClientShape.SDK:  # as of a gateway that is the provider of another one
-        chained = IMAGES.decode_response(body, REQUEST)
+        chained = IMAGES_PROTOCOL.decode_response(body, REQUEST)
         assert [msgspec.json.decode(image.extra_json) for image in chained.result.images] == [BASE, TREE]
 
 

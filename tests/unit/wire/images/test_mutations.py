@@ -13,7 +13,7 @@ from tests.support.images import PNG
 from tests.unit.wire.images.test_request import FLAT, LONG_TEXT
 from tests.unit.wire.mutations import mutated
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.families.image import MODELS, max_images, requested_pixels
+from umg_grpc.knowledge.families.image import IMAGE_MODELS, max_images, requested_pixels
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_FORMATS, check_inputs
 from umg_grpc.wire.images.image_request_checks import check
 
@@ -50,7 +50,7 @@ def test_a_mutated_body_is_decoded_or_refused(name: str, face: str) -> None:
             codec.wants_stream(changed)
             check_inputs(request)
             decoded += 1
-            for row in MODELS.values():
+            for row in IMAGE_MODELS.values():
                 with suppress(UmgError):
                     check(request, row, notes.family)
                     assert requested_pixels(request, row) is None or max_images(request) > 0

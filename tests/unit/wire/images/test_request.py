@@ -12,7 +12,7 @@ from tests.support.images import GIF, JPEG, PNG, WEBP
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.image_format import DecodedForm, FormPart
-from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_FORMATS, IMAGE_VARIATIONS, IMAGES, check_inputs
+from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_FORMATS, IMAGE_VARIATIONS, IMAGES_FACE, check_inputs
 from umg_grpc.wire.images.long_json_strings import LONG_BYTES
 from umg_grpc.wire.request_notes import DecodedRequest
 
@@ -212,8 +212,8 @@ def test_a_long_address_stays_an_address() -> None:
 
 def test_a_stream_is_found_behind_a_long_file() -> None:
     body = json.dumps({"model": "m", "image": LONG_TEXT, "stream": True}).encode()
-    assert IMAGES.wants_stream(body)
-    assert not IMAGES.wants_stream(body.replace(b"true", b"null"))
+    assert IMAGES_FACE.wants_stream(body)
+    assert not IMAGES_FACE.wants_stream(body.replace(b"true", b"null"))
 
 
 @pytest.mark.parametrize(("data", "mime"), [(JPEG, "jpeg"), (GIF, "gif"), (WEBP, "webp")], ids=["JPEG", "GIF", "WebP"])
@@ -345,7 +345,7 @@ PATHS = {
 
 @pytest.mark.parametrize(("path", "written"), PATHS.items())
 def test_canonical_paths_have_paths_in_a_body(path: str, written: str) -> None:
-    assert IMAGES.wire_path(path) == written
+    assert IMAGES_FACE.wire_path(path) == written
 
 
 # --- forms

@@ -11,7 +11,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_files import EncodedFiles
 from umg_grpc.wire.core.sse import split
-from umg_grpc.wire.images import IMAGE_EDITS, IMAGES
+from umg_grpc.wire.images import IMAGE_EDITS, IMAGES_FACE
 from umg_grpc.wire.images.response import STEP_BYTES
 from umg_grpc.wire.unary_format import ClientShape
 
@@ -47,12 +47,12 @@ DATA = [{"b64_json": B64, "revised_prompt": 'a "red" kite'}, {"url": "https://ex
 
 
 def test_the_documented_shape_is_an_envelope() -> None:
-    body = IMAGES.encode_response(TWO, pb.GenerateImageRequest(), ClientShape.DOCUMENTED)
+    body = IMAGES_FACE.encode_response(TWO, pb.GenerateImageRequest(), ClientShape.DOCUMENTED)
     assert json.loads(body) == {"code": 200, "msg": "success", "data": {"data": DATA, "created": 1767323045}}
 
 
 def test_the_shape_of_sdks_has_the_images_at_the_top() -> None:
-    body = IMAGES.encode_response(TWO, pb.GenerateImageRequest(), ClientShape.SDK)
+    body = IMAGES_FACE.encode_response(TWO, pb.GenerateImageRequest(), ClientShape.SDK)
     assert json.loads(body) == {
         "created": 1767323045,
         "data": DATA,
@@ -66,14 +66,14 @@ def test_the_shape_of_sdks_has_the_images_at_the_top() -> None:
 
 def test_a_response_without_reported_properties_has_only_the_images() -> None:
     bare = response(pb.Image(url="https://example.com/a.png"))
-    body = IMAGES.encode_response(bare, pb.GenerateImageRequest(), ClientShape.SDK)
+    body = IMAGES_FACE.encode_response(bare, pb.GenerateImageRequest(), ClientShape.SDK)
     assert json.loads(body) == {"created": 1767323045, "data": [{"url": "https://example.com/a.png"}]}
 
 
 @pytest.mark.parametrize("shape", ClientShape)
 def test_a_large_response_is_encoded_in_pieces(shape: ClientShape) -> None:
     large = response(pb.Image(data=BIG), pb.Image(data=BIG), pb.Image(url="https://example.com/a.png"))
-    pieces = list(IMAGES.encode_pieces(large, pb.GenerateImageRequest(), shape, NO_FILES))
+    pieces = list(IMAGES_FACE.encode_pieces(large, pb.GenerateImageRequest(), shape, NO_FILES))
     assert len(pieces) > 4
     assert max(map(len, pieces)) < 2 * STEP_BYTES
     body = json.loads(b"".join(pieces))
@@ -83,12 +83,12 @@ def test_a_large_response_is_encoded_in_pieces(shape: ClientShape) -> None:
 
 def test_a_response_without_files_is_one_piece() -> None:
     links = response(*(pb.Image(url=f"https://example.com/{index}") for index in range(4)))
-    assert len(list(IMAGES.encode_pieces(links, pb.GenerateImageRequest(), ClientShape.DOCUMENTED, NO_FILES))) == 1
+    assert len(list(IMAGES_FACE.encode_pieces(links, pb.GenerateImageRequest(), ClientShape.DOCUMENTED, NO_FILES))) == 1
 
 
 def test_an_error_has_the_members_of_both_shapes() -> None:
     error = UmgError(pb.ERROR_REASON_INVALID_FIELD, "`n`: too many", field="n")
-    assert json.loads(IMAGES.encode_error(error, 400)) == {
+    assert json.loads(IMAGES_FACE.encode_error(error, 400)) == {
         "code": 400,
         "msg": "`n`: too many",
         "error": {"message": "`n`: too many", "type": "invalid_request_error", "param": "n", "code": "invalid_value"},
@@ -97,7 +97,7 @@ def test_an_error_has_the_members_of_both_shapes() -> None:
 
 def test_a_refused_prompt_has_the_code_of_the_images_api() -> None:
     error = UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, "refused")
-    assert json.loads(IMAGES.encode_error(error, 400))["error"]["code"] == "content_policy_violation"
+    assert json.loads(IMAGES_FACE.encode_error(error, 400))["error"]["code"] == "content_policy_violation"
 
 
 # --- streams
@@ -135,7 +135,7 @@ def events(frames: bytes) -> list[dict[str, Any]]:
     return [json.loads(event.data or b"") for event in found]
 
 
-@pytest.mark.parametrize(("face", "prefix"), [(IMAGES, "image_generation"), (IMAGE_EDITS, "image_edit")])
+@pytest.mark.parametrize(("face", "prefix"), [(IMAGES_FACE, "image_generation"), (IMAGE_EDITS, "image_edit")])
 def test_a_stream_has_the_events_of_sdks(face: Any, prefix: str) -> None:
     encoder = face.stream_encoder(REQUEST)
     assert encoder.feed(pb.StreamGenerateImageResponse(events=[started()])) == b""
@@ -153,13 +153,13 @@ def test_every_image_has_the_quality_that_the_start_states() -> None:
     first = started()
     first.started.quality, first.started.background = "medium", "opaque"
     message = pb.StreamGenerateImageResponse(events=[first, partial(0), completed(0), completed(1)])
-    encoder = IMAGES.stream_encoder(pb.GenerateImageRequest(quality="auto", background="auto"))
+    encoder = IMAGES_FACE.stream_encoder(pb.GenerateImageRequest(quality="auto", background="auto"))
     found = events(encoder.feed(message) + encoder.close())
     assert [(event["quality"], event["background"]) for event in found] == [("medium", "opaque")] * 3
 
 
 def test_the_images_of_a_group_come_one_by_one_and_the_last_has_the_usage() -> None:
-    encoder = IMAGES.stream_encoder(REQUEST)
+    encoder = IMAGES_FACE.stream_encoder(REQUEST)
     all_events = [started(), completed(0), FAILED, completed(2), FINISHED]
     found = events(b"".join(encoder.feed(pb.StreamGenerateImageResponse(events=[event])) for event in all_events))
     assert [event["type"].partition(".")[2] for event in found] == ["completed", "partial_failed", "completed"]
@@ -169,7 +169,7 @@ def test_the_images_of_a_group_come_one_by_one_and_the_last_has_the_usage() -> N
 
 
 def test_a_broken_stream_ends_with_the_finished_images_and_an_error() -> None:
-    encoder = IMAGES.stream_encoder(REQUEST)
+    encoder = IMAGES_FACE.stream_encoder(REQUEST)
     encoder.feed(pb.StreamGenerateImageResponse(events=[started(), completed(0)]))
     found = list(split(encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "cut"))))
     assert [event.name for event in found] == [b"image_generation.completed", b"error"]

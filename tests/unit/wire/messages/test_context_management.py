@@ -10,7 +10,7 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.context_edits import ClearThinking, ClearToolUses, Compact, ContextEdit, UnknownEdit
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 from umg_grpc.wire.messages.stream_encoder import StreamEncoder
 
 TOOLS, THINKING, COMPACT = "clear_tool_uses_20250919", "clear_thinking_20251015", "compact_20260112"
@@ -19,7 +19,7 @@ TOOLS, THINKING, COMPACT = "clear_tool_uses_20250919", "clear_thinking_20251015"
 def decoded(*edits: Any) -> tuple[ContextEdit, ...] | None:
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
     body["context_management"] = {"edits": list(edits)}
-    return MESSAGES.decode_request(msgspec.json.encode(body), {}).notes.context_edits
+    return MESSAGES_FORMAT.decode_request(msgspec.json.encode(body), {}).notes.context_edits
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def test_a_malformed_edit_is_rejected_by_the_path_of_its_field(case: Rejection) 
 @pytest.mark.parametrize("body", ["x", 1, [], {"edits": {}}], ids=str)
 def test_a_member_of_another_form_is_rejected(body: object) -> None:
     whole = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "context_management": body}
-    for decode in (MESSAGES.decode_request, MESSAGES.decode_count):
+    for decode in (MESSAGES_FORMAT.decode_request, MESSAGES_FORMAT.decode_count):
         assert decode is not None
         with pytest.raises(UmgError, match="context_management"):
             decode(msgspec.json.encode(whole), {})
@@ -145,12 +145,12 @@ REPORTED = {
 
 def test_a_response_has_the_report_of_its_edits() -> None:
     response = pb.GenerateResponse(context_management=REPORT)
-    body = json.loads(MESSAGES.encode_response(response, pb.GenerateRequest()))
+    body = json.loads(MESSAGES_FORMAT.encode_response(response, pb.GenerateRequest()))
     assert body["context_management"] == REPORTED
     empty = pb.GenerateResponse(context_management=pb.ContextManagement())
-    body = json.loads(MESSAGES.encode_response(empty, pb.GenerateRequest()))
+    body = json.loads(MESSAGES_FORMAT.encode_response(empty, pb.GenerateRequest()))
     assert body["context_management"] == {"applied_edits": []}
-    body = json.loads(MESSAGES.encode_response(pb.GenerateResponse(), pb.GenerateRequest()))
+    body = json.loads(MESSAGES_FORMAT.encode_response(pb.GenerateResponse(), pb.GenerateRequest()))
     assert "context_management" not in body
 
 
@@ -164,8 +164,8 @@ def test_the_last_event_of_a_stream_has_the_report_of_its_edits() -> None:
 
 
 def test_a_token_count_has_the_tokens_before_the_edits() -> None:
-    assert MESSAGES.encode_count is not None
-    assert json.loads(MESSAGES.encode_count(5, 9)) == {
+    assert MESSAGES_FORMAT.encode_count is not None
+    assert json.loads(MESSAGES_FORMAT.encode_count(5, 9)) == {
         "input_tokens": 5,
         "context_management": {"original_input_tokens": 9},
     }

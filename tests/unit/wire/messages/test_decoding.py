@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 from umg_grpc.wire.request_notes import RequestNotes
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -20,7 +20,7 @@ def decoded(**fields: object) -> pb.GenerateRequest:
 
 def noted(**fields: object) -> tuple[pb.GenerateRequest, RequestNotes]:
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]} | fields
-    request, _, notes = MESSAGES.decode_request(msgspec.json.encode(body), {})
+    request, _, notes = MESSAGES_FORMAT.decode_request(msgspec.json.encode(body), {})
     return request, notes
 
 
@@ -185,7 +185,7 @@ def test_an_empty_list_of_mcp_servers_is_not_indispensable() -> None:
 
 def test_headers_that_change_the_meaning_are_kept_with_the_source() -> None:
     body = b'{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"hi"}],"stream":true}'
-    request, stream, _ = MESSAGES.decode_request(body, {"anthropic-version": "2023-06-01"})
+    request, stream, _ = MESSAGES_FORMAT.decode_request(body, {"anthropic-version": "2023-06-01"})
     assert (stream, request.source.body, dict(request.source.headers)) == (
         True,
         body,
@@ -198,8 +198,8 @@ def test_a_counting_call_needs_no_limit_and_looks_at_no_output_parameter() -> No
         "model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}], "system": "s", "tools": [{"name": "f", "input_schema": {}}],
         "max_tokens": -5, "temperature": 7, "thinking": {"type": "enabled", "budget_tokens": 1}, "tool_choice": "x",
     }  # fmt: skip
-    assert MESSAGES.decode_count is not None
-    request = MESSAGES.decode_count(msgspec.json.encode(body), {"anthropic-beta": "b"}).canonical
+    assert MESSAGES_FORMAT.decode_count is not None
+    request = MESSAGES_FORMAT.decode_count(msgspec.json.encode(body), {"anthropic-beta": "b"}).canonical
     assert (
         request.messages[0].parts[0].text.text,
         request.instructions[0].text.text,
@@ -210,5 +210,5 @@ def test_a_counting_call_needs_no_limit_and_looks_at_no_output_parameter() -> No
 
 
 def test_a_counted_prompt_is_answered() -> None:
-    assert MESSAGES.encode_count is not None
-    assert MESSAGES.encode_count(12, None) == b'{"input_tokens":12}'
+    assert MESSAGES_FORMAT.encode_count is not None
+    assert MESSAGES_FORMAT.encode_count(12, None) == b'{"input_tokens":12}'

@@ -6,7 +6,7 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS, http_status
-from umg_grpc.wire.messages import MESSAGES, encode_count_error
+from umg_grpc.wire.messages import MESSAGES_FORMAT, encode_count_error
 
 VOCABULARY = {
     "invalid_request_error", "authentication_error", "billing_error", "permission_error", "not_found_error", "request_too_large", "rate_limit_error",
@@ -24,7 +24,7 @@ VOCABULARY = {
 )  # fmt: skip
 def test_a_status_has_its_type(status: int, kind: str) -> None:
     error = UmgError(pb.ERROR_REASON_INVALID_FIELD, "`a`: wrong", field="a")
-    assert msgspec.json.decode(MESSAGES.encode_error(error, status)) == {
+    assert msgspec.json.decode(MESSAGES_FORMAT.encode_error(error, status)) == {
         "type": "error", "error": {"type": kind, "message": "`a`: wrong", "details": {"error_code": "invalid_field", "field": "a"}},
     }  # fmt: skip
 
@@ -32,10 +32,10 @@ def test_a_status_has_its_type(status: int, kind: str) -> None:
 @pytest.mark.parametrize("reason", pb.ErrorReason.values(), ids=pb.ErrorReason.Name)
 def test_every_reason_is_encoded_in_the_formats_vocabulary(reason: "pb.ErrorReason.ValueType") -> None:
     error = UmgError(reason, "what happened")
-    for write in (MESSAGES.encode_error, encode_count_error):
+    for write in (MESSAGES_FORMAT.encode_error, encode_count_error):
         stated = msgspec.json.decode(write(error, HTTP_STATUS[reason]))["error"]
         assert (stated["type"] in VOCABULARY, stated["message"]) == (True, "what happened")
-    frame = MESSAGES.stream_encoder(pb.GenerateRequest()).error(error)
+    frame = MESSAGES_FORMAT.stream_encoder(pb.GenerateRequest()).error(error)
     head, data = frame.split(b"\ndata: ")
     streamed = msgspec.json.decode(data)
     assert (head, frame[-2:], streamed["type"], streamed["error"]["message"]) == (
@@ -50,9 +50,9 @@ def test_every_reason_is_encoded_in_the_formats_vocabulary(reason: "pb.ErrorReas
 @pytest.mark.parametrize("reason", HTTP_STATUS, ids=pb.ErrorReason.Name)
 def test_a_stream_names_an_error_as_its_status_does(reason: "pb.ErrorReason.ValueType") -> None:
     error = UmgError(reason, "what happened")
-    frame = MESSAGES.stream_encoder(pb.GenerateRequest()).error(error)
+    frame = MESSAGES_FORMAT.stream_encoder(pb.GenerateRequest()).error(error)
     streamed = msgspec.json.decode(frame.partition(b"\ndata: ")[2])
-    whole = msgspec.json.decode(MESSAGES.encode_error(error, http_status(error, "messages")))
+    whole = msgspec.json.decode(MESSAGES_FORMAT.encode_error(error, http_status(error, "messages")))
     assert streamed["error"]["type"] == whole["error"]["type"]
 
 
@@ -71,7 +71,7 @@ def test_a_refused_counting_call_has_a_body_of_both_shapes(reason: "pb.ErrorReas
 
 def refused(status: int, kind: str, message: str, **headers: str) -> UmgError:
     body = msgspec.json.encode({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"})
-    return MESSAGES.decode_error(status, headers, body)
+    return MESSAGES_FORMAT.decode_error(status, headers, body)
 
 
 REFUSALS = [

@@ -10,7 +10,7 @@ from tests.unit.wire.messages.streams import ANSWERED, decoded, encoded
 from tests.unit.wire.streams import frames_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 
 
 @few
@@ -18,12 +18,12 @@ from umg_grpc.wire.messages import MESSAGES
 def test_unknown_fields_reach_a_provider_of_the_same_format(
     request: pb.GenerateRequest, data: st.DataObject, stream: bool
 ) -> None:
-    fields = msgspec.json.decode(MESSAGES.encode_request(request, "m", stream).body)
+    fields = msgspec.json.decode(MESSAGES_FORMAT.encode_request(request, "m", stream).body)
     fields.pop("metadata", None)  # a map, where an addition is no unknown field
     body = msgspec.json.encode(sprinkled(fields, data))
     headers = {"anthropic-version": "2023-06-01", "anthropic-beta": "new-2026-01-01"}
-    canonical, _, notes = MESSAGES.decode_request(body, headers)
-    upstream = MESSAGES.encode_request(canonical, "theirs", stream, notes=notes)
+    canonical, _, notes = MESSAGES_FORMAT.decode_request(body, headers)
+    upstream = MESSAGES_FORMAT.encode_request(canonical, "theirs", stream, notes=notes)
     assert members(upstream.body) == members(body) | {"model": b'"theirs"'}
     assert upstream.headers == headers
     assert sorted(notes.indispensable) == sorted(
@@ -37,10 +37,10 @@ def test_unknown_fields_reach_a_provider_of_the_same_format(
 def test_unknown_fields_of_a_response_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
-    fields = msgspec.json.decode(MESSAGES.encode_response(response, ANSWERED)) | {"model": theirs}
+    fields = msgspec.json.decode(MESSAGES_FORMAT.encode_response(response, ANSWERED)) | {"model": theirs}
     body = msgspec.json.encode(sprinkled(fields, data))
-    passed = MESSAGES.decode_response(body, ANSWERED, True)
-    answer = MESSAGES.encode_response(passed, ANSWERED)
+    passed = MESSAGES_FORMAT.decode_response(body, ANSWERED, True)
+    answer = MESSAGES_FORMAT.encode_response(passed, ANSWERED)
     if theirs == "m":
         assert answer == body
     assert members(answer) == members(body) | {"model": b'"m"'}

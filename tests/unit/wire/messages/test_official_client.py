@@ -21,7 +21,7 @@ from tests.unit.wire.messages.streams import ANSWERED, encoded
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.messages import MESSAGES, encode_count_error
+from umg_grpc.wire.messages import MESSAGES_FORMAT, encode_count_error
 
 modest = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -91,7 +91,7 @@ def _unknown(part: pb.Part) -> bool:
 def test_the_official_client_reads_the_same_from_a_stream_and_the_unstreamed_answer(
     answer: pb.GenerateResponse,
 ) -> None:
-    whole = Message.model_validate_json(MESSAGES.encode_response(answer, ANSWERED))
+    whole = Message.model_validate_json(MESSAGES_FORMAT.encode_response(answer, ANSWERED))
     streamed = accumulated(encoded([response_to_events(answer)]))
     assert streamed.model_dump(exclude={"usage", "parsed_output"}) == whole.model_dump(exclude={"usage"})
 
@@ -104,7 +104,7 @@ def test_a_request_is_one_that_the_official_client_could_send(request: pb.Genera
         kept = [part for part in message.parts if not _unknown(part) and part.server_tool_call.name != "code_execution"]
         del message.parts[:]
         message.parts.extend(kept or [_text("a")])
-    body = msgspec.json.decode(MESSAGES.encode_request(request, "m", True).body)
+    body = msgspec.json.decode(MESSAGES_FORMAT.encode_request(request, "m", True).body)
     for sampling in ("temperature", "top_p", "top_k"):
         body.pop(sampling, None)  # the client's newest types leave it out
     PARAMS.validate_python(body, strict=False)
@@ -137,7 +137,7 @@ def sse(body: bytes) -> httpx.Response:
 def test_the_official_client_skips_heartbeats() -> None:
     answer = pb.GenerateResponse(candidates=[pb.Candidate(message=pb.Message(parts=[_text("hello")]))])
     frames = encoded([response_to_events(answer)]).split(b"\n\n")[:-1]
-    beaten = b"".join(frame + b"\n\n" + MESSAGES.heartbeat for frame in frames)
+    beaten = b"".join(frame + b"\n\n" + MESSAGES_FORMAT.heartbeat for frame in frames)
     assert send(sse(beaten)).content[0].text == "hello"
 
 
@@ -146,7 +146,7 @@ def _text(text: str) -> pb.Part:
 
 
 def test_the_official_client_raises_the_error_of_a_broken_stream() -> None:
-    encoder = MESSAGES.stream_encoder(ANSWERED)
+    encoder = MESSAGES_FORMAT.stream_encoder(ANSWERED)
     begun = encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(started=pb.GenerationStarted(model="m"))]))
     broken = encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream broke off"))
     with pytest.raises(anthropic.APIStatusError, match="the provider's stream broke off") as caught:
@@ -162,7 +162,7 @@ def test_the_official_client_raises_the_error_of_a_broken_stream() -> None:
         (429, anthropic.RateLimitError), (500, anthropic.InternalServerError), (502, anthropic.InternalServerError),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("write", [MESSAGES.encode_error, encode_count_error])
+@pytest.mark.parametrize("write", [MESSAGES_FORMAT.encode_error, encode_count_error])
 def test_the_official_client_maps_errors_to_its_classes(
     status: int, raised: type[Exception], write: Callable[[UmgError, int], bytes]
 ) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.wire.timing import within
 from umg_grpc.v1 import pb
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 
 Fields = dict[str, object]
 USER = {"role": "user", "content": "hi"}
@@ -14,13 +14,13 @@ BODY = {"model": "m", "max_tokens": 9, "messages": [USER]}
 
 def rebuilt(body: Fields, *, stream: bool = False, edited: pb.GenerateRequest | None = None) -> tuple[Fields, str]:
     """Return the body sent, without the required fields, and the report. `edited`: fields that a policy has changed."""
-    request, _, notes = MESSAGES.decode_request(msgspec.json.encode(BODY | body), {})
+    request, _, notes = MESSAGES_FORMAT.decode_request(msgspec.json.encode(BODY | body), {})
     if edited is not None:
         for field, _ in edited.ListFields():
             request.ClearField(field.name)
             notes = notes.with_edited(field.name)
         request.MergeFrom(edited)
-    upstream = MESSAGES.encode_request(request, "theirs", stream, notes=notes)
+    upstream = MESSAGES_FORMAT.encode_request(request, "theirs", stream, notes=notes)
     fields = msgspec.json.decode(upstream.body)
     assert fields.pop("model") == "theirs"
     return {
@@ -69,7 +69,7 @@ def test_a_persistent_mark_is_encoded_as_an_hour_at_every_place(body: Fields, se
 def test_blocks_without_a_persistent_mark_are_unchanged() -> None:
     turns = b'[{"role":"user","content":[{"type" : "text","text":"\\u00e9"} , {"type":"text","text":"b","cache_control":{ "type" : "persistent" }}]}]'
     body = b'{"model":"m","max_tokens":9,"tools" : [ {"name":"f","input_schema":{"b": 1.0}} ],"messages":%b}' % turns
-    upstream = MESSAGES.encode_request(MESSAGES.decode_request(body, {}).canonical, "theirs", False)
+    upstream = MESSAGES_FORMAT.encode_request(MESSAGES_FORMAT.decode_request(body, {}).canonical, "theirs", False)
     assert b'"tools":[ {"name":"f","input_schema":{"b": 1.0}} ]' in upstream.body
     assert (
         b'[{"type" : "text","text":"\\u00e9"},{"type":"text","text":"b","cache_control":{"type":"ephemeral","ttl":"1h"}}]'
@@ -171,8 +171,8 @@ def test_a_streamed_request_has_the_stream_field() -> None:
 
 def test_betas_are_sent_in_the_field_of_the_provider() -> None:
     body = msgspec.json.encode(BODY | {"betas": ["b", "c"]})
-    upstream = MESSAGES.encode_request(
-        MESSAGES.decode_request(body, {"anthropic-beta": "a, b", "anthropic-version": "2023-06-01"}).canonical,
+    upstream = MESSAGES_FORMAT.encode_request(
+        MESSAGES_FORMAT.decode_request(body, {"anthropic-beta": "a, b", "anthropic-version": "2023-06-01"}).canonical,
         "m",
         False,
     )
@@ -181,15 +181,17 @@ def test_betas_are_sent_in_the_field_of_the_provider() -> None:
 
 
 def test_the_version_has_a_default() -> None:
-    upstream = MESSAGES.encode_request(MESSAGES.decode_request(msgspec.json.encode(BODY), {}).canonical, "m", False)
+    upstream = MESSAGES_FORMAT.encode_request(
+        MESSAGES_FORMAT.decode_request(msgspec.json.encode(BODY), {}).canonical, "m", False
+    )
     assert upstream.headers == {"anthropic-version": "2023-06-01"}
 
 
 def test_a_sent_body_has_one_model_for_any_body_of_the_caller() -> None:
     body = b'{"model":"a","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"model":"b"}'
-    request = MESSAGES.decode_request(body, {}).canonical
+    request = MESSAGES_FORMAT.decode_request(body, {}).canonical
     assert request.model == "b"
-    sent = MESSAGES.encode_request(request, "theirs", False).body
+    sent = MESSAGES_FORMAT.encode_request(request, "theirs", False).body
     assert sent == b'{"model":"theirs","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}'
 
 
@@ -229,5 +231,5 @@ def test_a_large_body_is_rebuilt_in_time_that_grows_with_its_length() -> None:
     ]
     body = msgspec.json.encode(BODY | {"messages": turns})
     with within(1.5):
-        request = MESSAGES.decode_request(body, {}).canonical
-        MESSAGES.encode_request(request, "theirs", False)
+        request = MESSAGES_FORMAT.decode_request(body, {}).canonical
+        MESSAGES_FORMAT.encode_request(request, "theirs", False)

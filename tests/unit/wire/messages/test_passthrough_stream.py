@@ -8,7 +8,7 @@ from tests.unit.wire.messages.test_stream_decoder import argued, block, end, fra
 from tests.unit.wire.streams import events_of, kinds
 from tests.unit.wire.timing import within
 from umg_grpc.v1 import pb
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 from umg_grpc.wire.messages.passthrough_stream import PassthroughDecoder
 
 SAME, OURS = pb.GenerateRequest(model="theirs"), pb.GenerateRequest(model="ours, longer")
@@ -116,7 +116,7 @@ def test_frames_that_clients_do_not_accept_are_corrected(stream: bytes, passed: 
 
 
 def test_nothing_is_passed_before_the_answer_begins() -> None:
-    decoder = MESSAGES.passthrough_decoder(SAME)
+    decoder = MESSAGES_FORMAT.passthrough_decoder(SAME)
     assert decoder.feed(frame("ping")) is None
     message = decoder.feed(start())
     assert message is not None

@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 
 INVALID, MISSING = pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD
 MALFORMED = pb.ERROR_REASON_MALFORMED_BODY
@@ -153,7 +153,7 @@ def body_of(changes: dict[str, object]) -> bytes:
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
 def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) -> None:
     with pytest.raises(UmgError) as caught:
-        MESSAGES.decode_request(body_of(case.body), {})
+        MESSAGES_FORMAT.decode_request(body_of(case.body), {})
     assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
     assert case.field in caught.value.message
     assert case.message in caught.value.message
@@ -164,7 +164,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
     [b"", b"[]", b"null", b"{", b'{"model":"\xff"}', b'"text"', b"[" * 5000, b'{"a":' * 5000],
     ids=lambda body: repr(body[:12]),
 )
-@pytest.mark.parametrize("decode", [MESSAGES.decode_request, MESSAGES.decode_count])
+@pytest.mark.parametrize("decode", [MESSAGES_FORMAT.decode_request, MESSAGES_FORMAT.decode_count])
 def test_a_body_that_is_no_json_object_is_malformed(body: bytes, decode: object) -> None:
     with pytest.raises(UmgError) as caught:
         decode(body, {})
@@ -176,7 +176,7 @@ def test_half_a_character_is_malformed_in_every_field(half: bytes) -> None:
     for place in (b'{"role":"user","content":"%b"}', b'{"role":"user","content":[{"type":"text","text":"%b"}]}'):
         body = b'{"model":"m","max_tokens":9,"messages":[%b]}' % (place % half)
         with pytest.raises(UmgError) as caught:
-            MESSAGES.decode_request(body, {})
+            MESSAGES_FORMAT.decode_request(body, {})
         assert caught.value.reason == MALFORMED
 
 
@@ -184,8 +184,8 @@ NULLS = dict.fromkeys(("system", "tools", "stream", "temperature", "top_p", "top
 
 
 def test_an_explicit_null_is_treated_as_absent() -> None:
-    nulls, *_ = MESSAGES.decode_request(body_of(NULLS), {})
-    plain, *_ = MESSAGES.decode_request(body_of({}), {})
+    nulls, *_ = MESSAGES_FORMAT.decode_request(body_of(NULLS), {})
+    plain, *_ = MESSAGES_FORMAT.decode_request(body_of({}), {})
     for request in (nulls, plain):
         request.source.body = b""
     assert nulls == plain
@@ -199,7 +199,7 @@ def test_nulls_inside_blocks_are_treated_as_absent() -> None:
         {"type": "document", "source": {"type": "text", "data": "a", "media_type": None}, "title": None, "context": None, "citations": None},
         {"type": "tool_result", "tool_use_id": "t", "content": None, "is_error": None},
     ]  # fmt: skip
-    request, *_ = MESSAGES.decode_request(body_of(content(*blocks)), {})
+    request, *_ = MESSAGES_FORMAT.decode_request(body_of(content(*blocks)), {})
     parts = request.messages[1].parts
     assert [part.WhichOneof("kind") for part in parts] == ["text", "tool_call", "reasoning", "media", "tool_result"]
     assert not any(part.HasField("state") or part.HasField("cache_control") for part in parts)
@@ -239,4 +239,4 @@ WIRE_PATHS = [
 
 @pytest.mark.parametrize(("path", "wired"), WIRE_PATHS)
 def test_a_canonical_path_is_converted_to_the_callers_path_by_name(path: str, wired: str) -> None:
-    assert MESSAGES.wire_path(path) == wired
+    assert MESSAGES_FORMAT.wire_path(path) == wired

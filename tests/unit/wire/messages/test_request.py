@@ -7,7 +7,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 USER, ASSISTANT, TOOL, SYSTEM = pb.ROLE_USER, pb.ROLE_ASSISTANT, pb.ROLE_TOOL, pb.ROLE_SYSTEM
@@ -50,7 +50,7 @@ def encoded(
 ) -> tuple[Fields, str]:
     if source:
         request.source.format, request.source.body = source, b"{}"
-    upstream = MESSAGES.encode_request(request, model, stream, quirks, notes)
+    upstream = MESSAGES_FORMAT.encode_request(request, model, stream, quirks, notes)
     assert upstream.path == "/messages"
     assert upstream.headers == {"anthropic-version": "2023-06-01"}
     return msgspec.json.decode(upstream.body), upstream.report.header()
@@ -98,7 +98,7 @@ def test_ids_and_names_are_made_valid_equally_everywhere() -> None:
         "content": [tool_use("t", "get_it_2"), tool_use("u", "get_it"), tool_use("v", "other")],
         "usage": {},
     }
-    answer = MESSAGES.decode_response(msgspec.json.encode(body), request, False)
+    answer = MESSAGES_FORMAT.decode_response(msgspec.json.encode(body), request, False)
     assert [part.tool_call.name for part in answer.candidates[0].message.parts] == ["get.it", "get_it", "other"]
 
 
@@ -203,7 +203,7 @@ def test_calls_of_custom_tools_are_functions_with_one_text() -> None:
     assert fields["messages"][1]["content"] == [tool_use("a", "sh_ell", input="ls")]
     assert report == "custom=a function with one text, custom.format"
     body = {"type": "message", "content": [tool_use("t", "sh_ell", input="é\n"), tool_use("u", "sh_ell", other=1)]}
-    answer = MESSAGES.decode_response(msgspec.json.encode(body), request, False)
+    answer = MESSAGES_FORMAT.decode_response(msgspec.json.encode(body), request, False)
     sent_turns = [part.tool_call for part in answer.candidates[0].message.parts]
     assert [(call.name, call.WhichOneof("input"), call.text) for call in sent_turns] == [
         ("sh.ell", "text", "é\n"),

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.wire.messages.streams import ANSWERED
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 
 Fields = dict[str, object]
 
@@ -26,7 +26,7 @@ def state(data: str, maker: str) -> pb.ReasoningState:
 def answered(*parts: pb.Part, **more: object) -> Fields:
     candidate = pb.Candidate(message=pb.Message(parts=parts), **more)
     return msgspec.json.decode(
-        MESSAGES.encode_response(pb.GenerateResponse(response_id="id.1", candidates=[candidate]), ANSWERED)
+        MESSAGES_FORMAT.encode_response(pb.GenerateResponse(response_id="id.1", candidates=[candidate]), ANSWERED)
     )
 
 
@@ -129,7 +129,7 @@ def test_every_reason_is_tried() -> None:
 
 
 def test_a_blocked_prompt_is_a_refusal_without_content() -> None:
-    answer = msgspec.json.decode(MESSAGES.encode_response(pb.GenerateResponse(block_reason="SAFETY"), ANSWERED))
+    answer = msgspec.json.decode(MESSAGES_FORMAT.encode_response(pb.GenerateResponse(block_reason="SAFETY"), ANSWERED))
     assert (answer["content"], answer["stop_reason"]) == ([], "refusal")
     assert answer["stop_details"] == {
         "type": "refusal",
@@ -140,7 +140,7 @@ def test_a_blocked_prompt_is_a_refusal_without_content() -> None:
 
 def test_only_the_first_candidate_is_encoded() -> None:
     choices = [pb.Candidate(index=index, message=pb.Message(parts=[text(word)])) for index, word in enumerate("ab")]
-    answer = msgspec.json.decode(MESSAGES.encode_response(pb.GenerateResponse(candidates=choices), ANSWERED))
+    answer = msgspec.json.decode(MESSAGES_FORMAT.encode_response(pb.GenerateResponse(candidates=choices), ANSWERED))
     assert answer["content"] == [piece("a")]
 
 
@@ -157,12 +157,12 @@ def test_only_the_first_candidate_is_encoded() -> None:
 )  # fmt: skip
 def test_a_providers_counts_are_summed(usage: Fields, counted: pb.Usage) -> None:
     body = msgspec.json.encode({"type": "message", "id": "i", "content": [], "usage": usage})
-    assert MESSAGES.decode_response(body, ANSWERED, False).usage == counted
-    assert MESSAGES.decode_response(body, ANSWERED, True).usage == counted
+    assert MESSAGES_FORMAT.decode_response(body, ANSWERED, False).usage == counted
+    assert MESSAGES_FORMAT.decode_response(body, ANSWERED, True).usage == counted
 
 
 def provided(body: Fields, *, pass_: bool = False) -> pb.GenerateResponse:
-    return MESSAGES.decode_response(msgspec.json.encode({"type": "message"} | body), ANSWERED, pass_)
+    return MESSAGES_FORMAT.decode_response(msgspec.json.encode({"type": "message"} | body), ANSWERED, pass_)
 
 
 def test_an_unknown_finish_reason_is_kept() -> None:
@@ -185,7 +185,7 @@ def test_a_passed_through_answer_has_the_callers_model_id() -> None:
         {"model": "theirs", "content": [{"type": "new"}], "x": 1.0, "stop_reason": "end_turn"}, pass_=True
     )
     assert (
-        MESSAGES.encode_response(response, ANSWERED)
+        MESSAGES_FORMAT.encode_response(response, ANSWERED)
         == b'{"type":"message","model":"m","content":[{"type":"new"}],"x":1.0,"stop_reason":"end_turn"}'
     )
     assert (response.model, response.candidates[0].finish_reason) == ("m", pb.FINISH_REASON_STOP)
@@ -201,7 +201,7 @@ def test_a_passed_through_answer_has_the_callers_model_id() -> None:
 )  # fmt: skip
 def test_a_body_that_is_no_answer_is_unreadable(body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
-        MESSAGES.decode_response(body, ANSWERED, False)
+        MESSAGES_FORMAT.decode_response(body, ANSWERED, False)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
     assert "field" not in caught.value.metadata
 
@@ -210,10 +210,10 @@ def test_a_body_that_is_no_answer_is_unreadable(body: bytes) -> None:
 def test_an_error_with_a_success_status_is_an_error(pass_: bool) -> None:
     body = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     with pytest.raises(UmgError, match="Overloaded") as caught:
-        MESSAGES.decode_response(body, ANSWERED, pass_)
+        MESSAGES_FORMAT.decode_response(body, ANSWERED, pass_)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_OVERLOADED
 
 
 def test_halves_of_characters_do_not_break_an_answer() -> None:
     body = b'{"type":"message","content":[{"type":"text","text":"a\\ud83d"}]}'
-    assert MESSAGES.decode_response(body, ANSWERED, False).candidates[0].message.parts[0].text.text == "a\ufffd"
+    assert MESSAGES_FORMAT.decode_response(body, ANSWERED, False).candidates[0].message.parts[0].text.text == "a\ufffd"

@@ -8,7 +8,7 @@ from tests.unit.wire.messages.streams import ANSWERED, decoded
 from tests.unit.wire.streams import decoder_of, events_of, kinds
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 
 Fields = dict[str, object]
 
@@ -215,7 +215,7 @@ ERRORS = [
 def test_an_error_event_is_raised_after_the_events_before_it(
     frames: bytes, reason: "pb.ErrorReason.ValueType", pass_: bool
 ) -> None:
-    decoder = decoder_of(MESSAGES, ANSWERED, pass_)
+    decoder = decoder_of(MESSAGES_FORMAT, ANSWERED, pass_)
     assert decoder.feed(start() + frames).events[0].HasField("started")
     with pytest.raises(UmgError) as caught:
         decoder.feed(b"")
@@ -226,7 +226,7 @@ def test_an_error_event_is_raised_after_the_events_before_it(
 
 @pytest.mark.parametrize("frames", [case[1] for case in ERRORS[4:]], ids=[case[0] for case in ERRORS[4:]])
 def test_an_undecodable_answer_is_the_providers_failure(frames: bytes) -> None:
-    decoder = MESSAGES.translating_decoder(ANSWERED)
+    decoder = MESSAGES_FORMAT.translating_decoder(ANSWERED)
     decoder.feed(start())
     with pytest.raises(UmgError) as caught:
         decoder.feed(frames)
@@ -240,7 +240,7 @@ def test_an_undecodable_answer_is_the_providers_failure(frames: bytes) -> None:
     ids=["nothing", "a start", "a text", "a heartbeat", "no reason"],
 )  # fmt: skip
 def test_a_stream_that_ends_early_is_no_answer(stream: bytes, pass_: bool) -> None:
-    decoder = decoder_of(MESSAGES, ANSWERED, pass_)
+    decoder = decoder_of(MESSAGES_FORMAT, ANSWERED, pass_)
     decoder.feed(stream)
     with pytest.raises(UmgError) as caught:
         decoder.close()
@@ -255,7 +255,7 @@ def test_a_stream_that_ends_early_is_no_answer(stream: bytes, pass_: bool) -> No
     ids=["a block", "a delta", "the reason to stop", "the end marker"],
 )  # fmt: skip
 def test_a_stream_without_its_start_event_is_an_error(first: bytes, ahead: bytes, pass_: bool) -> None:
-    decoder = decoder_of(MESSAGES, ANSWERED, pass_)
+    decoder = decoder_of(MESSAGES_FORMAT, ANSWERED, pass_)
     with pytest.raises(UmgError) as caught:
         decoder.feed(ahead + first + end())
     assert (caught.value.name, caught.value.message) == (
@@ -266,7 +266,7 @@ def test_a_stream_without_its_start_event_is_an_error(first: bytes, ahead: bytes
 
 def test_the_end_marker_ends_the_stream() -> None:
     for pass_ in (False, True):
-        decoder = decoder_of(MESSAGES, ANSWERED, pass_)
+        decoder = decoder_of(MESSAGES_FORMAT, ANSWERED, pass_)
         decoder.feed(HEAVY[: -len(frame("message_stop"))] if pass_ else start() + end()[: -len(frame("message_stop"))])
         assert not decoder.done
         decoder.feed(frame("message_stop"))

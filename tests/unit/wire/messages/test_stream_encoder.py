@@ -11,7 +11,7 @@ from tests.unit.wire.messages.streams import ANSWERED
 from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 
 Event = pb.GenerateEvent
 Fields = dict[str, object]
@@ -51,7 +51,7 @@ FINISHED = Event(finished=pb.CandidateFinished(finish_reason=pb.FINISH_REASON_ST
 
 def events(messages: Iterable[list[Event]], request: pb.GenerateRequest = ANSWERED) -> list[Fields]:
     """Return the face's events; the name of each frame must be its type."""
-    encoder = MESSAGES.stream_encoder(request)
+    encoder = MESSAGES_FORMAT.stream_encoder(request)
     stream = b"".join(
         [*(encoder.feed(pb.StreamGenerateResponse(events=message)) for message in messages), encoder.close()]
     )
@@ -268,13 +268,13 @@ def test_an_answer_without_content_is_complete() -> None:
 
 
 def test_the_end_is_sent_once() -> None:
-    encoder = MESSAGES.stream_encoder(ANSWERED)
+    encoder = MESSAGES_FORMAT.stream_encoder(ANSWERED)
     assert encoder.close()
     assert encoder.close() == encoder.feed(pb.StreamGenerateResponse(events=[STARTED])) == b""
 
 
 def test_an_error_is_the_last_event() -> None:
-    encoder = MESSAGES.stream_encoder(ANSWERED)
+    encoder = MESSAGES_FORMAT.stream_encoder(ANSWERED)
     encoder.feed(pb.StreamGenerateResponse(events=[STARTED, begun(0, TEXT), text(0, "a")]))
     error = encoder.error(UmgError(pb.ERROR_REASON_UNAVAILABLE, "the gateway is shutting down"))
     assert error.startswith(
@@ -296,7 +296,7 @@ def test_encoding_does_not_change_the_events() -> None:
     ]
     message = pb.StreamGenerateResponse(events=stream)
     before = message.SerializeToString(deterministic=True)
-    MESSAGES.stream_encoder(ANSWERED).feed(message)
+    MESSAGES_FORMAT.stream_encoder(ANSWERED).feed(message)
     assert message.SerializeToString(deterministic=True) == before
 
 

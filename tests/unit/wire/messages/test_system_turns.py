@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 from umg_grpc.wire.request_notes import RequestNotes
 
 CALL = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
@@ -29,7 +29,7 @@ BODY = {
 
 
 def decoded() -> pb.GenerateRequest:
-    return MESSAGES.decode_request(msgspec.json.encode(BODY), {}).canonical
+    return MESSAGES_FORMAT.decode_request(msgspec.json.encode(BODY), {}).canonical
 
 
 def test_system_turns_are_system_messages_at_their_positions() -> None:
@@ -38,12 +38,12 @@ def test_system_turns_are_system_messages_at_their_positions() -> None:
 
 
 def test_they_are_forwarded_unchanged_to_a_provider_of_the_format() -> None:
-    upstream = MESSAGES.encode_request(decoded(), "m", False)
+    upstream = MESSAGES_FORMAT.encode_request(decoded(), "m", False)
     assert (msgspec.json.decode(upstream.body), upstream.report.lost) == (BODY, 0)
 
 
 def test_system_turns_keep_their_positions_when_the_conversation_is_encoded_again() -> None:
-    upstream = MESSAGES.encode_request(decoded(), "m", False, notes=RequestNotes(edited=("messages",)))
+    upstream = MESSAGES_FORMAT.encode_request(decoded(), "m", False, notes=RequestNotes(edited=("messages",)))
     sent = msgspec.json.decode(upstream.body)["messages"]
     assert ([as_blocks(turn) for turn in BODY["messages"]], 0) == (sent, upstream.report.lost)  # type: ignore[attr-defined]
 
@@ -72,11 +72,11 @@ TARGETS = [
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.format)
 def test_other_formats_get_them_at_their_positions_or_as_instructions(target: Target) -> None:
-    upstream = FORMATS[target.format].encode_request(decoded(), "m", False)
+    upstream = TEXT_FORMATS[target.format].encode_request(decoded(), "m", False)
     body = msgspec.json.decode(upstream.body)
     turns = body.get("messages") or body.get("input") or body["contents"]
     assert [turn.get("role") or turn["type"] for turn in turns] == target.found
-    upstream.report.rename(MESSAGES.wire_path)
+    upstream.report.rename(MESSAGES_FORMAT.wire_path)
     assert upstream.report.header().replace("messages.", "") == target.report
     if target.format == "native":
         assert body["systemInstruction"] == {"parts": [{"text": text} for text in ("Help.", "Be brief.", "Be kind.")]}

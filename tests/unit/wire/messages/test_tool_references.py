@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from umg_grpc.wire import FORMATS
-from umg_grpc.wire.messages import MESSAGES
+from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.messages import MESSAGES_FORMAT
 from umg_grpc.wire.request_notes import RequestNotes
 
 LOADED = [{"type": "tool_reference", "tool_name": "CronCreate"}, {"type": "tool_reference", "tool_name": "CronList"}]
@@ -23,10 +23,10 @@ BODY = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name != "messages"])
+@pytest.mark.parametrize("name", [name for name in TEXT_FORMATS if name != "messages"])
 def test_it_is_text_elsewhere(name: str) -> None:
-    request, _, notes = MESSAGES.decode_request(msgspec.json.encode(BODY), {})
-    upstream = FORMATS[name].encode_request(request, "m", False, notes=notes)
+    request, _, notes = MESSAGES_FORMAT.decode_request(msgspec.json.encode(BODY), {})
+    upstream = TEXT_FORMATS[name].encode_request(request, "m", False, notes=notes)
     assert b"loaded: CronCreate" in upstream.body
     assert b"loaded: CronList" in upstream.body
     assert upstream.report.header() == "tools.defer_loading"
@@ -34,6 +34,8 @@ def test_it_is_text_elsewhere(name: str) -> None:
 
 @pytest.mark.parametrize("edited", [(), ("messages",)], ids=["as it came", "written anew"])
 def test_it_is_forwarded_unchanged_to_a_provider_of_the_format(edited: tuple[str, ...]) -> None:
-    request = MESSAGES.decode_request(msgspec.json.encode(BODY), {}).canonical
-    body = msgspec.json.decode(MESSAGES.encode_request(request, "m", False, notes=RequestNotes(edited=edited)).body)
+    request = MESSAGES_FORMAT.decode_request(msgspec.json.encode(BODY), {}).canonical
+    body = msgspec.json.decode(
+        MESSAGES_FORMAT.encode_request(request, "m", False, notes=RequestNotes(edited=edited)).body
+    )
     assert body["messages"] == BODY["messages"]

@@ -8,7 +8,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.moderations import MODERATIONS
+from umg_grpc.wire.moderations import MODERATIONS_FORMAT
 from umg_grpc.wire.request_notes import NO_NOTES
 from umg_grpc.wire.unary_format import ClientShape
 
@@ -25,11 +25,11 @@ MISTRAL = {"categories": {"selfharm": False, "pii": True}, "category_scores": {"
 
 
 def decoded(**body: object) -> pb.ModerateRequest:
-    return MODERATIONS.decode_request(json.dumps(body).encode(), {}).canonical
+    return MODERATIONS_FORMAT.decode_request(json.dumps(body).encode(), {}).canonical
 
 
 def sent(request: pb.ModerateRequest, model: str = "m") -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(MODERATIONS.encode_request(request, model, NO_NOTES).body)
+    body: dict[str, Any] = json.loads(MODERATIONS_FORMAT.encode_request(request, model, NO_NOTES).body)
     return body
 
 
@@ -111,8 +111,8 @@ def test_an_invalid_body_is_refused_by_the_name_of_the_field(case: Refused) -> N
 
 
 def answer(body: dict[str, object], request: pb.ModerateRequest, *, passes: bool = True) -> dict[str, Any]:
-    response = MODERATIONS.decode_response(json.dumps(body).encode(), request, passes)
-    encoded: dict[str, Any] = json.loads(MODERATIONS.encode_response(response, request, ClientShape.SDK))
+    response = MODERATIONS_FORMAT.decode_response(json.dumps(body).encode(), request, passes)
+    encoded: dict[str, Any] = json.loads(MODERATIONS_FORMAT.encode_response(response, request, ClientShape.SDK))
     return encoded
 
 

@@ -8,8 +8,8 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS, PROVIDERS_OWN
-from umg_grpc.wire.native import NATIVE
-from umg_grpc.wire.native.errors import NAMES
+from umg_grpc.wire.native import NATIVE_FORMAT
+from umg_grpc.wire.native.errors import STATUS_NAMES
 
 REJECTED, FAILED, LIMITED, LONG = (
     pb.ERROR_REASON_UPSTREAM_REJECTED,
@@ -26,12 +26,16 @@ WORDS = {
 
 def test_every_reason_has_its_status_and_code() -> None:
     assert set(HTTP_STATUS) == set(pb.ErrorReason.values())
-    assert {status: NAMES[status] for status in {*HTTP_STATUS.values(), *map(int, PROVIDERS_OWN)}} == WORDS == NAMES
+    assert (
+        {status: STATUS_NAMES[status] for status in {*HTTP_STATUS.values(), *map(int, PROVIDERS_OWN)}}
+        == WORDS
+        == STATUS_NAMES
+    )
 
 
 def test_an_error_has_code_message_and_status_and_where_it_is() -> None:
     error = UmgError(pb.ERROR_REASON_INVALID_FIELD, "`contents`: bad", field="contents")
-    assert msgspec.json.decode(NATIVE.encode_error(error, 400)) == {
+    assert msgspec.json.decode(NATIVE_FORMAT.encode_error(error, 400)) == {
         "error": {
             "code": 400, "message": "`contents`: bad", "status": "INVALID_ARGUMENT",
             "details": [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [{"field": "contents", "description": "`contents`: bad"}]}],
@@ -41,7 +45,7 @@ def test_an_error_has_code_message_and_status_and_where_it_is() -> None:
 
 def test_a_rate_limit_error_has_a_retry_time() -> None:
     error = UmgError(pb.ERROR_REASON_RATE_LIMITED, "slow", retry_after_seconds="7")
-    body = msgspec.json.decode(NATIVE.encode_error(error, 429))["error"]
+    body = msgspec.json.decode(NATIVE_FORMAT.encode_error(error, 429))["error"]
     assert body["details"] == [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]
 
 
@@ -49,7 +53,7 @@ def test_a_rate_limit_error_has_a_retry_time() -> None:
 def test_an_unknown_error_reason_is_encoded_by_its_status(status: int, word: str) -> None:
     error = UmgError(pb.ERROR_REASON_INTERNAL, "m")
     error.reason = 9999
-    assert msgspec.json.decode(NATIVE.encode_error(error, status))["error"] == {
+    assert msgspec.json.decode(NATIVE_FORMAT.encode_error(error, status))["error"] == {
         "code": status,
         "message": "m",
         "status": word,
@@ -99,7 +103,7 @@ REFUSALS = [
 @pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.id)
 def test_a_providers_refusal_is_reported_without_our_secrets(case: Refusal) -> None:
     body = case.body if isinstance(case.body, bytes) else msgspec.json.encode(case.body)
-    raised = NATIVE.decode_error(case.status, case.headers, body)
+    raised = NATIVE_FORMAT.decode_error(case.status, case.headers, body)
     assert (raised.name, raised.metadata) == (
         pb.ErrorReason.Name(case.reason).removeprefix("ERROR_REASON_"),
         case.metadata,

@@ -9,7 +9,7 @@ from tests.unit.wire.native import strategies as some
 from tests.unit.wire.streams import decoded, encoded, frames_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.native import NATIVE_FORMAT
 
 
 @few
@@ -17,12 +17,12 @@ from umg_grpc.wire.native import NATIVE
 def test_a_json_array_has_the_chunks_of_the_event_stream(
     response: pb.GenerateResponse, data: st.DataObject, passed: bool
 ) -> None:
-    stream = encoded(NATIVE, [response_to_events(response)], some.ANSWERED)
-    messages = decoded(NATIVE, data.draw(cuts(stream)), some.ANSWERED, pass_=passed)
-    assert NATIVE.array_encoder is not None
-    encoder = NATIVE.array_encoder(some.ANSWERED)
+    stream = encoded(NATIVE_FORMAT, [response_to_events(response)], some.ANSWERED)
+    messages = decoded(NATIVE_FORMAT, data.draw(cuts(stream)), some.ANSWERED, pass_=passed)
+    assert NATIVE_FORMAT.array_encoder is not None
+    encoder = NATIVE_FORMAT.array_encoder(some.ANSWERED)
     array = b"".join([*map(encoder.feed, messages), encoder.close()])
-    lines = encoded(NATIVE, messages, some.ANSWERED).split(b"\n\n")[:-1]
+    lines = encoded(NATIVE_FORMAT, messages, some.ANSWERED).split(b"\n\n")[:-1]
     assert array == b"[" + b",\r\n".join(line.removeprefix(b"data: ") for line in lines) + b"]"
     assert encoder.close() == b""
 
@@ -30,11 +30,11 @@ def test_a_json_array_has_the_chunks_of_the_event_stream(
 @few
 @given(some.requests, st.data())
 def test_unknown_fields_reach_a_provider_of_the_same_format(request: pb.GenerateRequest, data: st.DataObject) -> None:
-    fields = msgspec.json.decode(NATIVE.encode_request(request, "m", True).body)
+    fields = msgspec.json.decode(NATIVE_FORMAT.encode_request(request, "m", True).body)
     labels = fields.pop("labels", None)  # a map, where an addition is no unknown field
     body = msgspec.json.encode(sprinkled(fields, data) | ({"labels": labels} if labels else {}))
-    canonical, _, notes = NATIVE.decode_request(body, {})
-    upstream = NATIVE.encode_request(canonical, "theirs", True, notes=notes)
+    canonical, _, notes = NATIVE_FORMAT.decode_request(body, {})
+    upstream = NATIVE_FORMAT.encode_request(canonical, "theirs", True, notes=notes)
     assert upstream.body == body
     assert upstream.path == "/models/theirs:streamGenerateContent?alt=sse"
     assert sorted(notes.indispensable) == sorted(
@@ -47,10 +47,10 @@ def test_unknown_fields_reach_a_provider_of_the_same_format(request: pb.Generate
 def test_unknown_fields_of_a_response_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
-    fields = msgspec.json.decode(NATIVE.encode_response(response, some.ANSWERED)) | {"modelVersion": theirs}
+    fields = msgspec.json.decode(NATIVE_FORMAT.encode_response(response, some.ANSWERED)) | {"modelVersion": theirs}
     body = msgspec.json.encode(sprinkled(fields, data))
-    passed = NATIVE.decode_response(body, some.ANSWERED, True)
-    assert NATIVE.encode_response(passed, some.ANSWERED) == body.replace(b'"theirs"', b'"m"')
+    passed = NATIVE_FORMAT.decode_response(body, some.ANSWERED, True)
+    assert NATIVE_FORMAT.encode_response(passed, some.ANSWERED) == body.replace(b'"theirs"', b'"m"')
     assert passed.usage == response.usage
     assert [candidate.finish_reason for candidate in passed.candidates] == [
         candidate.finish_reason for candidate in response.candidates
@@ -62,10 +62,10 @@ def test_unknown_fields_of_a_response_reach_a_caller_of_the_same_format(
 def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
-    events = encoded(NATIVE, [response_to_events(response)], some.ANSWERED).split(b"\n\n")[:-1]
+    events = encoded(NATIVE_FORMAT, [response_to_events(response)], some.ANSWERED).split(b"\n\n")[:-1]
     chunks = sprinkled([msgspec.json.decode(event[6:]) | {"modelVersion": theirs} for event in events], data)
     stream = b"".join(b"data: " + msgspec.json.encode(chunk) + b"\n\n" for chunk in chunks)
-    messages = decoded(NATIVE, data.draw(cuts(stream)), some.ANSWERED, pass_=True)
+    messages = decoded(NATIVE_FORMAT, data.draw(cuts(stream)), some.ANSWERED, pass_=True)
     passed = frames_of(messages)
     assert passed == stream.replace(b'"modelVersion":"theirs"', b'"modelVersion":"m"')
 
@@ -94,9 +94,9 @@ def snaked(value: object, own: bool = False) -> object:
 @modest
 @given(some.requests)
 def test_every_key_may_be_in_snake_case_and_the_callers_json_is_unchanged(request: pb.GenerateRequest) -> None:
-    body = NATIVE.encode_request(request, "m", False).body
+    body = NATIVE_FORMAT.encode_request(request, "m", False).body
     spelled = msgspec.json.encode(snaked(msgspec.json.decode(body)))
-    came, expected = (NATIVE.decode_request(document, {}).canonical for document in (spelled, body))
+    came, expected = (NATIVE_FORMAT.decode_request(document, {}).canonical for document in (spelled, body))
     for compared in (came, expected):
         compared.ClearField("source")
         for tool in compared.tools:

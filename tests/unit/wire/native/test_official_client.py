@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from tests.unit.wire.native import strategies as some
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.native import NATIVE_FORMAT
 
 modest = settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -41,7 +41,7 @@ def dumped(model: BaseModel) -> dict[str, object]:
 @modest
 @given(some.responses().map(without_unknown))
 def test_an_answer_is_one_of_the_official_client(response: pb.GenerateResponse) -> None:
-    body = msgspec.json.decode(NATIVE.encode_response(response, some.ANSWERED))
+    body = msgspec.json.decode(NATIVE_FORMAT.encode_response(response, some.ANSWERED))
     read = types.GenerateContentResponse.model_validate(body)
     assert read.response_id == response.response_id
     assert read.usage_metadata is not None
@@ -57,7 +57,7 @@ def test_an_answer_is_one_of_the_official_client(response: pb.GenerateResponse) 
 @modest
 @given(some.responses().map(without_unknown))
 def test_every_line_of_a_stream_is_an_answer_of_the_official_client(response: pb.GenerateResponse) -> None:
-    encoder = NATIVE.stream_encoder(some.ANSWERED)
+    encoder = NATIVE_FORMAT.stream_encoder(some.ANSWERED)
     lines = (encoder.feed(response_to_events(response)) + encoder.close()).split(b"\n\n")
     assert lines.pop() == b""
     texts = [""] * len(response.candidates)
@@ -91,7 +91,7 @@ def test_a_request_is_one_of_the_official_client(request: pb.GenerateRequest) ->
         return
     if any(tool.opaque.type == "newTool" for tool in request.tools):
         return
-    body = msgspec.json.decode(NATIVE.encode_request(request, "m", False).body)
+    body = msgspec.json.decode(NATIVE_FORMAT.encode_request(request, "m", False).body)
     for name, model in PLACES:
         for value in body[name] if isinstance(body.get(name), list) else filter(None, [body.get(name)]):
             assert dumped(model.model_validate(value))

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.native import NATIVE_FORMAT
 from umg_grpc.wire.native.passthrough_stream import PassthroughDecoder
 
 
@@ -29,7 +29,7 @@ SAME, OURS = pb.GenerateRequest(model="theirs"), pb.GenerateRequest(model='ours,
 
 
 def run(pieces: list[bytes], request: pb.GenerateRequest) -> tuple[bytes, list[pb.GenerateEvent]]:
-    decoder = NATIVE.passthrough_decoder(request)
+    decoder = NATIVE_FORMAT.passthrough_decoder(request)
     messages = [message for message in [*map(decoder.feed, pieces), decoder.close()] if message is not None]
     return b"".join(message.source_frames for message in messages), [
         event for message in messages for event in message.events
@@ -142,7 +142,7 @@ def test_the_last_event_needs_no_blank_line() -> None:
 )
 @pytest.mark.parametrize("pass_", [True, False])
 def test_a_broken_stream_is_an_error(stream: bytes, pass_: bool) -> None:
-    decoder = decoder_of(NATIVE, SAME, pass_)
+    decoder = decoder_of(NATIVE_FORMAT, SAME, pass_)
     decoder.feed(stream)
     with pytest.raises(UmgError) as caught:
         decoder.close()
@@ -171,7 +171,7 @@ def test_a_call_in_an_earlier_line_overrides_the_providers_finish_reason() -> No
 @pytest.mark.parametrize("pass_", [True, False])
 def test_a_blocked_prompt_is_a_complete_answer(pass_: bool) -> None:
     line = b'data: {"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":4}}\n\n'
-    decoder = decoder_of(NATIVE, SAME, pass_)
+    decoder = decoder_of(NATIVE_FORMAT, SAME, pass_)
     messages = [message for message in (decoder.feed(line), decoder.close()) if message is not None]
     events = [event for message in messages for event in message.events]
     assert sorted(filter(None, kinds(events))) == ["finished", "started", "usage"]
@@ -183,7 +183,7 @@ def test_a_blocked_prompt_is_a_complete_answer(pass_: bool) -> None:
 @pytest.mark.parametrize("pass_", [True, False])
 def test_an_error_event_follows_the_events_before_it(pass_: bool) -> None:
     error = b'data: {"error":{"code":503,"message":"overloaded at https://x.test","status":"UNAVAILABLE"}}\r\n\r\n'
-    decoder = decoder_of(NATIVE, SAME, pass_)
+    decoder = decoder_of(NATIVE_FORMAT, SAME, pass_)
     message = decoder.feed(text("hi")[0] + error + END)
     assert message is not None
     if pass_:
@@ -214,5 +214,5 @@ def test_an_error_event_follows_the_events_before_it(pass_: bool) -> None:
 )
 def test_an_error_instead_of_an_answer_is_raised_at_once(event: bytes, name: str, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
-        decoder_of(NATIVE, SAME, pass_).feed(event)
+        decoder_of(NATIVE_FORMAT, SAME, pass_).feed(event)
     assert caught.value.name == name

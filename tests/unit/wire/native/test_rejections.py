@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.native import NATIVE_FORMAT
 
 INVALID, MISSING = pb.ERROR_REASON_INVALID_FIELD, pb.ERROR_REASON_MISSING_FIELD
 
@@ -101,7 +101,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
     body = {"contents": [{"parts": [{"text": "a"}]}]} | case.body
     given = {name: value for name, value in body.items() if value is not msgspec.UNSET}
     with pytest.raises(UmgError) as caught:
-        NATIVE.decode_request(msgspec.json.encode(given), {})
+        NATIVE_FORMAT.decode_request(msgspec.json.encode(given), {})
     assert (caught.value.reason, caught.value.metadata) == (case.reason, {"field": case.field})
     assert caught.value.message.startswith(f"`{case.field}`")
     assert case.message in caught.value.message
@@ -114,7 +114,7 @@ def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) 
 )  # fmt: skip
 def test_a_body_that_is_no_json_object_is_refused(body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
-        NATIVE.decode_request(body, {})
+        NATIVE_FORMAT.decode_request(body, {})
     assert caught.value.name == "MALFORMED_BODY"
 
 
@@ -150,4 +150,4 @@ PATHS = {
 
 @pytest.mark.parametrize(("canonical", "wire"), PATHS.items())
 def test_a_canonical_path_is_converted_to_the_callers_path(canonical: str, wire: str) -> None:
-    assert NATIVE.wire_path(canonical) == wire
+    assert NATIVE_FORMAT.wire_path(canonical) == wire

@@ -10,7 +10,7 @@ from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.reasoning_state import show
-from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.native import NATIVE_FORMAT
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 Json = dict[str, object]
@@ -22,7 +22,7 @@ def decoded(**body: object) -> pb.GenerateRequest:
 
 def noted(**body: object) -> tuple[pb.GenerateRequest, RequestNotes]:
     document = {"contents": [{"parts": [{"text": "hi"}]}]} | body
-    request, _, notes = NATIVE.decode_request(msgspec.json.encode(document), {})
+    request, _, notes = NATIVE_FORMAT.decode_request(msgspec.json.encode(document), {})
     return request, notes
 
 
@@ -36,7 +36,7 @@ def with_question(request: pb.GenerateRequest) -> pb.GenerateRequest:
 
 
 def sent(request: pb.GenerateRequest, model: str = "m", notes: RequestNotes = NO_NOTES) -> tuple[Json, str]:
-    upstream = NATIVE.encode_request(with_question(request), model, False, notes=notes)
+    upstream = NATIVE_FORMAT.encode_request(with_question(request), model, False, notes=notes)
     return msgspec.json.decode(upstream.body), upstream.report.header()
 
 
@@ -81,7 +81,7 @@ def contents(*messages: pb.Message, to: str = "m") -> list[Json]:
 def test_the_path_has_the_model_and_whether_to_stream() -> None:
     request = pb.GenerateRequest(messages=[user(text("hi"))])
     paths = {
-        name: NATIVE.encode_request(request, name, stream=False).path
+        name: NATIVE_FORMAT.encode_request(request, name, stream=False).path
         for name in ("m", "models/m", "vendor/m", "a b", "llama:8b", "../x", "a//b")
     }
     assert paths == {
@@ -93,7 +93,7 @@ def test_the_path_has_the_model_and_whether_to_stream() -> None:
         "../x": "/models/..%2Fx:generateContent",
         "a//b": "/models/a%2F%2Fb:generateContent",
     }
-    assert NATIVE.encode_request(request, "m", stream=True).path == "/models/m:streamGenerateContent?alt=sse"
+    assert NATIVE_FORMAT.encode_request(request, "m", stream=True).path == "/models/m:streamGenerateContent?alt=sse"
 
 
 # --- bodies of callers
@@ -273,12 +273,12 @@ def test_the_counted_request_is_the_body_or_its_member(key: str) -> None:
         "contents": [{"parts": [{"text": "hi"}]}],
         "systemInstruction": {"parts": [{"text": "s"}]},
     }
-    assert NATIVE.decode_count is not None
+    assert NATIVE_FORMAT.decode_count is not None
     for body in (inner, {key: inner}):
-        request = NATIVE.decode_count(msgspec.json.encode(body), {}).canonical
+        request = NATIVE_FORMAT.decode_count(msgspec.json.encode(body), {}).canonical
         assert (request.messages[0], request.instructions[0]) == (user(text("hi")), text("s"))
     with pytest.raises(UmgError) as caught:
-        NATIVE.decode_count(msgspec.json.encode({key: {"contents": [{"role": 5}]}}), {})
+        NATIVE_FORMAT.decode_count(msgspec.json.encode({key: {"contents": [{"role": 5}]}}), {})
     assert caught.value.metadata == {"field": f"{key}.contents[0].role"}
 
 
@@ -289,16 +289,16 @@ def test_the_counted_request_is_the_body_or_its_member(key: str) -> None:
 def test_a_model_in_the_body_is_that_of_the_path(named: str | None, path: str, refused: bool) -> None:
     body = msgspec.json.encode({"contents": [{"parts": [{"text": "hi"}]}], "model": named})
     if not refused:
-        assert NATIVE.decode_request(body, {}, path).canonical.model == "m"
+        assert NATIVE_FORMAT.decode_request(body, {}, path).canonical.model == "m"
         return
     with pytest.raises(UmgError) as caught:
-        NATIVE.decode_request(body, {}, path)
+        NATIVE_FORMAT.decode_request(body, {}, path)
     assert (caught.value.name, caught.value.metadata) == ("INVALID_FIELD", {"field": "model"})
 
 
 def test_a_count_is_the_total() -> None:
-    assert NATIVE.encode_count is not None
-    assert NATIVE.encode_count(7, None) == b'{"totalTokens":7}'
+    assert NATIVE_FORMAT.encode_count is not None
+    assert NATIVE_FORMAT.encode_count(7, None) == b'{"totalTokens":7}'
 
 
 # --- bodies for providers
@@ -306,8 +306,8 @@ def test_a_count_is_the_total() -> None:
 
 def test_a_same_format_body_is_forwarded_byte_for_byte_except_for_its_model() -> None:
     body = b'{ "model":"models/x","contents": [ {"parts": [ {"text":"\\u00e9"} ] } ],"generation_config":{ "temperature" : 1.0 } }'
-    request = NATIVE.decode_request(body, {}).canonical
-    assert NATIVE.encode_request(request, "theirs", True).body == (
+    request = NATIVE_FORMAT.decode_request(body, {}).canonical
+    assert NATIVE_FORMAT.encode_request(request, "theirs", True).body == (
         b'{"contents":[ {"parts": [ {"text":"\\u00e9"} ] } ],"generation_config":{ "temperature" : 1.0 }}'
     )
 
@@ -424,7 +424,7 @@ def test_a_result_without_a_call_becomes_text(orphan: pb.Part, encoded: list[Jso
 )
 def test_blank_turns_are_refused(messages: list[pb.Message]) -> None:
     with pytest.raises(UmgError) as caught:
-        NATIVE.encode_request(pb.GenerateRequest(messages=messages), "m", False)
+        NATIVE_FORMAT.encode_request(pb.GenerateRequest(messages=messages), "m", False)
     assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "messages"})
     assert caught.value.message == "`messages`: all of them are blank; send some text"
 
@@ -545,7 +545,7 @@ def test_names_invalid_in_native_are_encoded_one_to_one_and_decoded_back() -> No
     assert fields["toolConfig"]["functionCallingConfig"]["allowedFunctionNames"] == [encoded[3]]
     parts = [{"functionCall": {"name": name, "args": {}}} for name in encoded]
     body = msgspec.json.encode({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]})
-    answer = NATIVE.decode_response(body, request, False).candidates[0].message
+    answer = NATIVE_FORMAT.decode_response(body, request, False).candidates[0].message
     assert [part.tool_call.name for part in answer.parts] == NAMES
 
 
@@ -564,7 +564,7 @@ def test_a_custom_tool_becomes_a_function_with_a_single_argument() -> None:
     for args, expected in (({"input": "select 2"}, "select 2"), ({"x": 1}, '{"x":1}')):
         part = {"functionCall": {"name": "sql", "args": args}}
         body = msgspec.json.encode({"candidates": [{"content": {"parts": [part]}}]})
-        decoded_call = NATIVE.decode_response(body, request, False).candidates[0].message.parts[0].tool_call
+        decoded_call = NATIVE_FORMAT.decode_response(body, request, False).candidates[0].message.parts[0].tool_call
         assert (decoded_call.WhichOneof("input"), decoded_call.text) == ("text", expected)
 
 
@@ -574,7 +574,7 @@ def test_a_schema_is_sent_unchanged_under_its_own_key() -> None:
         tools=[pb.Tool(function=pb.FunctionTool(name="f", parameters_json=schema, strict=True))]
     )
     request.response_format.json_schema.MergeFrom(pb.JsonSchemaFormat(name="n", schema_json=schema, strict=True))
-    body = NATIVE.encode_request(with_question(request), "m", False)
+    body = NATIVE_FORMAT.encode_request(with_question(request), "m", False)
     assert body.body.count(schema.encode()) == 2
     fields = msgspec.json.decode(body.body)
     assert "parametersJsonSchema" in fields["tools"][0]["functionDeclarations"][0]
@@ -714,20 +714,20 @@ REFUSED: dict[str, tuple[pb.GenerateRequest, str, str]] = {
 def test_an_unsupported_part_that_changes_the_meaning_is_refused_by_its_canonical_path(name: str) -> None:
     request, path, reason = REFUSED[name]
     with pytest.raises(UmgError) as caught:
-        NATIVE.encode_request(with_question(request), "theirs", False)
+        NATIVE_FORMAT.encode_request(with_question(request), "theirs", False)
     assert (caught.value.name, caught.value.metadata) == (reason, {"field": path})
 
 
 def test_an_indispensable_field_is_refused() -> None:
     request = with_question(pb.GenerateRequest(source=pb.SourceDocument(format="messages")))
     with pytest.raises(UmgError) as caught:
-        NATIVE.encode_request(request, "theirs", False, notes=RequestNotes(indispensable=["mcp_servers"]))
+        NATIVE_FORMAT.encode_request(request, "theirs", False, notes=RequestNotes(indispensable=["mcp_servers"]))
     assert (caught.value.name, caught.value.metadata) == ("UNTRANSLATABLE", {"field": "mcp_servers"})
 
 
 def test_unknown_fields_are_reported() -> None:
     request = with_question(pb.GenerateRequest(source=pb.SourceDocument(format="chat")))
-    upstream = NATIVE.encode_request(request, "m", False, notes=RequestNotes(uncarried=["a.b", "c"]))
+    upstream = NATIVE_FORMAT.encode_request(request, "m", False, notes=RequestNotes(uncarried=["a.b", "c"]))
     assert upstream.report.header() == "a.b, c"
 
 
@@ -766,6 +766,6 @@ def test_a_large_body_with_alternative_names_is_decoded_quickly() -> None:
     ]
     body = msgspec.json.encode({"contents": turns})
     with within(2):
-        request = NATIVE.decode_request(body, {}).canonical
+        request = NATIVE_FORMAT.decode_request(body, {}).canonical
     assert len(body) > 2**21
     assert len(request.messages) == 2_000

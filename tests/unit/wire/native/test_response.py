@@ -6,7 +6,7 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.reasoning_state import read
-from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.native import NATIVE_FORMAT
 
 Json = dict[str, object]
 REQUEST = pb.GenerateRequest(model="m")
@@ -19,11 +19,11 @@ def body(*parts: object, **more: object) -> bytes:
 
 
 def candidate(*parts: object, **more: object) -> pb.Candidate:
-    return NATIVE.decode_response(body(*parts, **more), REQUEST, False).candidates[0]
+    return NATIVE_FORMAT.decode_response(body(*parts, **more), REQUEST, False).candidates[0]
 
 
 def face(response: pb.GenerateResponse) -> Json:
-    return msgspec.json.decode(NATIVE.encode_response(response, REQUEST))
+    return msgspec.json.decode(NATIVE_FORMAT.encode_response(response, REQUEST))
 
 
 def answer(
@@ -40,7 +40,7 @@ def text(words: str, *citations: pb.Citation) -> pb.Part:
 def test_missing_counts_are_zero_and_reasoning_counts_as_output() -> None:
     usage = {"promptTokenCount": 9, "thoughtsTokenCount": "5", "totalTokenCount": 14}
     raw = msgspec.json.encode({"candidates": [{}], "usageMetadata": usage})
-    assert NATIVE.decode_response(raw, REQUEST, False).usage == pb.Usage(
+    assert NATIVE_FORMAT.decode_response(raw, REQUEST, False).usage == pb.Usage(
         input_tokens=9, output_tokens=5, reasoning_tokens=5
     )
 
@@ -67,7 +67,7 @@ def test_missing_counts_are_zero_and_reasoning_counts_as_output() -> None:
 )  # fmt: skip
 def test_members_that_providers_omit_are_absent(encoded: Json, kinds: list[str]) -> None:
     raw = msgspec.json.encode({"candidates": [encoded | {"finishReason": "MAX_TOKENS"}]})
-    decoded = NATIVE.decode_response(raw, REQUEST, False).candidates[0]
+    decoded = NATIVE_FORMAT.decode_response(raw, REQUEST, False).candidates[0]
     assert [part.WhichOneof("kind") for part in decoded.message.parts] == kinds
     assert decoded.finish_reason == pb.FINISH_REASON_LENGTH
 
@@ -116,7 +116,7 @@ def test_calls_override_the_providers_finish_reason() -> None:
     called = {"functionCall": {"name": "f"}}
     assert candidate(called).finish_reason == pb.FINISH_REASON_TOOL_CALLS
     assert candidate(called, finishReason="MAX_TOKENS").finish_reason == pb.FINISH_REASON_LENGTH
-    passed = NATIVE.decode_response(body(called), REQUEST, True)
+    passed = NATIVE_FORMAT.decode_response(body(called), REQUEST, True)
     assert passed.candidates[0].finish_reason == pb.FINISH_REASON_TOOL_CALLS
     assert candidate(called).message.parts[0].tool_call == pb.ToolCall(name="f", arguments_json="{}")
 
@@ -127,10 +127,10 @@ def test_a_blocked_prompt_is_no_failure(pass_: bool) -> None:
     raw = msgspec.json.encode(
         {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT", "safetyRatings": [rating]}, "modelVersion": "m"}
     )
-    response = NATIVE.decode_response(raw, REQUEST, pass_)
+    response = NATIVE_FORMAT.decode_response(raw, REQUEST, pass_)
     assert (response.block_reason, len(response.candidates)) == ("PROHIBITED_CONTENT", 0)
     if pass_:
-        assert NATIVE.encode_response(response, REQUEST) == raw
+        assert NATIVE_FORMAT.encode_response(response, REQUEST) == raw
         return
     encoded = face(response)
     assert encoded["promptFeedback"] == {"blockReason": "PROHIBITED_CONTENT", "safetyRatings": [rating]}
@@ -142,7 +142,7 @@ def test_a_blocked_prompt_is_no_failure(pass_: bool) -> None:
             "safetyRatings": [],
         }
     ]
-    again = NATIVE.decode_response(NATIVE.encode_response(response, REQUEST), REQUEST, False)
+    again = NATIVE_FORMAT.decode_response(NATIVE_FORMAT.encode_response(response, REQUEST), REQUEST, False)
     assert (again.block_reason, len(again.candidates)) == ("PROHIBITED_CONTENT", 0)
 
 
@@ -292,7 +292,7 @@ def test_sources_of_a_grpc_upstream_cannot_break_an_answer(rest: str) -> None:
 )  # fmt: skip
 def test_an_undecodable_answer_is_the_providers_failure(raw: bytes, pass_: bool) -> None:
     with pytest.raises(UmgError) as caught:
-        NATIVE.decode_response(raw, REQUEST, pass_)
+        NATIVE_FORMAT.decode_response(raw, REQUEST, pass_)
     assert caught.value.name == "UPSTREAM_FAILED"
 
 
@@ -319,14 +319,14 @@ def test_an_invalid_member_of_an_answer_is_the_providers_failure() -> None:
     ],
 )  # fmt: skip
 def test_a_passed_answer_is_the_providers_under_the_callers_model(raw: bytes, passed: bytes) -> None:
-    response = NATIVE.decode_response(raw, REQUEST, True)
-    assert NATIVE.encode_response(response, REQUEST) == passed
+    response = NATIVE_FORMAT.decode_response(raw, REQUEST, True)
+    assert NATIVE_FORMAT.encode_response(response, REQUEST) == passed
     assert response.model == "m"
 
 
 def test_half_a_character_does_not_fail_an_answer() -> None:
     raw = body({"text": "CUT"}).replace(b"CUT", b"a\\ud83d")
-    assert NATIVE.decode_response(raw, REQUEST, False).candidates[0].message.parts[0].text.text == "a\ufffd"
+    assert NATIVE_FORMAT.decode_response(raw, REQUEST, False).candidates[0].message.parts[0].text.text == "a\ufffd"
 
 
 def test_the_type_of_raw_audio_keeps_the_parameters_needed_to_play_it() -> None:

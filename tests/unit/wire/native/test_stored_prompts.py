@@ -8,7 +8,7 @@ import pytest
 
 from tests.pairs.quirks.requests import decoded_request
 from umg_grpc.base.errors import Failure
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.prompt_marks import PromptMark
 from umg_grpc.wire.native.stored_prompts import DividedPrompt, place_of
 
@@ -36,7 +36,7 @@ TURNS: list[dict[str, Any]] = [
 
 def divided(seed: bytes = b"key", **fields: Any) -> DividedPrompt:
     """Return the prompt of a caller of messages."""
-    request = FORMATS["native"].encode_request(decoded_request("messages", **fields), "gemini-3.6-flash", False)
+    request = TEXT_FORMATS["native"].encode_request(decoded_request("messages", **fields), "gemini-3.6-flash", False)
     return DividedPrompt(request.body, request.marks, seed)
 
 
@@ -91,7 +91,7 @@ def test_the_same_beginning_has_the_same_digest_in_a_later_request_of_the_same_o
 def test_the_stored_beginning_and_the_rest_are_the_whole_prompt() -> None:
     prompt = divided(system="Help.", tools=[TOOL], messages=TURNS, max_tokens=99)
     request = decoded_request("messages", system="Help.", tools=[TOOL], messages=TURNS, max_tokens=99)
-    body = json.loads(FORMATS["native"].encode_request(request, "gemini-3.6-flash", False).body)
+    body = json.loads(TEXT_FORMATS["native"].encode_request(request, "gemini-3.6-flash", False).body)
     for beginning in prompt.beginnings:
         stored = json.loads(prompt.stored(beginning, "models/m", 3600))
         rest = json.loads(prompt.rest(beginning, "cachedContents/1"))
@@ -113,14 +113,14 @@ def test_a_question_is_divided_behind_its_document() -> None:
 
 def test_the_own_body_of_a_caller_has_no_marks() -> None:
     request = decoded_request("native", contents=[{"parts": [{"text": "Hi"}]}], cachedContent="cachedContents/1")
-    assert FORMATS["native"].encode_request(request, "m", False).marks == []
+    assert TEXT_FORMATS["native"].encode_request(request, "m", False).marks == []
 
 
 def test_marks_of_the_models_turns_divide_nothing() -> None:
     request = decoded_request(
         "messages", messages=[TURNS[0], {"role": "assistant", "content": [text("Ho", MARK)]}, TURNS[4]]
     )
-    assert FORMATS["native"].encode_request(request, "m", False).marks == []
+    assert TEXT_FORMATS["native"].encode_request(request, "m", False).marks == []
     assert PromptMark(0, 1, is_long=False) < PromptMark(1, 0, is_long=False)
 
 
@@ -138,7 +138,7 @@ def test_the_error_for_a_cache_of_another_account_names_the_remedy() -> None:
             "status": "PERMISSION_DENIED",
         }
     }
-    error = FORMATS["native"].decode_error(403, {}, json.dumps(body).encode())
+    error = TEXT_FORMATS["native"].decode_error(403, {}, json.dumps(body).encode())
     assert error.failure is Failure.CALLER  # neither the key nor the channel is at fault
     assert error.message.startswith(
         "CachedContent not found (or permission denied); it has ended, or is of another account"

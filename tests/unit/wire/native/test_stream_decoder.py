@@ -7,7 +7,7 @@ from tests.unit.wire.accumulate import accumulate
 from tests.unit.wire.streams import kinds
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.native import NATIVE_FORMAT
 
 REQUEST = pb.GenerateRequest(model="m")
 SEARCHING = pb.GenerateRequest(model="m", tools=[pb.Tool(web_search=pb.WebSearchTool())])
@@ -20,7 +20,7 @@ def frame(*parts: object, finish: str | None = None, **more: object) -> bytes:
 
 
 def events(*frames: bytes, request: pb.GenerateRequest = REQUEST) -> list[pb.StreamGenerateResponse]:
-    decoder = NATIVE.translating_decoder(request)
+    decoder = NATIVE_FORMAT.translating_decoder(request)
     messages = [message for message in (*map(decoder.feed, frames), decoder.close()) if message is not None]
     assert decoder.done
     return messages

@@ -8,7 +8,7 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.native import NATIVE
+from umg_grpc.wire.native import NATIVE_FORMAT
 
 Chunk = dict[str, object]
 LINE = re.compile(rb"data: \{[^\r\n]*\}\n\n")
@@ -34,7 +34,7 @@ def answer(*parts: pb.Part, reason: "pb.FinishReason.ValueType" = pb.FINISH_REAS
 
 
 def chunks(response: pb.GenerateResponse) -> list[Chunk]:
-    encoder = NATIVE.stream_encoder(pb.GenerateRequest())
+    encoder = NATIVE_FORMAT.stream_encoder(pb.GenerateRequest())
     stream = encoder.feed(response_to_events(response)) + encoder.close()
     assert encoder.close() == b"", "the end is sent once"
     lines = LINE.findall(stream)
@@ -102,7 +102,7 @@ def test_calls_and_media_are_encoded_in_one_chunk() -> None:
         pb.GenerateEvent(part_index=2, part_updated=pb.Part(media=pb.MediaPart(kind=pb.MEDIA_KIND_AUDIO, media_id="i"))),
         pb.GenerateEvent(part_index=0, state=pb.ReasoningState(data="AAAA", format="native")),
     ]  # fmt: skip
-    encoder = NATIVE.stream_encoder(pb.GenerateRequest())
+    encoder = NATIVE_FORMAT.stream_encoder(pb.GenerateRequest())
     assert encoder.feed(pb.StreamGenerateResponse(events=events)) == b""
     ended = [pb.GenerateEvent(part_index=index, part_ended=pb.PartEnded()) for index in (1, 0)]
     stream = encoder.feed(pb.StreamGenerateResponse(events=ended)) + encoder.close()
@@ -125,7 +125,7 @@ def test_a_provider_tool_call_is_encoded_with_its_final_state() -> None:
         pb.GenerateEvent(part_updated=done),
         pb.GenerateEvent(part_ended=pb.PartEnded()),
     ]
-    encoder = NATIVE.stream_encoder(pb.GenerateRequest())
+    encoder = NATIVE_FORMAT.stream_encoder(pb.GenerateRequest())
     stream = encoder.feed(pb.StreamGenerateResponse(events=events))
     assert b'"parts":[{"executableCode":{"code":"1"}}]' in stream
 
@@ -146,7 +146,7 @@ def test_hidden_reasoning_consists_of_its_state_alone() -> None:
 
 @pytest.mark.parametrize("response", SAMPLES, ids=range(len(SAMPLES)))
 def test_a_streamed_answer_aggregates_to_the_unstreamed_one(response: pb.GenerateResponse) -> None:
-    whole = msgspec.json.decode(NATIVE.encode_response(response, pb.GenerateRequest()))
+    whole = msgspec.json.decode(NATIVE_FORMAT.encode_response(response, pb.GenerateRequest()))
     encoded = chunks(response)
     for candidate in whole["candidates"]:
         mine = [chunk["candidates"][0] for chunk in encoded if chunk["candidates"][0]["index"] == candidate["index"]]
@@ -157,7 +157,7 @@ def test_a_streamed_answer_aggregates_to_the_unstreamed_one(response: pb.Generat
 
 
 def test_a_failure_ends_the_stream_with_its_error_and_nothing_else() -> None:
-    encoder = NATIVE.stream_encoder(pb.GenerateRequest())
+    encoder = NATIVE_FORMAT.stream_encoder(pb.GenerateRequest())
     encoder.feed(pb.StreamGenerateResponse(events=[pb.GenerateEvent(text_delta="a")]))
     frame = encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_RATE_LIMITED, "broken\n\nhalf"))
     assert frame == b'data: {"error":{"code":429,"message":"broken\\n\\nhalf","status":"RESOURCE_EXHAUSTED"}}\n\n'
@@ -166,7 +166,7 @@ def test_a_failure_ends_the_stream_with_its_error_and_nothing_else() -> None:
 
 
 def test_kinds_newer_than_this_build_are_skipped() -> None:
-    encoder = NATIVE.stream_encoder(pb.GenerateRequest())
+    encoder = NATIVE_FORMAT.stream_encoder(pb.GenerateRequest())
     events = [
         pb.GenerateEvent(),
         pb.GenerateEvent(opaque=pb.OpaquePart(format="responses", json="{}")),
@@ -184,15 +184,15 @@ def test_a_percent_sign_in_an_id_is_only_that() -> None:
 
 
 def test_a_heartbeat_is_a_bare_line() -> None:
-    assert NATIVE.heartbeat == b"\n"
+    assert NATIVE_FORMAT.heartbeat == b"\n"
 
 
 # --- as one array
 
 
 def array(*fed: pb.StreamGenerateResponse, error: UmgError | None = None) -> bytes:
-    assert NATIVE.array_encoder is not None
-    encoder = NATIVE.array_encoder(pb.GenerateRequest())
+    assert NATIVE_FORMAT.array_encoder is not None
+    encoder = NATIVE_FORMAT.array_encoder(pb.GenerateRequest())
     written = b"".join(map(encoder.feed, fed))
     return written + (encoder.error(error) if error else b"") + encoder.close()
 
@@ -216,8 +216,8 @@ def test_an_array_that_breaks_off_ends_with_the_error() -> None:
 
 
 def test_an_array_without_chunks_is_empty() -> None:
-    assert NATIVE.array_encoder is not None
-    encoder = NATIVE.array_encoder(pb.GenerateRequest())
+    assert NATIVE_FORMAT.array_encoder is not None
+    encoder = NATIVE_FORMAT.array_encoder(pb.GenerateRequest())
     assert encoder.feed(pb.StreamGenerateResponse(source_frames=b"\n")) == b""
     assert encoder.close() == b"[]"
     assert encoder.close() == b""

@@ -11,7 +11,7 @@ from tests.unit.wire.laws import few, members, present_members, sprinkled
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.embeddings import EMBEDDINGS
+from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
 from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.unary_format import UnaryFormat
@@ -203,7 +203,7 @@ UNKNOWN_FIELDS = [
 def reports(face: Codec, body: Json) -> Report:
     request, notes = face.decode_request(msgspec.json.encode(body), {})
     assert not face.encode_request(request, "m", notes).report.lost
-    return EMBEDDINGS.encode_request(request, "m", notes).report
+    return EMBEDDINGS_FORMAT.encode_request(request, "m", notes).report
 
 
 @pytest.mark.parametrize("unknown_field", UNKNOWN_FIELDS, ids=lambda unknown_field: unknown_field.id)
@@ -243,15 +243,15 @@ def test_options_are_set_on_each_item_or_on_the_request() -> None:
 @pytest.mark.parametrize("codec", [NATIVE_EMBEDDING, NATIVE_EMBEDDINGS], ids=lambda codec: codec.name)
 def test_a_request_of_another_format_is_a_batch(codec: Codec) -> None:
     body = b'{"model":"m","input":"a","user":"u","encoding_format":"base64"}'
-    upstream = sent(EMBEDDINGS, codec, body)
+    upstream = sent(EMBEDDINGS_FORMAT, codec, body)
     assert upstream.path == "/models/theirs:batchEmbedContents"
     assert upstream.body == b'{"requests":[{"model":"models/theirs","content":{"parts":[{"text":"a"}]}}]}'
     assert upstream.report.header() == "user"  # `encoding_format` concerns only the caller's answer
 
 
 def test_tokens_are_refused() -> None:
-    request = EMBEDDINGS.decode_request(b'{"model":"m","input":[[1,2],[3]]}', {}).canonical
+    request = EMBEDDINGS_FORMAT.decode_request(b'{"model":"m","input":[[1,2],[3]]}', {}).canonical
     with pytest.raises(UmgError) as caught:
         NATIVE_EMBEDDINGS.encode_request(request, "m")
     assert caught.value.reason == pb.ERROR_REASON_UNTRANSLATABLE
-    assert EMBEDDINGS.wire_path(caught.value.metadata["field"]) == "input[0]"
+    assert EMBEDDINGS_FORMAT.wire_path(caught.value.metadata["field"]) == "input[0]"

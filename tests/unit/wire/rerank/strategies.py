@@ -7,11 +7,11 @@ from hypothesis.strategies import DrawFn
 from tests.unit.wire.chat.strategies import flags, json_objects, names, optional, set_fields, texts, words
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.rerank import RERANK, RERANK_V2
+from umg_grpc.wire.rerank import RERANK_FORMAT, RERANK_V2
 from umg_grpc.wire.unary_format import UnaryFormat
 
 Format = UnaryFormat[pb.RerankRequest, pb.RerankResponse]
-FORMATS: dict[str, Format] = {RERANK.name: RERANK, RERANK_V2.name: RERANK_V2}
+FORMATS: dict[str, Format] = {RERANK_FORMAT.name: RERANK_FORMAT, RERANK_V2.name: RERANK_V2}
 
 limits = st.integers(1, 2**31 - 1)
 top_ns = st.integers(1, 9)

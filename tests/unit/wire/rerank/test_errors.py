@@ -8,8 +8,8 @@ import pytest
 from tests.unit.wire.rerank.strategies import FORMATS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat import CHAT
-from umg_grpc.wire.rerank import RERANK, RERANK_V2
+from umg_grpc.wire.chat import CHAT_FORMAT
+from umg_grpc.wire.rerank import RERANK_FORMAT, RERANK_V2
 
 
 @pytest.mark.parametrize("reason", pb.ErrorReason.values(), ids=pb.ErrorReason.Name)
@@ -18,8 +18,8 @@ def test_errors_are_those_of_chat_and_clients_of_the_second_version_read_a_messa
 ) -> None:
     error = UmgError(reason, 'what "happened"', field="documents[0]")
     for status in (400, 500):
-        chat = CHAT.encode_error(error, status)
-        assert RERANK.encode_error(error, status) == chat
+        chat = CHAT_FORMAT.encode_error(error, status)
+        assert RERANK_FORMAT.encode_error(error, status) == chat
         second = msgspec.json.decode(RERANK_V2.encode_error(error, status))
         assert second == {"message": second["error"]["message"], **msgspec.json.decode(chat)}
 
@@ -63,5 +63,5 @@ def test_a_providers_refusal_has_a_reason(case: Refusal, name: str) -> None:
 
 
 def test_the_retry_time_of_a_provider_is_decoded() -> None:
-    error = RERANK.decode_error(429, {"retry-after": "7"}, b"{}")
+    error = RERANK_FORMAT.decode_error(429, {"retry-after": "7"}, b"{}")
     assert error.metadata == {"retry_after_seconds": "7"}

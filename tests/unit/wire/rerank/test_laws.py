@@ -14,7 +14,7 @@ from tests.unit.wire.rerank.strategies import FORMATS, V1_OPTIONS, V2_OPTIONS, F
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire.rerank import ranked_texts
-from umg_grpc.wire.rerank.request import OPTIONS
+from umg_grpc.wire.rerank.request import OPTION_FIELDS
 from umg_grpc.wire.text_format import UpstreamRequest
 from umg_grpc.wire.unary_format import ClientShape
 
@@ -98,10 +98,10 @@ def test_a_body_for_the_other_shape_has_its_supported_fields_and_the_rest_is_rep
 ) -> None:
     (other,) = FORMATS.keys() - {name}
     usage = sent(FORMATS[name], FORMATS[other], body_of(request, more))
-    set_options = {field.name for field, _ in request.ListFields()} & OPTIONS.keys()
+    set_options = {field.name for field, _ in request.ListFields()} & OPTION_FIELDS.keys()
     takes = set_options & FORMAT_OPTIONS[other].keys()
     lost = {field for field in set_options - takes if getattr(request, field)}  # a priority of 0 has no effect
-    written = {"model", "query", "documents", *(OPTIONS[field] for field in takes)}
+    written = {"model", "query", "documents", *(OPTION_FIELDS[field] for field in takes)}
     assert members(usage.body).keys() == written | ({"return_documents"} if other == "rerank" else set())
     unknown = {name for name, value in more.items() if value is not None}
     assert usage.report.dropped == dict.fromkeys(lost | unknown)

@@ -13,7 +13,7 @@ from cohere.v2.types.v2rerank_response import V2RerankResponse
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_shape import client_shape
-from umg_grpc.wire.rerank import RERANK, RERANK_V2
+from umg_grpc.wire.rerank import RERANK_FORMAT, RERANK_V2
 from umg_grpc.wire.unary_format import ClientShape
 
 USAGE = pb.RerankUsage(total_tokens=12, search_units=1)
@@ -50,7 +50,7 @@ def answered(request: pb.RerankRequest) -> pb.RerankResponse:
 
 def gateway(sent: httpx.Request) -> httpx.Response:
     """Answer a request by the codecs alone, without a server."""
-    codec = {"/v1/rerank": RERANK, "/v2/rerank": RERANK_V2}[sent.url.path]
+    codec = {"/v1/rerank": RERANK_FORMAT, "/v2/rerank": RERANK_V2}[sent.url.path]
     try:
         request, notes = codec.decode_request(sent.content, {})
     except UmgError as error:
@@ -89,15 +89,15 @@ def test_a_refusal_is_raised_with_its_message() -> None:
 
 
 def test_the_official_types_accept_every_answer() -> None:
-    request = RERANK.decode_request(
+    request = RERANK_FORMAT.decode_request(
         b'{"model":"m","query":"q","documents":["a",{"text":"b","n":1}],"return_documents":true}', {}
     ).canonical
-    first = RERANK.encode_response(answered(request), request, ClientShape.SDK)
+    first = RERANK_FORMAT.encode_response(answered(request), request, ClientShape.SDK)
     second = RERANK_V2.encode_response(answered(request), request, ClientShape.DOCUMENTED)
     RerankResponse.model_validate_json(first)
     V2RerankResponse.model_validate_json(second)
     request.return_documents = False
-    plain = RERANK.encode_response(answered(request), request, ClientShape.DOCUMENTED)
+    plain = RERANK_FORMAT.encode_response(answered(request), request, ClientShape.DOCUMENTED)
     assert [result.document for result in RerankResponse.model_validate_json(plain).results] == [None, None]
 
 
@@ -117,4 +117,4 @@ def test_an_encoded_request_equals_that_of_the_official_client() -> None:
     request.max_tokens_per_document, request.priority = 9, 3
     assert msgspec.json.decode(RERANK_V2.encode_request(request, "m").body) == written[0]
     request.max_chunks_per_document = 9
-    assert msgspec.json.decode(RERANK.encode_request(request, "m").body) == written[1]
+    assert msgspec.json.decode(RERANK_FORMAT.encode_request(request, "m").body) == written[1]

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.wire.rerank.strategies import FORMATS
 from tests.unit.wire.timing import within
 from umg_grpc.v1 import pb
-from umg_grpc.wire.rerank import RERANK, RERANK_V2
+from umg_grpc.wire.rerank import RERANK_FORMAT, RERANK_V2
 
 LEAST: dict[str, object] = {"model": "m", "query": "q", "documents": ["a", "b"]}
 
@@ -51,7 +51,7 @@ def test_the_bodies_of_clients_are_read(case: Client, name: str) -> None:
 
 def test_texts_and_objects_may_be_mixed() -> None:
     body = b'{"model":"m","query":"q","documents":["", {"text": "b",  "n": 1.0} ,"c\\u00e9"]}'
-    request = RERANK.decode_request(body, {}).canonical
+    request = RERANK_FORMAT.decode_request(body, {}).canonical
     assert [document.WhichOneof("content") for document in request.documents] == ["text", "object_json", "text"]
     assert request.documents[1].object_json == '{"text": "b",  "n": 1.0}'
     assert request.documents[2].text == "cé"
@@ -119,7 +119,7 @@ def test_dropped_fields_of_a_grpc_caller_are_reported() -> None:
     request = pb.RerankRequest(
         model="m", query="q", documents=[pb.RerankDocument(object_json='{"a":"b"}')], rank_fields=["a"], priority=1
     )
-    encoded = RERANK.encode_request(request, "theirs")
+    encoded = RERANK_FORMAT.encode_request(request, "theirs")
     assert msgspec.json.decode(encoded.body) == {
         "model": "theirs",
         "query": "q",
@@ -134,7 +134,7 @@ def test_many_documents_are_decoded_and_encoded_quickly(count: int) -> None:
     objects = [{"text": "some words " * 20, "n": index} for index in range(count)]
     with within(1.5):
         for documents in (objects, [str(document["text"]) for document in objects]):
-            request = RERANK.decode_request(msgspec.json.encode(LEAST | {"documents": documents}), {}).canonical
+            request = RERANK_FORMAT.decode_request(msgspec.json.encode(LEAST | {"documents": documents}), {}).canonical
             RERANK_V2.encode_request(request, "theirs")
 
 
@@ -142,4 +142,4 @@ def test_many_fields_to_rank_take_no_more_time_than_the_documents_have_members()
     names = [f"{index}{'x' * 10_000}" for index in range(100)]
     body = msgspec.json.encode(LEAST | {"documents": [{"text": "a"}] * 20_000, "rank_fields": names})
     with within(1.5):
-        RERANK_V2.encode_request(RERANK.decode_request(body, {}).canonical, "theirs")
+        RERANK_V2.encode_request(RERANK_FORMAT.decode_request(body, {}).canonical, "theirs")

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.wire.rerank.strategies import FORMATS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.rerank import RERANK, RERANK_V2
+from umg_grpc.wire.rerank import RERANK_FORMAT, RERANK_V2
 from umg_grpc.wire.unary_format import ClientShape
 
 
@@ -65,13 +65,13 @@ def test_a_providers_answer_is_decoded(case: Provider, name: str) -> None:
 
 def test_half_a_character_is_replaced_without_failing_the_answer() -> None:
     body = b'{"id":"\xff","results":[{"index":0,"relevance_score":0.5,"document":"a\\ud83d"}]}'
-    assert len(RERANK.decode_response(body, make_request("a"), False).results) == 1
+    assert len(RERANK_FORMAT.decode_response(body, make_request("a"), False).results) == 1
 
 
 def test_raw_logits_become_probabilities_in_the_same_order() -> None:
     logits = {0: 7.741800308227539, 1: -2.33689022064209, 2: -11.016427993774414}
     body = msgspec.json.encode({"results": [{"index": index, "relevance_score": x} for index, x in logits.items()]})
-    scores = [result.relevance_score for result in RERANK.decode_response(body, REQUEST, False).results]
+    scores = [result.relevance_score for result in RERANK_FORMAT.decode_response(body, REQUEST, False).results]
     assert scores == [pytest.approx(1 / (1 + math.exp(-logit))) for logit in logits.values()]
 
 
@@ -118,7 +118,7 @@ def test_a_body_that_is_no_answer_is_the_providers_failure(odd: str) -> None:
 def test_an_error_body_with_a_success_status_is_an_error() -> None:
     body = b'{"error":{"message":"overloaded","code":"rate_limit_exceeded"}}'
     with pytest.raises(UmgError) as caught:
-        RERANK.decode_response(body, REQUEST, False)
+        RERANK_FORMAT.decode_response(body, REQUEST, False)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED
 
 
@@ -128,10 +128,10 @@ def test_fewer_results_than_requested_are_the_providers_failure(top_n: int | Non
     body = results(*({"index": index, "relevance_score": 0.5} for index in range(given)))
     wanted = min(top_n or 3, 3)
     if given >= wanted:  # the service cuts off results beyond `top_n`
-        assert len(RERANK.decode_response(body, make_request("abc", top_n), False).results) == given
+        assert len(RERANK_FORMAT.decode_response(body, make_request("abc", top_n), False).results) == given
         return
     with pytest.raises(UmgError) as caught:
-        RERANK.decode_response(body, make_request("abc", top_n), False)
+        RERANK_FORMAT.decode_response(body, make_request("abc", top_n), False)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
     assert f"{given} of the {wanted} results" in caught.value.message
 
@@ -149,7 +149,7 @@ ANSWER = pb.RerankResponse(
 
 
 def test_the_documents_shape_is_the_default() -> None:
-    assert RERANK.encode_response(ANSWER, REQUEST, ClientShape.DOCUMENTED) == (
+    assert RERANK_FORMAT.encode_response(ANSWER, REQUEST, ClientShape.DOCUMENTED) == (
         b'{"id":"rerank-1","model":"m","results":['
         b'{"index":1,"relevance_score":1.0,"document":{"text": "b",  "n": 1.0}},'
         b'{"index":0,"relevance_score":0.25,"document":"a"},'
@@ -160,7 +160,7 @@ def test_the_documents_shape_is_the_default() -> None:
 
 
 def test_sdks_and_all_callers_of_the_second_version_get_objects() -> None:
-    sdk = RERANK.encode_response(ANSWER, REQUEST, ClientShape.SDK)
+    sdk = RERANK_FORMAT.encode_response(ANSWER, REQUEST, ClientShape.SDK)
     assert b'"document":{"text":"a"}' in sdk
     assert b'"document":{"text": "b",  "n": 1.0}' in sdk
     second = sdk.replace(b'{"version":"1"}', b'{"version":"2"}')
@@ -169,5 +169,5 @@ def test_sdks_and_all_callers_of_the_second_version_get_objects() -> None:
 
 def test_search_units_are_sent_only_where_they_are_known() -> None:
     answer = pb.RerankResponse(usage=pb.RerankUsage(total_tokens=12))
-    body = msgspec.json.decode(RERANK.encode_response(answer, REQUEST, ClientShape.DOCUMENTED))
+    body = msgspec.json.decode(RERANK_FORMAT.encode_response(answer, REQUEST, ClientShape.DOCUMENTED))
     assert body["meta"]["billed_units"] == {"input_tokens": 12}

@@ -18,8 +18,8 @@ from tests.unit.wire.chat.strategies import (
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.service_tiers import charged_tier
-from umg_grpc.wire.responses.encode_options import ENCRYPTED, LOGPROBS
-from umg_grpc.wire.responses.encode_output import SOURCES
+from umg_grpc.wire.responses.encode_options import ENCRYPTED_INCLUDE, LOGPROBS_INCLUDE
+from umg_grpc.wire.responses.encode_output import SOURCES_INCLUDE
 from umg_grpc.wire.responses.tools import SEARCH_TYPES
 
 __all__ = ["ANSWERED", "requests", "responses"]
@@ -249,7 +249,9 @@ requests = st.builds(
         ),
         response_format=formats,
         verbosity=st.sampled_from(["low", "medium", "high"]),
-        include=st.lists(st.sampled_from([ENCRYPTED, SOURCES, "file_search_call.results"]), unique=True),
+        include=st.lists(
+            st.sampled_from([ENCRYPTED_INCLUDE, SOURCES_INCLUDE, "file_search_call.results"]), unique=True
+        ),
         truncation=st.sampled_from([pb.TRUNCATION_AUTO, pb.TRUNCATION_DISABLED]),
         prompt_template=st.builds(
             lambda prompt_id, extra: pb.PromptTemplate(prompt_id=prompt_id, **extra),
@@ -271,7 +273,7 @@ requests = st.builds(
 
 # --- answers
 
-ANSWERED = pb.GenerateRequest(model="m", include=[ENCRYPTED, SOURCES, LOGPROBS])
+ANSWERED = pb.GenerateRequest(model="m", include=[ENCRYPTED_INCLUDE, SOURCES_INCLUDE, LOGPROBS_INCLUDE])
 
 
 @st.composite

@@ -7,7 +7,7 @@ import msgspec
 from tests.unit.wire import streams
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 
 Payload = dict[str, object]
 
@@ -15,11 +15,11 @@ Payload = dict[str, object]
 def decoded(
     frames: Iterable[bytes], request: pb.GenerateRequest, *, pass_: bool = False
 ) -> list[pb.StreamGenerateResponse]:
-    return streams.decoded(RESPONSES, frames, request, pass_=pass_)
+    return streams.decoded(RESPONSES_FORMAT, frames, request, pass_=pass_)
 
 
 def encoded(messages: Iterable[pb.StreamGenerateResponse], request: pb.GenerateRequest) -> bytes:
-    return streams.encoded(RESPONSES, messages, request)
+    return streams.encoded(RESPONSES_FORMAT, messages, request)
 
 
 def payloads_of(stream: bytes) -> list[Payload]:

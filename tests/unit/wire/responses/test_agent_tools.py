@@ -11,15 +11,15 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.tool_name_conversion import name_of
 from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS
 from umg_grpc.wire.text_format import UpstreamRequest
 
-OTHERS = [name for name in FORMATS if name != "responses"]
+OTHERS = [name for name in TEXT_FORMATS if name != "responses"]
 ADD = {"type": "function", "name": "add", "description": "Adds.", "parameters": {"type": "object"}, "strict": None}
 EXEC = {"type": "custom", "name": "exec", "description": "Runs."}
 CALC = {"type": "namespace", "name": "mcp__calc", "description": "A calculator.", "tools": [ADD, EXEC]}
@@ -30,11 +30,11 @@ every_other = pytest.mark.parametrize("name", OTHERS)
 
 def decoded(**body: object) -> pb.GenerateRequest:
     encoded = msgspec.json.encode({"model": "m", "input": [HI], **body})
-    return RESPONSES.decode_request(encoded, {}).canonical
+    return RESPONSES_FORMAT.decode_request(encoded, {}).canonical
 
 
 def sent(request: pb.GenerateRequest, name: str, *edited: str) -> UpstreamRequest:
-    return FORMATS[name].encode_request(request, "m", False, notes=RequestNotes(edited=edited))
+    return TEXT_FORMATS[name].encode_request(request, "m", False, notes=RequestNotes(edited=edited))
 
 
 def declared(upstream: UpstreamRequest) -> list[dict[str, Any]]:
@@ -52,8 +52,8 @@ def answers(request: pb.GenerateRequest, *calls: pb.ToolCall) -> list[list[dict[
     message = pb.Message(role=pb.ROLE_ASSISTANT, parts=parts)
     candidate = pb.Candidate(message=message, finish_reason=pb.FINISH_REASON_TOOL_CALLS)
     response = pb.GenerateResponse(response_id="resp_1", model="m", candidates=[candidate])
-    whole = msgspec.json.decode(RESPONSES.encode_response(response, request))["output"]
-    encoder = RESPONSES.stream_encoder(request)
+    whole = msgspec.json.decode(RESPONSES_FORMAT.encode_response(response, request))["output"]
+    encoder = RESPONSES_FORMAT.stream_encoder(request)
     frames = encoder.feed(response_to_events(response)) + encoder.close()
     events = [msgspec.json.decode(line[6:]) for line in frames.split(b"\n") if line.startswith(b"data: ")]
     done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
@@ -87,7 +87,7 @@ def test_a_call_is_decoded_with_its_namespace_and_short_name(name: str) -> None:
         "messages": {"id": "m", "type": "message", "content": [{"type": "tool_use", "id": "c", "name": "mcp__calc__add", "input": {}}], "stop_reason": "tool_use"},
         "native": {"candidates": [{"content": {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "mcp__calc__add", "args": {}}}]}, "finishReason": "STOP"}]},
     }[name]  # fmt: skip
-    answer = FORMATS[name].decode_response(msgspec.json.encode(provider), request, False)
+    answer = TEXT_FORMATS[name].decode_response(msgspec.json.encode(provider), request, False)
     [part] = answer.candidates[0].message.parts
     assert (part.tool_call.namespace, part.tool_call.name) == ("mcp__calc", "add")
     expected = {"type": "function_call", "namespace": "mcp__calc", "name": "add", "call_id": "c", "arguments": "{}"}
@@ -107,7 +107,7 @@ def test_a_call_of_an_earlier_turn_has_the_same_joined_name(name: str) -> None:
 
 def test_the_answer_repeats_a_namespace_as_it_was_declared() -> None:
     request = decoded(tools=[CALC, ADD])
-    body = RESPONSES.encode_response(pb.GenerateResponse(response_id="resp_1"), request)
+    body = RESPONSES_FORMAT.encode_response(pb.GenerateResponse(response_id="resp_1"), request)
     assert msgspec.json.decode(body)["tools"] == [CALC, ADD]
 
 
@@ -220,7 +220,9 @@ def test_a_forced_tool_with_a_type_is_a_forced_function_elsewhere(case: Typed, n
     request = decoded(tools=[case.tool, ADD], tool_choice=choice)
     body = msgspec.json.decode(sent(request, name).body)
     assert body["toolConfig" if name == "native" else "tool_choice"] == CHOSEN[name](case.id)
-    assert msgspec.json.decode(RESPONSES.encode_response(pb.GenerateResponse(), request))["tool_choice"] == choice
+    assert (
+        msgspec.json.decode(RESPONSES_FORMAT.encode_response(pb.GenerateResponse(), request))["tool_choice"] == choice
+    )
 
 
 @typed
@@ -233,7 +235,9 @@ def test_a_list_of_allowed_tools_may_name_one_with_a_type(case: Typed) -> None:
     request = decoded(tools=[case.tool, ADD], tool_choice=choice)
     payloads_of = msgspec.json.decode(sent(request, "chat").body)["tool_choice"]["allowed_tools"]["tools"]
     assert [tool["function"]["name"] for tool in payloads_of] == [case.id, "add"]
-    assert msgspec.json.decode(RESPONSES.encode_response(pb.GenerateResponse(), request))["tool_choice"] == choice
+    assert (
+        msgspec.json.decode(RESPONSES_FORMAT.encode_response(pb.GenerateResponse(), request))["tool_choice"] == choice
+    )
     assert msgspec.json.decode(sent(request, "responses", "tool_choice").body)["tool_choice"] == choice
 
 
@@ -244,7 +248,7 @@ def test_its_call_is_encoded_as_the_item_of_its_type(case: Typed) -> None:
         call_id="c", name=case.id, tool_type=case.id, arguments_json=msgspec.json.encode(case.arguments).decode()
     )
     assert answers(request, call) == [[case.call]] * 2
-    assert msgspec.json.decode(RESPONSES.encode_response(pb.GenerateResponse(), request))["tools"] == [case.tool]
+    assert msgspec.json.decode(RESPONSES_FORMAT.encode_response(pb.GenerateResponse(), request))["tools"] == [case.tool]
 
 
 @typed
@@ -297,8 +301,8 @@ def test_a_search_among_tools_by_the_provider_is_not_needed_where_all_are_loaded
         {"type": "tool_search_output", "call_id": None, "execution": "server", "tools": [ADD], "status": "completed"},
     ]
     body = {"model": "m", "input": items, "tools": [{"type": "tool_search"}, {**ADD, "defer_loading": True}]}
-    request, _, notes = RESPONSES.decode_request(msgspec.json.encode(body), {})
-    upstream = FORMATS[name].encode_request(request, "m", False, notes=notes)
+    request, _, notes = RESPONSES_FORMAT.decode_request(msgspec.json.encode(body), {})
+    upstream = TEXT_FORMATS[name].encode_request(request, "m", False, notes=notes)
     assert [tool["name"] for tool in declared(upstream)] == ["add"]
     assert upstream.report.header() == "defer_loading"
 

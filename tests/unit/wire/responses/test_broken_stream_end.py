@@ -14,7 +14,7 @@ from tests.unit.wire.responses.test_stream_decoder import CREATED, FUNCTION, MES
 from tests.unit.wire.responses.test_stream_encoder import END, REQUEST, STARTED, TEXT_EVENTS, message, stream
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 from umg_grpc.wire.responses.stream_encoder import StreamEncoder
 
 CUT = UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the provider's stream broke off")
@@ -152,7 +152,7 @@ def test_an_error_in_a_passed_through_stream_continues_its_response_and_sequence
 
 
 def test_a_passed_stream_that_has_ended_does_not_fail() -> None:
-    encoder = RESPONSES.stream_encoder(REQUEST)
+    encoder = RESPONSES_FORMAT.stream_encoder(REQUEST)
     passed = stream(STARTED, TEXT_EVENTS, END)
     assert encoder.feed(pb.StreamGenerateResponse(source_frames=passed)) == passed
     *before, error = payloads_of(passed + encoder.error(CUT))
@@ -180,7 +180,7 @@ def _data(stream_: bytes) -> list[bytes]:
 
 
 def test_a_failed_end_of_the_provider_is_reported_in_the_gateways_words() -> None:
-    decoder = RESPONSES.passthrough_decoder(pb.GenerateRequest(model="m"))
+    decoder = RESPONSES_FORMAT.passthrough_decoder(pb.GenerateRequest(model="m"))
     failed = ended(status="failed", error={"code": "server_error", "message": "it broke"}) | {"type": "response.failed"}
     decoder.feed(frames(*numbered(CREATED)))
     with pytest.raises(UmgError, match="it broke"):

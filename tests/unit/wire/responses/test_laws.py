@@ -14,24 +14,24 @@ from tests.unit.wire.responses.streams import decoded, encoded, payloads_of
 from tests.unit.wire.streams import frames_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 
 
 @modest
 @given(some.responses())
 def test_a_stream_ends_with_the_unstreamed_response(response: pb.GenerateResponse) -> None:
     payloads = payloads_of(encoded([response_to_events(response)], some.ANSWERED))
-    assert payloads[-1]["response"] == msgspec.json.decode(RESPONSES.encode_response(response, some.ANSWERED))
+    assert payloads[-1]["response"] == msgspec.json.decode(RESPONSES_FORMAT.encode_response(response, some.ANSWERED))
 
 
 @few
 @given(some.requests, st.data())
 def test_unknown_fields_reach_a_provider_of_the_same_format(request: pb.GenerateRequest, data: st.DataObject) -> None:
-    fields = msgspec.json.decode(RESPONSES.encode_request(request, "m", True).body)
+    fields = msgspec.json.decode(RESPONSES_FORMAT.encode_request(request, "m", True).body)
     fields.pop("metadata", None)  # a map, where an addition is no unknown field
     body = msgspec.json.encode(sprinkled(fields, data))
-    canonical, _, notes = RESPONSES.decode_request(body, {"openai-beta": "x"})
-    upstream = RESPONSES.encode_request(canonical, "theirs", True, notes=notes)
+    canonical, _, notes = RESPONSES_FORMAT.decode_request(body, {"openai-beta": "x"})
+    upstream = RESPONSES_FORMAT.encode_request(canonical, "theirs", True, notes=notes)
     assert members(upstream.body) == members(body) | {"model": b'"theirs"'}
     assert list(members(upstream.body)) == list(members(body))
     assert upstream.headers == {"openai-beta": "x"}
@@ -46,10 +46,10 @@ def test_unknown_fields_reach_a_provider_of_the_same_format(request: pb.Generate
 def test_unknown_fields_of_a_response_reach_a_caller_of_the_same_format(
     response: pb.GenerateResponse, data: st.DataObject, theirs: str
 ) -> None:
-    fields = msgspec.json.decode(RESPONSES.encode_response(response, some.ANSWERED)) | {"model": theirs}
+    fields = msgspec.json.decode(RESPONSES_FORMAT.encode_response(response, some.ANSWERED)) | {"model": theirs}
     body = msgspec.json.encode(sprinkled(fields, data))
-    passed = RESPONSES.decode_response(body, some.ANSWERED, True)
-    answer = RESPONSES.encode_response(passed, some.ANSWERED)
+    passed = RESPONSES_FORMAT.decode_response(body, some.ANSWERED, True)
+    answer = RESPONSES_FORMAT.encode_response(passed, some.ANSWERED)
     if theirs == "m":
         assert answer == body
     assert members(answer) == members(body) | {"model": b'"m"'}
@@ -82,7 +82,7 @@ def test_unknown_fields_of_a_stream_reach_a_caller_of_the_same_format(
 def test_an_answer_has_every_field_of_the_official_types(
     response: pb.GenerateResponse, request: pb.GenerateRequest
 ) -> None:
-    body = msgspec.json.decode(RESPONSES.encode_response(response, request))
+    body = msgspec.json.decode(RESPONSES_FORMAT.encode_response(response, request))
     assert set(Response.model_fields) <= set(body)
     Response.model_validate(without_unknown(body), strict=True)
 
@@ -102,7 +102,7 @@ PARAMS = TypeAdapter(ResponseCreateParamsNonStreaming)
 @given(some.requests)
 def test_the_official_types_allow_every_request(store: bool, request: pb.GenerateRequest) -> None:
     request.store = store
-    body = msgspec.json.decode(RESPONSES.encode_request(request, "m", False).body)
+    body = msgspec.json.decode(RESPONSES_FORMAT.encode_request(request, "m", False).body)
     body["input"] = [item for item in body["input"] if not item["type"].startswith("x_")]
     for item in body["input"]:
         for name in ("content", "output"):

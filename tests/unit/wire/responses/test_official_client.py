@@ -15,7 +15,7 @@ from tests.unit.wire.responses.streams import encoded, payloads_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.responses import RESPONSES, stored_responses
+from umg_grpc.wire.responses import RESPONSES_FORMAT, stored_responses
 
 ANSWER = pb.GenerateResponse(
     response_id="resp_1",
@@ -41,13 +41,13 @@ ANSWER = pb.GenerateResponse(
 
 async def answer(request: web.Request) -> web.StreamResponse:
     """Respond as a face of this format that gives one response."""
-    canonical, stream, _ = RESPONSES.decode_request(await request.read(), {})
+    canonical, stream, _ = RESPONSES_FORMAT.decode_request(await request.read(), {})
     if not stream:
-        return web.Response(body=RESPONSES.encode_response(ANSWER, canonical), content_type="application/json")
+        return web.Response(body=RESPONSES_FORMAT.encode_response(ANSWER, canonical), content_type="application/json")
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    encoder = RESPONSES.stream_encoder(canonical)
-    frames = RESPONSES.heartbeat + encoder.feed(response_to_events(ANSWER)) + RESPONSES.heartbeat
+    encoder = RESPONSES_FORMAT.stream_encoder(canonical)
+    frames = RESPONSES_FORMAT.heartbeat + encoder.feed(response_to_events(ANSWER)) + RESPONSES_FORMAT.heartbeat
     if canonical.user == "fail":
         frames += encoder.error(UmgError(pb.ERROR_REASON_UPSTREAM_CUT, "the stream broke off"))
     else:

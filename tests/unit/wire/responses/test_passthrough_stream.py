@@ -8,7 +8,7 @@ from tests.unit.wire.laws import cuts
 from tests.unit.wire.responses.streams import Payload, decoded, frames, payloads_of
 from tests.unit.wire.responses.test_stream_decoder import CREATED, FUNCTION, MESSAGE, at, ended, item, message_item
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 from umg_grpc.wire.responses.passthrough_stream import PassthroughDecoder
 
 SAME, OURS = pb.GenerateRequest(model="theirs"), pb.GenerateRequest(model="ours, longer")
@@ -139,9 +139,9 @@ def test_states_that_look_like_ours_are_marked_as_the_providers() -> None:
         b'"encrypted_content":"umg.native.X"', b'"encrypted_content":"umg.responses.umg.native.X"'
     )
     body = b'{"id":"r","status":"completed","output":[' + frames(SIGNED).split(b"data: ")[1].strip() + b"]}"
-    kept = RESPONSES.decode_response(body, pb.GenerateRequest(), True).source.body
+    kept = RESPONSES_FORMAT.decode_response(body, pb.GenerateRequest(), True).source.body
     assert kept == body.replace(b"umg.native.X", b"umg.responses.umg.native.X")
     assert (
-        RESPONSES.decode_response(kept, pb.GenerateRequest(), False).candidates[0].message.parts[0].state.data
+        RESPONSES_FORMAT.decode_response(kept, pb.GenerateRequest(), False).candidates[0].message.parts[0].state.data
         == "umg.native.X"
     )

@@ -7,7 +7,7 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses import RESPONSES, stored_responses
+from umg_grpc.wire.responses import RESPONSES_FORMAT, stored_responses
 
 INVALID, MISSING, MALFORMED, UNSUPPORTED = (
     pb.ERROR_REASON_INVALID_FIELD,
@@ -101,12 +101,12 @@ REJECTIONS = [
 @pytest.mark.parametrize("case", REJECTIONS, ids=lambda case: case.id)
 def test_a_malformed_body_is_rejected_by_the_path_of_its_field(case: Rejection) -> None:
     with pytest.raises(UmgError) as caught:
-        RESPONSES.decode_request(msgspec.json.encode({"model": "m", "input": "Hi"} | case.body), {})
+        RESPONSES_FORMAT.decode_request(msgspec.json.encode({"model": "m", "input": "Hi"} | case.body), {})
     assert (caught.value.reason, caught.value.metadata.get("field")) == (case.reason, case.field)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b'{"model":"\\ud83d"}', b'{"input":' + b"[" * 9999])
-@pytest.mark.parametrize("decode", [RESPONSES.decode_request, RESPONSES.decode_count])
+@pytest.mark.parametrize("decode", [RESPONSES_FORMAT.decode_request, RESPONSES_FORMAT.decode_count])
 def test_an_invalid_body_is_malformed(body: bytes, decode: object) -> None:
     assert callable(decode)
     with pytest.raises(UmgError) as caught:
@@ -138,7 +138,7 @@ def test_an_invalid_body_is_malformed(body: bytes, decode: object) -> None:
     ],
 )
 def test_a_canonical_path_is_converted_to_a_callers_path(path: str, wire: str) -> None:
-    assert RESPONSES.wire_path(path) == wire
+    assert RESPONSES_FORMAT.wire_path(path) == wire
 
 
 @pytest.mark.parametrize(

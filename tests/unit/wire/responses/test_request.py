@@ -10,14 +10,14 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 
 Body = dict[str, object]
 HI: Body = {"model": "m", "input": "Hi"}
 
 
 def decode(body: Body) -> pb.GenerateRequest:
-    return RESPONSES.decode_request(msgspec.json.encode(body), {}).canonical
+    return RESPONSES_FORMAT.decode_request(msgspec.json.encode(body), {}).canonical
 
 
 def canonical(text: str) -> pb.GenerateRequest:
@@ -30,7 +30,7 @@ def without_source(request: pb.GenerateRequest) -> pb.GenerateRequest:
 
 
 def encode(request: pb.GenerateRequest, stream: bool = False, notes: RequestNotes = NO_NOTES) -> tuple[Body, str]:
-    upstream = RESPONSES.encode_request(request, "theirs", stream, notes=notes)
+    upstream = RESPONSES_FORMAT.encode_request(request, "theirs", stream, notes=notes)
     return msgspec.json.decode(upstream.body), upstream.report.header()
 
 
@@ -110,7 +110,7 @@ def test_fields_without_a_canonical_form_are_noted() -> None:
         ],
         "unheard_of": 1,
     }
-    notes = RESPONSES.decode_request(msgspec.json.encode(body), {}).notes
+    notes = RESPONSES_FORMAT.decode_request(msgspec.json.encode(body), {}).notes
     assert notes.uncarried == [
         "defer_loading", "external_web_access", "reasoning.context", "reasoning.mode", "context_management",
     ]  # fmt: skip
@@ -119,7 +119,7 @@ def test_fields_without_a_canonical_form_are_noted() -> None:
 
 def test_a_decoded_body_has_its_source_its_headers_and_the_stream_flag() -> None:
     body = msgspec.json.encode(HI | {"stream": True, "stream_options": {"include_obfuscation": False}})
-    request, stream, _ = RESPONSES.decode_request(body, {"openai-beta": "b"})
+    request, stream, _ = RESPONSES_FORMAT.decode_request(body, {"openai-beta": "b"})
     assert stream
     assert not request.include_obfuscation
     assert request.HasField("include_obfuscation")
@@ -131,17 +131,17 @@ def test_a_decoded_body_has_its_source_its_headers_and_the_stream_flag() -> None
 
 
 def test_a_counting_call_accepts_the_fields_of_the_prompt() -> None:
-    assert RESPONSES.decode_count is not None
+    assert RESPONSES_FORMAT.decode_count is not None
     body = msgspec.json.encode(
         HI | {"instructions": "Be", "tools": [{"type": "function", "name": "f"}], "personality": "friendly"}
     )
-    request = RESPONSES.decode_count(body, {}).canonical
+    request = RESPONSES_FORMAT.decode_count(body, {}).canonical
     assert request.source.body == body
     assert without_source(request) == canonical(
         'model: "m"' + USER + 'instructions { text { text: "Be" } } tools { function { name: "f" } }'
     )
-    assert RESPONSES.encode_count is not None
-    assert RESPONSES.encode_count(7, None) == b'{"object":"response.input_tokens","input_tokens":7}'
+    assert RESPONSES_FORMAT.encode_count is not None
+    assert RESPONSES_FORMAT.encode_count(7, None) == b'{"object":"response.input_tokens","input_tokens":7}'
 
 
 # --- the caller's body -> a provider's of this format
@@ -192,8 +192,8 @@ def test_content_that_resembles_marks_of_the_gateway_is_unchanged() -> None:
         b'{ "model" : "m","input":[ {"role":"user","content":[{"type":"input_text","text":"\\"rs_umg_ \\"umg. "}]} ],'
         b'"tools":[{"type":"function","name":"function","parameters":{"function":1.0}}],"tool_choice":"auto","x":[1.0,  1]}'
     )
-    request = RESPONSES.decode_request(body, {}).canonical
-    rebuilt = RESPONSES.encode_request(request, "m", False).body
+    request = RESPONSES_FORMAT.decode_request(body, {}).canonical
+    rebuilt = RESPONSES_FORMAT.encode_request(request, "m", False).body
     assert rebuilt == body.replace(b'{ "model" : "m"', b'{"model":"m"')
 
 
@@ -329,7 +329,7 @@ METADATA = "internal_chat_message_metadata_passthrough"
 def test_members_that_a_client_sends_to_its_vendor_reach_that_vendor_alone(owners: tuple[str, ...]) -> None:
     turn = {"role": "user", "content": "Hi"}
     request = decode(HI | {"input": [turn | {METADATA: {"turn_id": "1"}}, turn]})
-    upstream = RESPONSES.encode_request(request, "m", False, Quirks(client_headers=owners))
+    upstream = RESPONSES_FORMAT.encode_request(request, "m", False, Quirks(client_headers=owners))
     sent = msgspec.json.decode(upstream.body)["input"]
     assert sent == [turn | {METADATA: {"turn_id": "1"}} if owners else turn, turn]
     assert upstream.report.header() == ("" if owners else METADATA)

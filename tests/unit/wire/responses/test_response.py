@@ -6,18 +6,18 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 
 REQUEST = pb.GenerateRequest(model="m")
 BODY: dict[str, object] = {"id": "resp_1", "object": "response", "created_at": 7, "completed_at": 9, "status": "completed", "model": "theirs", "output": [], "usage": None}  # fmt: skip
 
 
 def decode(pass_: bool = False, **changes: object) -> pb.GenerateResponse:
-    return RESPONSES.decode_response(msgspec.json.encode(BODY | changes), REQUEST, pass_)
+    return RESPONSES_FORMAT.decode_response(msgspec.json.encode(BODY | changes), REQUEST, pass_)
 
 
 def encoded(response: pb.GenerateResponse, request: pb.GenerateRequest = REQUEST) -> dict[str, object]:
-    return msgspec.json.decode(RESPONSES.encode_response(response, request))
+    return msgspec.json.decode(RESPONSES_FORMAT.encode_response(response, request))
 
 
 @pytest.mark.parametrize("pass_", [False, True])
@@ -47,7 +47,7 @@ def test_a_response_that_failed_is_an_error(changes: dict[str, object], reason: 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"output":' + b"[" * 9999, b"<html>"])
 def test_a_body_that_is_no_response_is_unreadable(body: bytes) -> None:
     with pytest.raises(UmgError) as caught:
-        RESPONSES.decode_response(body, REQUEST, True)
+        RESPONSES_FORMAT.decode_response(body, REQUEST, True)
     assert caught.value.reason == pb.ERROR_REASON_UPSTREAM_FAILED
 
 
@@ -88,7 +88,7 @@ def test_a_request_is_repeated_flat() -> None:
         "tool_choice": {"type": "function", "function": {"name": "f"}}, "previous_response_id": "resp_0", "parallel_tool_calls": False, "store": False,
         "prompt_cache_options": {"mode": "explicit"}, "conversation": None, "prompt": {"id": "p"}, "max_output_tokens": 50, "user": "u", "service_tier": "flex",
     }  # fmt: skip
-    request = RESPONSES.decode_request(msgspec.json.encode(request_fields), {}).canonical
+    request = RESPONSES_FORMAT.decode_request(msgspec.json.encode(request_fields), {}).canonical
     body = encoded(pb.GenerateResponse(response_id="r", model="m", service_tier="standard"), request)
     same = ("instructions", "temperature", "top_p", "metadata", "previous_response_id", "parallel_tool_calls", "store", "max_output_tokens", "user")  # fmt: skip
     assert {name: body[name] for name in same} == {name: request_fields[name] for name in same}
@@ -133,7 +133,7 @@ STATEFUL = [
 def returned(output: object) -> list[pb.Part]:
     """Return the parts of a response that its caller sends back, without ids."""
     body = msgspec.json.encode({"model": "m", "input": output})
-    parts = [part for message in RESPONSES.decode_request(body, {}).canonical.messages for part in message.parts]
+    parts = [part for message in RESPONSES_FORMAT.decode_request(body, {}).canonical.messages for part in message.parts]
     for part in parts:
         for kind in ("reasoning", "tool_call"):
             if part.HasField(kind):
@@ -146,7 +146,7 @@ def test_state_of_every_format_is_decoded_for_its_own_format(streamed: bool) -> 
     message = pb.Message(role=pb.ROLE_ASSISTANT, parts=STATEFUL)
     response = pb.GenerateResponse(response_id="r", model="m", candidates=[pb.Candidate(message=message)])
     if streamed:
-        encoder = RESPONSES.stream_encoder(INCLUDED)
+        encoder = RESPONSES_FORMAT.stream_encoder(INCLUDED)
         last = (encoder.feed(response_to_events(response)) + encoder.close()).split(b"data: ")[-1]
         output = msgspec.json.decode(last)["response"]["output"]
     else:
@@ -157,7 +157,7 @@ def test_state_of_every_format_is_decoded_for_its_own_format(streamed: bool) -> 
 def test_state_is_shown_only_where_it_is_included() -> None:
     message = pb.Message(role=pb.ROLE_ASSISTANT, parts=STATEFUL)
     response = pb.GenerateResponse(response_id="r", model="m", candidates=[pb.Candidate(message=message)])
-    body = RESPONSES.encode_response(response, REQUEST)
+    body = RESPONSES_FORMAT.encode_response(response, REQUEST)
     assert b"encrypted_content" not in body
     assert [item["type"] for item in msgspec.json.decode(body)["output"]] == [
         *["reasoning"] * 5, "message", "function_call", "function_call", "custom_tool_call",

@@ -7,7 +7,7 @@ from openai.types.responses import Response, ResponseItemList
 from tests.unit.wire.responses.streams import payloads_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses import RESPONSES, stored_responses
+from umg_grpc.wire.responses import RESPONSES_FORMAT, stored_responses
 
 
 def kept(**changes: object) -> pb.StoredResponse:
@@ -81,7 +81,9 @@ INPUT: list[dict[str, object]] = [
 
 
 def test_items_are_listed_with_ids_and_contents_as_lists() -> None:
-    messages = RESPONSES.decode_request(msgspec.json.encode({"model": "m", "input": INPUT}), {}).canonical.messages
+    messages = RESPONSES_FORMAT.decode_request(
+        msgspec.json.encode({"model": "m", "input": INPUT}), {}
+    ).canonical.messages
     for index, message in enumerate(messages):
         message.message_id = f"id_{index}"
     listing = msgspec.json.decode(

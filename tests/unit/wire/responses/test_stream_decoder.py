@@ -11,7 +11,7 @@ from tests.unit.wire.responses.streams import Payload, decoded, frames
 from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 
 REQUEST = pb.GenerateRequest(model="m")
 CREATED: Payload = {"type": "response.created", "response": {"id": "resp_1", "created_at": 7.0, "model": "theirs", "status": "in_progress", "output": []}}  # fmt: skip
@@ -149,7 +149,7 @@ def test_a_failure_follows_the_events_before_it(
     event: Payload, reason: "pb.ErrorReason.ValueType", pass_: bool
 ) -> None:
     begun = frames(CREATED, item("added", MESSAGE), at("output_text.delta", delta="Hi"))
-    decoder = decoder_of(RESPONSES, REQUEST, pass_)
+    decoder = decoder_of(RESPONSES_FORMAT, REQUEST, pass_)
     message = decoder.feed(begun + frames(event))
     assert message is not None
     assert message.events[0].HasField("started")
@@ -161,7 +161,7 @@ def test_a_failure_follows_the_events_before_it(
 
 @pytest.mark.parametrize("pass_", [False, True])
 def test_a_stream_without_its_end_is_no_answer(pass_: bool) -> None:
-    decoder = decoder_of(RESPONSES, REQUEST, pass_)
+    decoder = decoder_of(RESPONSES_FORMAT, REQUEST, pass_)
     decoder.feed(
         frames(CREATED, item("added", MESSAGE), at("output_text.delta", delta="Hi"), item("done", message_item("Hi")))
     )
@@ -173,7 +173,7 @@ def test_a_stream_without_its_end_is_no_answer(pass_: bool) -> None:
 def test_a_summary_of_no_possible_number_is_the_providers_failure() -> None:
     thoughts: Payload = {"type": "reasoning", "id": "rs_1", "summary": []}
     deltas = [at("reasoning_summary_text.delta", summary_index=index, delta="Hm") for index in (0, 2**40)]
-    decoder = RESPONSES.translating_decoder(REQUEST)
+    decoder = RESPONSES_FORMAT.translating_decoder(REQUEST)
     decoder.feed(frames(CREATED, item("added", thoughts), deltas[0]))
     with pytest.raises(UmgError) as caught:
         decoder.feed(frames(deltas[1]))
@@ -182,7 +182,7 @@ def test_a_summary_of_no_possible_number_is_the_providers_failure() -> None:
 
 @pytest.mark.parametrize("pass_", [False, True])
 def test_events_after_the_end_are_ignored(pass_: bool) -> None:
-    decoder = decoder_of(RESPONSES, REQUEST, pass_)
+    decoder = decoder_of(RESPONSES_FORMAT, REQUEST, pass_)
     decoder.feed(frames(CREATED, ended()) + b"data: [DONE]\n\n")
     assert decoder.done
     assert decoder.feed(frames(at("output_text.delta", delta="Hi"))) is None

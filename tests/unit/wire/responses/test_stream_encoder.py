@@ -7,7 +7,7 @@ from google.protobuf import text_format
 
 from tests.unit.wire.responses.streams import Payload, names, payloads_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.responses import RESPONSES
+from umg_grpc.wire.responses import RESPONSES_FORMAT
 
 BEGIN = ["created", "in_progress"]
 TEXT = ["output_item.added", "content_part.added", "output_text.delta", "output_text.done", "content_part.done", "output_item.done"]  # fmt: skip
@@ -30,7 +30,7 @@ def message(text: str) -> pb.StreamGenerateResponse:
 
 
 def stream(*texts: str, request: pb.GenerateRequest = REQUEST) -> bytes:
-    encoder = RESPONSES.stream_encoder(request)
+    encoder = RESPONSES_FORMAT.stream_encoder(request)
     return b"".join([*(encoder.feed(message(text)) for text in texts), encoder.close()])
 
 
@@ -204,7 +204,7 @@ def test_the_last_event_has_the_usage_from_any_event() -> None:
 
 
 def test_a_heartbeat_is_a_comment() -> None:
-    assert RESPONSES.heartbeat == b": keep-alive\n\n"
+    assert RESPONSES_FORMAT.heartbeat == b": keep-alive\n\n"
 
 
 def test_other_candidates_are_not_encoded() -> None:

@@ -11,7 +11,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.audio_files import audio_file, comment_of, duration_seconds
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.speech import SPEECH
+from umg_grpc.wire.speech import SPEECH_FORMAT
 from umg_grpc.wire.speech.native_speech import NATIVE_SPEECH
 from umg_grpc.wire.unary_format import ClientShape, MessageDecoder
 
@@ -23,11 +23,11 @@ SECOND = bytes(48_000)
 
 
 def decoded(**members: object) -> pb.SpeakRequest:
-    return SPEECH.decode_request(json.dumps({**BODY, **members}).encode(), {}).canonical
+    return SPEECH_FORMAT.decode_request(json.dumps({**BODY, **members}).encode(), {}).canonical
 
 
 def sent(request: pb.SpeakRequest, notes: RequestNotes = STREAMED) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(SPEECH.encode_request(request, "m", notes).body)
+    body: dict[str, Any] = json.loads(SPEECH_FORMAT.encode_request(request, "m", notes).body)
     return body
 
 
@@ -83,8 +83,8 @@ def test_an_invalid_body_is_refused_by_the_name_of_the_field(members: dict[str, 
 
 
 def decoder(kind: str, **members: object) -> MessageDecoder[pb.StreamSpeakResponse] | None:
-    assert SPEECH.stream_decoder is not None
-    return SPEECH.stream_decoder(decoded(**members), kind, True)
+    assert SPEECH_FORMAT.stream_decoder is not None
+    return SPEECH_FORMAT.stream_decoder(decoded(**members), kind, True)
 
 
 def read(kind: str, *parts: bytes) -> tuple[bytes, set[str], pb.SpeechUsage | None]:
@@ -166,21 +166,21 @@ def test_a_stream_that_fails_is_an_error(case: Broken) -> None:
 def test_json_is_no_stream() -> None:
     assert decoder("application/json") is None
     body = json.dumps({"audio_data": base64.b64encode(AUDIO).decode()}).encode()
-    assert SPEECH.decode_response(body, decoded(), True).audio == AUDIO
+    assert SPEECH_FORMAT.decode_response(body, decoded(), True).audio == AUDIO
     for error in ({"error": {"message": "no"}}, {}, {"audio_data": "*"}):
         with pytest.raises(UmgError):
-            SPEECH.decode_response(json.dumps(error).encode(), decoded(), True)
+            SPEECH_FORMAT.decode_response(json.dumps(error).encode(), decoded(), True)
     for body in (b"", b"[]", b"<html>"):
         with pytest.raises(UmgError):
-            SPEECH.decode_response(body, decoded(), True)
+            SPEECH_FORMAT.decode_response(body, decoded(), True)
     assert decoder("application/problem+json") is None
 
 
 def test_samples_that_begin_as_json_does_are_audio() -> None:
     request = decoded(response_format="pcm")
-    assert SPEECH.decode_response(b' {"' + AUDIO, request, True).audio == b' {"' + AUDIO
-    assert SPEECH.stream_decoder is not None
-    reader = SPEECH.stream_decoder(request, "audio/pcm", True)
+    assert SPEECH_FORMAT.decode_response(b' {"' + AUDIO, request, True).audio == b' {"' + AUDIO
+    assert SPEECH_FORMAT.stream_decoder is not None
+    reader = SPEECH_FORMAT.stream_decoder(request, "audio/pcm", True)
     assert reader is not None
     message = reader.feed(b"{}" + AUDIO)
     assert message is not None
@@ -189,21 +189,24 @@ def test_samples_that_begin_as_json_does_are_audio() -> None:
 
 @pytest.mark.parametrize("kind", ["text/html", "text/plain", "application/xml"])
 def test_a_text_in_place_of_audio_is_a_failure(kind: str) -> None:
-    assert SPEECH.read_headers is not None
+    assert SPEECH_FORMAT.read_headers is not None
     with pytest.raises(UmgError):
         decoder(kind)
     with pytest.raises(UmgError):
-        SPEECH.read_headers(pb.SpeakResponse(audio=AUDIO), {"content-type": f"{kind}; charset=utf-8"})
+        SPEECH_FORMAT.read_headers(pb.SpeakResponse(audio=AUDIO), {"content-type": f"{kind}; charset=utf-8"})
 
 
 def test_the_headers_state_the_media_type_of_a_whole_response() -> None:
-    response = SPEECH.decode_response(AUDIO, decoded(response_format="wav"), True)
+    response = SPEECH_FORMAT.decode_response(AUDIO, decoded(response_format="wav"), True)
     assert response.content_type == "audio/wav"
-    assert SPEECH.read_headers is not None
-    SPEECH.read_headers(response, {"content-type": "audio/x-wav; a=b"})
+    assert SPEECH_FORMAT.read_headers is not None
+    SPEECH_FORMAT.read_headers(response, {"content-type": "audio/x-wav; a=b"})
     assert response.content_type == "audio/wav"
-    SPEECH.read_headers(response, {"content-type": "audio/ogg"})
-    assert (response.content_type, SPEECH.encode_response(response, decoded(), ClientShape.SDK)) == ("audio/ogg", AUDIO)
+    SPEECH_FORMAT.read_headers(response, {"content-type": "audio/ogg"})
+    assert (response.content_type, SPEECH_FORMAT.encode_response(response, decoded(), ClientShape.SDK)) == (
+        "audio/ogg",
+        AUDIO,
+    )
 
 
 def native(*parts: dict[str, object], **members: object) -> bytes:

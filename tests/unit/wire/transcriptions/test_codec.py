@@ -11,7 +11,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.audio_files import audio_file
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.transcriptions import TRANSCRIPTIONS, TRANSLATIONS
+from umg_grpc.wire.transcriptions import TRANSCRIPTIONS_FORMAT, TRANSLATIONS_FORMAT
 from umg_grpc.wire.transcriptions.request import decode_form
 from umg_grpc.wire.unary_format import ClientShape
 
@@ -28,7 +28,7 @@ def decoded(*pairs: tuple[str, str]) -> pb.TranscribeRequest:
 
 
 def sent(request: pb.TranscribeRequest, model: str = "m", notes: RequestNotes = NO_NOTES) -> list[FormPart]:
-    encoded = TRANSCRIPTIONS.encode_request(request, model, notes)
+    encoded = TRANSCRIPTIONS_FORMAT.encode_request(request, model, notes)
     return list(parse_form(encoded.body, encoded.headers["Content-Type"]))
 
 
@@ -78,10 +78,10 @@ def test_a_name_cannot_end_its_head() -> None:
 
 
 def test_a_translation_has_a_path_of_its_own() -> None:
-    assert TRANSLATIONS.decode_form is not None
-    request = TRANSLATIONS.decode_form([*fields(("model", "mine")), FILE]).canonical
+    assert TRANSLATIONS_FORMAT.decode_form is not None
+    request = TRANSLATIONS_FORMAT.decode_form([*fields(("model", "mine")), FILE]).canonical
     assert request.translate
-    assert TRANSCRIPTIONS.encode_request(request, "m", NO_NOTES).path == "/audio/translations"
+    assert TRANSCRIPTIONS_FORMAT.encode_request(request, "m", NO_NOTES).path == "/audio/translations"
     assert "stream" not in {part.name for part in sent(request, notes=STREAMED)}
 
 
@@ -116,9 +116,9 @@ def test_an_invalid_form_is_refused_by_the_name_of_the_field(parts: list[FormPar
 def test_numbers_and_switches_are_read_as_programs_write_them() -> None:
     request = decoded(("temperature", ".5"), ("stream", "True"))
     assert request.temperature == 0.5
-    assert TRANSCRIPTIONS.wants_stream is not None
-    assert TRANSCRIPTIONS.wants_stream(request.source.body)
-    assert not TRANSCRIPTIONS.wants_stream(decoded(("stream", "False")).source.body)
+    assert TRANSCRIPTIONS_FORMAT.wants_stream is not None
+    assert TRANSCRIPTIONS_FORMAT.wants_stream(request.source.body)
+    assert not TRANSCRIPTIONS_FORMAT.wants_stream(decoded(("stream", "False")).source.body)
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,8 @@ VERBOSE = {
 def answer(body: object, *pairs: tuple[str, str], passes: bool = True) -> bytes:
     request = decoded(*pairs)
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    response = TRANSCRIPTIONS.decode_response(data, request, passes)
-    return TRANSCRIPTIONS.encode_response(response, request, ClientShape.SDK)
+    response = TRANSCRIPTIONS_FORMAT.decode_response(data, request, passes)
+    return TRANSCRIPTIONS_FORMAT.encode_response(response, request, ClientShape.SDK)
 
 
 def test_a_body_of_the_selected_form_passes() -> None:
@@ -275,8 +275,8 @@ def frames(*events: dict[str, object]) -> bytes:
 
 
 def read(body: bytes, size: int) -> list[pb.StreamTranscribeResponse]:
-    assert TRANSCRIPTIONS.stream_decoder is not None
-    decoder = TRANSCRIPTIONS.stream_decoder(decoded(), "text/event-stream", True)
+    assert TRANSCRIPTIONS_FORMAT.stream_decoder is not None
+    decoder = TRANSCRIPTIONS_FORMAT.stream_decoder(decoded(), "text/event-stream", True)
     assert decoder is not None
     found = [decoder.feed(body[at : at + size]) for at in range(0, len(body), size)]
     return [message for message in (*found, decoder.close()) if message is not None]
@@ -284,8 +284,8 @@ def read(body: bytes, size: int) -> list[pb.StreamTranscribeResponse]:
 
 @pytest.mark.parametrize("size", [1, 9, 10_000])
 def test_a_stream_is_read_however_it_is_cut_and_written_again(size: int) -> None:
-    assert TRANSCRIPTIONS.stream_encoder is not None
-    encoder = TRANSCRIPTIONS.stream_encoder(decoded())
+    assert TRANSCRIPTIONS_FORMAT.stream_encoder is not None
+    encoder = TRANSCRIPTIONS_FORMAT.stream_encoder(decoded())
     written = b"".join(map(encoder.feed, read(frames(*EVENTS) + b"data: [DONE]\n\n", size)))
     known = [event for event in EVENTS if event["type"] != "transcript.text.new"]
     assert [json.loads(line[6:]) for line in written.decode().split("\n\n") if line] == known

@@ -10,9 +10,9 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.multipart_forms import FormPart
-from umg_grpc.wire.video import ENTRIES
+from umg_grpc.wire.video import ENTRY_FORMATS
 
-UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(ENTRIES)
+UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(ENTRY_FORMATS)
 IMAGE, VIDEO = pb.VIDEO_MEDIA_KIND_IMAGE, pb.VIDEO_MEDIA_KIND_VIDEO
 FIRST, LAST, REFERENCE = (
     pb.VIDEO_MEDIA_ROLE_FIRST_FRAME,
@@ -50,7 +50,7 @@ def image(url: object = URL, role: str | None = None) -> dict[str, object]:
 def decode(
     entry: "pb.VideoEntry.ValueType", body: object, parameters: dict[str, str] | None = None
 ) -> pb.CreateVideoTaskRequest:
-    return ENTRIES[entry].decode_create(msgspec.json.encode(body), parameters or {})
+    return ENTRY_FORMATS[entry].decode_create(msgspec.json.encode(body), parameters or {})
 
 
 @dataclass(frozen=True)
@@ -570,7 +570,7 @@ def file_part(name: str) -> FormPart:
 
 
 def decode_form(entry: "pb.VideoEntry.ValueType", *parts: FormPart, **path: str) -> pb.CreateVideoTaskRequest:
-    decoder = ENTRIES[entry].decode_form
+    decoder = ENTRY_FORMATS[entry].decode_form
     assert decoder is not None
     return decoder(list(parts), path)
 

@@ -9,9 +9,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
-from umg_grpc.wire.video import ENTRIES, video_object_caller_api
+from umg_grpc.wire.video import ENTRY_FORMATS, video_object_caller_api
 
-UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(ENTRIES)
+UNIFIED, OBJECT, D, E_V1, E_3, F, G = sorted(ENTRY_FORMATS)
 QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED = (
     pb.VIDEO_TASK_STATE_QUEUED,
     pb.VIDEO_TASK_STATE_RUNNING,
@@ -58,7 +58,7 @@ def task(entry: "pb.VideoEntry.ValueType", state: "pb.VideoTaskState.ValueType",
 
 
 def view(entry: "pb.VideoEntry.ValueType", state: "pb.VideoTaskState.ValueType") -> dict[str, object]:
-    return msgspec.json.decode(ENTRIES[entry].encode_task(task(entry, state), "req-1"), type=dict[str, object])
+    return msgspec.json.decode(ENTRY_FORMATS[entry].encode_task(task(entry, state), "req-1"), type=dict[str, object])
 
 
 TIMES = {"created_at": 100, "updated_at": 110}
@@ -166,18 +166,18 @@ def test_a_task_in_the_vocabulary_of_its_entry(
 def test_the_answer_of_a_submission(entry: "pb.VideoEntry.ValueType") -> None:
     made = task(entry, pb.VIDEO_TASK_STATE_SUBMITTING)
     made.progress_percent = 0
-    assert msgspec.json.decode(ENTRIES[entry].encode_created(made, "req-1")) == CREATED[entry]
+    assert msgspec.json.decode(ENTRY_FORMATS[entry].encode_created(made, "req-1")) == CREATED[entry]
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("entry", ENTRY_FORMATS)
 def test_every_state_has_a_word_in_every_entry(entry: "pb.VideoEntry.ValueType") -> None:
     states = [state for state in pb.VideoTaskState.values() if state]
-    bodies = [ENTRIES[entry].encode_task(task(entry, state)).decode() for state in states]
+    bodies = [ENTRY_FORMATS[entry].encode_task(task(entry, state)).decode() for state in states]
     assert all(f'"status":"{word}"' in body for word, body in zip(WORDS[entry], bodies, strict=True))
 
 
 def test_several_videos_are_listed_beside_the_first() -> None:
-    body = msgspec.json.decode(ENTRIES[UNIFIED].encode_task(task(UNIFIED, SUCCEEDED, videos=2)))
+    body = msgspec.json.decode(ENTRY_FORMATS[UNIFIED].encode_task(task(UNIFIED, SUCCEEDED, videos=2)))
     assert (body["url"], body["urls"]) == (f"{VIDEO_URL}?0", [f"{VIDEO_URL}?0", f"{VIDEO_URL}?1"])
 
 
@@ -188,7 +188,7 @@ def test_a_remix_names_its_source() -> None:
 
 
 def test_a_notification_has_an_id_where_a_query_has_its_request_id() -> None:
-    assert msgspec.json.decode(ENTRIES[E_3].encode_task(task(E_3, QUEUED)))["request_id"] == ID
+    assert msgspec.json.decode(ENTRY_FORMATS[E_3].encode_task(task(E_3, QUEUED)))["request_id"] == ID
 
 
 # --- queries
@@ -196,13 +196,13 @@ def test_a_notification_has_an_id_where_a_query_has_its_request_id() -> None:
 
 def test_a_query_names_its_entry_and_kind() -> None:
     for entry in (UNIFIED, OBJECT, D, G):
-        assert ENTRIES[entry].decode_query({"task_id": ID}) == pb.GetVideoTaskRequest(task_id=ID, entry=entry)
-    query = ENTRIES[E_V1].decode_query({"task_id": ID, "kind": "image2video"})
+        assert ENTRY_FORMATS[entry].decode_query({"task_id": ID}) == pb.GetVideoTaskRequest(task_id=ID, entry=entry)
+    query = ENTRY_FORMATS[E_V1].decode_query({"task_id": ID, "kind": "image2video"})
     assert query == pb.GetVideoTaskRequest(task_id=ID, entry=E_V1, kind=pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO)
 
 
 def test_entry_e_3_queries_one_task_by_either_id() -> None:
-    decode = ENTRIES[E_3].decode_query
+    decode = ENTRY_FORMATS[E_3].decode_query
     assert decode({"task_ids": ID}) == pb.GetVideoTaskRequest(task_id=ID, entry=E_3)
     assert decode({"external_task_ids": "mine"}) == pb.GetVideoTaskRequest(external_task_id="mine", entry=E_3)
 
@@ -219,12 +219,12 @@ def test_entry_e_3_queries_one_task_by_either_id() -> None:
 )
 def test_entry_e_3_refuses_no_and_several_ids(query: dict[str, str]) -> None:
     with pytest.raises(UmgError) as caught:
-        ENTRIES[E_3].decode_query(query)
+        ENTRY_FORMATS[E_3].decode_query(query)
     assert HTTP_STATUS[caught.value.reason] == 400
 
 
 def test_entry_f_queries_by_its_action() -> None:
-    decode, query = ENTRIES[F].decode_posted_query, {"Action": "CVSync2AsyncGetResult", "Version": "2022-08-31"}
+    decode, query = ENTRY_FORMATS[F].decode_posted_query, {"Action": "CVSync2AsyncGetResult", "Version": "2022-08-31"}
     assert decode is not None
     body = msgspec.json.encode({"req_key": "vidF_vgfm_t2v_l20", "task_id": ID})
     assert decode(body, query) == pb.GetVideoTaskRequest(task_id=ID, entry=F, model="vidF_vgfm_t2v_l20")
@@ -295,7 +295,7 @@ SHAPES = {
 def test_every_reason_has_an_error_body_of_the_entry(entry: "pb.VideoEntry.ValueType") -> None:
     for reason, status in HTTP_STATUS.items():
         error = UmgError(reason, "why", field="model", request_id="req-1")
-        body = msgspec.json.decode(ENTRIES[entry].encode_error(error, status))
+        body = msgspec.json.decode(ENTRY_FORMATS[entry].encode_error(error, status))
         assert (set(body), set(body["error"])) == (SHAPES[entry].members, SHAPES[entry].error)
         assert body["error"]["message"].endswith("why")
         assert body.get("code") not in {0, 10000}
@@ -304,12 +304,12 @@ def test_every_reason_has_an_error_body_of_the_entry(entry: "pb.VideoEntry.Value
 
 def test_entry_d_names_a_model_without_a_channel() -> None:
     error = UmgError(pb.ERROR_REASON_MODEL_NOT_FOUND, "unknown model vidD-9", model="vidD-9")
-    assert msgspec.json.decode(ENTRIES[D].encode_error(error, 404))["error"]["code"] == "ModelNotOpen"
+    assert msgspec.json.decode(ENTRY_FORMATS[D].encode_error(error, 404))["error"]["code"] == "ModelNotOpen"
 
 
 def test_names_of_the_entries_are_unique_and_paths_of_fields_are_theirs() -> None:
-    assert len({row.name for row in ENTRIES.values()}) == len(ENTRIES)
-    wired = {entry: row.wire_path("parameters.duration_seconds") for entry, row in ENTRIES.items()}
+    assert len({row.name for row in ENTRY_FORMATS.values()}) == len(ENTRY_FORMATS)
+    wired = {entry: row.wire_path("parameters.duration_seconds") for entry, row in ENTRY_FORMATS.items()}
     assert wired == {
         UNIFIED: "duration",
         OBJECT: "seconds",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import grpc
 
 from umg_grpc.base.errors import UmgError as GatewayError
-from umg_grpc.base.grpc_status import DETAILS_KEY, STATUS, to_status
+from umg_grpc.base.grpc_status import DETAILS_KEY, HTTP_STATUSES, to_status
 from umg_grpc.v1 import pb, rpc
 
 KEY = "umg-test-key"
@@ -67,7 +67,7 @@ class Script(rpc.GenerationServiceServicer, rpc.ModelServiceServicer):
         error = self.errors.pop(0) if self.errors else self.error
         if error is not None:
             details = ((DETAILS_KEY, to_status(error)),)
-            await context.abort(STATUS[error.reason], error.message, details)
+            await context.abort(HTTP_STATUSES[error.reason], error.message, details)
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,15 @@ from urllib.parse import parse_qsl, urlsplit
 
 from umg_grpc.base.wildcard_patterns import matcher
 from umg_grpc.config.importers.imported_config import mapping
-from umg_grpc.config.importers.litellm.model_providers import COMPATIBLE, SourceModel, protocols_of
+from umg_grpc.config.importers.litellm.model_providers import COMPATIBLE_PROVIDER, SourceModel, protocols_of
 from umg_grpc.config.importers.litellm.source_facts import SourceProvider
 from umg_grpc.config.importers.source_config import SourceMapping, text_of
-from umg_grpc.config.importers.unserved_models import PHRASES
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.config.importers.unserved_models import RESULT_PHRASES
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
 from umg_grpc.operations.provider_call_paths import call_path
 
-VERSION = re.compile(r"/v[0-9]+(?:beta[0-9]*)?(?:/|$)")
-PART = re.compile(r"<([^>]+)>")
+VERSION_SEGMENT = re.compile(r"/v[0-9]+(?:beta[0-9]*)?(?:/|$)")
+ADDRESS_PART = re.compile(r"<([^>]+)>")
 ANY_OPERATION = ("generate", "embed")
 """Operations of a server that a pattern of models names, and that no preset describes."""
 
@@ -98,7 +98,7 @@ def _connection(model: SourceModel, base: str, params: SourceMapping) -> Deploym
     if not row.presets:
         return "`api_base` is missing: the provider has no address of its own"
     of_model = " of this model" if preset_for(row, model.operation) is not None else ""
-    return f"`{row.name}` serves no {PHRASES[model.operation]}{of_model} here"
+    return f"`{row.name}` serves no {RESULT_PHRASES[model.operation]}{of_model} here"
 
 
 def base_of(params: SourceMapping) -> str:
@@ -174,14 +174,16 @@ def _of_preset(
         own = tuple(name for name in preset.protocols if name in beside or name not in preset.base_urls)
         protocols = named_protocols(own, model.operation)
         if not protocols:
-            return f"`{row.name}` serves no {PHRASES[model.operation]} at another address than its own here"
+            return f"`{row.name}` serves no {RESULT_PHRASES[model.operation]} at another address than its own here"
         address = without_call(base, protocols[0])
-        keys["base_url"] = address + (_version(preset) if row.adds_version and not VERSION.search(address) else "")
+        keys["base_url"] = address + (
+            _version(preset) if row.adds_version and not VERSION_SEGMENT.search(address) else ""
+        )
     elif row.base_variables and preset.keys == ():
         keys["base_url"] = f"${{{row.base_variables[0]}}}"
     elif not preset.is_complete:
         filled = filled_in(preset.base_url, row.parts)
-        if PART.search(filled) is not None:
+        if ADDRESS_PART.search(filled) is not None:
             if not row.base_variables:
                 return f"`api_base` is missing: the address {preset.base_url} depends on the account"
             filled = f"${{{row.base_variables[0]}}}"
@@ -199,7 +201,7 @@ def _compatible(
     if model.protocol:
         protocols = [model.protocol]
     if not protocols:
-        return f"`{row.name}` serves no {PHRASES[model.operation]} here"
+        return f"`{row.name}` serves no {RESULT_PHRASES[model.operation]} here"
     address = without_call(base, protocols[0])
     if row.base_path and not address.endswith(row.base_path):
         address += row.base_path
@@ -207,13 +209,13 @@ def _compatible(
     if "messages" in protocols:
         keys["auth"] = {"kind": "bearer"}
     host = urlsplit(address).hostname or ""
-    label = host if row.name in {COMPATIBLE, "openai"} and "$" not in address and host else row.name
-    role = model.protocol or ("" if model.operation in {"generate", ""} else PHRASES[model.operation])
+    label = host if row.name in {COMPATIBLE_PROVIDER, "openai"} and "$" not in address and host else row.name
+    role = model.protocol or ("" if model.operation in {"generate", ""} else RESULT_PHRASES[model.operation])
     return DeploymentConnection(label, with_credentials(keys, row, None, params), model.model, role=role)
 
 
 def _version(preset: Provider) -> str:
-    match = VERSION.search(preset.base_url)
+    match = VERSION_SEGMENT.search(preset.base_url)
     return match[0].rstrip("/") if match is not None else ""
 
 
@@ -225,14 +227,14 @@ def _own_address(row: SourceProvider) -> str:
 
 def filled_in(address: str, parts: Mapping[str, str]) -> str:
     """Return an address with each known part in `<>` replaced by its environment variable."""
-    return PART.sub(lambda part: f"${{{parts[part[1]]}}}" if part[1] in parts else part[0], address)
+    return ADDRESS_PART.sub(lambda part: f"${{{parts[part[1]]}}}" if part[1] in parts else part[0], address)
 
 
 def _preset_at(base: str, row: SourceProvider, operation: str) -> Provider | None:
     """Return the preset that has exactly the configured address and serves the operation; None if there is none. The
     provider must be its own vendor or any compatible one.
     """
-    for preset in PROVIDERS.values():
+    for preset in PROVIDER_PRESETS.values():
         if without_call(base, preset.protocols[0]) == preset.base_url and preset.needs_key:
             is_own = preset in row.known_presets or preset.vendor in row.presets or bool(row.compatible)
             if is_own and (not operation or protocols_of(operation).intersection(preset.protocols)):

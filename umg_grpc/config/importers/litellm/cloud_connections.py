@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from umg_grpc.config.importers.bedrock_arns import IMPORTED, BedrockResource, bedrock_resource
+from umg_grpc.config.importers.bedrock_arns import IMPORTED_ID, BedrockResource, bedrock_resource
 from umg_grpc.config.importers.litellm.channel_connections import (
     DeploymentConnection,
     base_of,
@@ -20,19 +20,19 @@ from umg_grpc.config.importers.litellm.model_providers import SourceModel
 from umg_grpc.config.importers.litellm.source_facts import rewritten
 from umg_grpc.config.importers.source_config import SourceMapping
 from umg_grpc.config.importers.unserved_models import (
-    CONVERSE,
+    CONVERSE_ADVICE,
     IMPORTED_MODEL,
-    PHRASES,
-    PROFILE,
+    PROFILE_ADVICE,
+    RESULT_PHRASES,
     VERTEX_MAKERS,
     unserved_at_bedrock,
 )
 from umg_grpc.knowledge.cloud_credentials import token_scope
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
 from umg_grpc.knowledge.vector_models import vector_model
 
-DEPLOYMENT = re.compile(r"(.*?)/openai/deployments/([^/]+)(?:/.*)?")
-ENDPOINT = re.compile(r"(?:.*/)?[0-9]{5,}")
+DEPLOYMENT_URL = re.compile(r"(.*?)/openai/deployments/([^/]+)(?:/.*)?")
+ENDPOINT_ID = re.compile(r"(?:.*/)?[0-9]{5,}")
 """Id of an endpoint of an account at Vertex AI, in place of a model."""
 VERTEX_ENDPOINTS = "endpoints of an account at Vertex AI have an address of their own, which is not called"
 VERTEX_COMMENT = (
@@ -41,8 +41,8 @@ VERTEX_COMMENT = (
 )
 FOUNDRY_HOSTS = (".services.ai.azure.com",)
 AZURE_HEADER_HOSTS = (*FOUNDRY_HOSTS, ".openai.azure.com", ".cognitiveservices.azure.com")
-RANKINGS = ["rerank"]
-RANKINGS_PATH = urlsplit(PROVIDERS["azure-foundry"].base_urls["rerank"]).path
+RANKING_PROTOCOLS = ["rerank"]
+RANKINGS_PATH = urlsplit(PROVIDER_PRESETS["azure-foundry"].base_urls["rerank"]).path
 """Path of Cohere's rankings at Foundry."""
 ANY_MAKER = "bedrock-converse"
 """Preset whose API serves models by an ARN that does not show their maker."""
@@ -62,13 +62,13 @@ def cloud_connections(model: SourceModel, public: str, params: SourceMapping) ->
     """Return the connections of a deployment to a cloud, or the reason (a text) why there are none. A pattern of models
     may need a channel for each maker of models.
     """
-    return CLOUDS[model.provider.cloud](model, public, params)
+    return CLOUD_CONVERTERS[model.provider.cloud](model, public, params)
 
 
 def _azure(model: SourceModel, _: str, params: SourceMapping) -> list[DeploymentConnection] | str:
     preset = preset_for(model.provider, model.operation)
     if preset is None:
-        return f"`azure` serves no {PHRASES[model.operation]} here"
+        return f"`azure` serves no {RESULT_PHRASES[model.operation]} here"
     base, name = _without_deployment(base_of(params))
     upstream = model.model or name
     if not upstream:
@@ -110,12 +110,12 @@ def _foundry(
     else:
         protocols = named_protocols(("chat", "embeddings", "rerank"), model.operation)
         if not protocols:
-            return f"`azure_ai` serves no {PHRASES[model.operation]} here"
+            return f"`azure_ai` serves no {RESULT_PHRASES[model.operation]} here"
         plain = re.sub(r"/(?:chat/completions|embeddings|(?:v[12]/)?rerank)$", "", plain)
         if is_foundry:  # also in place of /models, an API that Microsoft shut down in August 2026
-            path = RANKINGS_PATH if protocols == RANKINGS else "/openai/v1"
+            path = RANKINGS_PATH if protocols == RANKING_PROTOCOLS else "/openai/v1"
             plain = _resource(plain, "AZURE_AI_API_BASE", path)
-        elif protocols == RANKINGS and not plain.endswith(("/v1", "/v2")):
+        elif protocols == RANKING_PROTOCOLS and not plain.endswith(("/v1", "/v2")):
             plain += "/v1"
         keys = {"protocols": protocols, "base_url": plain}
     keys, comments = _with_azure_key(keys, model, None, params)
@@ -162,7 +162,7 @@ def _resource(base: str, variable: str, path: str) -> str:
 
 
 def _without_deployment(base: str) -> tuple[str, str]:
-    match = DEPLOYMENT.fullmatch(base)
+    match = DEPLOYMENT_URL.fullmatch(base)
     return (match[1], match[2]) if match is not None else (base, "")
 
 
@@ -194,7 +194,7 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Dep
         role = "" if "$" in url else region
         found += [
             DeploymentConnection(
-                preset.name, keys, upstream, shown, comments, role, "" if "*" not in model.model else CONVERSE
+                preset.name, keys, upstream, shown, comments, role, "" if "*" not in model.model else CONVERSE_ADVICE
             )
             for upstream, shown in ([(resource.model, "")] if is_exact else served_ids(preset, resource.model, public))
         ]
@@ -205,7 +205,7 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Dep
 
 def _bedrock_presets(model: SourceModel, resource: BedrockResource, public: str) -> list[Provider] | str:
     """Return the presets that may serve a model of Bedrock, the preferred one first, or the reason why none does."""
-    if resource.kind == IMPORTED:
+    if resource.kind == IMPORTED_ID:
         return IMPORTED_MODEL
     presets = [
         preset
@@ -216,17 +216,17 @@ def _bedrock_presets(model: SourceModel, resource: BedrockResource, public: str)
     if not resource.is_nameless or not presets:
         return presets or _unserved_at_bedrock(model)
     if model.operation in {"generate", ""}:
-        return [PROVIDERS[ANY_MAKER]]
+        return [PROVIDER_PRESETS[ANY_MAKER]]
     (protocol,) = named_protocols(presets[0].protocols, model.operation)
     shown = vector_model(protocol, resource.model, public)
     stated = vector_model(protocol, model.model, "")
-    return presets if shown.models and (stated == shown or model.model == resource.model) else PROFILE
+    return presets if shown.models and (stated == shown or model.model == resource.model) else PROFILE_ADVICE
 
 
 def _unserved_at_bedrock(model: SourceModel) -> str:
     if model.operation in {"generate", ""}:
         return unserved_at_bedrock(model.model)
-    return f"`bedrock` serves no {PHRASES[model.operation]} of this model here"
+    return f"`bedrock` serves no {RESULT_PHRASES[model.operation]} of this model here"
 
 
 def _aws_auth(params: SourceMapping) -> dict[str, object] | None:
@@ -260,7 +260,7 @@ def _mantle(model: SourceModel, _: str, params: SourceMapping) -> list[Deploymen
 
 
 def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
-    if ENDPOINT.fullmatch(model.model):
+    if ENDPOINT_ID.fullmatch(model.model):
         return VERTEX_ENDPOINTS
     operation = model.operation
     presets = [
@@ -269,7 +269,7 @@ def _vertex(model: SourceModel, public: str, params: SourceMapping) -> list[Depl
         if not operation or named_protocols(preset.protocols, operation)
     ]
     if not presets:
-        return f"Vertex AI serves {PHRASES[operation]} by methods that are not served"
+        return f"Vertex AI serves {RESULT_PHRASES[operation]} by methods that are not served"
     ids = [
         (preset, upstream, shown) for preset in presets for upstream, shown in served_ids(preset, model.model, public)
     ]
@@ -300,6 +300,8 @@ def _first_label(base: str) -> str:
     return (urlsplit(base).hostname or "").partition(".")[0] if "$" not in base else ""
 
 
-CLOUDS: Mapping[str, Callable[[SourceModel, str, SourceMapping], list[DeploymentConnection] | str]] = MappingProxyType(
-    {"azure": _azure, "azure_ai": _azure_ai, "bedrock": _bedrock, "bedrock_mantle": _mantle, "vertex": _vertex}
+CLOUD_CONVERTERS: Mapping[str, Callable[[SourceModel, str, SourceMapping], list[DeploymentConnection] | str]] = (
+    MappingProxyType(
+        {"azure": _azure, "azure_ai": _azure_ai, "bedrock": _bedrock, "bedrock_mantle": _mantle, "vertex": _vertex}
+    )
 )

@@ -13,35 +13,35 @@ from umg_grpc.config.importers.litellm.model_providers import protocols_of, sour
 from umg_grpc.config.importers.litellm.unconverted import UnconvertedSettings
 from umg_grpc.config.importers.source_config import SourceMapping
 from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.packages import PACKAGES
-from umg_grpc.knowledge.presets import PROVIDERS
-from umg_grpc.operations import SCOPES
+from umg_grpc.knowledge.packages import DATA_PACKAGES
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.operations import SCOPE_OPERATIONS
 
-LIMITS: Mapping[str, str] = {
+LIMIT_KEYS: Mapping[str, str] = {
     "max_input_tokens": "input_tokens",
     "max_output_tokens": "output_tokens",
     "max_tokens": "output_tokens",
 }
-CAPABILITIES: Mapping[str, str] = {
+CAPABILITY_KEYS: Mapping[str, str] = {
     "supports_function_calling": "tools",
     "supports_parallel_function_calling": "parallel_tools",
     "supports_response_schema": "structured_output",
     "supports_web_search": "search",
 }
-PRICES: Mapping[str, str] = {
+PRICE_KEYS: Mapping[str, str] = {
     "input_cost_per_token": "input",
     "output_cost_per_token": "output",
     "cache_read_input_token_cost": "cache_read",
     "cache_creation_input_token_cost": "cache_write",
 }
-DETAILS: Mapping[str, str] = {"max_parallel_requests": "concurrency", "weight": "weight", "order": "priority"}
+DETAIL_KEYS: Mapping[str, str] = {"max_parallel_requests": "concurrency", "weight": "weight", "order": "priority"}
 """Parameter of a deployment -> key of a channel."""
-RATES = ("rpm", "tpm")
+RATE_KEYS = ("rpm", "tpm")
 USUAL_OPERATION = "generate"
 """Scope of the operations of a model of which nothing is known."""
 ANY_PROVIDER = "*"
 """Pattern of the models of all providers."""
-PREFIXES = "LiteLLM reads the provider in a prefix of each id: add a pattern of each provider"
+PREFIX_ADVICE = "LiteLLM reads the provider in a prefix of each id: add a pattern of each provider"
 
 
 @dataclass
@@ -121,7 +121,7 @@ class Models:
             ("litellm_params", deployment.params),
             ("model_info", deployment.info),
         ):
-            rates = [key for key in settings.rest() if key in RATES and "*" in public]
+            rates = [key for key in settings.rest() if key in RATE_KEYS and "*" in public]
             self.unconverted.add(place, rates, public, "pattern")
             self.unconverted.add(place, (key for key in settings.rest() if key not in rates), public)
 
@@ -151,14 +151,14 @@ class Models:
             return model
         deployment.operation = model.operation
         if model.alias:
-            newest = f"the newest model as of {PACKAGES['generated_models']}, {model.model}, is taken"
+            newest = f"the newest model as of {DATA_PACKAGES['generated_models']}, {model.model}, is taken"
             self.made.lose(f"alias `{model.alias}` of `{deployment.public}`", newest)
         if model.provider.cloud:
             return cloud_connections(model, deployment.public, params)
         if not model.model:
             return f"`{written}` names no model"
         if written == ANY_PROVIDER:
-            self.made.lose(f"further models of `{deployment.public}`", PREFIXES)
+            self.made.lose(f"further models of `{deployment.public}`", PREFIX_ADVICE)
         return connections(model, deployment.public, params)
 
     def _details(self, params: SourceMapping) -> dict[str, object]:
@@ -172,7 +172,7 @@ class Models:
             timeout["total"], self.timeout_used = compact(self.timeout), True
         if timeout:
             details["timeout"] = timeout
-        for key, name in DETAILS.items():
+        for key, name in DETAIL_KEYS.items():
             if (value := params.number(key)) is not None:
                 details[name] = round(value * self.weight_scale) if name == "weight" else int(value)
         return details
@@ -195,7 +195,7 @@ class Models:
     def _limit(self, public: str, deployments: list[Deployment]) -> None:
         """Take the rates of all deployments of a model, whose sum is its limit, if each of them has one."""
         limits = {}
-        for rate in RATES:
+        for rate in RATE_KEYS:
             places = [_place_of(deployment, rate) for deployment in deployments]
             if all(places):
                 limits[rate] = int(sum(filter(None, (place.number(rate) for place in places if place))))
@@ -212,7 +212,7 @@ class Models:
                 can |= dict(_capabilities(settings))
         if deployment.operation:
             can["operations"] = [deployment.operation]
-        price = {name: price[name] for name in PRICES.values() if name in price}
+        price = {name: price[name] for name in PRICE_KEYS.values() if name in price}
         for name, found in (("price", price), ("capabilities", can)):
             before = _stated(info, name)
             for key in found.keys() & before.keys():
@@ -228,12 +228,12 @@ def _is_shown(operation: str, public: str, found: DeploymentConnection) -> bool:
     """Return whether a model has the operations of a scope by its ids or channel, or as the usual ones."""
     if operation in {"", USUAL_OPERATION}:
         return True
-    preset, protocols = PROVIDERS.get(str(found.keys.get("provider"))), found.keys.get("protocols")
+    preset, protocols = PROVIDER_PRESETS.get(str(found.keys.get("provider"))), found.keys.get("protocols")
     served = preset.protocols if preset is not None else protocols
     if isinstance(served, list | tuple) and protocols_of(operation).issuperset(served):
         return True
     ids = (known_operations(public), known_operations(found.model))
-    return any(known is not None and not known.isdisjoint(SCOPES[operation]) for known in ids)
+    return any(known is not None and not known.isdisjoint(SCOPE_OPERATIONS[operation]) for known in ids)
 
 
 def _is_address(base: str) -> bool:
@@ -254,16 +254,16 @@ def _place_of(deployment: Deployment, rate: str) -> SourceMapping | None:
 
 
 def _prices(settings: SourceMapping) -> Iterator[tuple[str, str]]:
-    for key, name in PRICES.items():
+    for key, name in PRICE_KEYS.items():
         if (cost := settings.number(key)) is not None:
             yield name, f"{Decimal(str(cost)) * 1_000_000:.6f}".rstrip("0").rstrip(".")
 
 
 def _capabilities(settings: SourceMapping) -> Iterator[tuple[str, object]]:
-    for key, name in LIMITS.items():
+    for key, name in LIMIT_KEYS.items():
         if count := settings.number(key):
             yield name, int(count)
-    for key, name in CAPABILITIES.items():
+    for key, name in CAPABILITY_KEYS.items():
         if settings.peek(key) is True:
             settings.take(key)
             yield name, True

@@ -6,8 +6,8 @@ from umg_grpc.base.wildcard_patterns import wildcard_match
 from umg_grpc.config.importers.imported_config import ImportedConfig, mapping, sequence
 from umg_grpc.config.importers.source_config import SourceMapping
 
-GENERAL, CONTEXT, CONTENT = "fallbacks", "context_window_fallbacks", "content_policy_fallbacks"
-DEFAULT = "default_fallbacks"
+GENERAL_KEY, CONTEXT_KEY, CONTENT_KEY = "fallbacks", "context_window_fallbacks", "content_policy_fallbacks"
+DEFAULT_FALLBACKS = "default_fallbacks"
 ANY_MODEL = "*"
 OF_OTHERS = ("unavailable", "quota")
 """Causes for which only the general lists of LiteLLM are."""
@@ -19,11 +19,11 @@ def add_fallbacks(made: ImportedConfig, sections: Mapping[str, SourceMapping]) -
     """Add the fallbacks of LiteLLM's sections, of which an earlier one precedes, as `fallbacks` by cause. Special lists
     replace the general ones for their kind of error once one model has some, as in LiteLLM.
     """
-    general = _lists(made, sections, GENERAL) or {}
-    for names in (_names(place, DEFAULT) for place in sections.values()):
+    general = _lists(made, sections, GENERAL_KEY) or {}
+    for names in (_names(place, DEFAULT_FALLBACKS) for place in sections.values()):
         if names:
-            general.setdefault(ANY_MODEL, _known(made, f"{DEFAULT} to", ANY_MODEL, names))
-    context, content = _lists(made, sections, CONTEXT), _lists(made, sections, CONTENT)
+            general.setdefault(ANY_MODEL, _known(made, f"{DEFAULT_FALLBACKS} to", ANY_MODEL, names))
+    context, content = _lists(made, sections, CONTEXT_KEY), _lists(made, sections, CONTENT_KEY)
     found = dict[str, object]()
     for model in dict.fromkeys((*general, *(context or ()), *(content or ()))):
         usual = _names_of(made, general, model)
@@ -55,7 +55,7 @@ def _lists(made: ImportedConfig, sections: Mapping[str, SourceMapping], key: str
         place.take(key)
         lists = {} if lists is None else lists
         for model, others in _pairs(pairs):
-            label = f"fallback of `{model}` to" if key == GENERAL else f"{section}.{key}.{model}: fallback to"
+            label = f"fallback of `{model}` to" if key == GENERAL_KEY else f"{section}.{key}.{model}: fallback to"
             named = _alias_of(made, model)
             if named != ANY_MODEL and not _is_model(made, named):
                 made.lose(f"{label} `{', '.join(others)}`", f"no converted entry of model_list has the name `{model}`")

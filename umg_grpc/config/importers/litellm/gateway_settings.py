@@ -8,7 +8,7 @@ from umg_grpc.config.importers.litellm.fallback_lists import add_fallbacks
 from umg_grpc.config.importers.litellm.unconverted import UnconvertedSettings
 from umg_grpc.config.importers.source_config import SourceMapping
 
-SECTIONS = ("litellm_settings", "router_settings", "general_settings")
+SETTINGS_SECTIONS = ("litellm_settings", "router_settings", "general_settings")
 
 
 def call_timeout(settings: SourceMapping, router: SourceMapping) -> tuple[float | None, SourceMapping, str]:
@@ -26,7 +26,7 @@ def add_settings(made: ImportedConfig, sections: Mapping[str, SourceMapping], un
     _add_redis(made, sections, unconverted)
     _add_aliases(made, router)
     add_fallbacks(made, {name: sections[name] for name in ("router_settings", "litellm_settings")})
-    for name in SECTIONS:
+    for name in SETTINGS_SECTIONS:
         unconverted.add(name, sections[name].rest())
 
 
@@ -51,7 +51,7 @@ def _first_number(key: str, *places: SourceMapping) -> float | None:
 
 def _add_redis(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: UnconvertedSettings) -> None:
     """Add the first server of Redis that a section names: by a URL, or by host, port and password."""
-    settings, router, general = (sections[name] for name in SECTIONS)
+    settings, router, general = (sections[name] for name in SETTINGS_SECTIONS)
     cache = settings.child("cache_params") if _is_redis(settings.peek("cache_params")) else SourceMapping({})
     coordination = general.child("coordination_redis")
     for place, prefix in ((router, "redis_"), (coordination, ""), (cache, "")):

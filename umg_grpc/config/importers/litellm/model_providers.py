@@ -14,18 +14,18 @@ from umg_grpc.config.importers.litellm.source_facts import (
     rewritten,
     source_providers,
 )
-from umg_grpc.config.importers.source_config import VARIABLE
-from umg_grpc.config.importers.unserved_models import PHRASES
+from umg_grpc.config.importers.source_config import VARIABLE_REFERENCE
+from umg_grpc.config.importers.unserved_models import RESULT_PHRASES
 from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
-from umg_grpc.knowledge.families.video import FAMILIES as VIDEO_FAMILIES
+from umg_grpc.knowledge.families.video import VIDEO_FAMILIES
 from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.presets import PROVIDERS
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.vendors import LOCAL_HOSTS
-from umg_grpc.operations import OPERATIONS, SCOPES
+from umg_grpc.operations import OPERATIONS_BY_VALUE, SCOPE_OPERATIONS
 
-COMPATIBLE = "custom_openai"
+COMPATIBLE_PROVIDER = "custom_openai"
 """Provider of a model that only its address describes."""
-MODES: Mapping[str, str] = {
+MODE_SCOPES: Mapping[str, str] = {
     "chat": "generate",
     "responses": "generate",
     "embedding": "embed",
@@ -70,7 +70,7 @@ def source_model(written: str, provider: str, base: str, mode: str, base_model: 
     `base_model`: id behind a name that the account chose.
     """
     row, model = _provider(written, provider, base)
-    if VARIABLE.fullmatch(written):
+    if VARIABLE_REFERENCE.fullmatch(written):
         return "its id is in an environment variable, by which no provider is found: write the id"
     if row is None:
         return "its id names no provider that is known here; write a channel with `protocols` and `base_url`"
@@ -79,11 +79,11 @@ def source_model(written: str, provider: str, base: str, mode: str, base_model: 
     model, protocol, region = rewritten(row, model)
     alias, model = model, newest_model(row.name, model)
     stated = mode if mode not in {"", "completion"} else known_mode(row.name, model)
-    operation = MODES.get(stated) if stated else _operation(row, base_model or model)
-    if stated and operation not in SCOPES:
+    operation = MODE_SCOPES.get(stated) if stated else _operation(row, base_model or model)
+    if stated and operation not in SCOPE_OPERATIONS:
         return UNSERVED_MODES.get(stated, f"models of the mode `{stated}` are not served")
     if operation is None:
-        return f"it has no operation that is served: {', '.join(PHRASES[scope] for scope in SCOPES)}"
+        return f"it has no operation that is served: {', '.join(RESULT_PHRASES[scope] for scope in SCOPE_OPERATIONS)}"
     protocol = protocol or ("responses" if stated == "responses" else "")
     shown = "" if "*" in model else operation
     return SourceModel(row, model, shown, protocol, region, alias if alias != model else "")
@@ -96,17 +96,17 @@ def _provider(written: str, provider: str, base: str) -> tuple[SourceProvider | 
     prefix, slash, rest = written.partition("/")
     if slash and (row := _named(prefix)) is not None:
         return row, rest
-    name = _by_address(base) or _by_table(written) or _by_pattern(written) or (COMPATIBLE if base else "")
+    name = _by_address(base) or _by_table(written) or _by_pattern(written) or (COMPATIBLE_PROVIDER if base else "")
     return _named(name), written
 
 
 @cache
 def _named(name: str) -> SourceProvider | None:
-    return source_providers().get(name) or (_of_preset(name) if name in PROVIDERS else None)
+    return source_providers().get(name) or (_of_preset(name) if name in PROVIDER_PRESETS else None)
 
 
 def _of_preset(name: str) -> SourceProvider:
-    preset = PROVIDERS[name]
+    preset = PROVIDER_PRESETS[name]
     return SourceProvider(
         name=name,
         presets=(name,),
@@ -141,7 +141,7 @@ def _by_table(model: str) -> str:
 
 
 def _by_pattern(model: str) -> str:
-    for name, preset in PROVIDERS.items():
+    for name, preset in PROVIDER_PRESETS.items():
         if any(each.id == each.upstream and each.matches(model) for each in preset.models):
             return name
     return ""
@@ -150,7 +150,7 @@ def _by_pattern(model: str) -> str:
 def _operation(row: SourceProvider, model: str) -> str | None:
     operations = known_operations(model)
     if operations is not None:
-        return next((scope for scope in SCOPES if operations.intersection(SCOPES[scope])), None)
+        return next((scope for scope in SCOPE_OPERATIONS if operations.intersection(SCOPE_OPERATIONS[scope])), None)
     return _operation_of_presets(row, model) or _only_operation(row)
 
 
@@ -164,10 +164,12 @@ def _operation_of_presets(row: SourceProvider, model: str) -> str:
 
 def _only_operation(row: SourceProvider) -> str:
     protocols = {*row.protocols, *row.compatible, *(each for preset in row.known_presets for each in preset.protocols)}
-    scopes = (scope for scope in MODES.values() if protocols_of(scope) & protocols)
+    scopes = (scope for scope in MODE_SCOPES.values() if protocols_of(scope) & protocols)
     return "generate" if row.cloud else next(scopes, "generate")
 
 
 def protocols_of(operation: str) -> frozenset[str]:
     """Return the protocols in which the operations of a scope can be called; none for ""."""
-    return frozenset(name for value in SCOPES.get(operation, ()) for name in OPERATIONS[value].protocols)
+    return frozenset(
+        name for value in SCOPE_OPERATIONS.get(operation, ()) for name in OPERATIONS_BY_VALUE[value].protocols
+    )

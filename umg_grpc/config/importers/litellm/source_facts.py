@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
 
 
 class Rewrite(Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,7 +62,7 @@ class SourceProvider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     @property
     def known_presets(self) -> list[Provider]:
         """Presets that this version has."""
-        return [PROVIDERS[name] for name in self.presets if name in PROVIDERS]
+        return [PROVIDER_PRESETS[name] for name in self.presets if name in PROVIDER_PRESETS]
 
 
 class SourceModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

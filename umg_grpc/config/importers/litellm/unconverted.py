@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.unconverted_settings import reason_of
 
-PLACES = {"entry": "model_list"}
+PLACE_NAMES = {"entry": "model_list"}
 """Place of a setting -> its name in the list, if another one."""
 
 
@@ -25,6 +25,6 @@ class UnconvertedSettings:
     def list_in(self, made: ImportedConfig) -> None:
         """Add the settings to the list of a converted config."""
         for (place, key, reason), models in self._models.items():
-            name = ".".join(filter(None, (PLACES.get(place, place), key)))
+            name = ".".join(filter(None, (PLACE_NAMES.get(place, place), key)))
             of = f" of {', '.join(f'`{model}`' for model in models)}" if models else ""
             made.lose(name + of, reason)

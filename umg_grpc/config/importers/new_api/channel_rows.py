@@ -7,21 +7,21 @@ from urllib.parse import urlsplit
 from umg_grpc.config.importers.imported_config import ImportedChannel, ImportedConfig, literal, mapping
 from umg_grpc.config.importers.new_api.channel_types import operations_of
 from umg_grpc.config.importers.new_api.row_connections import RowConnection, Source, connection, source_of
-from umg_grpc.config.importers.new_api.source_rows import INVALID, SourceRow, is_set, json_of, texts
+from umg_grpc.config.importers.new_api.source_rows import INVALID_JSON, SourceRow, is_set, json_of, texts
 from umg_grpc.config.importers.unconverted_settings import reason_of
 from umg_grpc.knowledge.presets import Provider
 
-DISABLED: Mapping[float | None, str] = {
+DISABLED_COMMENTS: Mapping[float | None, str] = {
     2: "disabled by hand in new-api",
     3: "disabled by new-api after errors",
 }
 """Status of a channel -> comment on it."""
-SOCKS = "not used, since calls through its SOCKS proxy are not made here: set `proxy` to an HTTP proxy"
-TEMPLATE = re.compile(r"\{[^}]*\}|^(?:\*|re:|regex:)")
+SOCKS_COMMENT = "not used, since calls through its SOCKS proxy are not made here: set `proxy` to an HTTP proxy"
+TEMPLATE_PART = re.compile(r"\{[^}]*\}|^(?:\*|re:|regex:)")
 """Part of a header's name or value that new-api replaces."""
-LATIN = re.compile(r"[A-Za-z0-9]")
+LATIN_CHARACTER = re.compile(r"[A-Za-z0-9]")
 NOT_IN_VARIABLES = re.compile(r"[^A-Z0-9]+")
-OPENAI = 1
+OPENAI_TYPE = 1
 """Type of channels that send an organization."""
 
 
@@ -43,7 +43,7 @@ def add_channel(made: ImportedConfig, row: SourceRow, *, has_weights: bool) -> N
     if source.keys.are_disabled:
         disabled = "not used, since new-api has disabled all of its keys"
     if not row.is_enabled:
-        disabled = DISABLED.get(row.columns.peek_number("status"), "disabled in new-api")
+        disabled = DISABLED_COMMENTS.get(row.columns.peek_number("status"), "disabled in new-api")
     channels: list[ImportedChannel] = []
     for public, upstream in _models(row):
         operations = operations_of(known.type, upstream)
@@ -54,7 +54,7 @@ def add_channel(made: ImportedConfig, row: SourceRow, *, has_weights: bool) -> N
         keys = {**found.keys, **_credentials(source, found), **details}
         channel = next((each for each in channels if each.keys == keys), None)
         if channel is None:
-            name = row.name if LATIN.search(row.name) else known.name
+            name = row.name if LATIN_CHARACTER.search(row.name) else known.name
             channel = made.new_channel(f"{name}-{found.label}" if channels else name, keys)
             channel.disabled = disabled
             if channel.name.replace("-", " ") not in f"{row.name} {found.label}".replace("-", " "):
@@ -71,7 +71,7 @@ def _models(row: SourceRow) -> list[tuple[str, str]]:
     models = texts(row.text("models"))
     decoded = json_of(row.columns.peek("model_mapping"))
     renamed: Mapping[str, object] = {}
-    if decoded is not INVALID and (decoded is None or isinstance(decoded, dict)):
+    if decoded is not INVALID_JSON and (decoded is None or isinstance(decoded, dict)):
         row.columns.take("model_mapping")
         renamed = mapping(decoded)
     if not models:
@@ -100,7 +100,7 @@ def _details(source: Source, *, has_weights: bool) -> tuple[dict[str, object], s
         settings.take("proxy")
         details["proxy"] = literal(proxy)
     elif proxy:
-        disabled = SOCKS
+        disabled = SOCKS_COMMENT
     if priority := row.columns.number("priority"):
         details["priority"] = -int(priority)  # there the highest comes first
     weight = row.columns.number("weight")
@@ -133,11 +133,11 @@ def _headers(source: Source) -> dict[str, str]:
         headers = {
             name: literal(value)
             for name, value in written.items()
-            if not TEMPLATE.search(name) and isinstance(value, str) and not TEMPLATE.search(value)
+            if not TEMPLATE_PART.search(name) and isinstance(value, str) and not TEMPLATE_PART.search(value)
         }
         if len(headers) == len(written):
             row.columns.take("header_override")
-    if source.type.type == OPENAI and (organization := row.text("openai_organization")):
+    if source.type.type == OPENAI_TYPE and (organization := row.text("openai_organization")):
         headers["OpenAI-Organization"] = literal(organization)
     return headers
 

@@ -97,7 +97,7 @@ def model_rows() -> tuple[ModelRow, ...]:
     return tuple(read_rows("new_api_models", ModelRow))
 
 
-CONTINENTS: Mapping[str, str] = MappingProxyType({"us": "us", "eu": "eu", "ap": "apac"})
+CONTINENT_PREFIXES: Mapping[str, str] = MappingProxyType({"us": "us", "eu": "eu", "ap": "apac"})
 """Beginning of a region -> prefix of the ids of models at Amazon Bedrock for all regions of the continent."""
 
 
@@ -115,7 +115,11 @@ def bedrock_id(model: str, continent: str) -> str:
     if row is None:
         return model
     upstream = row.upstream.replace("*", model)
-    return f"{CONTINENTS[continent]}.{upstream}" if continent in row.regions and continent in CONTINENTS else upstream
+    return (
+        f"{CONTINENT_PREFIXES[continent]}.{upstream}"
+        if continent in row.regions and continent in CONTINENT_PREFIXES
+        else upstream
+    )
 
 
 @cache
@@ -136,10 +140,10 @@ def operations_of(kind: int, model: str) -> "frozenset[pb.ModelOperation.ValueTy
         if (not row.types or kind in row.types) and re.fullmatch(row.pattern, model, re.IGNORECASE):
             if row.reason:
                 return row.reason
-            return operations_named(row.operations) or UNSERVED
+            return operations_named(row.operations) or UNSERVED_REASON
     found = known_operations(model)
-    return TEXTS if found is None else found or UNSERVED
+    return TEXT_OPERATIONS if found is None else found or UNSERVED_REASON
 
 
-TEXTS = operations_named(["generate"])
-UNSERVED = "its operation (music, realtime or text completions) is not served"
+TEXT_OPERATIONS = operations_named(["generate"])
+UNSERVED_REASON = "its operation (music, realtime or text completions) is not served"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from umg_grpc.config.importers.imported_config import literal, mapping, number
-from umg_grpc.config.importers.new_api.source_rows import ENABLED, SourceRow, json_of
+from umg_grpc.config.importers.new_api.source_rows import ENABLED_STATUS, SourceRow, json_of
 
 BEDROCK_KEY, VERTEX_KEY = "api_key", "api_key"
 """Value of `aws_key_type` and `vertex_key_type` for API keys, in place of the keys of an account."""
@@ -72,7 +72,7 @@ def _enabled(row: SourceRow, written: list[str]) -> list[str] | None:
     info.take("multi_key_status_list")
     used = []
     for position, key in enumerate(written):
-        if number(statuses.get(str(position), ENABLED)) == ENABLED:
+        if number(statuses.get(str(position), ENABLED_STATUS)) == ENABLED_STATUS:
             used.append(key)
         else:
             row.lose(f"key {position + 1}", "new-api has disabled it")

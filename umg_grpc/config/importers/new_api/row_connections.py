@@ -3,27 +3,30 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from umg_grpc.config.importers.bedrock_arns import IMPORTED, bedrock_resource
+from umg_grpc.config.importers.bedrock_arns import IMPORTED_ID, bedrock_resource
 from umg_grpc.config.importers.imported_config import literal, mapping
 from umg_grpc.config.importers.new_api.channel_types import ChannelType, bedrock_id, vertex_id
 from umg_grpc.config.importers.new_api.provider_keys import ProviderKeys, provider_keys
 from umg_grpc.config.importers.new_api.source_rows import SourceRow, json_of
 from umg_grpc.config.importers.unserved_models import (
     IMPORTED_MODEL,
-    PHRASES,
-    PROFILE,
+    PROFILE_ADVICE,
+    RESULT_PHRASES,
     VERTEX_KEYS,
     VERTEX_MAKERS,
     unserved_at_bedrock,
 )
-from umg_grpc.knowledge.presets import PROVIDERS, Provider
-from umg_grpc.operations import OPERATIONS, SCOPES, ModelOperation
+from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
+from umg_grpc.operations import OPERATIONS_BY_VALUE, SCOPE_OPERATIONS, ModelOperation
 from umg_grpc.operations.provider_call_paths import call_path
 
 ANY_MODEL_FORMATS = frozenset({"images", "vidA"})
 """Formats of images and videos in which servers offer models of many makers."""
 OWN_FORMATS = frozenset(
-    name for scope in ("images", "videos") for value in SCOPES[scope] for name in OPERATIONS[value].protocols
+    name
+    for scope in ("images", "videos")
+    for value in SCOPE_OPERATIONS[scope]
+    for name in OPERATIONS_BY_VALUE[value].protocols
 ).difference(ANY_MODEL_FORMATS)
 """Formats of images and videos of one vendor each."""
 ANY_MODEL_PROTOCOL = "converse"
@@ -99,14 +102,14 @@ def _plain(source: Source, model: str, operations: Iterable[ModelOperation]) -> 
         return _compatible(source, known.plans[address], model, operations)
     own = {"", known.base_url, known.present}
     names = known.presets if address in own and not known.needs_base_url else known.platforms.get(address, ())
-    for preset in (PROVIDERS[name] for name in names if name in PROVIDERS):
+    for preset in (PROVIDER_PRESETS[name] for name in names if name in PROVIDER_PRESETS):
         if _serves(preset.protocols, (preset,), model, operations):
             return _at_preset(source, preset, model)
     base = (known.present or known.base_url) if address in own else address
     if not base:
         return "`base_url` is missing: this type has no address of its own"
     addresses = {name: base + _of_account(source, path) for name, path in known.paths.items()}
-    for preset in PROVIDERS.values():
+    for preset in PROVIDER_PRESETS.values():
         is_here = preset.needs_key and addresses.get(preset.protocols[0]) == preset.base_url
         if is_here and _serves(preset.protocols, (preset,), model, operations):
             return _at_preset(source, preset, model)
@@ -128,7 +131,7 @@ def _compatible(
     source: Source, addresses: Mapping[str, str], model: str, operations: Iterable[ModelOperation]
 ) -> RowConnection | str:
     """Return the connection to addresses, by protocol, that no preset has."""
-    presets = tuple(PROVIDERS.values())
+    presets = tuple(PROVIDER_PRESETS.values())
     protocols = _serves(addresses, presets, model, operations)
     if not protocols:
         return _unserved(source.type.name, addresses, operations)
@@ -136,7 +139,7 @@ def _compatible(
     keys: dict[str, object] = {"protocols": protocols, "base_url": first}
     if others := {name: addresses[name] for name in protocols if addresses[name] != first}:
         keys["base_urls"] = others
-    known = [PROVIDERS[name] for name in source.type.presets if name in PROVIDERS]
+    known = [PROVIDER_PRESETS[name] for name in source.type.presets if name in PROVIDER_PRESETS]
     if auth := source.type.auth or next((each.auth for each in known if each.auth), None):
         keys["auth"] = dict(auth)
     return RowConnection(
@@ -147,7 +150,7 @@ def _compatible(
 def _azure(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
     if not source.address:
         return "`base_url` is missing: the address of a resource at Azure"
-    preset = PROVIDERS["azure"]
+    preset = PROVIDER_PRESETS["azure"]
     if not _serves(preset.protocols, (preset,), model, operations):
         return _unserved(source.type.name, preset.protocols, operations)
     deployment = model.replace(".", "") if 0 < source.created < DOTLESS_UNTIL else model
@@ -171,9 +174,9 @@ def _custom(source: Source, model: str, operations: Iterable[ModelOperation]) ->
 def _bedrock(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
     region = source.keys.region
     resource = bedrock_resource(bedrock_id(model, region.partition("-")[0]))
-    if resource.kind == IMPORTED:
+    if resource.kind == IMPORTED_ID:
         return IMPORTED_MODEL
-    for preset in (PROVIDERS[name] for name in source.type.presets):
+    for preset in (PROVIDER_PRESETS[name] for name in source.type.presets):
         is_known = ANY_MODEL_PROTOCOL in preset.protocols if resource.is_nameless else preset.has_model(resource.model)
         if is_known and _serves(preset.protocols, (preset,), resource.model, operations):
             keys: dict[str, object] = {
@@ -181,11 +184,11 @@ def _bedrock(source: Source, model: str, operations: Iterable[ModelOperation]) -
                 "base_url": preset.address(literal(region) or resource.region or "${AWS_REGION}"),
             }
             return RowConnection(preset.name, keys, resource.model, preset=preset)
-    return PROFILE if resource.is_nameless else unserved_at_bedrock(resource.model)
+    return PROFILE_ADVICE if resource.is_nameless else unserved_at_bedrock(resource.model)
 
 
 def _vertex(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
-    presets = [PROVIDERS[name] for name in source.type.presets]
+    presets = [PROVIDER_PRESETS[name] for name in source.type.presets]
     named = vertex_id(model)
     preset = next((each for each in presets if each.has_model(named)), None)
     if preset is None:
@@ -221,7 +224,7 @@ def _serves(
     return [
         name
         for name in protocols
-        if any(name in OPERATIONS[value].protocols for value in operations)
+        if any(name in OPERATIONS_BY_VALUE[value].protocols for value in operations)
         and (name not in OWN_FORMATS or any(name in each.protocols and each.has_model(model) for each in presets))
     ]
 
@@ -232,6 +235,6 @@ def _family(presets: Iterable[Provider], model: str) -> str:
 
 
 def _unserved(name: str, protocols: Iterable[str], operations: Iterable[ModelOperation]) -> str:
-    scope = OPERATIONS[min(operations)].scope
-    has_format = any(protocol in OPERATIONS[value].protocols for protocol in protocols for value in operations)
-    return f"`{name}` serves no {PHRASES[scope]}{' of this model' if has_format else ''} here"
+    scope = OPERATIONS_BY_VALUE[min(operations)].scope
+    has_format = any(protocol in OPERATIONS_BY_VALUE[value].protocols for protocol in protocols for value in operations)
+    return f"`{name}` serves no {RESULT_PHRASES[scope]}{' of this model' if has_format else ''} here"

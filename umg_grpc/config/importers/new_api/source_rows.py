@@ -10,7 +10,7 @@ from umg_grpc.config.importers.new_api.channel_types import ChannelType, channel
 from umg_grpc.config.importers.source_config import SourceMapping, check_values
 from umg_grpc.config.importers.unconverted_settings import reason_of
 
-ENABLED = 1
+ENABLED_STATUS = 1
 JSON_COLUMNS = ("setting", "settings", "channel_info")
 """Columns with settings of their own, as JSON or as JSON in a text."""
 
@@ -59,7 +59,7 @@ class SourceRow:
     @property
     def is_enabled(self) -> bool:
         """Whether new-api calls the channel."""
-        return not self.columns.has("status") or self.columns.peek_number("status") == ENABLED
+        return not self.columns.has("status") or self.columns.peek_number("status") == ENABLED_STATUS
 
     def text(self, column: str) -> str:
         """Take a text without white space around it; "" for no value, and for a list or mapping, left unconverted."""
@@ -101,21 +101,21 @@ def is_set(value: object) -> bool:
     """Return whether a property has another value than the one that stands for none, also as JSON in a text."""
     if isinstance(value, str) and value.strip():
         decoded = json_of(value)
-        return decoded not in (None, "", {}, []) if decoded is not INVALID else True
+        return decoded not in (None, "", {}, []) if decoded is not INVALID_JSON else True
     return value not in (None, "", {}, [], 0, False)
 
 
-INVALID = object()
+INVALID_JSON = object()
 
 
 def json_of(value: object) -> object:
-    """Return the decoded value of a JSON text, `INVALID` for a text that is none; other values unchanged."""
+    """Return the decoded value of a JSON text, `INVALID_JSON` for a text that is none; other values unchanged."""
     if not isinstance(value, str):
         return value
     try:
         return msgspec.json.decode(value) if value.strip() else None
     except (msgspec.DecodeError, RecursionError):
-        return INVALID
+        return INVALID_JSON
 
 
 def _named(rows: Iterable[Mapping[str, object]], unconverted: UnconvertedProperties) -> Iterator[SourceRow]:

@@ -8,13 +8,13 @@ import msgspec
 
 from umg_grpc.access.summary_seals import SummarySeals
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.service.operations.generate.truncation import CUT, Truncation, replace_oldest, user_turn
+from umg_grpc.service.operations.generate.truncation import CUT_NOTICE, Truncation, replace_oldest, user_turn
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.sealed_summaries import SEALED, summary_text
+from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX, summary_text
 from umg_grpc.wire.core.usage_sums import add_usage
 from umg_grpc.wire.request_notes import RequestNotes
 
-REQUEST = (
+COMPACTION_REQUEST = (
     "The context of this conversation is nearly full, and it will be continued from a summary alone. Write that "
     "summary now, as a hand-off to another assistant that takes over the work: the task and all requirements and "
     "preferences of the user; what was done, found and decided, with the names of files, commands, identifiers and "
@@ -25,7 +25,7 @@ REQUEST = (
 ENDED_EARLY = "[The summary ends here, because it reached the maximum length of an answer.]"
 """End of a summary that was cut, for the model that reads it."""
 CUT_SHORT = frozenset({pb.FINISH_REASON_LENGTH, pb.FINISH_REASON_CONTEXT_FULL})
-STOPPED = frozenset({pb.FINISH_REASON_CONTENT_FILTER, pb.FINISH_REASON_REFUSAL, pb.FINISH_REASON_RECITATION})
+STOPPED_REASONS = frozenset({pb.FINISH_REASON_CONTENT_FILTER, pb.FINISH_REASON_REFUSAL, pb.FINISH_REASON_RECITATION})
 """Ends of a response whose text is not the summary: a refusal, or the beginning of one that was blocked."""
 
 
@@ -52,8 +52,10 @@ class Summary(msgspec.Struct, eq=False):
         request.CopyFrom(self._truncation.conversation)
         _remove_form(request)
         if self.is_cut:
-            replace_oldest(request, self._truncation.begin, user_turn(CUT))
-        request.messages.append(user_turn(f"{REQUEST}\n\n{self.instructions}" if self.instructions else REQUEST))
+            replace_oldest(request, self._truncation.begin, user_turn(CUT_NOTICE))
+        request.messages.append(
+            user_turn(f"{COMPACTION_REQUEST}\n\n{self.instructions}" if self.instructions else COMPACTION_REQUEST)
+        )
         if self._forbids_tools:
             own = [tool for tool in request.tools if tool.HasField("function") or tool.HasField("custom")]
             request.ClearField("tools")
@@ -91,7 +93,7 @@ class Summary(msgspec.Struct, eq=False):
         response.ClearField("candidates")
         sealed = response.candidates.add(finish_reason=pb.FINISH_REASON_STOP).message
         sealed.role = pb.ROLE_ASSISTANT
-        sealed.parts.add().compaction.encrypted_content = SEALED + seals.seal(owner, text)
+        sealed.parts.add().compaction.encrypted_content = SEALED_PREFIX + seals.seal(owner, text)
         return usage
 
     def read(self, response: pb.GenerateResponse) -> tuple[pb.Usage, str]:
@@ -103,7 +105,7 @@ class Summary(msgspec.Struct, eq=False):
         if self._used is not None:
             add_usage(response.usage, self._used)
         candidate = response.candidates[0] if response.candidates else pb.Candidate()
-        parts = [] if candidate.finish_reason in STOPPED else candidate.message.parts
+        parts = [] if candidate.finish_reason in STOPPED_REASONS else candidate.message.parts
         text = "\n\n".join(part.text.text for part in parts if part.HasField("text") and not part.thought).strip()
         if not text:
             self._used = response.usage
@@ -143,7 +145,9 @@ def opened(
             if not part.HasField("compaction"):
                 continue
             sealed = part.compaction.encrypted_content
-            summary = seals.open(owner, sealed.removeprefix(SEALED)) if sealed.startswith(SEALED) else None
+            summary = (
+                seals.open(owner, sealed.removeprefix(SEALED_PREFIX)) if sealed.startswith(SEALED_PREFIX) else None
+            )
             if summary is None:
                 at = f"messages[{index}].parts[{position}]"
                 raise _unreadable(notes.opaque_paths.get(at, f"{at}.compaction"))

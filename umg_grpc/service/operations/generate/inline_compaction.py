@@ -13,12 +13,12 @@ from umg_grpc.service.operations.generate.compaction import Summary
 from umg_grpc.service.operations.generate.truncation import Truncation, replace_oldest, user_turn
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.context_edits import FIELD, SUMMARY_FORMAT, SUMMARY_TYPE, Compact
+from umg_grpc.wire.core.context_edits import EDITS_FIELD, SUMMARY_FORMAT, SUMMARY_TYPE, Compact
 from umg_grpc.wire.core.response_to_events import part_to_events
-from umg_grpc.wire.core.sealed_summaries import SEALED, summary_text
+from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX, summary_text
 from umg_grpc.wire.request_notes import DecodedRequest
 
-HOPELESS = frozenset({Failure.CALLER, Failure.TOO_LARGE, Failure.CONTEXT, Failure.MODEL})
+HOPELESS_FAILURES = frozenset({Failure.CALLER, Failure.TOO_LARGE, Failure.CONTEXT, Failure.MODEL})
 """Failures of a request for a summary after which the call goes on without it, not at the next channel."""
 
 
@@ -75,7 +75,7 @@ class InlineCompaction(msgspec.Struct, eq=False):
         request = pb.GenerateRequest()
         request.CopyFrom(self._whole.canonical)
         replace_oldest(request, len(request.messages), user_turn(summary_text(self._text)))
-        return DecodedRequest(request, self._whole.notes.with_edited("messages", FIELD))
+        return DecodedRequest(request, self._whole.notes.with_edited("messages", EDITS_FIELD))
 
     def recovers_from(self, channel: str, error: UmgError) -> bool:
         """Return whether the request for the summary may be accepted in another form, or cannot be, so that the call
@@ -83,7 +83,7 @@ class InlineCompaction(msgspec.Struct, eq=False):
         """
         if self._summary is not None and self._summary.recovers_from(channel, error, is_own=True):
             return True
-        self.has_failed = error.failure in HOPELESS
+        self.has_failed = error.failure in HOPELESS_FAILURES
         return self.has_failed
 
     def complete(self, response: pb.GenerateResponse, summary: Summary, owner: str, seals: SummarySeals) -> pb.Usage:
@@ -115,6 +115,8 @@ class InlineCompaction(msgspec.Struct, eq=False):
 
     def _block(self, owner: str, seals: SummarySeals) -> pb.Part:
         if self.edit.is_sealed:
-            return pb.Part(compaction=pb.CompactionPart(encrypted_content=SEALED + seals.seal(owner, self._text)))
+            return pb.Part(
+                compaction=pb.CompactionPart(encrypted_content=SEALED_PREFIX + seals.seal(owner, self._text))
+            )
         block = msgspec.json.encode({"type": SUMMARY_TYPE, "content": self._text}).decode()
         return pb.Part(opaque=pb.OpaquePart(format=SUMMARY_FORMAT, type=SUMMARY_TYPE, json=block))

@@ -9,7 +9,7 @@ from umg_grpc.service.pipeline.hedged_requests import StatefulCheck
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.v1 import pb
 
-REFUSALS = frozenset({pb.FINISH_REASON_CONTENT_FILTER, pb.FINISH_REASON_REFUSAL, pb.FINISH_REASON_RECITATION})
+REFUSAL_REASONS = frozenset({pb.FINISH_REASON_CONTENT_FILTER, pb.FINISH_REASON_REFUSAL, pb.FINISH_REASON_RECITATION})
 Check = Callable[[pb.StreamGenerateResponse], bool]
 
 
@@ -17,7 +17,7 @@ def is_refusal(response: pb.GenerateResponse) -> bool:
     """Return whether the provider's filter or the model refused the request, or all that was generated."""
     if response.block_reason:
         return True
-    return bool(response.candidates) and all(each.finish_reason in REFUSALS for each in response.candidates)
+    return bool(response.candidates) and all(each.finish_reason in REFUSAL_REASONS for each in response.candidates)
 
 
 def refused_content(admitted: GenerationCall, usage: pb.Usage | None) -> UmgError:
@@ -50,7 +50,7 @@ class RefusalCheck(StatefulCheck[pb.StreamGenerateResponse]):
             if event.HasField("usage"):
                 self._reported = event.usage
         ended = [event.finished for event in message.events if event.HasField("finished")]
-        if ended and all(each.finish_reason in REFUSALS or each.block_reason for each in ended):
+        if ended and all(each.finish_reason in REFUSAL_REASONS or each.block_reason for each in ended):
             self._is_refused = True
         if self._is_refused and self._reported is not None:
             self.close()

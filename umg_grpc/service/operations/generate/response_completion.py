@@ -19,7 +19,7 @@ from umg_grpc.service.operations.generate.text_request_encoder import Generation
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.cache_lifetimes import selects_long_lifetime
 from umg_grpc.wire.core.content_call_ids import ContentIds
 from umg_grpc.wire.core.finish_reasons import unknown_word
@@ -89,7 +89,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         if may_store:
             self.stores_response, self.stores_ids = response, ids and (passthrough or stores)
             if passthrough and reasoning:
-                self.has_reasoning = FORMATS[request.source.format].has_unreturned_reasoning
+                self.has_reasoning = TEXT_FORMATS[request.source.format].has_unreturned_reasoning
             else:
                 self.stores_reasoning = reasoning
             self.stores_any = response or self.stores_ids or self.stores_reasoning or self.thread is not None
@@ -189,7 +189,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         """
         if not self.passthrough:
             return response
-        text_format, request = FORMATS[response.source.format], self._attempt.request
+        text_format, request = TEXT_FORMATS[response.source.format], self._attempt.request
         try:
             if len(response.source.body) < BIG_BYTES:
                 return guarded(read_whole_response, text_format, request, response)

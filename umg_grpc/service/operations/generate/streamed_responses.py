@@ -16,7 +16,7 @@ from umg_grpc.service.operations.generate.text_request_encoder import Generation
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.finish_reasons import unknown_word
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.stream_aggregator import FrameAggregator, ResponseAggregator, StreamAggregator
@@ -25,7 +25,7 @@ from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, MemoryReservatio
 ESTIMATED_BYTES = 128 * 2**10  # of the frames or events of a stream that are kept only to estimate its usage
 SAMPLE_BYTES, SAMPLE_CHARACTERS = 16 * 2**10, 2048
 """Maximum bytes of a response, and characters of a text, counted for an estimate, in less than a millisecond."""
-BREAKS = (UmgError, asyncio.CancelledError, GeneratorExit)
+STREAM_BREAKS = (UmgError, asyncio.CancelledError, GeneratorExit)
 """Errors after which the usage of an incomplete stream is estimated."""
 BYTES_A_TOKEN = 256  # estimated bytes of frames for a token: each delta has one token or a few
 MAX_HELD_BYTES = 2**20
@@ -98,7 +98,7 @@ class StreamedText(msgspec.Struct, eq=False):
         max_bytes = None if completion.begin(passthrough=bool(first.source_frames)) else ESTIMATED_BYTES
         if completion.passthrough:
             self._passed_call_ids = completion.passed_call_ids
-            self._aggregator = FrameAggregator(FORMATS[request.source.format], request, max_bytes)
+            self._aggregator = FrameAggregator(TEXT_FORMATS[request.source.format], request, max_bytes)
         else:
             self._aggregator = StreamAggregator(max_bytes)
         return self._aggregator
@@ -124,7 +124,7 @@ class StreamedText(msgspec.Struct, eq=False):
     async def break_off(self, messages: AsyncGenerator[pb.StreamGenerateResponse, None], error: BaseException) -> None:
         try:
             await messages.aclose()
-            if isinstance(error, BREAKS) and self._attempts.output_sent and not self._is_ended:
+            if isinstance(error, STREAM_BREAKS) and self._attempts.output_sent and not self._is_ended:
                 await self._estimate_usage()
         finally:
             if self._reservation is not None:

@@ -13,7 +13,7 @@ from umg_grpc.service.operations.generate.streamed_responses import estimate_see
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationCall
 from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS
+from umg_grpc.wire import TEXT_FORMATS
 
 
 def take_request(admitted: GenerationCall, checked: Checked[pb.GenerateRequest]) -> None:
@@ -23,7 +23,7 @@ def take_request(admitted: GenerationCall, checked: Checked[pb.GenerateRequest])
     if (
         request.HasField("source")
         and request.HasField("thread")
-        and (codec := FORMATS.get(request.source.format)) is not None
+        and (codec := TEXT_FORMATS.get(request.source.format)) is not None
     ):
         # the thread is stored with the body of its first call
         request.source.body = codec.encode_request(request, request.model, admitted.stream, NO_QUIRKS, notes).body
@@ -42,7 +42,7 @@ async def guard_response(
         message = "the provider's response cannot be read, so that no guard can check it"
         raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
     if completion.passthrough:
-        encode = FORMATS[response.source.format].encode_response
+        encode = TEXT_FORMATS[response.source.format].encode_response
         run.rest = await found_rest(response.source.body, lambda: encode(without_source(whole), admitted.request))
     try:
         checked = await run.check(whole)

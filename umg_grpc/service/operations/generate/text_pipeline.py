@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families import text as text_families
-from umg_grpc.routing import ANY, GENERATE, Resolved, RoutePreferences
+from umg_grpc.routing import ANY_ROUTE, GENERATE_VALUE, Resolved, RoutePreferences
 from umg_grpc.service.caching.prompt_cache_affinity import find_affinity
 from umg_grpc.service.caching.stored_prompts import StoredPrompts
-from umg_grpc.service.conversations.message_threads import THREADED, Thread, unsupported
+from umg_grpc.service.conversations.message_threads import THREADED_FORMAT, Thread, unsupported
 from umg_grpc.service.conversations.stored_responses import SEALED_BYTES, Continued
 from umg_grpc.service.guardrails.guard_driver import Checked, GuardRun
 from umg_grpc.service.operations.generate.compacted_streams import CompactedStream
@@ -42,13 +42,13 @@ from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message
 from umg_grpc.service.pipeline.schema_validation import check
-from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, READING, RULES, SETTLE, Step
+from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, READING_STEPS, RULES, SETTLE, Step
 from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse, StreamPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, TEXT_FACES
+from umg_grpc.wire import TEXT_FACES, TEXT_FORMATS
 from umg_grpc.wire.core.context_edits import Compact
-from umg_grpc.wire.core.gateway_headers import STRICT
+from umg_grpc.wire.core.gateway_headers import STRICT_HEADER
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import TextFace
 
@@ -63,9 +63,9 @@ class GenerationPipeline(
     """Pipeline of text generation, for complete responses and for streams."""
 
     def __init__(self, context: PipelineContext, memory: ConversationStores, stored_prompts: StoredPrompts) -> None:
-        super().__init__(context, GENERATE, pb.GenerateResponse, GenerationCall)
+        super().__init__(context, GENERATE_VALUE, pb.GenerateResponse, GenerationCall)
         taken = self._request_steps()
-        self._reading = tuple(taken[step] for step in self.steps if step in READING)
+        self._reading = tuple(taken[step] for step in self.steps if step in READING_STEPS)
         self._memory = memory
         self._stored_prompts = stored_prompts
 
@@ -188,7 +188,7 @@ class GenerationPipeline(
 
     async def _plan(self, admitted: GenerationCall) -> tuple[RoutePreferences, GenerationEncoder]:
         reasoning, access, call = self._memory.reasoning, admitted.access, admitted.call
-        pins, origin, preferences = access.caller.channels, NO_ORIGIN, ANY
+        pins, origin, preferences = access.caller.channels, NO_ORIGIN, ANY_ROUTE
         if access.guards is not None and access.guards.response and admitted.stream:
             admitted.notes = replace(admitted.notes, reads_stream=True)
         if access.has_several_accounts:
@@ -204,7 +204,7 @@ class GenerationPipeline(
             )
         upstreams, shared = self._context.channels.text, self._context.shared
         healing = RefusalHealing(
-            shared.learned, self._context.observers, is_strict=STRICT in call.arrival.metadata and call.strict
+            shared.learned, self._context.observers, is_strict=STRICT_HEADER in call.arrival.metadata and call.strict
         )
         summary = Summary(Truncation(admitted.full_request)) if admitted.request.HasField("compaction") else None
         truncation = Truncation(admitted.full_request) if admitted.request.truncation == pb.TRUNCATION_AUTO else None
@@ -295,7 +295,7 @@ class GenerationPipeline(
         return entry.streamed(make) if entry is not None else None
 
     def _output_check(self, admitted: GenerationCall) -> Callable[[pb.StreamGenerateResponse], bool]:
-        check = partial(is_without_output, FORMATS.get(admitted.request.source.format))
+        check = partial(is_without_output, TEXT_FORMATS.get(admitted.request.source.format))
         if admitted.fallbacks is None or not self._may_replace_refusal(admitted):
             return check
         return RefusalCheck(check, admitted)
@@ -333,7 +333,9 @@ class GenerationPipeline(
         """
         request = decoded.canonical
         threads, owner = self._memory.threads, call.caller.key_id
-        shared = request.source.format == THREADED and self._context.channels.router.shares(resolved.model.id, THREADED)
+        shared = request.source.format == THREADED_FORMAT and self._context.channels.router.shares(
+            resolved.model.id, THREADED_FORMAT
+        )
         if threads is None:
             if shared:
                 return None
@@ -360,7 +362,7 @@ class GenerationPipeline(
             continued = await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
         except UmgError as error:
             router = self._context.channels.router
-            shared = any(codec.stores_by_default and router.shares(model, name) for name, codec in FORMATS.items())
+            shared = any(codec.stores_by_default and router.shares(model, name) for name, codec in TEXT_FORMATS.items())
             if error.reason == pb.ERROR_REASON_OBJECT_NOT_FOUND and shared:
                 return None
             raise

@@ -30,8 +30,8 @@ from umg_grpc.service.unwritten_rows import unwritten
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire import FORMATS, TEXT_UPSTREAMS
-from umg_grpc.wire.core.context_edits import FIELD, ContextEdit, UnknownEdit
+from umg_grpc.wire import TEXT_FORMATS, TEXT_UPSTREAMS
+from umg_grpc.wire.core.context_edits import EDITS_FIELD, ContextEdit, UnknownEdit
 from umg_grpc.wire.core.json import echo
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.protocol_choice import refusal_of
@@ -278,7 +278,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         known = self._healing.quirks_of(target)
         if self._compaction is not None and self._compaction.edit.is_sealed:
             return known.by_protocol.get(protocol, NO_QUIRKS).compaction is True
-        return known.of(protocol, protocol).takes(FIELD)
+        return known.of(protocol, protocol).takes(EDITS_FIELD)
 
     async def _edit_conversation(
         self, request: pb.GenerateRequest, edits: Sequence[ContextEdit], notes: RequestNotes
@@ -295,8 +295,8 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             edited = await asyncio.to_thread(edited_conversation, request, edits, counter)
         else:
             edited = edited_conversation(request, edits, counter)
-        notes = msgspec.structs.replace(notes, uncarried=[name for name in notes.uncarried if name != FIELD])
-        return edited, notes if edited.request is request else notes.with_edited("messages", FIELD)
+        notes = msgspec.structs.replace(notes, uncarried=[name for name in notes.uncarried if name != EDITS_FIELD])
+        return edited, notes if edited.request is request else notes.with_edited("messages", EDITS_FIELD)
 
     def _store_prompt(self, attempt: GenerationAttempt) -> None:
         """Let the attempt use the stored beginning of its prompt when it is sent, if the prompt has marks."""
@@ -318,7 +318,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         if (source_format := self._same_format(request, target)) is not None:
             # clients of some formats do not send it back; only a model whose provider expects it or has returned a
             # state, or with reasoning turned on, is likely to need it
-            if FORMATS[source_format].has_unreturned_reasoning is None:
+            if TEXT_FORMATS[source_format].has_unreturned_reasoning is None:
                 return False
             if not (
                 request.HasField("reasoning")
@@ -344,7 +344,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
             by_message=same_format is not None,
         )
         if same_format is not None and restored is not request:
-            notes = notes.with_edited(reasoning_state.THOUGHTS)
+            notes = notes.with_edited(reasoning_state.RESTORED_REASONING)
         return DecodedRequest(restored, notes)
 
     def _same_format(self, request: pb.GenerateRequest, target: Target) -> str | None:
@@ -383,9 +383,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
 
 
 def _report_edits(report: Report, management: pb.ContextManagement, compaction: InlineCompaction | None) -> None:
-    report.forget(FIELD)  # the provider is not sent the member, of which nothing is lost
+    report.forget(EDITS_FIELD)  # the provider is not sent the member, of which nothing is lost
     if management.applied_edits or (compaction is not None and compaction.is_made):
-        report.perform(FIELD)
+        report.perform(EDITS_FIELD)
     if compaction is not None and compaction.has_failed:
         report.drop(compaction.edit.field, f"without {compaction.edit.type}")
 

@@ -12,8 +12,8 @@ from umg_grpc.v1 import pb
 MAX_CUTS = 5
 KEPT_SHARE = 2 / 3
 """Share of the conversation, in bytes, that each further cut keeps."""
-INSTRUCTING = frozenset({pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER})
-CUT = "[The beginning of the conversation was left out, because it is longer than the model's context.]"
+INSTRUCTING_ROLES = frozenset({pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER})
+CUT_NOTICE = "[The beginning of the conversation was left out, because it is longer than the model's context.]"
 """Text of the user's turn in place of the oldest turns."""
 
 
@@ -44,7 +44,7 @@ class Truncation(msgspec.Struct, eq=False):
             return request
         shorter = pb.GenerateRequest()
         shorter.CopyFrom(request)
-        replace_oldest(shorter, self.begin, user_turn(CUT))
+        replace_oldest(shorter, self.begin, user_turn(CUT_NOTICE))
         return shorter
 
 
@@ -71,7 +71,7 @@ def cut_after(messages: Sequence[pb.Message], share: float) -> int:
 def replace_oldest(request: pb.GenerateRequest, count: int, *turns: pb.Message) -> None:
     """Replace the oldest messages of a conversation, `count` of them, by `turns`. Instructions stay."""
     left_out, rest = request.messages[:count], request.messages[count:]
-    kept = [message for message in left_out if message.role in INSTRUCTING]
+    kept = [message for message in left_out if message.role in INSTRUCTING_ROLES]
     del request.messages[:]
     request.messages.extend([*kept, *turns, *rest])
 

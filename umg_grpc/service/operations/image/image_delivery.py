@@ -12,14 +12,14 @@ from umg_grpc.knowledge.families.image import ImageRules, placed_images
 from umg_grpc.service.operations.image.image_call import AdmittedImages
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.store.blob_store import BlobStore
-from umg_grpc.upstream.caller_url_fetch import DIRECT, Fetcher, failed
+from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher, failed
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import read_header, sniff_image
 
 MAX_FETCHES = 4
 """Maximum concurrent fetches of the images of one call."""
-FIELD = "image"
+IMAGE_FIELD = "image"
 """Name of a provider's image in errors about its header, which are not sent to callers."""
 
 
@@ -73,7 +73,7 @@ class ImageDelivery:
                     seconds=min(admitted.call.seconds_left(), channel.timeout.images),
                     check=_check_type,
                     reserve=self._budget.hold,
-                    route=self._channels.routes.get(channel.name, DIRECT),
+                    route=self._channels.routes.get(channel.name, DIRECT_ROUTE),
                 )
             except UmgError as error:
                 error.failure = None
@@ -142,7 +142,7 @@ def describe(image: pb.Image, data: bytes) -> None:
     if image.HasField("width") and image.HasField("height"):
         return
     try:
-        header = read_header(data, FIELD)
+        header = read_header(data, IMAGE_FIELD)
     except UmgError:  # of a type without a known header
         return
     image.width, image.height = header.width, header.height

@@ -6,15 +6,15 @@ from typing import Any
 
 from umg_grpc.config.file_sections import Limits
 from umg_grpc.operations import ModelOperation, UnaryOperation
-from umg_grpc.operations.embed import EMBEDDING
-from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.operations.embed import EMBED_OPERATION
+from umg_grpc.operations.rerank import RERANK_OPERATION
 from umg_grpc.service.operations.unary.embedding_pipeline import EmbeddingPipeline
 from umg_grpc.service.operations.unary.rerank_pipeline import RerankPipeline
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
 
 OWN_PIPELINES: Mapping[ModelOperation, Callable[[PipelineContext, Limits], UnaryPipeline[Any, Any]]] = MappingProxyType(
-    {EMBEDDING.value: EmbeddingPipeline, RERANKING.value: RerankPipeline}
+    {EMBED_OPERATION.value: EmbeddingPipeline, RERANK_OPERATION.value: RerankPipeline}
 )
 """Pipelines of the operations with checks or usage of their own."""
 

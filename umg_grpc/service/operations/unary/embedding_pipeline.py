@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config.file_sections import Limits
-from umg_grpc.operations.embed import EMBEDDING
+from umg_grpc.operations.embed import EMBED_OPERATION
 from umg_grpc.routing import PublicModel, Target
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPipeline
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
@@ -28,7 +28,7 @@ class EmbeddingPipeline(UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse]):
     """Pipeline of embedding."""
 
     def __init__(self, context: PipelineContext, limits: Limits) -> None:
-        super().__init__(context, EMBEDDING)
+        super().__init__(context, EMBED_OPERATION)
         self._max_inputs = limits.embedding_inputs
 
     def _request_steps(self) -> Mapping[Step, RequestStep[UnaryCall[pb.EmbedRequest]]]:
@@ -79,7 +79,7 @@ class _TokenAdapter:
         return await asyncio.to_thread(_as_texts, self._request, self._model)
 
     def _takes_tokens(self, protocols: Sequence[str]) -> bool:
-        spoken = [name for name in protocols if name in EMBEDDING.protocols]
+        spoken = [name for name in protocols if name in EMBED_OPERATION.protocols]
         own = self._request.source.format
         return any(EMBEDDING_UPSTREAMS[name].takes_tokens for name in ([own] if own in spoken else spoken[:1]))
 

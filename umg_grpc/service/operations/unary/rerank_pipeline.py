@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping
 
 from umg_grpc.config.file_sections import Limits
-from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.operations.rerank import RERANK_OPERATION
 from umg_grpc.routing import PublicModel
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPipeline
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
@@ -19,7 +19,7 @@ class RerankPipeline(UnaryPipeline[pb.RerankRequest, pb.RerankResponse]):
     """Pipeline of reranking."""
 
     def __init__(self, context: PipelineContext, limits: Limits) -> None:
-        super().__init__(context, RERANKING)
+        super().__init__(context, RERANK_OPERATION)
         self._max_documents = limits.rerank_documents
 
     def _request_steps(self) -> Mapping[Step, RequestStep[UnaryCall[pb.RerankRequest]]]:

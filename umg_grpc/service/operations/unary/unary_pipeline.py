@@ -8,7 +8,7 @@ from typing import Generic
 from google.protobuf.message import Message
 from msgspec.structs import replace
 
-from umg_grpc.knowledge.prices import INPUT, Prices
+from umg_grpc.knowledge.prices import INPUT_TOKEN, Prices
 from umg_grpc.operations import StreamedMethod, UnaryOperation
 from umg_grpc.routing import RoutePreferences, Target
 from umg_grpc.service.conversations.account_object_ownership import AccountObject, check_ownership
@@ -72,7 +72,7 @@ class UnaryPipeline(
 
     def _add_usage(self, admitted: UnaryCall[RequestT], usage: pb.Usage, prices: Prices) -> None:
         row, model = self._row, admitted.model
-        if not usage.input_tokens and prices.price_of(INPUT):
+        if not usage.input_tokens and prices.price_of(INPUT_TOKEN):
             counter, texts = TokenCounter(model.family, model.tokenizer), row.counted_texts(admitted.request)
             usage.input_tokens, usage.estimated = sum(map(counter.count_text, texts)), True
         row.add_usage(admitted.request, usage, prices)

@@ -16,7 +16,7 @@ from umg_grpc.service.guardrails.guard_driver import Checked
 from umg_grpc.service.operations.video.new_task import NewRemix, NewTask
 from umg_grpc.service.operations.video.repeated_submissions import RepeatedSubmissions
 from umg_grpc.service.operations.video.video_submission import Submissions
-from umg_grpc.service.pipeline.base_pipeline import REPEATED, Pipeline, PipelineContext, RequestStep
+from umg_grpc.service.pipeline.base_pipeline import REPEATED_STEPS, Pipeline, PipelineContext, RequestStep
 from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.limits_and_budget import acquire_limits, reserve_budget
 from umg_grpc.service.pipeline.schema_validation import check
@@ -37,7 +37,7 @@ NewTaskT = TypeVar("NewTaskT", bound=NewTask)
 class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
     """Pipeline of an operation that submits a video task. Its response is the task, whose end charges the caller."""
 
-    _repeated_steps = REPEATED | {VALIDATE}  # which completes the request by the defaults of the model
+    _repeated_steps = REPEATED_STEPS | {VALIDATE}  # which completes the request by the defaults of the model
 
     def __init__(
         self, context: PipelineContext, operation: ModelOperation, tasks: TaskContext, submissions: Submissions

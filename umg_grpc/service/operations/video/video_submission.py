@@ -21,7 +21,7 @@ from umg_grpc.service.operations.video.repeated_submissions import same_task
 from umg_grpc.service.operations.video.video_attempts import UNKNOWN_OUTCOME, VideoEncoder, VideoLoop
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext
-from umg_grpc.service.pipeline.call import FACE, Call
+from umg_grpc.service.pipeline.call import FACE_HEADER, Call
 from umg_grpc.service.pipeline.usage_recording import GRPC_FACE, MAX_FACE_CHARACTERS, details_of
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.poller import provider_task_of
@@ -29,7 +29,7 @@ from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import stored_prices
 from umg_grpc.store.reconnection import UnconfirmedCommitError
 from umg_grpc.store.tables import MediaTask
-from umg_grpc.store.video_task_table import SUBMITTING, Hold, Pin
+from umg_grpc.store.video_task_table import SUBMITTING_STATE, Hold, Pin
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
@@ -240,11 +240,11 @@ def _new_row(new: NewTask, process: str, now_micros: int) -> MediaTask:
         body_hash=new.body_hash,
         callback_url=request.callback_url if request.HasField("callback_url") else None,
         request_id=call.arrival.request_id,
-        face=call.arrival.metadata.get(FACE, GRPC_FACE)[:MAX_FACE_CHARACTERS],
+        face=call.arrival.metadata.get(FACE_HEADER, GRPC_FACE)[:MAX_FACE_CHARACTERS],
         agent=call.agent,
         prices=b"",
         micro_credits=0,
-        state=SUBMITTING,
+        state=SUBMITTING_STATE,
         channel="",
         upstream_task_id="",
         upstream_model="",

@@ -8,10 +8,10 @@ down_revision = "0009"
 branch_labels = None
 depends_on = None
 
-COLUMNS = ("images", "video_seconds", "videos", "image_input_tokens", "image_output_tokens")
+ADDED_COLUMNS = ("images", "video_seconds", "videos", "image_input_tokens", "image_output_tokens")
 
 
 def upgrade() -> None:
     """Add the columns, in a transaction. Records made before have 0 of each unit."""
-    for name in COLUMNS:
+    for name in ADDED_COLUMNS:
         op.add_column("usage_records", sa.Column(name, sa.BigInteger(), nullable=False, server_default="0"))

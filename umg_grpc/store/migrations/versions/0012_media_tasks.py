@@ -8,7 +8,7 @@ down_revision = "0011"
 branch_labels = None
 depends_on = None
 
-OPEN = sa.text("next_poll_micros IS NOT NULL")
+OPEN_TASKS = sa.text("next_poll_micros IS NOT NULL")
 
 
 def upgrade() -> None:
@@ -18,8 +18,8 @@ def upgrade() -> None:
         "ix_media_tasks_open",
         "media_tasks",
         ["channel", "next_poll_micros"],
-        sqlite_where=OPEN,
-        postgresql_where=OPEN,
+        sqlite_where=OPEN_TASKS,
+        postgresql_where=OPEN_TASKS,
     )
     op.create_index("ix_media_tasks_owner", "media_tasks", ["owner", "create_micros", "task_id"])
     op.create_index("ix_media_tasks_owner_body_hash", "media_tasks", ["owner", "body_hash"])

@@ -12,14 +12,14 @@ down_revision = "0015"
 branch_labels = None
 depends_on = None
 
-NAME = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-ID = sa.String(64).with_variant(sa.String(64, collation="C"), "postgresql")
+NAME_TYPE = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+ID_TYPE = sa.String(64).with_variant(sa.String(64, collation="C"), "postgresql")
 FIRST_COUNTS = (
     *("input_tokens", "cache_read_tokens", "cache_write_tokens", "long_cache_write_tokens", "audio_input_tokens"),
     *("output_tokens", "reasoning_tokens", "audio_output_tokens", "searches"),
 )
 MEDIA_COUNTS = ("images", "video_seconds", "videos", "image_input_tokens", "image_output_tokens")
-TOTALS = {
+TOTAL_TABLES = {
     "usage_minutes": ("model", "operation", "channel"),
     "usage_hours": ("model", "operation", "channel"),
     "usage_days": ("model", "operation", "channel"),
@@ -35,13 +35,13 @@ def upgrade() -> None:
     op.create_table(
         "call_records",
         sa.Column("start_micros", sa.BigInteger(), nullable=False, autoincrement=False),
-        sa.Column("record_id", ID, nullable=False),
-        sa.Column("request_id", NAME, nullable=False),
-        sa.Column("key_id", ID, nullable=False),
-        *(sa.Column(name, NAME, nullable=False) for name in ("operation", "method", "face", "model", "channel")),
+        sa.Column("record_id", ID_TYPE, nullable=False),
+        sa.Column("request_id", NAME_TYPE, nullable=False),
+        sa.Column("key_id", ID_TYPE, nullable=False),
+        *(sa.Column(name, NAME_TYPE, nullable=False) for name in ("operation", "method", "face", "model", "channel")),
         sa.Column("duration_micros", sa.BigInteger(), nullable=False),
-        sa.Column("status", NAME, nullable=False),
-        sa.Column("reason", NAME, nullable=False),
+        sa.Column("status", NAME_TYPE, nullable=False),
+        sa.Column("reason", NAME_TYPE, nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("cached", sa.Boolean(), nullable=False),
         sa.Column("estimated", sa.Boolean(), nullable=False),
@@ -53,11 +53,11 @@ def upgrade() -> None:
         postgresql_partition_by="RANGE (start_micros)",
     )
     op.create_index("ix_call_records_request_id", "call_records", ["request_id"])
-    for table, columns in TOTALS.items():
+    for table, columns in TOTAL_TABLES.items():
         op.create_table(
             table,
             sa.Column("start_micros", sa.BigInteger(), nullable=False, autoincrement=False),
-            *(sa.Column(name, ID if name == "key_id" else NAME, nullable=False) for name in columns),
+            *(sa.Column(name, ID_TYPE if name == "key_id" else NAME_TYPE, nullable=False) for name in columns),
             *(sa.Column(name, sa.BigInteger(), nullable=False) for name in ("requests", "failed")),
             *(sa.Column(name, sa.BigInteger()) for name in (*FIRST_COUNTS, *MEDIA_COUNTS, "micro_credits")),
             sa.PrimaryKeyConstraint("start_micros", *columns, name=f"pk_{table}"),

@@ -12,7 +12,7 @@ from yarl import URL
 
 from umg_grpc.upstream.http1.request import OutgoingRequest
 
-ALGORITHM = "HMAC-SHA256"
+SIGNATURE_ALGORITHM = "HMAC-SHA256"
 CONTENT_TYPE = "Content-Type"
 
 
@@ -51,9 +51,11 @@ class AccessKeySigner:
         names = ";".join(signed)
         scope = f"{time[:8]}/{self._region}/{self._service}/request"
         canonical = canonical_request(outgoing.method, url, signed, digest)
-        text = f"{ALGORITHM}\n{time}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
+        text = f"{SIGNATURE_ALGORITHM}\n{time}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
         signature = hmac.new(self._key(time[:8]), text.encode(), sha256).hexdigest()
-        credential = f"{ALGORITHM} Credential={self._access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+        credential = (
+            f"{SIGNATURE_ALGORITHM} Credential={self._access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+        )
         return {
             CONTENT_TYPE: signed["content-type"],
             "X-Date": time,

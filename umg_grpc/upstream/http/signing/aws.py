@@ -13,8 +13,8 @@ from yarl import URL
 
 from umg_grpc.upstream.http1.request import OutgoingRequest
 
-ALGORITHM = "AWS4-HMAC-SHA256"
-SAFE = "-_.~"
+SIGNATURE_ALGORITHM = "AWS4-HMAC-SHA256"
+UNESCAPED_CHARACTERS = "-_.~"
 
 
 class AwsSigner:
@@ -62,9 +62,11 @@ class AwsSigner:
         key = f"AWS4{self._secret}".encode()
         for part in (time[:8], self._region, self._service, "aws4_request"):
             key = hmac.digest(key, part.encode(), "sha256")
-        signature = hmac.digest(key, f"{ALGORITHM}\n{time}\n{scope}\n{canonical}".encode(), "sha256").hex()
+        signature = hmac.digest(key, f"{SIGNATURE_ALGORITHM}\n{time}\n{scope}\n{canonical}".encode(), "sha256").hex()
         names = ";".join(sorted(headers))
-        return f"{ALGORITHM} Credential={self._access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+        return (
+            f"{SIGNATURE_ALGORITHM} Credential={self._access_key}/{scope}, SignedHeaders={names}, Signature={signature}"
+        )
 
     def discard(self) -> bool:
         """Return False, because no credentials are cached and a retry would not succeed."""
@@ -77,9 +79,9 @@ def canonical_request(method: str, url: str, headers: Mapping[str, str], digest:
     """
     sent = URL(url)
     query = sorted(
-        f"{quote(name, safe=SAFE)}={quote(value, safe=SAFE)}"
+        f"{quote(name, safe=UNESCAPED_CHARACTERS)}={quote(value, safe=UNESCAPED_CHARACTERS)}"
         for name, value in parse_qsl(urlsplit(sent.raw_path_qs).query, keep_blank_values=True)
     )
     lines = "".join(f"{name}:{' '.join(headers[name].split())}\n" for name in sorted(headers))
-    path = quote(sent.raw_path or "/", safe=f"/{SAFE}")
+    path = quote(sent.raw_path or "/", safe=f"/{UNESCAPED_CHARACTERS}")
     return "\n".join((method, path, "&".join(query), lines, ";".join(sorted(headers)), digest))

@@ -24,7 +24,7 @@ from umg_grpc.upstream.http.signing.aws import AwsSigner
 from umg_grpc.upstream.http.signing.library_connections import CONNECT_SECONDS, READ_SECONDS, LibraryConnections
 from umg_grpc.upstream.http.signing.refreshed_credentials import Credentials
 
-ATTEMPTS = 2
+MAX_ATTEMPTS = 2
 MAX_SECONDS = 7 * 86400
 """Longest lifetime of temporary credentials that is looked for."""
 NOTHING_FOUND = "botocore found no credentials in the environment, shared files, container and instance"
@@ -89,7 +89,7 @@ class AwsCredentials:
         config = Config(
             connect_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
-            retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+            retries={"total_max_attempts": MAX_ATTEMPTS, "mode": "standard"},
             proxies=self._connections.proxies,
         )
         session.set_default_client_config(config)

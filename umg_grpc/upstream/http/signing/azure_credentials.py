@@ -16,7 +16,7 @@ from azure.identity import (
 from umg_grpc.upstream.http.signing.library_connections import CONNECT_SECONDS, READ_SECONDS, LibraryConnections
 from umg_grpc.upstream.http.signing.refreshed_credentials import BearerToken, Credentials
 
-RETRIES = 1
+MAX_RETRIES = 1
 
 
 class AzureSettings(Protocol):
@@ -73,7 +73,7 @@ class AzureCredentials:
         settings: dict[str, Any] = {
             "connection_timeout": CONNECT_SECONDS,
             "read_timeout": READ_SECONDS,
-            "retry_total": RETRIES,
+            "retry_total": MAX_RETRIES,
         }
         if (file := self._connections.ca_file) is not None:
             settings["connection_verify"] = file

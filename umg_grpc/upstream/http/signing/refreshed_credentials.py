@@ -30,7 +30,7 @@ RETRY_SECONDS = 2.0
 MAX_RETRY_SECONDS = 30.0
 """Longest time between failed reads while the credentials are valid; at most a quarter of their remaining time."""
 MAX_CAUSE_CHARACTERS = 300
-REFRESHED, FAILED = "refreshed", "failed"
+REFRESHED_OUTCOME, FAILED_OUTCOME = "refreshed", "failed"
 
 logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -76,7 +76,7 @@ class BearerToken:
         return False
 
 
-USED: ContextVar[Signer | None] = ContextVar("credentials of the current attempt", default=None)
+USED_SIGNER: ContextVar[Signer | None] = ContextVar("credentials of the current attempt", default=None)
 """Credentials that signed the last request of the current task."""
 
 
@@ -116,11 +116,11 @@ class RefreshedSigner:
             self._start(now)
             if signer is None or self._is_rejected or now >= self._end:
                 signer = await self._wait(outgoing.deadlines.total)
-        USED.set(signer)
+        USED_SIGNER.set(signer)
         return await signer.headers(outgoing)
 
     def discard(self) -> bool:
-        used = USED.get()
+        used = USED_SIGNER.get()
         if self._signer is None or (used is not None and used is not self._signer):
             return True
         now = self._now()
@@ -195,7 +195,7 @@ class RefreshedSigner:
         # an issuer may return the same credentials again, also after the time at which it advises to replace them
         self._renewal = max(min(latest, found.renewal), now + valid / 4)
         if self._count is not None:
-            self._count(self._channel, REFRESHED)
+            self._count(self._channel, REFRESHED_OUTCOME)
 
     def _failed(self, problem: str, now: float) -> None:
         """Log and count a read that failed."""
@@ -208,7 +208,7 @@ class RefreshedSigner:
             valid_seconds=round(left) if left != inf else None,
         )
         if self._count is not None:
-            self._count(self._channel, FAILED)
+            self._count(self._channel, FAILED_OUTCOME)
 
     async def _wait(self, seconds: float) -> Signer:
         """Wait for the current read of credentials, at most `seconds`, and return their signer."""

@@ -21,10 +21,10 @@ from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
 
-GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+GRANT_TYPE = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ASSERTION_SECONDS = 3600
-REFUSALS = frozenset({400, 401, 403, 404})
-EXPECTED = "expected the JSON key of a service account, with `client_email`, `private_key` and `token_uri`"
+REFUSAL_STATUSES = frozenset({400, 401, 403, 404})
+EXPECTED_KEY = "expected the JSON key of a service account, with `client_email`, `private_key` and `token_uri`"
 
 
 class _KeyFile(msgspec.Struct):
@@ -56,10 +56,10 @@ def read_service_account(path: str) -> ServiceAccount:
         found = msgspec.json.decode(Path(path).read_bytes(), type=_KeyFile)
         key = load_pem_private_key(found.private_key.encode(), password=None)
     except (ValueError, TypeError):  # also msgspec's errors, whose text may contain a part of the key
-        raise OSError(EXPECTED) from None
+        raise OSError(EXPECTED_KEY) from None
     uri = urlsplit(found.token_uri)
     if not isinstance(key, RSAPrivateKey) or uri.scheme not in {"http", "https"} or not uri.hostname:
-        raise OSError(EXPECTED)
+        raise OSError(EXPECTED_KEY)
     return ServiceAccount(found.client_email, found.private_key_id or found.client_email, found.token_uri, key)
 
 
@@ -99,7 +99,7 @@ class ServiceAccountSigner(CachedTokenSigner):
         request = OutgoingRequest(
             url=self._account.token_uri,
             headers={"Content-Type": "application/x-www-form-urlencoded"},
-            body=urlencode({"grant_type": GRANT, "assertion": assertion}).encode(),
+            body=urlencode({"grant_type": GRANT_TYPE, "assertion": assertion}).encode(),
             deadlines=deadlines,
             proxy=self._proxy,
             tls=self._tls,
@@ -108,7 +108,7 @@ class ServiceAccountSigner(CachedTokenSigner):
             status, _, body = await self._client.fetch(request)
         except UmgError as error:
             raise unavailable(error.cause or error.message) from None
-        if status in REFUSALS:
+        if status in REFUSAL_STATUSES:
             message = "the provider refused the gateway's service account; the operator has to check the channel"
             refusal = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status=str(status))
             facts = ProviderFailure(FailureKind.WRONG_KEY, status, path=urlsplit(self._account.token_uri).path)

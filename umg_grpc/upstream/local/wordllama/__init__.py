@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from umg_grpc.operations import UnaryOperation
-from umg_grpc.operations.embed import EMBEDDING
-from umg_grpc.operations.rerank import RERANKING
+from umg_grpc.operations.embed import EMBED_OPERATION
+from umg_grpc.operations.rerank import RERANK_OPERATION
 from umg_grpc.upstream.local.wordllama.embedding import LocalEmbedding
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.reranker import LocalRerank
@@ -21,5 +21,5 @@ def local_operations(
     engine: WordLlamaEngine, lengths: Mapping[str, int], total_seconds: float
 ) -> Iterator[tuple[UnaryOperation[Any, Any], UnaryUpstream[Any, Any]]]:
     """Yield each operation of the model with its upstream. `lengths`: model -> default vector length."""
-    yield EMBEDDING, LocalEmbedding(engine, lengths=lengths, total_seconds=total_seconds)
-    yield RERANKING, LocalRerank(engine, total_seconds=total_seconds)
+    yield EMBED_OPERATION, LocalEmbedding(engine, lengths=lengths, total_seconds=total_seconds)
+    yield RERANK_OPERATION, LocalRerank(engine, total_seconds=total_seconds)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.local.wordllama.engine import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.text_length_limits import (
-    DIMENSIONS,
     LONGEST_TOKEN,
     SLOW_BYTES,
+    VECTOR_DIMENSIONS,
     check_characters,
     max_tokens,
     too_long,
@@ -47,7 +47,7 @@ class LocalEmbedding:
     def prepare(self, request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> "LocalEmbeddingCall":
         texts = embedded_texts(request)
         check_characters(texts, model, LONGEST_TOKEN, TEXT_FIELD)
-        lengths = requested_lengths(request, self._lengths.get(model, DIMENSIONS), DIMENSIONS)
+        lengths = requested_lengths(request, self._lengths.get(model, VECTOR_DIMENSIONS), VECTOR_DIMENSIONS)
         report = Report()
         notes.report_uncarried(report)
         note_task_types(request, report)

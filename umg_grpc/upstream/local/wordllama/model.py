@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.upstream.local import WORDLLAMA, wordllama_unavailable
-from umg_grpc.upstream.local.wordllama.text_length_limits import DIMENSIONS
+from umg_grpc.upstream.local import WORDLLAMA_ENGINE, wordllama_unavailable
+from umg_grpc.upstream.local.wordllama.text_length_limits import VECTOR_DIMENSIONS
 from umg_grpc.v1 import pb
 
 TOKENS_TOGETHER = 8192
@@ -48,7 +48,7 @@ class WordLlamaModel:
         """Return a row for each list of token ids: the sum of the tokens' vectors; zeros for an empty list. Its
         direction is that of their mean. Processes about 10 million tokens a second.
         """
-        sums = np.zeros((len(tokens), DIMENSIONS), np.float32)
+        sums = np.zeros((len(tokens), VECTOR_DIMENSIONS), np.float32)
         for place, ids in enumerate(tokens):
             for start in range(0, len(ids), TOKENS_TOGETHER):
                 sums[place] += self._vectors.take(ids[start : start + TOKENS_TOGETHER], axis=0).sum(axis=0)
@@ -72,7 +72,7 @@ def load() -> WordLlamaModel:
     with _preserve_logging():
         from wordllama import WordLlama  # imported here: it takes 35 MB and configures logging
 
-    (folder,) = getattr(find_spec(WORDLLAMA), "submodule_search_locations", None) or ("",)
+    (folder,) = getattr(find_spec(WORDLLAMA_ENGINE), "submodule_search_locations", None) or ("",)
     # the library's own search does not find the tokenizer next to its weights and would download it
     return WordLlamaModel(WordLlama.load(cache_dir=Path(folder), disable_download=True))
 

@@ -24,7 +24,7 @@ CHUNK_TOKENS = 64
 """Tokens of a chunk, about three sentences: a longer text's vector on several subjects is similar to none of them."""
 STEP_TOKENS = CHUNK_TOKENS // 2
 QUERY_FIELD = "query"
-UNLIMITED = 2**31 - 1
+NO_LIMIT = 2**31 - 1
 
 
 class LocalRerank:
@@ -47,7 +47,7 @@ class LocalRerank:
         notes.report_uncarried(report)
         if request.priority:  # 0 is the default priority
             report.drop("priority")
-        max_document_tokens = min(max_tokens(model), request.max_tokens_per_document or UNLIMITED)
+        max_document_tokens = min(max_tokens(model), request.max_tokens_per_document or NO_LIMIT)
         texts = [text[: max_document_tokens * LONGEST_TOKEN] for text in ranked_texts(request)]
         return LocalRerankCall(self._engine, self._total_seconds, request, model, texts, max_document_tokens, report)
 
@@ -93,7 +93,7 @@ class RankingComputation:
             self._query = unit(self._embed_query(model))
         documents = [ids[: self._max_document_tokens] for ids in model.tokenize(texts)]
         self._tokens += sum(map(len, documents))
-        chunked = [chunks(ids)[: self._request.max_chunks_per_document or UNLIMITED] for ids in documents]
+        chunked = [chunks(ids)[: self._request.max_chunks_per_document or NO_LIMIT] for ids in documents]
         vectors = unit(model.embed([chunk for pieces in chunked for chunk in pieces]))
         cosines = (vectors * self._query).sum(axis=1).tolist()  # row by row, so that equal texts have equal scores
         scores, place = list[float](), 0

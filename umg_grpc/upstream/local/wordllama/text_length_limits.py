@@ -6,7 +6,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.v1 import pb
 
-DIMENSIONS = 256
+VECTOR_DIMENSIONS = 256
 """Length of the model's own vectors."""
 LONGEST_TOKEN = 16
 """Maximum characters of one token of the model: a text of n characters has at least n / 16 tokens."""

@@ -9,11 +9,11 @@ from umg_grpc.knowledge.quirks import SchemaDialect
 from umg_grpc.wire.core.json import JsonObject, invalid
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.schema_dialects.keyword_changes import TooDeepError, for_gemini, for_moonshot
-from umg_grpc.wire.core.schema_dialects.subset_rules import CLAUDE, OPENAI
+from umg_grpc.wire.core.schema_dialects.subset_rules import CLAUDE_SUBSET, OPENAI_SUBSET
 from umg_grpc.wire.core.schema_dialects.vendor_subsets import SubsetEncoder, UnrepresentableError
 from umg_grpc.wire.dropped_fields_report import Report
 
-SUBSETS = {"claude": CLAUDE, "openai": OPENAI}
+DIALECT_SUBSETS = {"claude": CLAUDE_SUBSET, "openai": OPENAI_SUBSET}
 
 
 def fit_schema(
@@ -43,7 +43,7 @@ def _fitted(schema: JsonObject, dialect: SchemaDialect, report: Report, at: str)
         return for_gemini(schema)
     if dialect == "moonshot":
         return for_moonshot(schema)
-    encoder = SubsetEncoder(schema, SUBSETS[dialect])
+    encoder = SubsetEncoder(schema, DIALECT_SUBSETS[dialect])
     try:
         fitted = encoder.encode()
     except UnrepresentableError:

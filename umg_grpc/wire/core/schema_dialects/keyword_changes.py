@@ -5,7 +5,7 @@ from collections.abc import Callable
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.schema_dialects.literals import types_of
 from umg_grpc.wire.core.schema_dialects.references import definition_name, definitions_of
-from umg_grpc.wire.core.schema_dialects.schema_keywords import LISTED, NAMED, SINGLE
+from umg_grpc.wire.core.schema_dialects.schema_keywords import LISTED_SCHEMAS, NAMED_SCHEMAS, SINGLE_SCHEMAS
 
 MAX_LEVELS = 100
 """Depth of nested schemas that are changed; deeper ones are sent as they are."""
@@ -47,12 +47,12 @@ def _changed(schema: JsonObject, change: Callable[[JsonObject], JsonObject], lev
         raise TooDeepError
     changed = JsonObject()
     for name, value in change(schema).items():
-        if name in NAMED and isinstance(value, dict):
+        if name in NAMED_SCHEMAS and isinstance(value, dict):
             changed[name] = {key: _inner(inner, change, level) for key, inner in value.items()}
-        elif name in LISTED and isinstance(value, list):
+        elif name in LISTED_SCHEMAS and isinstance(value, list):
             changed[name] = [_inner(inner, change, level) for inner in value]
         else:
-            changed[name] = _inner(value, change, level) if name in SINGLE else value
+            changed[name] = _inner(value, change, level) if name in SINGLE_SCHEMAS else value
     return changed
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from umg_grpc.wire.core.json import JsonObject
 
-ROOT = ""
+ROOT_POINTER = ""
 """Name of the whole schema among its definitions."""
 _REFERENCE = re.compile(r"#/(?:\$defs|definitions)/([^/]+)")
 
@@ -14,7 +14,7 @@ _REFERENCE = re.compile(r"#/(?:\$defs|definitions)/([^/]+)")
 def definition_name(reference: object) -> str | None:
     """Return the name of the definition in a `$ref`, ROOT for the schema itself; None for any other reference."""
     if reference == "#":
-        return ROOT
+        return ROOT_POINTER
     found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
     return found[1].replace("~1", "/").replace("~0", "~") if found else None
 
@@ -40,7 +40,7 @@ def uses_by_definition(references: Mapping[str, Counter[str]], maximum: int) -> 
     waiting = Counter(name for named in references.values() for name in named)
     free = deque(name for name in references if not waiting[name])
     uses = dict.fromkeys(references, 0)
-    uses[ROOT] = 1
+    uses[ROOT_POINTER] = 1
     ordered = 0
     while free:
         name = free.popleft()

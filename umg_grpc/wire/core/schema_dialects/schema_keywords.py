@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.wire.core.json import JsonObject
 
-SINGLE = frozenset(
+SINGLE_SCHEMAS = frozenset(
     {
         "items",
         "additionalItems",
@@ -22,47 +22,47 @@ SINGLE = frozenset(
     }
 )
 """Keywords whose value is a schema; `items` may also be a list of schemas."""
-LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
+LISTED_SCHEMAS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
 """Keywords whose value is a list of schemas."""
-NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+NAMED_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 """Keywords whose value has schemas by names that the caller chose."""
 
-NUMBERS, STRINGS = ("integer", "number"), ("string",)
-ARRAYS, OBJECTS = ("array",), ("object",)
-TYPES = (*NUMBERS, *STRINGS, *ARRAYS, *OBJECTS, "boolean", "null")
+NUMBER_TYPES, STRING_TYPES = ("integer", "number"), ("string",)
+ARRAY_TYPES, OBJECT_TYPES = ("array",), ("object",)
+ALL_TYPES = (*NUMBER_TYPES, *STRING_TYPES, *ARRAY_TYPES, *OBJECT_TYPES, "boolean", "null")
 
-CONSTRAINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "minimum": (NUMBERS, "at least {}"),
-    "maximum": (NUMBERS, "at most {}"),
-    "exclusiveMinimum": (NUMBERS, "more than {}"),
-    "exclusiveMaximum": (NUMBERS, "less than {}"),
-    "multipleOf": (NUMBERS, "a multiple of {}"),
-    "minLength": (STRINGS, "at least {} characters"),
-    "maxLength": (STRINGS, "at most {} characters"),
-    "pattern": (STRINGS, "matching the regular expression {}"),
-    "format": (TYPES, "of the format {}"),
-    "contentEncoding": (STRINGS, "in the encoding {}"),
-    "minItems": (ARRAYS, "at least {} items"),
-    "maxItems": (ARRAYS, "at most {} items"),
-    "uniqueItems": (ARRAYS, "no item twice"),
-    "prefixItems": (ARRAYS, "the first items in order: {}"),
-    "contains": (ARRAYS, "with an item that is {}"),
-    "minContains": (ARRAYS, "with at least {} of them"),
-    "maxContains": (ARRAYS, "with at most {} of them"),
-    "minProperties": (OBJECTS, "at least {} properties"),
-    "maxProperties": (OBJECTS, "at most {} properties"),
-    "propertyNames": (OBJECTS, "with property names that are {}"),
-    "dependentRequired": (OBJECTS, "with the properties that others require: {}"),
-    "dependentSchemas": (OBJECTS, "with what its properties require: {}"),
-    "dependencies": (OBJECTS, "with what its properties require: {}"),
-    "not": (TYPES, "not {}"),
-    "if": (TYPES, "if it is {}"),
-    "then": (TYPES, "then also {}"),
-    "else": (TYPES, "else {}"),
-    "oneOf": (TYPES, "exactly one of the alternatives"),
-    "anyOf": (TYPES, "one of {} at least"),
-    "allOf": (TYPES, "all of {}"),
-    "unevaluatedItems": (ARRAYS, "further items: {}"),
+KEYWORD_CONSTRAINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "minimum": (NUMBER_TYPES, "at least {}"),
+    "maximum": (NUMBER_TYPES, "at most {}"),
+    "exclusiveMinimum": (NUMBER_TYPES, "more than {}"),
+    "exclusiveMaximum": (NUMBER_TYPES, "less than {}"),
+    "multipleOf": (NUMBER_TYPES, "a multiple of {}"),
+    "minLength": (STRING_TYPES, "at least {} characters"),
+    "maxLength": (STRING_TYPES, "at most {} characters"),
+    "pattern": (STRING_TYPES, "matching the regular expression {}"),
+    "format": (ALL_TYPES, "of the format {}"),
+    "contentEncoding": (STRING_TYPES, "in the encoding {}"),
+    "minItems": (ARRAY_TYPES, "at least {} items"),
+    "maxItems": (ARRAY_TYPES, "at most {} items"),
+    "uniqueItems": (ARRAY_TYPES, "no item twice"),
+    "prefixItems": (ARRAY_TYPES, "the first items in order: {}"),
+    "contains": (ARRAY_TYPES, "with an item that is {}"),
+    "minContains": (ARRAY_TYPES, "with at least {} of them"),
+    "maxContains": (ARRAY_TYPES, "with at most {} of them"),
+    "minProperties": (OBJECT_TYPES, "at least {} properties"),
+    "maxProperties": (OBJECT_TYPES, "at most {} properties"),
+    "propertyNames": (OBJECT_TYPES, "with property names that are {}"),
+    "dependentRequired": (OBJECT_TYPES, "with the properties that others require: {}"),
+    "dependentSchemas": (OBJECT_TYPES, "with what its properties require: {}"),
+    "dependencies": (OBJECT_TYPES, "with what its properties require: {}"),
+    "not": (ALL_TYPES, "not {}"),
+    "if": (ALL_TYPES, "if it is {}"),
+    "then": (ALL_TYPES, "then also {}"),
+    "else": (ALL_TYPES, "else {}"),
+    "oneOf": (ALL_TYPES, "exactly one of the alternatives"),
+    "anyOf": (ALL_TYPES, "one of {} at least"),
+    "allOf": (ALL_TYPES, "all of {}"),
+    "unevaluatedItems": (ARRAY_TYPES, "further items: {}"),
 }
 """Keyword -> the types of values that it constrains, and the constraint in words."""
 
@@ -73,7 +73,7 @@ def sentence(constraints: Mapping[str, object]) -> str:
 
 
 def _phrase(name: str, value: object) -> str:
-    words = CONSTRAINTS[name][1]
+    words = KEYWORD_CONSTRAINTS[name][1]
     if value is True and "{}" in words:  # `exclusiveMinimum` of older drafts
         return name
     return words.replace("{}", value if isinstance(value, str) else json_of(value))

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from umg_grpc.wire.core.schema_dialects.schema_keywords import NUMBERS
+from umg_grpc.wire.core.schema_dialects.schema_keywords import NUMBER_TYPES
 
-FORMATS = frozenset(
+STRING_FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 )  # fmt: skip
-BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+NUMBER_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +37,9 @@ class Subset:
     """Maximum of optional properties in the expanded schema; None for any number."""
 
 
-CLAUDE = Subset(
+CLAUDE_SUBSET = Subset(
     constraints=MappingProxyType({"array": ("minItems",)}),
-    formats=FORMATS,
+    formats=STRING_FORMATS,
     max_minimum_items=1,
     names_types=False,
     requires_all=False,
@@ -53,15 +53,15 @@ CLAUDE = Subset(
 `supports-native-structured-output-schema.ts`: more than 24 optional properties are refused, and compilation fails from
 11 on (Vertex).
 """
-OPENAI = Subset(
+OPENAI_SUBSET = Subset(
     constraints=MappingProxyType(
         {
-            **dict.fromkeys(NUMBERS, BOUNDS),
+            **dict.fromkeys(NUMBER_TYPES, NUMBER_BOUNDS),
             "string": ("pattern",),
             "array": ("minItems", "maxItems"),
         }
     ),
-    formats=FORMATS - {"uri"},
+    formats=STRING_FORMATS - {"uri"},
     max_minimum_items=None,
     names_types=True,
     requires_all=True,

@@ -11,18 +11,20 @@ from dataclasses import dataclass, field
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.schema_dialects.literals import are_disjoint, literals_of, type_of, types_of
 from umg_grpc.wire.core.schema_dialects.references import (
-    ROOT,
+    ROOT_POINTER,
     definition_name,
     definitions_of,
     reference_to,
     uses_by_definition,
 )
-from umg_grpc.wire.core.schema_dialects.schema_keywords import CONSTRAINTS, described, json_of, sentence
+from umg_grpc.wire.core.schema_dialects.schema_keywords import KEYWORD_CONSTRAINTS, described, json_of, sentence
 from umg_grpc.wire.core.schema_dialects.subset_rules import Subset
 
-UNIONS = ("anyOf", "oneOf", "allOf")
-ANNOTATIONS = ("description", "title", "default")
-STRUCTURE = frozenset({"type", "properties", "items", "$ref", *UNIONS, "enum", "const", "patternProperties"})
+UNION_KEYWORDS = ("anyOf", "oneOf", "allOf")
+ANNOTATION_KEYWORDS = ("description", "title", "default")
+STRUCTURE_KEYWORDS = frozenset(
+    {"type", "properties", "items", "$ref", *UNION_KEYWORDS, "enum", "const", "patternProperties"}
+)
 """Keywords that describe a value by themselves; a schema without any of them only constrains another one."""
 OBJECT_PARTS = frozenset({"properties", "patternProperties", "additionalProperties", "required"})
 MAX_LEVELS = 64
@@ -54,7 +56,7 @@ class SubsetEncoder:
         if self.subset.object_root and isinstance(target := self._resolve(root), dict):
             root = target
         root = {key: value for key, value in root.items() if key not in {"$defs", "definitions"}}
-        encoded = self._encode_definition(ROOT, root)
+        encoded = self._encode_definition(ROOT_POINTER, root)
         definitions = self._encode_definitions()
         if definitions:
             encoded = {"$defs": definitions, **encoded}
@@ -75,7 +77,7 @@ class SubsetEncoder:
     def _encode_definitions(self) -> JsonObject:
         """Return the definitions that are used, in the order of the caller's schema."""
         encoded = JsonObject()
-        waiting = list(self._references[ROOT])
+        waiting = list(self._references[ROOT_POINTER])
         while waiting:
             name = waiting.pop()
             if name in self._references:
@@ -104,7 +106,7 @@ class SubsetEncoder:
         left = dict(schema)
         encoded = self._encode_shape(left, level)
         notes = self._annotate(encoded, left)
-        constraints = {name: left[name] for name in CONSTRAINTS if _constrains(name, left, encoded)}
+        constraints = {name: left[name] for name in KEYWORD_CONSTRAINTS if _constrains(name, left, encoded)}
         self.lost |= dict.fromkeys(constraints)
         if constraints:
             notes.insert(0, sentence(constraints))
@@ -122,7 +124,7 @@ class SubsetEncoder:
             return {"type": kinds[0] if len(kinds) == 1 else kinds, **values} if self.subset.names_types else values
         if "enum" in left or "const" in left:
             raise UnrepresentableError
-        unions = [name for name in UNIONS if _branches(left, name)]
+        unions = [name for name in UNION_KEYWORDS if _branches(left, name)]
         if unions and all(_only_constrains(branch) for name in unions for branch in _branches(left, name)):
             unions = []  # a sentence
         if len(unions) > 1:
@@ -132,11 +134,11 @@ class SubsetEncoder:
     def _encode_reference(self, left: JsonObject) -> JsonObject:
         """Return a `$ref`; beside other keywords, which vendors ignore or refuse, as a union's only alternative."""
         name = definition_name(left.pop("$ref"))
-        if name is None or left.keys() & (STRUCTURE | OBJECT_PARTS):
+        if name is None or left.keys() & (STRUCTURE_KEYWORDS | OBJECT_PARTS):
             raise UnrepresentableError
         self._references[self._name][name] += 1
         reference: JsonObject = {"$ref": reference_to(name)}
-        return {"anyOf": [reference]} if left.keys() & {*ANNOTATIONS, *CONSTRAINTS} else reference
+        return {"anyOf": [reference]} if left.keys() & {*ANNOTATION_KEYWORDS, *KEYWORD_CONSTRAINTS} else reference
 
     def _encode_union(self, left: JsonObject, name: str, level: int) -> JsonObject:
         """Return `anyOf` for a union, and for `allOf` with one schema."""
@@ -159,7 +161,7 @@ class SubsetEncoder:
         if not isinstance(branch, dict) or not isinstance(target, dict):
             raise UnrepresentableError
         own = types_of(target)
-        if own is None and "$ref" not in branch and not any(union in branch for union in UNIONS):
+        if own is None and "$ref" not in branch and not any(union in branch for union in UNION_KEYWORDS):
             return {"type": stated, **branch}
         if own is None or not all(kind in types or (kind == "integer" and "number" in types) for kind in own):
             raise UnrepresentableError
@@ -181,9 +183,9 @@ class SubsetEncoder:
             return encoded
         variants = list[JsonObject]()
         for kind in types:
-            own = {name: value for name, value in left.items() if name not in ANNOTATIONS}
+            own = {name: value for name, value in left.items() if name not in ANNOTATION_KEYWORDS}
             variants.append({"type": kind, **self._encode_type(kind, own, level)})
-            for name in left.keys() - own.keys() - set(ANNOTATIONS):
+            for name in left.keys() - own.keys() - set(ANNOTATION_KEYWORDS):
                 del left[name]
         return {"anyOf": variants}
 
@@ -279,7 +281,7 @@ class SubsetEncoder:
             if not isinstance(schema, dict) or "$ref" not in schema:
                 return schema
             name = definition_name(schema["$ref"])
-            schema = self.schema if name == ROOT else self._definitions.get(name) if name else None
+            schema = self.schema if name == ROOT_POINTER else self._definitions.get(name) if name else None
         return None
 
     def _merged(self, schema: JsonObject, branches: list[object]) -> JsonObject:
@@ -307,7 +309,16 @@ class SubsetEncoder:
         return {**merged, "type": "object", "properties": properties, "required": list(dict.fromkeys(required))}
 
 
-_MERGEABLE = {"allOf", "type", "properties", "required", "additionalProperties", "$defs", "definitions", *ANNOTATIONS}
+_MERGEABLE = {
+    "allOf",
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "$defs",
+    "definitions",
+    *ANNOTATION_KEYWORDS,
+}
 
 
 def nullable(schema: JsonObject) -> JsonObject:
@@ -317,7 +328,7 @@ def nullable(schema: JsonObject) -> JsonObject:
         return schema if {"type": "null"} in branches else {**schema, "anyOf": [*branches, {"type": "null"}]}
     if "null" in (kinds if isinstance(kinds, list) else [kinds]) or (isinstance(values, list) and None in values):
         return schema
-    about = {name: schema[name] for name in ANNOTATIONS if name in schema}
+    about = {name: schema[name] for name in ANNOTATION_KEYWORDS if name in schema}
     own = {name: value for name, value in schema.items() if name not in about}
     return {"anyOf": [own, {"type": "null"}], **about}
 
@@ -328,14 +339,14 @@ def _branches(schema: JsonObject, name: str) -> list[object]:
 
 
 def _only_constrains(schema: object) -> bool:
-    return isinstance(schema, dict) and schema.keys().isdisjoint(STRUCTURE)
+    return isinstance(schema, dict) and schema.keys().isdisjoint(STRUCTURE_KEYWORDS)
 
 
 def _constrains(name: str, left: JsonObject, encoded: JsonObject) -> bool:
     if name not in left or left[name] is False or left[name] is None:
         return False
     kinds = types_of(encoded)
-    return kinds is None or not set(kinds).isdisjoint(CONSTRAINTS[name][0])
+    return kinds is None or not set(kinds).isdisjoint(KEYWORD_CONSTRAINTS[name][0])
 
 
 def _named(value: object) -> JsonObject:

@@ -8,7 +8,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES
 from umg_grpc.wire.images.providers.dashscope_images import DASHSCOPE_IMAGES
-from umg_grpc.wire.images.providers.images_protocol import IMAGES
+from umg_grpc.wire.images.providers.images_protocol import IMAGES_PROTOCOL
 from umg_grpc.wire.images.providers.native_images import NATIVE_IMAGES
 from umg_grpc.wire.images.providers.umg_gateway_images import UMG_IMAGES
 from umg_grpc.wire.images.providers.xai_images import XAI_IMAGES
@@ -19,14 +19,14 @@ from umg_grpc.wire.text_format import UpstreamRequest
 XAI_HOST = "api.x.ai"
 """Host of the vendor that has a variant of `images`."""
 IMAGE_PROTOCOLS: dict[str, ImageProtocol] = {
-    protocol.name: protocol for protocol in (IMAGES, UMG_IMAGES, NATIVE_IMAGES, ARK_IMAGES, DASHSCOPE_IMAGES)
+    protocol.name: protocol for protocol in (IMAGES_PROTOCOL, UMG_IMAGES, NATIVE_IMAGES, ARK_IMAGES, DASHSCOPE_IMAGES)
 }
 """Name in a channel's `protocols` -> protocol of an image provider."""
 
 
 def image_protocol(name: str, base_url: str) -> ImageProtocol:
     """Return a channel's image protocol. `images` has a variant for xAI's address, and other calls at some clouds."""
-    is_variant = name == IMAGES.name and urlsplit(base_url).hostname == XAI_HOST
+    is_variant = name == IMAGES_PROTOCOL.name and urlsplit(base_url).hostname == XAI_HOST
     protocol, shape = XAI_IMAGES if is_variant else IMAGE_PROTOCOLS[name], call_shape(name, base_url)
     return protocol if shape is None else _with_shape(protocol, shape)
 

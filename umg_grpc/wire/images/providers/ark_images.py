@@ -12,16 +12,16 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import MAX_GROUP, family_row, is_grouped
 from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, any_value, is_present
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, any_value, is_present
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
-from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, LIMITED, ClassificationRow, Table
+from umg_grpc.wire.errors.classification import BLOCKED_REASON, DEFAULT_TABLE, LIMITED_REASON, ClassificationRow, Table
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
-from umg_grpc.wire.images.providers.images_protocol import GENERATIONS
+from umg_grpc.wire.images.providers.images_protocol import GENERATIONS_PATH
 from umg_grpc.wire.images.providers.request_encoding import (
     add_set,
     as_url,
@@ -45,25 +45,25 @@ from umg_grpc.wire.images.providers.stream_decoding import EventDecoder
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
-NAME = "ark_images"
-SUPPORTED = frozenset(
+PROTOCOL_NAME = "ark_images"
+SUPPORTED_FIELDS = frozenset(
     {"size", "seed", "guidance_scale", "watermark", "optimize_prompt_mode", "output_mime_type"}
     | {"sequential_image_generation", "max_sequential_images"}
 )
-GROUPS = "sequential_image_generation"
-OPTIMIZATION = "optimize_prompt_options"
+GROUPS_FIELD = "sequential_image_generation"
+OPTIMIZATION_MEMBER = "optimize_prompt_options"
 
 
 class OwnMembers(Struct):
     """Members of a caller's body, or of `extra_json`, which only this protocol has."""
 
-    tools: Raw = ABSENT
-    layer_decomposition: Raw = ABSENT
-    optimize_prompt: Raw = ABSENT
+    tools: Raw = ABSENT_MEMBER
+    layer_decomposition: Raw = ABSENT_MEMBER
+    optimize_prompt: Raw = ABSENT_MEMBER
     optimize_prompt_options: dict[str, Raw] | None = None
 
 
-OWN_PATHS = frozenset({"tools", "layer_decomposition", "optimize_prompt", f"{OPTIMIZATION}.thinking"})
+OWN_PATHS = frozenset({"tools", "layer_decomposition", "optimize_prompt", f"{OPTIMIZATION_MEMBER}.thinking"})
 """Paths of the members in a body; no canonical field has their values."""
 
 
@@ -84,9 +84,9 @@ def encode_request(
     fields: JsonObject = {"model": model, "prompt": flat.prompt}
     if binds or request.HasField("watermark"):
         fields["watermark"] = request.watermark
-    known = media_model(NAME, model)
-    supported = SUPPORTED - set(known.without if known is not None else ())
-    if binds and row is not None and GROUPS in row.fields and "guidance_scale" not in row.fields:
+    known = media_model(PROTOCOL_NAME, model)
+    supported = SUPPORTED_FIELDS - set(known.without if known is not None else ())
+    if binds and row is not None and GROUPS_FIELD in row.fields and "guidance_scale" not in row.fields:
         supported -= {"seed"}  # the 4.x models have none (reference, 10)
     report_others(request, supported, notes, report)
     wants_bytes = request.response_format == pb.IMAGE_RESPONSE_FORMAT_B64_JSON
@@ -96,10 +96,10 @@ def encode_request(
     elif row is not None and row.default_size:
         fields["size"] = row.default_size
     add_set(fields, request, {name: name for name in ("seed", "guidance_scale") if name in supported})
-    if GROUPS in supported:
-        _add_group(fields, request, states_none=binds and row is not None and GROUPS in row.fields)
+    if GROUPS_FIELD in supported:
+        _add_group(fields, request, states_none=binds and row is not None and GROUPS_FIELD in row.fields)
     if request.HasField("optimize_prompt_mode"):
-        fields[OPTIMIZATION] = {"mode": request.optimize_prompt_mode}
+        fields[OPTIMIZATION_MEMBER] = {"mode": request.optimize_prompt_mode}
     if request.HasField("output_mime_type"):
         fields["output_format"] = request.output_mime_type.removeprefix("image/")
     _add_own_members(fields, request, notes, report)
@@ -108,15 +108,15 @@ def encode_request(
         fields["image"] = images[0] if len(images) == 1 else images
     if stream:
         fields["stream"] = True
-    return UpstreamRequest(GENERATIONS, msgspec.json.encode(fields), {}, report)
+    return UpstreamRequest(GENERATIONS_PATH, msgspec.json.encode(fields), {}, report)
 
 
 def _add_group(fields: JsonObject, request: pb.GenerateImageRequest, *, states_none: bool) -> None:
     if is_grouped(request):
-        fields[GROUPS] = "auto"
+        fields[GROUPS_FIELD] = "auto"
         fields["sequential_image_generation_options"] = {"max_images": request.max_sequential_images or MAX_GROUP}
     elif request.sequential_image_generation or states_none:
-        fields[GROUPS] = "disabled"
+        fields[GROUPS_FIELD] = "disabled"
 
 
 def _add_own_members(fields: JsonObject, request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> None:
@@ -133,9 +133,9 @@ def _add_own_members(fields: JsonObject, request: pb.GenerateImageRequest, notes
             report.forget(name)
     if own.optimize_prompt_options and (thinking := own.optimize_prompt_options.get("thinking")) is not None:
         mode = {"mode": request.optimize_prompt_mode} if request.HasField("optimize_prompt_mode") else {}
-        fields[OPTIMIZATION] = {**mode, "thinking": thinking}
-        report.forget(f"{OPTIMIZATION}.thinking")
-        report.forget(OPTIMIZATION)
+        fields[OPTIMIZATION_MEMBER] = {**mode, "thinking": thinking}
+        report.forget(f"{OPTIMIZATION_MEMBER}.thinking")
+        report.forget(OPTIMIZATION_MEMBER)
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
@@ -145,22 +145,22 @@ def takes_urls(request: pb.GenerateImageRequest) -> bool:
 
 # --- provider -> canonical
 
-MODERATED = re.compile(r"SensitiveContentDetected|PolicyViolation|RiskDetection", re.IGNORECASE)
-TABLE: Table = (
-    ClassificationRow({400, 403, 422}, BLOCKED, Failure.CALLER, codes=MODERATED),
+MODERATED_CODES = re.compile(r"SensitiveContentDetected|PolicyViolation|RiskDetection", re.IGNORECASE)
+ERROR_TABLE: Table = (
+    ClassificationRow({400, 403, 422}, BLOCKED_REASON, Failure.CALLER, codes=MODERATED_CODES),
     # a limit that the operator set for the account, not one per minute
-    ClassificationRow({429}, LIMITED, Failure.DOWN, codes=re.compile("SetLimitExceeded")),
-    *DEFAULT,
+    ClassificationRow({429}, LIMITED_REASON, Failure.DOWN, codes=re.compile("SetLimitExceeded")),
+    *DEFAULT_TABLE,
 )
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
     """Return the error that the caller gets for a failed call."""
-    return provider_errors.decode_error(status, headers, body, too_long="prompt", table=TABLE)
+    return provider_errors.decode_error(status, headers, body, too_long="prompt", table=ERROR_TABLE)
 
 
-STATUSES = (
-    (MODERATED, 400),
+CODE_STATUSES = (
+    (MODERATED_CODES, 400),
     (re.compile(r"Invalid|Missing"), 400),
     (re.compile(r"RateLimit|QuotaExceeded|ServerOverloaded|LimitExceeded"), 429),
     (re.compile(r"Authentication"), 401),
@@ -173,8 +173,8 @@ STATUSES = (
 def stated_error(error: Raw) -> UmgError:
     """Return the caller's error for a member `error` of an image, of an event, or of a response with status 200."""
     read = as_error(any_value(error))
-    status = next((status for pattern, status in STATUSES if pattern.search(read.codes)), 500)
-    return from_provider(status, read, table=TABLE)
+    status = next((status for pattern, status in CODE_STATUSES if pattern.search(read.codes)), 500)
+    return from_provider(status, read, table=ERROR_TABLE)
 
 
 class Usage(Struct):
@@ -189,10 +189,10 @@ class Item(Layer):
     """Item of `data`: an image, or its failure."""
 
     url: str | None = None
-    b64_json: Raw = ABSENT
+    b64_json: Raw = ABSENT_MEMBER
     size: str | None = None
     output_format: str | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 class ResponseBody(Struct):
@@ -201,7 +201,7 @@ class ResponseBody(Struct):
     created: float | None = None
     data: list[Item] | None = None
     usage: Usage | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 _BODY_DECODER = msgspec.json.Decoder(ResponseBody)
@@ -258,11 +258,11 @@ class Event(Layer):
     created: float | None = None
     image_index: int | None = None
     url: str | None = None
-    b64_json: Raw = ABSENT
+    b64_json: Raw = ABSENT_MEMBER
     size: str | None = None
     output_format: str | None = None
     usage: Usage | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 _EVENT = msgspec.json.Decoder(Event)
@@ -295,7 +295,7 @@ class ArkStreamDecoder(EventDecoder):
 
 
 ARK_IMAGES = ImageProtocol(
-    name=NAME,
+    name=PROTOCOL_NAME,
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=decode_error,

@@ -14,12 +14,19 @@ from umg_grpc.knowledge.families.image import family_row, has_images
 from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.knowledge.task_words import own_meaning
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, JsonObject, is_present
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
-from umg_grpc.wire.errors.classification import BLOCKED, DEFAULT, FAILED, ClassificationRow, ProviderError, Table
+from umg_grpc.wire.errors.classification import (
+    BLOCKED_REASON,
+    DEFAULT_TABLE,
+    FAILED_REASON,
+    ClassificationRow,
+    ProviderError,
+    Table,
+)
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, from_provider, is_ok, unreadable
 from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageTasks
 from umg_grpc.wire.images.providers.request_encoding import (
@@ -36,14 +43,14 @@ from umg_grpc.wire.relayed_tasks import RelayedTask, read_relayed
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
-GENERATION = "/api/v1/services/aigc/multimodal-generation/generation"
-SYNTHESIS = "/api/v1/services/aigc/text2image/image-synthesis"
+GENERATION_PATH = "/api/v1/services/aigc/multimodal-generation/generation"
+SYNTHESIS_PATH = "/api/v1/services/aigc/text2image/image-synthesis"
 TASK_GENERATION = "/api/v1/services/aigc/image-generation/generation"
 """Path of tasks with messages, of the models whose row in the knowledge has them."""
-TASKS = "/api/v1/tasks/"
-NAME = "dashscope_images"
-ASYNC = {"X-DashScope-Async": "enable"}
-SUPPORTED = frozenset({"size", "negative_prompt", "prompt_extend", "watermark", "seed"})
+TASKS_PATH = "/api/v1/tasks/"
+PROTOCOL_NAME = "dashscope_images"
+ASYNC_HEADERS = {"X-DashScope-Async": "enable"}
+SUPPORTED_FIELDS = frozenset({"size", "negative_prompt", "prompt_extend", "watermark", "seed"})
 IN_PARAMETERS = "parameters."
 
 
@@ -61,7 +68,7 @@ def encode_request(
     UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
     """
     report, flat = _prepared(request, notes)
-    return UpstreamRequest(GENERATION, _with_messages(request, model, notes, flat, report), {}, report)
+    return UpstreamRequest(GENERATION_PATH, _with_messages(request, model, notes, flat, report), {}, report)
 
 
 def _with_messages(
@@ -82,28 +89,30 @@ def encode_create(request: pb.GenerateImageRequest, model: str, notes: RequestNo
     """Encode an image request as a call that creates a task; None for a request with input images, which only tasks
     with messages accept. `notes`: facts about the caller's body.
     """
-    if (row := media_model(NAME, model)) is not None and row.api == "messages":
+    if (row := media_model(PROTOCOL_NAME, model)) is not None and row.api == "messages":
         report, flat = _prepared(request, notes)
-        return UpstreamRequest(TASK_GENERATION, _with_messages(request, model, notes, flat, report), ASYNC, report)
+        return UpstreamRequest(
+            TASK_GENERATION, _with_messages(request, model, notes, flat, report), ASYNC_HEADERS, report
+        )
     if has_images(request):
         return None
     report, flat = _prepared(request, notes)
     texts: JsonObject = {"prompt": flat.prompt}
     add_set(texts, request, {"negative_prompt": "negative_prompt"})
     body = {"model": model, "input": texts, "parameters": _parameters(request, notes, report, with_negative=False)}
-    return UpstreamRequest(SYNTHESIS, msgspec.json.encode(body), ASYNC, report)
+    return UpstreamRequest(SYNTHESIS_PATH, msgspec.json.encode(body), ASYNC_HEADERS, report)
 
 
 def encode_query(task_id: str) -> UpstreamRequest:
     """Encode the call that queries the task with the provider's id `task_id`."""
-    return UpstreamRequest(TASKS + quote(task_id, safe=""), b"", {}, Report(), method="GET")
+    return UpstreamRequest(TASKS_PATH + quote(task_id, safe=""), b"", {}, Report(), method="GET")
 
 
 def _prepared(request: pb.GenerateImageRequest, notes: RequestNotes) -> tuple[Report, FlatRequest]:
     refuse_edits(request)
     report = Report()
     flat = flatten(request, report)
-    report_others(request, SUPPORTED, notes, report)
+    report_others(request, SUPPORTED_FIELDS, notes, report)
     return report, flat
 
 
@@ -148,17 +157,17 @@ def takes_urls(request: pb.GenerateImageRequest) -> bool:
 
 # --- errors
 
-MODERATED = re.compile(r"DataInspection|IPInfringement", re.IGNORECASE)
-ACCOUNT = re.compile(r"Arrearage|AccessDenied|FreeTierOnly|InvalidApiKey")
+MODERATED_CODES = re.compile(r"DataInspection|IPInfringement", re.IGNORECASE)
+ACCOUNT_CODES = re.compile(r"Arrearage|AccessDenied|FreeTierOnly|InvalidApiKey")
 NO_MODEL = re.compile(r"ModelNotFound|Model\.AccessDenied|Model\.NotFound")
-TABLE: Table = (
-    ClassificationRow({400, 403, 422}, BLOCKED, Failure.CALLER, codes=MODERATED),
-    ClassificationRow({400, 403, 404}, FAILED, Failure.DOWN, codes=ACCOUNT),
-    ClassificationRow({400, 403, 404}, FAILED, Failure.DOWN, codes=NO_MODEL),
-    *DEFAULT,
+ERROR_TABLE: Table = (
+    ClassificationRow({400, 403, 422}, BLOCKED_REASON, Failure.CALLER, codes=MODERATED_CODES),
+    ClassificationRow({400, 403, 404}, FAILED_REASON, Failure.DOWN, codes=ACCOUNT_CODES),
+    ClassificationRow({400, 403, 404}, FAILED_REASON, Failure.DOWN, codes=NO_MODEL),
+    *DEFAULT_TABLE,
 )
-STATUSES = (
-    (MODERATED, 400),
+CODE_STATUSES = (
+    (MODERATED_CODES, 400),
     (re.compile(r"InvalidApiKey"), 401),
     (re.compile(r"^Throttling|RateQuota|AllocationQuota"), 429),
     (re.compile(r"Arrearage|AccessDenied"), 403),
@@ -173,12 +182,12 @@ SYNC_REFUSED = re.compile(r"not support synchronous calls?", re.IGNORECASE)
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
     """Return the error that the caller gets for a failed call."""
-    return provider_errors.decode_error(status, headers, body, too_long="prompt", table=TABLE)
+    return provider_errors.decode_error(status, headers, body, too_long="prompt", table=ERROR_TABLE)
 
 
 def takes_only_tasks(model: str) -> bool:
     """Return whether a model is known to accept only tasks."""
-    return (row := media_model(NAME, model)) is not None and row.api == "tasks"
+    return (row := media_model(PROTOCOL_NAME, model)) is not None and row.api == "tasks"
 
 
 def needs_task(error: UmgError) -> bool:
@@ -188,8 +197,8 @@ def needs_task(error: UmgError) -> bool:
 
 def stated_error(code: str, message: str | None) -> UmgError:
     """Return the caller's error for a code and message in a failed task, or in a response with status 200."""
-    status = next((status for pattern, status in STATUSES if pattern.search(code)), 500)
-    return from_provider(status, ProviderError(message=message or "", code=code), table=TABLE)
+    status = next((status for pattern, status in CODE_STATUSES if pattern.search(code)), 500)
+    return from_provider(status, ProviderError(message=message or "", code=code), table=ERROR_TABLE)
 
 
 # --- provider -> canonical
@@ -250,7 +259,7 @@ _BODY_DECODER = msgspec.json.Decoder(ResponseBody)
 OF_PIECES = frozenset({"image", "text", "type"})
 """Members of an item of `content` that are no further members of an image."""
 _HTTP = re.compile("https?://", re.IGNORECASE)
-ENDED = frozenset({"failed", "cancelled", "expired", "lost"})
+ENDED_MEANINGS = frozenset({"failed", "cancelled", "expired", "lost"})
 """Meanings of a state in which a task has ended without images."""
 
 
@@ -290,7 +299,7 @@ def _add_choices(response: pb.GenerateImageResponse, output: Output) -> None:
     for choice in output.choices or ():
         content = choice.message.content if choice.message is not None else None
         for piece in content if isinstance(content, list) else ():
-            if is_text(url := piece.get("image", ABSENT)):
+            if is_text(url := piece.get("image", ABSENT_MEMBER)):
                 image = response.result.images.add(url=msgspec.json.decode(url))
                 further = {name: raw for name, raw in piece.items() if name not in OF_PIECES and is_present(raw)}
                 set_further(image, further)
@@ -299,7 +308,7 @@ def _add_choices(response: pb.GenerateImageResponse, output: Output) -> None:
 def decode_created(body: bytes) -> str:
     """Return the id of the task that a call created. Raise UmgError for a body without an id."""
     output, _ = _read_task(body)
-    if not (task_id := output.task_id or read_relayed(body, NAME).id):
+    if not (task_id := output.task_id or read_relayed(body, PROTOCOL_NAME).id):
         raise unreadable(": it has no id of the task")
     return task_id
 
@@ -311,9 +320,11 @@ def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateI
     output, parsed = _read_task(body)
     word = output.task_status or ""
     has_own = bool(output.results or output.choices)
-    relayed = RelayedTask() if own_meaning(word, NAME) == "done" and has_own else read_relayed(body, NAME)
-    meaning = own_meaning(word, NAME) or relayed.meaning
-    if meaning in ENDED:
+    relayed = (
+        RelayedTask() if own_meaning(word, PROTOCOL_NAME) == "done" and has_own else read_relayed(body, PROTOCOL_NAME)
+    )
+    meaning = own_meaning(word, PROTOCOL_NAME) or relayed.meaning
+    if meaning in ENDED_MEANINGS:
         message = output.message or relayed.reason or f"the task ended as {word or relayed.word}"
         raise stated_error(output.code or relayed.code, message)
     if meaning != "done":
@@ -351,7 +362,7 @@ def _completed(
 
 
 DASHSCOPE_IMAGES = ImageProtocol(
-    name=NAME,
+    name=PROTOCOL_NAME,
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=decode_error,

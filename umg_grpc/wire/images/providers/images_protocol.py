@@ -25,8 +25,8 @@ from umg_grpc.wire.images.schema import NEWER_MEMBERS
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
-GENERATIONS, EDITS, VARIATIONS = "/images/generations", "/images/edits", "/images/variations"
-OPTIONS = {
+GENERATIONS_PATH, EDITS_PATH, VARIATIONS_PATH = "/images/generations", "/images/edits", "/images/variations"
+OPTION_MEMBERS = {
     "n": "n",
     "quality": "quality",
     "output_compression_percent": "output_compression",
@@ -35,14 +35,14 @@ OPTIONS = {
     "user": "user",
 }
 """Canonical field -> member of the body."""
-SUPPORTED = frozenset({*OPTIONS, "size", "output_mime_type", "input_fidelity", "mask"})
-FIDELITIES = ("low", "high")
+SUPPORTED_FIELDS = frozenset({*OPTION_MEMBERS, "size", "output_mime_type", "input_fidelity", "mask"})
+INPUT_FIDELITIES = ("low", "high")
 """Values of `input_fidelity` for the provider; the specification's further ones, `auto` and `medium`, are dropped."""
 MAX_FILE_BYTES = 50 << 20
 """Maximum bytes of an input image (openai 3.57.0, types/image_edit_params.py). The specification of images has a lower
 limit for neutral models.
 """
-FORMATS = ("images",)
+PROTOCOL_NAMES = ("images",)
 """Formats of callers whose fields without a canonical form are forwarded, since the provider may have them."""
 
 
@@ -58,23 +58,23 @@ def encode_request(
     if request.operation == pb.IMAGE_OPERATION_VARIATION:
         return _variation(request, model, flat, notes, report)
     is_edit = bool(flat.images) or request.operation == pb.IMAGE_OPERATION_EDIT
-    own = request.source.format in FORMATS
-    report_others(request, SUPPORTED | ({"extra_json"} if own else set()), notes, report)
+    own = request.source.format in PROTOCOL_NAMES
+    report_others(request, SUPPORTED_FIELDS | ({"extra_json"} if own else set()), notes, report)
     fields: JsonObject = dict(extra_fields(request)) if own and not is_edit else {}
     fields |= _newer_members(request, notes, report)
     fields |= {"model": model, "prompt": flat.prompt}
-    add_set(fields, request, OPTIONS)
+    add_set(fields, request, OPTION_MEMBERS)
     _add_output(fields, request)
     if stream:
         fields["stream"] = True
         if request.HasField("partial_images"):
             fields["partial_images"] = request.partial_images
     if not is_edit:
-        return UpstreamRequest(GENERATIONS, msgspec.json.encode(fields), {}, report)
+        return UpstreamRequest(GENERATIONS_PATH, msgspec.json.encode(fields), {}, report)
     if fields.pop("moderation", None) is not None:
         report.drop("moderation")  # only generations have it
     _add_fidelity(fields, request, report)
-    return encode_files(EDITS, _as_form(fields), request, flat, report)
+    return encode_files(EDITS_PATH, _as_form(fields), request, flat, report)
 
 
 def _newer_members(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
@@ -112,7 +112,7 @@ def _variation(
     add_set(fields, request, {"n": "n", "size": "size", "user": "user"})
     if request.response_format == pb.IMAGE_RESPONSE_FORMAT_B64_JSON:
         fields["response_format"] = "b64_json"
-    return encode_files(VARIATIONS, fields, request, flat, report)
+    return encode_files(VARIATIONS_PATH, fields, request, flat, report)
 
 
 def _add_output(fields: JsonObject, request: pb.GenerateImageRequest) -> None:
@@ -123,7 +123,7 @@ def _add_output(fields: JsonObject, request: pb.GenerateImageRequest) -> None:
 
 
 def _add_fidelity(fields: JsonObject, request: pb.GenerateImageRequest, report: Report) -> None:
-    if request.input_fidelity in FIDELITIES:
+    if request.input_fidelity in INPUT_FIDELITIES:
         fields["input_fidelity"] = request.input_fidelity
     elif request.input_fidelity == "medium":
         report.drop("input_fidelity")
@@ -134,7 +134,7 @@ def takes_urls(request: pb.GenerateImageRequest) -> bool:
     return not has_images(request, with_mask=True)
 
 
-IMAGES = ImageProtocol(
+IMAGES_PROTOCOL = ImageProtocol(
     name="images",
     encode_request=encode_request,
     decode_response=decode_response,

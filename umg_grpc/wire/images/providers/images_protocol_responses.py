@@ -10,11 +10,11 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import is_grouped
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT, any_value
+from umg_grpc.wire.core.json import ABSENT_MEMBER, any_value
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
-from umg_grpc.wire.errors.classification import FILTERED
+from umg_grpc.wire.errors.classification import FILTERED_CODES
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.images.long_json_strings import LongStrings
 from umg_grpc.wire.images.providers.response_decoding import (
@@ -50,9 +50,9 @@ class Item(Layer):
     """Item of `data`: one image."""
 
     url: str | None = None
-    b64_json: Raw = ABSENT
+    b64_json: Raw = ABSENT_MEMBER
     revised_prompt: str | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 class Head(Struct):
@@ -77,7 +77,7 @@ class ResponseBody(Head):
 
     created: float | None = None
     data: list[Item] | Inner | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 _BODY_DECODER = msgspec.json.Decoder(ResponseBody)
@@ -173,7 +173,7 @@ def add_usage(total: pb.ImageUsage, usage: Usage) -> None:
 def stated_error(error: Raw) -> UmgError:
     """Return the error that the caller gets for a member `error` of an event, or of a response with status 200."""
     read = as_error(any_value(error))
-    return from_provider(400 if FILTERED.search(read.codes) else 200, read)
+    return from_provider(400 if FILTERED_CODES.search(read.codes) else 200, read)
 
 
 # --- streams
@@ -183,21 +183,21 @@ class Event(Head):
     """Event of a provider's image stream: a draft, a finished image or an error."""
 
     type: str = ""
-    b64_json: Raw = ABSENT
+    b64_json: Raw = ABSENT_MEMBER
     url: str | None = None
     revised_prompt: str | None = None
     created_at: float | None = None
     partial_image_index: int = 0
     image_index: int | None = None
-    error: Raw = ABSENT
-    z_index: Raw = ABSENT
-    bounding_box: Raw = ABSENT
-    name: Raw = ABSENT
-    description: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
+    z_index: Raw = ABSENT_MEMBER
+    bounding_box: Raw = ABSENT_MEMBER
+    name: Raw = ABSENT_MEMBER
+    description: Raw = ABSENT_MEMBER
 
 
 _EVENT = msgspec.json.Decoder(Event)
-PARTIAL, COMPLETED, FAILED_IMAGE = (".partial_image", ".completed", ".partial_failed")
+PARTIAL_IMAGE, COMPLETED_IMAGE, FAILED_IMAGE = (".partial_image", ".completed", ".partial_failed")
 
 
 class ImagesStreamDecoder(EventDecoder):
@@ -218,13 +218,13 @@ class ImagesStreamDecoder(EventDecoder):
             self.add_failure(message, stated_error(Raw(data)), read.image_index)
         elif is_error(read.error) or event.name == b"error" or read.type == "error":
             raise stated_error(read.error if is_error(read.error) else Raw(data))
-        elif read.type.endswith(PARTIAL):
+        elif read.type.endswith(PARTIAL_IMAGE):
             self.start(message, read.created_at, read.quality or "", read.background or "")
             partial = message.events.add().partial
             partial.image_index = read.image_index or 0
             partial.partial_index = max(0, read.partial_image_index)
             set_bytes(partial.image, read.b64_json)
-        elif read.type.endswith(COMPLETED):
+        elif read.type.endswith(COMPLETED_IMAGE):
             self.start(message, read.created_at, read.quality or "", read.background or "")
             set_image(self.add_image(message, read.image_index), read)
             set_head(self.result, read)

@@ -11,8 +11,8 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import PlacedImage, placed_images, ratio_of, tier_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.image_files import PNG
-from umg_grpc.wire.core.json import ABSENT, JsonObject, invalid
+from umg_grpc.wire.core.image_files import PNG_TYPE
+from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, invalid
 from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.split_characters import decode
@@ -23,15 +23,15 @@ from umg_grpc.wire.images.provider_protocol import ImageProtocol
 from umg_grpc.wire.images.providers.request_encoding import add_set, mime_of, refuse_edits, report_others
 from umg_grpc.wire.images.providers.response_decoding import blocked, is_text, no_image, set_bytes
 from umg_grpc.wire.native.errors import decode_error, stated_error
-from umg_grpc.wire.native.model_paths import GENERATE, call_path
+from umg_grpc.wire.native.model_paths import GENERATE_VERB, call_path
 from umg_grpc.wire.native.usage import UsageMetadata
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
-OPTIONS = {"temperature": "temperature", "top_p": "topP", "max_output_tokens": "maxOutputTokens"}
-SUPPORTED = frozenset({*OPTIONS, "size", "aspect_ratio", "image_size", "quality", "response_modalities"})
+OPTION_MEMBERS = {"temperature": "temperature", "top_p": "topP", "max_output_tokens": "maxOutputTokens"}
+SUPPORTED_FIELDS = frozenset({*OPTION_MEMBERS, "size", "aspect_ratio", "image_size", "quality", "response_modalities"})
 TEXT_TOO = "image-text"
-TIERS = {"1K": None, "2K": "2K", "3K": "4K", "4K": "4K"}
+SIZE_TIERS = {"1K": None, "2K": "2K", "3K": "4K", "4K": "4K"}
 """Canonical `image_size` -> `imageSize`; None for the provider's default. It has no `3K`: the next larger is sent."""
 ONE_TIER = re.compile(r"2\.5-flash")
 """Provider models with the 1K tier only."""
@@ -48,15 +48,18 @@ def encode_request(
     refuse_edits(request)
     report = Report()
     report_others(
-        request, SUPPORTED | ({"output_mime_type"} if request.output_mime_type == PNG else set()), notes, report
+        request,
+        SUPPORTED_FIELDS | ({"output_mime_type"} if request.output_mime_type == PNG_TYPE else set()),
+        notes,
+        report,
     )
     modalities = ["TEXT", "IMAGE"] if request.response_modalities == TEXT_TOO else ["IMAGE"]
     config: JsonObject = {"responseModalities": modalities}
     if image_config := _image_config(request, model, report):
         config["imageConfig"] = image_config
-    add_set(config, request, OPTIONS)
+    add_set(config, request, OPTION_MEMBERS)
     body = {"contents": _contents(request), "generationConfig": config}
-    return UpstreamRequest(call_path(model, GENERATE), msgspec.json.encode(body), {}, report)
+    return UpstreamRequest(call_path(model, GENERATE_VERB), msgspec.json.encode(body), {}, report)
 
 
 def _image_config(request: pb.GenerateImageRequest, model: str, report: Report) -> JsonObject:
@@ -64,7 +67,7 @@ def _image_config(request: pb.GenerateImageRequest, model: str, report: Report) 
     if (ratio := ratio_of(request)) is not None:
         config["aspectRatio"] = ratio
     wanted = tier_of(request)
-    size = TIERS.get(wanted)
+    size = SIZE_TIERS.get(wanted)
     if size is None:
         return config
     source = "image_size" if request.HasField("image_size") else "quality"
@@ -108,7 +111,7 @@ def _inline(placed: PlacedImage) -> JsonObject:
 class Blob(Struct, rename="camel"):
     """Member `inlineData` of a part: media type and bytes."""
 
-    data: Raw = ABSENT
+    data: Raw = ABSENT_MEMBER
 
 
 class Part(Struct, rename="camel"):
@@ -145,7 +148,7 @@ class ResponseBody(Struct, rename="camel"):
     candidates: list[Candidate] | None = None
     prompt_feedback: Feedback | None = None
     usage_metadata: UsageMetadata | None = None
-    error: Raw = ABSENT
+    error: Raw = ABSENT_MEMBER
 
 
 _BODY_DECODER = msgspec.json.Decoder(ResponseBody)

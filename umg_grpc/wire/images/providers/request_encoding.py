@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.families.image import PlacedImage, is_grouped, placed_images
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.image_files import PNG, sniff_image
+from umg_grpc.wire.core.image_files import PNG_TYPE, sniff_image
 from umg_grpc.wire.core.json import JsonObject, check_numbers, invalid
 from umg_grpc.wire.core.media import normal_mime
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
@@ -98,7 +98,7 @@ def refuse_edits(request: pb.GenerateImageRequest) -> None:
 
 def mime_of(image: pb.ImageInput) -> str:
     """Return the media type of an input image by its first bytes; if they are unknown, as the caller declares it."""
-    return sniff_image(image.data) or normal_mime(image.mime_type) or PNG
+    return sniff_image(image.data) or normal_mime(image.mime_type) or PNG_TYPE
 
 
 def as_url(placed: PlacedImage) -> Raw:

@@ -11,14 +11,14 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import read_header, sniff_image
-from umg_grpc.wire.core.json import ABSENT, is_present
+from umg_grpc.wire.core.json import ABSENT_MEMBER, is_present
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.media import decode_base64
 from umg_grpc.wire.errors.provider_errors import unreadable
 
 NO_IMAGES = ": it has no images"
-SVG = "image/svg+xml"
-OUTPUT_FORMATS = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "svg": SVG}
+SVG_TYPE = "image/svg+xml"
+OUTPUT_FORMATS = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "svg": SVG_TYPE}
 """`output_format` -> media type."""
 OUTPUT_NAMES = {mime: name for name, mime in OUTPUT_FORMATS.items()}
 _EDGE = re.compile("[0-9]{1,6}")
@@ -29,18 +29,18 @@ _DATA_URL, _QUOTE = b"data:", ord('"')
 class Layer(Struct):
     """Members of an image that is a layer of a picture (volcengine_ark_runtime 5.0.54, types/images/images.py)."""
 
-    z_index: Raw = ABSENT
-    bounding_box: Raw = ABSENT
-    name: Raw = ABSENT
-    description: Raw = ABSENT
+    z_index: Raw = ABSENT_MEMBER
+    bounding_box: Raw = ABSENT_MEMBER
+    name: Raw = ABSENT_MEMBER
+    description: Raw = ABSENT_MEMBER
 
 
-LAYER = Layer.__struct_fields__
+LAYER_MEMBERS = Layer.__struct_fields__
 
 
 def set_layer(image: pb.Image, item: Struct) -> None:
     """Set the further members of `image` to those of a layer that `item` has, in place."""
-    set_further(image, {name: raw for name in LAYER if is_present(raw := getattr(item, name, ABSENT))})
+    set_further(image, {name: raw for name in LAYER_MEMBERS if is_present(raw := getattr(item, name, ABSENT_MEMBER))})
 
 
 def set_further(image: pb.Image, members: Mapping[str, Raw]) -> None:
@@ -58,7 +58,7 @@ def is_text(raw: Raw) -> bool:
 def set_bytes(image: pb.Image, encoded: Raw) -> None:
     """Set the bytes of `image`, with their type and size, from base64. Raise UmgError(UPSTREAM_FAILED) for others."""
     data = bytes_of(encoded)
-    image.data, image.mime_type = data, sniff_image(data) or (SVG if _SVG.match(data) else "")
+    image.data, image.mime_type = data, sniff_image(data) or (SVG_TYPE if _SVG.match(data) else "")
     try:
         header = read_header(data, "data")
     except UmgError:  # a type without a known header: callers may still know it
@@ -119,13 +119,20 @@ def blocked(message: str) -> UmgError:
     return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).with_failure(Failure.CALLER)
 
 
-USAGE = ("image_count", "input_tokens", "input_text_tokens", "input_image_tokens", "output_tokens", "total_tokens")
+USAGE_MEMBERS = (
+    "image_count",
+    "input_tokens",
+    "input_text_tokens",
+    "input_image_tokens",
+    "output_tokens",
+    "total_tokens",
+)
 
 
 def add_result(total: pb.ImageResult, result: pb.ImageResult) -> None:
     """Add the images and the usage of `result`, the result of one of several calls, to `total`, in place."""
     usage = pb.ImageUsage()
-    for name in USAGE:
+    for name in USAGE_MEMBERS:
         if name == "image_count" or total.usage.HasField(name) or result.usage.HasField(name):  # type: ignore[arg-type]
             setattr(usage, name, count(getattr(total.usage, name) + getattr(result.usage, name)))
     total.MergeFrom(result)

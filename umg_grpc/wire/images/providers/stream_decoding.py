@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.sse import DONE, SseEvent, split
+from umg_grpc.wire.core.sse import DONE_DATA, SseEvent, split
 from umg_grpc.wire.errors.provider_errors import cut_off
 from umg_grpc.wire.images.providers.response_decoding import set_time
 
@@ -39,7 +39,7 @@ class EventDecoder(ABC):
         for event in split(frames):
             if event.data is None:
                 continue
-            if event.data.strip() == DONE:
+            if event.data.strip() == DONE_DATA:
                 self._has_marker = True
             if self.done:
                 break

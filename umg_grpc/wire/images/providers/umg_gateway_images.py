@@ -17,7 +17,7 @@ from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
-OPTIONS = {
+OPTION_MEMBERS = {
     "n": "n",
     "size": "size",
     "aspect_ratio": "aspect_ratio",
@@ -40,21 +40,27 @@ OPTIONS = {
     "user": "user",
 }
 """Canonical field -> member of the body."""
-STRUCTURED = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
+STRUCTURED_FIELDS = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
 """Fields that a request to family `imgD` has in the member `parameters` instead of the top level."""
-SUPPORTED = frozenset(
-    {*OPTIONS, "output_mime_type", "sequential_image_generation", "max_sequential_images", "optimize_prompt_mode"}
+SUPPORTED_FIELDS = frozenset(
+    {
+        *OPTION_MEMBERS,
+        "output_mime_type",
+        "sequential_image_generation",
+        "max_sequential_images",
+        "optimize_prompt_mode",
+    }
     | {"partial_images", "extra_json", "mask"}
 )
-FORM_SUPPORTED = SUPPORTED - {"extra_json", "negative_prompt", "prompt_extend"}
-SHAPE = {"x-umg-shape": "sdk"}
+FORM_SUPPORTED = SUPPORTED_FIELDS - {"extra_json", "negative_prompt", "prompt_extend"}
+SHAPE_HEADERS = {"x-umg-shape": "sdk"}
 """Header that selects the response shape of SDKs, which is the one with the usage."""
 RESPONSE_FORMATS = {pb.IMAGE_RESPONSE_FORMAT_URL: "url", pb.IMAGE_RESPONSE_FORMAT_B64_JSON: "b64_json"}
-SEQUENTIAL = {
+SEQUENTIAL_NAMES = {
     pb.SEQUENTIAL_IMAGE_GENERATION_AUTO: "auto",
     pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED: "disabled",
 }
-ROLES = {pb.IMAGE_TURN_ROLE_MODEL: "model"}
+ROLE_NAMES = {pb.IMAGE_TURN_ROLE_MODEL: "model"}
 
 
 def encode_request(
@@ -68,14 +74,14 @@ def encode_request(
     if is_form(request) and not structured:
         return _form(request, model, stream, notes)
     report = Report()
-    report_others(request, SUPPORTED, notes, report)
+    report_others(request, SUPPORTED_FIELDS, notes, report)
     fields: JsonObject = dict(extra_fields(request))
     if structured:
         fields |= _structured(request)
     else:
         fields |= {**_scalars(request, notes), **_groups(request), **_images(request)}
     fields |= _call_fields(request, model, stream)
-    return UpstreamRequest(images_protocol.GENERATIONS, msgspec.json.encode(fields), SHAPE, report)
+    return UpstreamRequest(images_protocol.GENERATIONS_PATH, msgspec.json.encode(fields), SHAPE_HEADERS, report)
 
 
 def _form(request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes) -> UpstreamRequest:
@@ -87,7 +93,9 @@ def _form(request: pb.GenerateImageRequest, model: str, stream: bool, notes: Req
     is_edit = request.operation == pb.IMAGE_OPERATION_EDIT
     if is_edit:
         fields["prompt"] = flat.prompt
-    return encode_files(images_protocol.EDITS if is_edit else images_protocol.VARIATIONS, fields, request, flat, report)
+    return encode_files(
+        images_protocol.EDITS_PATH if is_edit else images_protocol.VARIATIONS_PATH, fields, request, flat, report
+    )
 
 
 def _call_fields(request: pb.GenerateImageRequest, model: str, stream: bool) -> JsonObject:
@@ -103,7 +111,7 @@ def _call_fields(request: pb.GenerateImageRequest, model: str, stream: bool) -> 
 
 def _scalars(request: pb.GenerateImageRequest, notes: RequestNotes) -> JsonObject:
     fields: JsonObject = {}
-    add_set(fields, request, {"prompt": "prompt", **OPTIONS})
+    add_set(fields, request, {"prompt": "prompt", **OPTION_MEMBERS})
     row = family_row(request.model, notes.model_family)
     if request.HasField("output_mime_type"):
         if row is not None and row.family == "famG":
@@ -116,8 +124,8 @@ def _scalars(request: pb.GenerateImageRequest, notes: RequestNotes) -> JsonObjec
 def _groups(request: pb.GenerateImageRequest) -> JsonObject:
     """Return the members of the body for groups of images and for prompt optimization, which family `imgA` has."""
     fields: JsonObject = {}
-    if request.sequential_image_generation in SEQUENTIAL:
-        fields["sequential_image_generation"] = SEQUENTIAL[request.sequential_image_generation]
+    if request.sequential_image_generation in SEQUENTIAL_NAMES:
+        fields["sequential_image_generation"] = SEQUENTIAL_NAMES[request.sequential_image_generation]
     if request.HasField("max_sequential_images"):
         fields["sequential_image_generation_options"] = {"max_images": request.max_sequential_images}
     if request.HasField("optimize_prompt_mode"):
@@ -140,7 +148,7 @@ def _contents(request: pb.GenerateImageRequest) -> list[object]:
     urls = {placed.path: as_url(placed) for placed in placed_images(request)}
     return [
         {
-            "role": ROLES.get(turn.role, "user"),
+            "role": ROLE_NAMES.get(turn.role, "user"),
             "parts": [
                 {"image": urls[path]}
                 if (path := f"turns[{index}].parts[{number}].image") in urls
@@ -158,7 +166,7 @@ def _structured(request: pb.GenerateImageRequest) -> JsonObject:
     texts = [part.text for turn in request.turns for part in turn.parts if part.HasField("text")]
     content += [{"text": text} for text in (*texts, request.prompt) if text]
     parameters: JsonObject = {}
-    add_set(parameters, request, {name: OPTIONS[name] for name in STRUCTURED})
+    add_set(parameters, request, {name: OPTION_MEMBERS[name] for name in STRUCTURED_FIELDS})
     return {"input": {"messages": [{"role": "user", "content": content}]}, "parameters": parameters}
 
 
@@ -173,7 +181,7 @@ def is_form(request: pb.GenerateImageRequest) -> bool:
 
 
 UMG_IMAGES = replace(
-    images_protocol.IMAGES,
+    images_protocol.IMAGES_PROTOCOL,
     name="umg_images",
     encode_request=encode_request,
     takes_urls=takes_urls,

@@ -14,7 +14,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.provider_protocol import ImageProtocol
-from umg_grpc.wire.images.providers.images_protocol import EDITS, FORMATS, GENERATIONS, IMAGES
+from umg_grpc.wire.images.providers.images_protocol import EDITS_PATH, GENERATIONS_PATH, IMAGES_PROTOCOL, PROTOCOL_NAMES
 from umg_grpc.wire.images.providers.images_protocol_responses import decode_response
 from umg_grpc.wire.images.providers.request_encoding import (
     add_set,
@@ -29,12 +29,12 @@ from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES, block
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import UpstreamRequest
 
-OPTIONS = {"n": "n", "quality": "quality", "user": "user"}
+OPTION_MEMBERS = {"n": "n", "quality": "quality", "user": "user"}
 """Canonical field -> member of the body."""
-SUPPORTED = frozenset({*OPTIONS, "aspect_ratio", "image_size", "output_mime_type", "size"})
+SUPPORTED_FIELDS = frozenset({*OPTION_MEMBERS, "aspect_ratio", "image_size", "output_mime_type", "size"})
 OWN_MEMBERS = frozenset({"resolution", "sync_mode"})
 """Members of the provider's body that callers state by the provider's names; no canonical field has them."""
-RATIOS = (
+ASPECT_RATIOS = (
     *("1:1", "3:4", "4:3", "9:16", "16:9", "2:3", "3:2"),
     *("9:19.5", "19.5:9", "9:20", "20:9", "1:2", "2:1"),
 )
@@ -51,18 +51,18 @@ def encode_request(
     refuse_edits(request)
     report = Report()
     flat = flatten(request, report)
-    own = request.source.format in FORMATS
-    report_others(request, SUPPORTED | ({"extra_json"} if own else set()), notes, report)
+    own = request.source.format in PROTOCOL_NAMES
+    report_others(request, SUPPORTED_FIELDS | ({"extra_json"} if own else set()), notes, report)
     fields: JsonObject = dict(extra_fields(request)) if own else {}
     fields |= _own_members(request, notes, report)
     fields |= {"model": model, "prompt": flat.prompt, "response_format": "b64_json"}
-    add_set(fields, request, OPTIONS)
+    add_set(fields, request, OPTION_MEMBERS)
     if request.HasField("size") and request.size != "auto":
         report.drop("size", "aspect_ratio")
     if request.HasField("aspect_ratio"):
         fields["aspect_ratio"] = request.aspect_ratio
     elif request.size not in ("", "auto"):
-        fields["aspect_ratio"] = nearest_ratio(request.size, RATIOS)
+        fields["aspect_ratio"] = nearest_ratio(request.size, ASPECT_RATIOS)
     if request.HasField("image_size"):
         fields["resolution"] = request.image_size.lower()
     if request.HasField("output_mime_type"):
@@ -72,7 +72,7 @@ def encode_request(
         fields["image"] = images[0]
     elif images:
         fields["images"] = images
-    return UpstreamRequest(EDITS if images else GENERATIONS, msgspec.json.encode(fields), {}, report)
+    return UpstreamRequest(EDITS_PATH if images else GENERATIONS_PATH, msgspec.json.encode(fields), {}, report)
 
 
 def _own_members(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
@@ -126,7 +126,7 @@ def takes_urls(request: pb.GenerateImageRequest) -> bool:
 
 
 XAI_IMAGES: ImageProtocol = replace(
-    IMAGES,
+    IMAGES_PROTOCOL,
     encode_request=encode_request,
     decode_response=decode,
     takes_urls=takes_urls,

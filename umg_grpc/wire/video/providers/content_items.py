@@ -9,19 +9,19 @@ from umg_grpc.wire.video.provider_task import Submission
 from umg_grpc.wire.video.providers.media_encoding import address_or_data_url, at
 from umg_grpc.wire.video.providers.request_encoding import prompt_of
 
-TYPES = {
+ITEM_TYPES = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "image_url",
     pb.VIDEO_MEDIA_KIND_VIDEO: "video_url",
     pb.VIDEO_MEDIA_KIND_AUDIO: "audio_url",
 }
-ROLES = {
+ROLE_NAMES = {
     pb.VIDEO_MEDIA_ROLE_FIRST_FRAME: "first_frame",
     pb.VIDEO_MEDIA_ROLE_LAST_FRAME: "last_frame",
     pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE: "reference_image",
     pb.VIDEO_MEDIA_ROLE_REFERENCE_VIDEO: "reference_video",
     pb.VIDEO_MEDIA_ROLE_REFERENCE_AUDIO: "reference_audio",
 }
-REFERENCES = {
+REFERENCE_ROLES = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "reference_image",
     pb.VIDEO_MEDIA_KIND_VIDEO: "reference_video",
     pb.VIDEO_MEDIA_KIND_AUDIO: "reference_audio",
@@ -46,13 +46,13 @@ def content_items(
         if medium.kind in only_urls and medium.WhichOneof("source") == "data":
             problem = f"this model's provider accepts {only_urls[medium.kind]} by its URL only; send an https URL"
             raise untranslatable(at(position), problem)
-        kind = TYPES.get(medium.kind)
+        kind = ITEM_TYPES.get(medium.kind)
         if kind is None or medium.role == pb.VIDEO_MEDIA_ROLE_STATIC_MASK:
             raise untranslatable(at(position), "this model's provider accepts no media of this kind; leave it out")
         item: JsonObject = {"type": kind, kind: {"url": address_or_data_url(medium, position, schemes)}}
-        if role := ROLES.get(medium.role):
+        if role := ROLE_NAMES.get(medium.role):
             item["role"] = role
         elif len(media) > 1 or medium.kind != pb.VIDEO_MEDIA_KIND_IMAGE:
-            item["role"] = REFERENCES[medium.kind]
+            item["role"] = REFERENCE_ROLES[medium.kind]
         items.append(item)
     return items

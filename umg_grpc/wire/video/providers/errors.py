@@ -5,13 +5,13 @@ from collections.abc import Mapping
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.classification import DEFAULT, ClassificationRow, ProviderError, Table
+from umg_grpc.wire.errors.classification import DEFAULT_TABLE, ClassificationRow, ProviderError, Table
 from umg_grpc.wire.errors.provider_errors import from_provider
 from umg_grpc.wire.errors.redact import clean
 
-PROMPT = "parameters.prompt"
+PROMPT_FIELD = "parameters.prompt"
 """Canonical field that an error names if the provider rejects the request as too long."""
-REJECTED, BLOCKED, FAILED, LIMITED = (
+REJECTED_REASON, BLOCKED_REASON, FAILED_REASON, LIMITED_REASON = (
     pb.ERROR_REASON_UPSTREAM_REJECTED,
     pb.ERROR_REASON_CONTENT_BLOCKED,
     pb.ERROR_REASON_UPSTREAM_FAILED,
@@ -55,7 +55,7 @@ def refused(status: int, headers: Mapping[str, str], error: ProviderError, table
     """Return the error of a failed call, classified by the rows in `table` or, if none matches, by the rows that all
     protocols share. `headers`: by lower-case name.
     """
-    found = from_provider(status, error, headers, too_long=PROMPT, table=(*table, *DEFAULT))
+    found = from_provider(status, error, headers, too_long=PROMPT_FIELD, table=(*table, *DEFAULT_TABLE))
     found.message = _without_names(found.message)
     return found
 

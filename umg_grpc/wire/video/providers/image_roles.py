@@ -8,8 +8,8 @@ from umg_grpc.wire.video.provider_task import Submission
 Numbered = tuple[int, pb.VideoMedia]
 """Medium of a submission with its position in the list of media, for errors."""
 
-FIRST, LAST = pb.VIDEO_MEDIA_ROLE_FIRST_FRAME, pb.VIDEO_MEDIA_ROLE_LAST_FRAME
-REFERENCE, MASK = pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE, pb.VIDEO_MEDIA_ROLE_STATIC_MASK
+FIRST_FRAME, LAST_FRAME = pb.VIDEO_MEDIA_ROLE_FIRST_FRAME, pb.VIDEO_MEDIA_ROLE_LAST_FRAME
+REFERENCE_IMAGE, STATIC_MASK = pb.VIDEO_MEDIA_ROLE_REFERENCE_IMAGE, pb.VIDEO_MEDIA_ROLE_STATIC_MASK
 
 
 @dataclass
@@ -41,13 +41,13 @@ def inputs_of(submission: Submission, *, pairs: bool = False, references: bool =
             found.videos.append(numbered)
         elif media.kind == pb.VIDEO_MEDIA_KIND_AUDIO:
             found.audio.append(numbered)
-        elif media.role == FIRST:
+        elif media.role == FIRST_FRAME:
             found.first = numbered
-        elif media.role == LAST:
+        elif media.role == LAST_FRAME:
             found.last = numbered
-        elif media.role == REFERENCE:
+        elif media.role == REFERENCE_IMAGE:
             found.references.append(numbered)
-        elif media.role == MASK:
+        elif media.role == STATIC_MASK:
             found.masks.append(numbered)
         else:
             plain.append(numbered)

@@ -8,13 +8,13 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.media import data_url, sniff
 from umg_grpc.wire.dropped_fields_report import untranslatable
 
-HTTP = ("http", "https")
+HTTP_SCHEMES = ("http", "https")
 DEFAULT_TYPES = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "image/png",
     pb.VIDEO_MEDIA_KIND_VIDEO: "video/mp4",
     pb.VIDEO_MEDIA_KIND_AUDIO: "audio/mpeg",
 }
-NAMES = {
+FILE_NAMES = {
     "image/png": "image.png",
     "image/jpeg": "image.jpg",
     "image/webp": "image.webp",
@@ -38,10 +38,10 @@ def media_type(media: pb.VideoMedia) -> str:
 
 def file_name(media: pb.VideoMedia) -> str:
     """Return a file name for the upload of a medium, with the extension of its type."""
-    return NAMES.get(media_type(media), "file")
+    return FILE_NAMES.get(media_type(media), "file")
 
 
-def address(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP) -> str:
+def address(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP_SCHEMES) -> str:
     """Return the URL of a medium. `position`: index in the list of media, for errors; `schemes`: URL schemes that the
     provider accepts. Raise UmgError(UNTRANSLATABLE) for any other scheme.
     """
@@ -52,7 +52,7 @@ def address(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP
     return media.url
 
 
-def address_or_data_url(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP) -> str:
+def address_or_data_url(media: pb.VideoMedia, position: int, schemes: Collection[str] = HTTP_SCHEMES) -> str:
     """Return the URL of a medium, or a data URL with its bytes. `position`: index in the list of media, for errors;
     `schemes`: URL schemes that the provider accepts. Raise UmgError(UNTRANSLATABLE) for any other scheme.
     """

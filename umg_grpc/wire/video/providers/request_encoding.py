@@ -15,8 +15,8 @@ from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission
 
-JSON = "application/json"
-JSON_HEADERS = {"Content-Type": JSON}
+JSON_TYPE = "application/json"
+JSON_HEADERS = {"Content-Type": JSON_TYPE}
 OF_THE_GATEWAY = frozenset(
     {
         *("model", "model_name", "req_key", "callback_url", "callbackUrl", "external_task_id", "webhook_url"),
@@ -141,9 +141,9 @@ def refuse_contents(fields: Collection[str]) -> None:
         raise untranslatable("parameters.extra_json.contents", message)
 
 
-SIDES = {"480p": 480, "720p": 720, "768p": 768, "1080p": 1080, "2k": 1440, "4k": 2160}
+SHORT_SIDES = {"480p": 480, "720p": 720, "768p": 768, "1080p": 1080, "2k": 1440, "4k": 2160}
 """Resolution in lower case -> shorter side of its frames of 16:9, in pixels."""
-RATIOS = {"1:1": (1, 1), "16:9": (16, 9), "9:16": (9, 16), "4:3": (4, 3), "3:4": (3, 4), "21:9": (21, 9)}
+ASPECT_RATIOS = {"1:1": (1, 1), "16:9": (16, 9), "9:16": (9, 16), "4:3": (4, 3), "3:4": (3, 4), "21:9": (21, 9)}
 
 
 def pixels(size: str) -> tuple[int, int] | None:
@@ -154,7 +154,7 @@ def pixels(size: str) -> tuple[int, int] | None:
     return (int(width), int(height)) if int(width) and int(height) else None
 
 
-def ratio_of(size: str, ratios: Iterable[str] = RATIOS) -> str | None:
+def ratio_of(size: str, ratios: Iterable[str] = ASPECT_RATIOS) -> str | None:
     """Return the one of `ratios` (`16:9`) nearest to a size in pixels; None for a text that is no size."""
     found = pixels(size)
     return None if found is None else nearest_ratio(found, ratios)
@@ -165,7 +165,7 @@ def resolution_of_size(size: str, resolutions: Iterable[str]) -> str:
     if (found := pixels(size)) is None:
         return ""
     frame = found[0] * found[1]
-    return min(resolutions, key=lambda name: abs(math.log(frame / (SIDES[name.lower()] ** 2 * 16 / 9))))
+    return min(resolutions, key=lambda name: abs(math.log(frame / (SHORT_SIDES[name.lower()] ** 2 * 16 / 9))))
 
 
 def implied_resolution(
@@ -188,7 +188,12 @@ def report_size(submission: Submission, resolution: str, ratio: str, report: Rep
     if not size or is_neutral(submission):
         return
     found, (wide, high) = pixels(size), pixels(ratio.replace(":", "x")) or (0, 0)
-    if found is None or min(found) != SIDES.get(resolution.lower()) or found[0] * high != found[1] * wide or not wide:
+    if (
+        found is None
+        or min(found) != SHORT_SIDES.get(resolution.lower())
+        or found[0] * high != found[1] * wide
+        or not wide
+    ):
         report.drop("parameters.size", " ".join(filter(None, (resolution, ratio))) or None)
 
 

@@ -27,12 +27,12 @@ from umg_grpc.wire.video.task_errors import (
     task_error,
 )
 
-T = TypeVar("T")
+Parsed = TypeVar("Parsed")
 Text = str | int | float | None
 """Id, code or state of a provider, which some write as a number; None if absent."""
 
-QUEUED, RUNNING = pb.VIDEO_TASK_STATE_QUEUED, pb.VIDEO_TASK_STATE_RUNNING
-SUCCEEDED, FAILED, CANCELLED = (
+QUEUED_STATE, RUNNING_STATE = pb.VIDEO_TASK_STATE_QUEUED, pb.VIDEO_TASK_STATE_RUNNING
+SUCCEEDED_STATE, FAILED_STATE, CANCELLED_STATE = (
     pb.VIDEO_TASK_STATE_SUCCEEDED,
     pb.VIDEO_TASK_STATE_FAILED,
     pb.VIDEO_TASK_STATE_CANCELLED,
@@ -41,7 +41,7 @@ State: TypeAlias = "pb.VideoTaskState.ValueType"
 MAX_WORD_CHARACTERS = 80
 _WORD = re.compile(r"[^\w .:-]", re.ASCII)
 
-MODERATED = re.compile(
+MODERATED_TEXT = re.compile(
     r"moderation|sensitive|content[ _-]?(?:policy|filter)|policy ?violation|violat|inappropriate|safety"
     r"|risk[ _-]?control|data_?inspection|ip_?infringement|copyright|prohibited|responsible ai|\brai\b"
     r"|审核|风控|敏感|违规",
@@ -50,7 +50,7 @@ MODERATED = re.compile(
 """Pattern for codes and messages of tasks that failed because their input or output violates the content policy."""
 
 
-def read(kind: type[T], body: bytes) -> T:
+def read(kind: type[Parsed], body: bytes) -> Parsed:
     """Decode a JSON body as a `kind`. Raise UmgError(UPSTREAM_FAILED) for a body that does not match it."""
     try:
         return decode(msgspec.json.Decoder(kind), bytes(body))
@@ -58,7 +58,7 @@ def read(kind: type[T], body: bytes) -> T:
         raise unreadable() from None
 
 
-def read_or(default: T, body: bytes) -> T:
+def read_or(default: Parsed, body: bytes) -> Parsed:
     """Decode a JSON body as a struct of the type of `default`; return `default` for a body that does not match it."""
     try:
         return decode(msgspec.json.Decoder(type(default)), bytes(body))
@@ -113,7 +113,7 @@ def unknown_state(word: str, percent: float | None = None, results: Sequence[Pro
     """
     unknown = _WORD.sub("?", without_secrets(word))[:MAX_WORD_CHARACTERS] or "none"
     progress = _progress(percent)
-    return ProviderStatus(state=RUNNING, progress_percent=progress, results=tuple(results), unknown_word=unknown)
+    return ProviderStatus(state=RUNNING_STATE, progress_percent=progress, results=tuple(results), unknown_word=unknown)
 
 
 def succeeded(results: Sequence[ProviderResult], usage: pb.VideoUsage | None = None) -> ProviderStatus:
@@ -122,11 +122,11 @@ def succeeded(results: Sequence[ProviderResult], usage: pb.VideoUsage | None = N
     """
     videos = [result for result in results if result.variant == pb.VIDEO_VARIANT_VIDEO]
     if not videos:
-        return ProviderStatus(state=SUCCEEDED)
+        return ProviderStatus(state=SUCCEEDED_STATE)
     used = pb.VideoUsage(video_count=len(videos), output_seconds=seconds_used(results))
     if usage is not None:
         used.MergeFrom(usage)
-    return ProviderStatus(state=SUCCEEDED, progress_percent=100, results=tuple(results), usage=used)
+    return ProviderStatus(state=SUCCEEDED_STATE, progress_percent=100, results=tuple(results), usage=used)
 
 
 def failed(message: str, code: str = "", *, kind: str = "") -> ProviderStatus:
@@ -134,20 +134,20 @@ def failed(message: str, code: str = "", *, kind: str = "") -> ProviderStatus:
     chooses `content_policy_violation` if the provider's words mean that, otherwise `task_failed`.
     """
     if not kind:
-        kind = CONTENT_POLICY_VIOLATION if MODERATED.search(f"{code} {message}") else TASK_FAILED
-    return ProviderStatus(state=FAILED, error=task_error(kind, _reason(message, code)))
+        kind = CONTENT_POLICY_VIOLATION if MODERATED_TEXT.search(f"{code} {message}") else TASK_FAILED
+    return ProviderStatus(state=FAILED_STATE, error=task_error(kind, _reason(message, code)))
 
 
 def expired(message: str = "") -> ProviderStatus:
     """Return the status of a task that the provider gave up or no longer stores. `message`: its reason, if any."""
     message = public_message(message) or "the provider gave the task up; submit it again"
-    return ProviderStatus(state=FAILED, error=task_error(TASK_EXPIRED, message))
+    return ProviderStatus(state=FAILED_STATE, error=task_error(TASK_EXPIRED, message))
 
 
 def cancelled(message: str = "") -> ProviderStatus:
     """Return the status of a task that was cancelled at the provider. `message`: the provider's reason, "" for none."""
     return ProviderStatus(
-        state=CANCELLED, error=task_error(TASK_CANCELLED, public_message(message) or "the task was cancelled")
+        state=CANCELLED_STATE, error=task_error(TASK_CANCELLED, public_message(message) or "the task was cancelled")
     )
 
 

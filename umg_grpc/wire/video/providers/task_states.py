@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.task_words import SHARED, Meaning, meaning_of, own_meaning
+from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, Meaning, meaning_of, own_meaning
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url
 from umg_grpc.wire.errors.classification import ProviderError, Table, stated_status
@@ -17,8 +17,8 @@ from umg_grpc.wire.relayed_tasks import RelayedTask, read_relayed
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 from umg_grpc.wire.video.providers.errors import is_unknown, refused, refused_submission
 from umg_grpc.wire.video.providers.response_decoding import (
-    QUEUED,
-    RUNNING,
+    QUEUED_STATE,
+    RUNNING_STATE,
     Text,
     cancelled,
     expired,
@@ -49,7 +49,7 @@ _OF_SERVER = re.compile(r"\b50\d\b|internal|server|time[d_ -]?out|unavailable|bu
 """Pattern for codes and messages of a server that could not answer the query."""
 NOTHING_OWN = OwnTask()
 NOTHING_RELAYED = RelayedTask()
-VIDEO = "video/mp4"
+VIDEO_TYPE = "video/mp4"
 _NEEDS_KEY = re.compile(r"/videos/[^/?#]+/content(?:[?#]|$)")
 """Pattern of a URL at a relay that only its key can read (tigerowo/infinite-canvas#39)."""
 
@@ -83,9 +83,9 @@ def _status(own: OwnTask, word: str, meaning: Meaning | None, relayed: RelayedTa
     message, files = own.message or relayed.reason, own.results or files_of(relayed)
     match meaning:
         case "queued":
-            return progressing(QUEUED, progress)
+            return progressing(QUEUED_STATE, progress)
         case "running":
-            return progressing(RUNNING, progress)
+            return progressing(RUNNING_STATE, progress)
         case "done":
             return succeeded(files, own.usage)
         case "failed":
@@ -116,7 +116,7 @@ def _file_at(address: str, seconds: float | None) -> ProviderResult | None:
             mime_type, data = parse_data_url(address, "url")
         except UmgError:
             return None
-        return ProviderResult(data=data, mime_type=mime_type or VIDEO, duration_seconds=seconds)
+        return ProviderResult(data=data, mime_type=mime_type or VIDEO_TYPE, duration_seconds=seconds)
     if address.startswith("/") or _NEEDS_KEY.search(address):
         return ProviderResult(needs_key=address, duration_seconds=seconds)
     return ProviderResult(url=address, duration_seconds=seconds)
@@ -168,7 +168,7 @@ def is_failure(word: str) -> bool:
     """Return whether a maker's word in the response to a submission means that the task ended without a video.
     `unknown` does not: `vidC` uses it for tasks of long ago.
     """
-    return meaning_of(word, SHARED) in ("failed", "cancelled", "expired")
+    return meaning_of(word, ALL_PROTOCOLS) in ("failed", "cancelled", "expired")
 
 
 def failed_at_creation(headers: Mapping[str, str], error: ProviderError, table: Table = ()) -> UmgError:

@@ -21,8 +21,8 @@ from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, Pr
 from umg_grpc.wire.video.providers.errors import is_page, is_unknown, refused, refused_submission
 from umg_grpc.wire.video.providers.request_encoding import get_request, json_request, path_id
 from umg_grpc.wire.video.providers.response_decoding import (
-    QUEUED,
-    RUNNING,
+    QUEUED_STATE,
+    RUNNING_STATE,
     Text,
     cancelled,
     error_of,
@@ -39,12 +39,12 @@ from umg_grpc.wire.video.providers.task_states import failed_at_creation, is_fai
 from umg_grpc.wire.video.providers.umg_gateway_requests import (
     E_3,
     E_V1,
+    ENTRY_D,
+    ENTRY_F,
+    ENTRY_G,
     QUERY_F,
-    UNIFIED,
+    UNIFIED_ENTRY,
     VIDEO_OBJECT,
-    D,
-    F,
-    G,
     encode_create,
     entry_of,
     query_path,
@@ -57,13 +57,13 @@ from umg_grpc.wire.video.task_errors import (
     TASK_EXPIRED,
 )
 
-NAME = "umg_video"
-CONTENT = "/v1/videos/{id}/content"
-UNDECIDED = frozenset({500, 504})
+PROTOCOL_NAME = "umg_video"
+CONTENT_PATH = "/v1/videos/{id}/content"
+UNDECIDED_STATUSES = frozenset({500, 504})
 """HTTP statuses with which the other gateway does not state that it has submitted nothing to its provider."""
 RESULT_SECONDS = 3600
 """Minimum seconds for which result URLs of the other gateway are expected to be valid."""
-CODES = {400: INVALID_REQUEST, 499: TASK_CANCELLED, 504: TASK_EXPIRED}
+FAILURE_CODES = {400: INVALID_REQUEST, 499: TASK_CANCELLED, 504: TASK_EXPIRED}
 """Numeric code of a failed task of `/v1/video/generations` -> failure code as a word."""
 
 
@@ -123,13 +123,13 @@ def _inner(body: bytes) -> Task:
 
 
 TASK_OF: Mapping[str, Callable[[bytes], Task]] = {
-    UNIFIED: _plain,
+    UNIFIED_ENTRY: _plain,
     VIDEO_OBJECT: _plain,
-    D: _plain,
+    ENTRY_D: _plain,
     E_V1: _plain,
     E_3: _first,
-    F: _data,
-    G: _inner,
+    ENTRY_F: _data,
+    ENTRY_G: _inner,
 }
 """HTTP API -> decoder of the task in the body of a response."""
 
@@ -152,7 +152,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 def _check(status: int, headers: Mapping[str, str], body: bytes) -> None:
     if status >= 400:
         error = read_error(body)
-        if status not in UNDECIDED and error.message and not is_page(headers, body):
+        if status not in UNDECIDED_STATUSES and error.message and not is_page(headers, body):
             raise _definite(refused(status, headers, error))
         raise refused_submission(status, headers, body, error)
 
@@ -184,7 +184,7 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
     """Encode the query of the only task in `tasks`, by the HTTP API by which it was submitted."""
     [task] = tasks
     facts = _facts(task)
-    if facts.entry == F:
+    if facts.entry == ENTRY_F:
         return json_request(QUERY_F, {"req_key": task.model, "task_id": task.id})
     if facts.entry == E_3:
         return get_request(f"{facts.path}?task_ids={quote(task.id, safe='')}")
@@ -204,11 +204,11 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
 def _status(found: Task, task: ProviderTask) -> ProviderStatus | UmgError:
     if not found.status:
         return unreadable()
-    match meaning_of(found.status, NAME):
+    match meaning_of(found.status, PROTOCOL_NAME):
         case "queued":
-            return progressing(QUEUED, number(found.progress))
+            return progressing(QUEUED_STATE, number(found.progress))
         case "running":
-            return progressing(RUNNING, number(found.progress))
+            return progressing(RUNNING_STATE, number(found.progress))
         case "done":
             return succeeded(_results(found, task))
         case "failed" | "expired":
@@ -231,9 +231,9 @@ def _failed(found: Task) -> ProviderStatus:
         return failed(message, kind=error.code)
     status = failed(message)
     is_blocked = status.error is not None and status.error.code == CONTENT_POLICY_VIOLATION
-    if is_blocked or not isinstance(error.code, int) or error.code not in CODES:
+    if is_blocked or not isinstance(error.code, int) or error.code not in FAILURE_CODES:
         return status
-    return failed(message, kind=CODES[error.code])
+    return failed(message, kind=FAILURE_CODES[error.code])
 
 
 def _results(found: Task, task: ProviderTask) -> list[ProviderResult]:
@@ -247,7 +247,7 @@ def _results(found: Task, task: ProviderTask) -> list[ProviderResult]:
     ]
     results = [_result(url, seconds) for url in addresses]
     if not results:
-        path = CONTENT.format(id=path_id(task.id))
+        path = CONTENT_PATH.format(id=path_id(task.id))
         results = [ProviderResult(needs_key=path, duration_seconds=seconds)]
     if content.last_frame_url:
         variant = pb.VIDEO_VARIANT_LAST_FRAME
@@ -295,7 +295,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 UMG_VIDEO = VideoProtocol(
-    name=NAME,
+    name=PROTOCOL_NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     takes_open_length=True,

@@ -26,19 +26,30 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 
-UNIFIED, VIDEO_OBJECT, D, E_V1, E_3, F, G = ("unified", "video_object", "D", "E_v1", "E_3", "F", "G")
-NAMES = {
+UNIFIED_ENTRY, VIDEO_OBJECT, ENTRY_D, E_V1, E_3, ENTRY_F, ENTRY_G = (
+    "unified",
+    "video_object",
+    "D",
+    "E_v1",
+    "E_3",
+    "F",
+    "G",
+)
+ENTRY_NAMES = {
     pb.VIDEO_ENTRY_VIDEO_OBJECT: VIDEO_OBJECT,
-    pb.VIDEO_ENTRY_D: D,
+    pb.VIDEO_ENTRY_D: ENTRY_D,
     pb.VIDEO_ENTRY_E_V1: E_V1,
     pb.VIDEO_ENTRY_E_3: E_3,
-    pb.VIDEO_ENTRY_F: F,
-    pb.VIDEO_ENTRY_G: G,
+    pb.VIDEO_ENTRY_F: ENTRY_F,
+    pb.VIDEO_ENTRY_G: ENTRY_G,
 }
 """HTTP API of the caller -> its name in the stored facts of a task; `/v1/video/generations` for all others."""
-SCHEMES = ("http", "https", "asset")
-VERSION = "Version=2022-08-31"
-SUBMIT_F, QUERY_F = f"/vidF?Action=CVSync2AsyncSubmitTask&{VERSION}", f"/vidF?Action=CVSync2AsyncGetResult&{VERSION}"
+URL_SCHEMES = ("http", "https", "asset")
+VERSION_PARAMETER = "Version=2022-08-31"
+SUBMIT_F, QUERY_F = (
+    f"/vidF?Action=CVSync2AsyncSubmitTask&{VERSION_PARAMETER}",
+    f"/vidF?Action=CVSync2AsyncGetResult&{VERSION_PARAMETER}",
+)
 KINDS_E_V1 = {
     pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: "image2video",
     pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO: "text2video",
@@ -48,8 +59,8 @@ KINDS_E_3 = {
     pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: "image-to-video",
     pb.VIDEO_TASK_KIND_OMNI: "omni-video",
 }
-FIELDS: Mapping[str, Mapping[str, str]] = {
-    UNIFIED: {
+ENTRY_FIELDS: Mapping[str, Mapping[str, str]] = {
+    UNIFIED_ENTRY: {
         "size": "size",
         "duration_seconds": "duration",
         "resolution": "resolution",
@@ -68,7 +79,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "mode": "mode",
     },
     VIDEO_OBJECT: {"size": "size", "negative_prompt": "negative_prompt"},
-    D: {
+    ENTRY_D: {
         "resolution": "resolution",
         "aspect_ratio": "ratio",
         "duration_seconds": "duration",
@@ -95,8 +106,8 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
         "aspect_ratio": "aspect_ratio",
         "negative_prompt": "negative_prompt",
     },
-    F: {"seed": "seed", "aspect_ratio": "aspect_ratio", "frames": "frames"},
-    G: {
+    ENTRY_F: {"seed": "seed", "aspect_ratio": "aspect_ratio", "frames": "frames"},
+    ENTRY_G: {
         "resolution": "resolution",
         "duration_seconds": "duration",
         "aspect_ratio": "ratio",
@@ -104,7 +115,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """HTTP API -> canonical parameter -> field of the body."""
-FURTHER = {
+FURTHER_PARAMETERS = {
     VIDEO_OBJECT: {"duration_seconds"},
     E_V1: {"camera_control_json", "dynamic_masks_json"},
     E_3: {"generate_audio"},
@@ -116,7 +127,7 @@ def entry_of(submission: Submission) -> str:
     """Return the HTTP API for a submission: the caller's; for a remix (change of a finished video) `/v1/videos`."""
     if submission.source is not None:
         return VIDEO_OBJECT
-    return NAMES.get(submission.request.entry, UNIFIED)
+    return ENTRY_NAMES.get(submission.request.entry, UNIFIED_ENTRY)
 
 
 def query_path(submission: Submission) -> str:
@@ -125,12 +136,12 @@ def query_path(submission: Submission) -> str:
     if entry == E_V1:
         return f"/vidE/v1/videos/{KINDS_E_V1.get(submission.request.kind, 'text2video')}"
     return {
-        UNIFIED: "/v1/video/generations",
+        UNIFIED_ENTRY: "/v1/video/generations",
         VIDEO_OBJECT: "/v1/videos",
-        D: "/vidD/api/v3/contents/generations/tasks",
+        ENTRY_D: "/vidD/api/v3/contents/generations/tasks",
         E_3: "/vidE/tasks",
-        F: QUERY_F,
-        G: "/vidG/v2/query/video_generation",
+        ENTRY_F: QUERY_F,
+        ENTRY_G: "/vidG/v2/query/video_generation",
     }[entry]
 
 
@@ -143,11 +154,11 @@ def encode_create(submission: Submission) -> ProviderRequest:
         body: JsonObject = {"prompt": prompt_of(submission)}
         add_missing(body, extra_fields(submission, report))
         return _request(f"/v1/videos/{path_id(submission.source.id)}/remix", body, submission, report)
-    fields = FIELDS[entry]
-    report_unsupported(parameters, {"prompt", *fields, *FURTHER.get(entry, ())}, report)
+    fields = ENTRY_FIELDS[entry]
+    report_unsupported(parameters, {"prompt", *fields, *FURTHER_PARAMETERS.get(entry, ())}, report)
     present = given(parameters)
     options: JsonObject = {field: getattr(parameters, name) for name, field in fields.items() if name in present}
-    path, body = ENCODERS[entry](submission, options, extra_fields(submission, report))
+    path, body = ENTRY_ENCODERS[entry](submission, options, extra_fields(submission, report))
     return _request(path, body, submission, report)
 
 
@@ -165,7 +176,7 @@ def _unified(submission: Submission, options: JsonObject, extra: Extra) -> Encod
     metadata: JsonObject = dict(extra)
     body: JsonObject = {"model": submission.model, **options}
     if (submission.family or video_family(submission.model, submission.request.model)) == "vidD":
-        metadata["content"] = content_items(submission, schemes=SCHEMES, only_urls={})
+        metadata["content"] = content_items(submission, schemes=URL_SCHEMES, only_urls={})
     else:
         body |= {"prompt": prompt_of(submission), **_images(submission)}
     if metadata:
@@ -208,7 +219,7 @@ def _content(path: str) -> "Callable[[Submission, JsonObject, Extra], Encoded]":
     """Return the encoder for an HTTP API whose body has prompt and media in a `content` array."""
 
     def encode(submission: Submission, options: JsonObject, extra: Extra) -> Encoded:
-        items = content_items(submission, schemes=SCHEMES, only_urls={})
+        items = content_items(submission, schemes=URL_SCHEMES, only_urls={})
         body: JsonObject = {"model": submission.model, "content": items, **options}
         add_missing(body, extra)
         return path, body
@@ -267,13 +278,13 @@ def _f(submission: Submission, options: JsonObject, extra: Extra) -> Encoded:
     return SUBMIT_F, body
 
 
-ENCODERS: Mapping[str, Callable[[Submission, JsonObject, Extra], Encoded]] = {
-    UNIFIED: _unified,
+ENTRY_ENCODERS: Mapping[str, Callable[[Submission, JsonObject, Extra], Encoded]] = {
+    UNIFIED_ENTRY: _unified,
     VIDEO_OBJECT: _video_object,
-    D: _content("/vidD/api/v3/contents/generations/tasks"),
+    ENTRY_D: _content("/vidD/api/v3/contents/generations/tasks"),
     E_V1: _e_v1,
     E_3: _e_3,
-    F: _f,
-    G: _content("/vidG/v2/video_generation"),
+    ENTRY_F: _f,
+    ENTRY_G: _content("/vidG/v2/video_generation"),
 }
 """HTTP API -> function (submission, options, additional fields) that returns the path and the body."""

@@ -13,7 +13,7 @@ from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
-from umg_grpc.wire.video.providers.errors import BLOCKED, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.errors import BLOCKED_REASON, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of, present
 from umg_grpc.wire.video.providers.media_encoding import file_name, inline, media_type
 from umg_grpc.wire.video.providers.multipart_encoding import Part, encode_form
@@ -31,7 +31,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.response_decoding import (
-    SUCCEEDED,
+    SUCCEEDED_STATE,
     Text,
     number,
     read_or,
@@ -42,13 +42,15 @@ from umg_grpc.wire.video.providers.response_decoding import (
 )
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
 
-NAME = "vidA"
-PATH = "/videos"
-SIZES = {"16:9": "1280x720", "9:16": "720x1280"}
+PROTOCOL_NAME = "vidA"
+VIDEOS_PATH = "/videos"
+RATIO_SIZES = {"16:9": "1280x720", "9:16": "720x1280"}
 DEFAULT_SIZE = "720x1280"
 DEFAULT_SECONDS = 4
-FIELDS = frozenset({"prompt", "duration_seconds", "size", "aspect_ratio"})
-TABLE = (rows(BLOCKED, Failure.CALLER, "moderation_blocked", "content_policy_violation", "content_filter"),)
+SUPPORTED_FIELDS = frozenset({"prompt", "duration_seconds", "size", "aspect_ratio"})
+ERROR_TABLE = (
+    rows(BLOCKED_REASON, Failure.CALLER, "moderation_blocked", "content_policy_violation", "content_filter"),
+)
 
 
 # --- requests
@@ -61,9 +63,9 @@ def encode_create(submission: Submission) -> ProviderRequest:
         report_unsupported(submission.request.parameters, {"prompt"}, report)
         body: JsonObject = {"prompt": prompt_of(submission)}
         add_missing(body, extra_fields(submission, report))
-        return json_request(f"{PATH}/{path_id(submission.source.id)}/remix", body, report)
+        return json_request(f"{VIDEOS_PATH}/{path_id(submission.source.id)}/remix", body, report)
     parameters = submission.request.parameters
-    report_unsupported(parameters, FIELDS, report)
+    report_unsupported(parameters, SUPPORTED_FIELDS, report)
     report_sound(submission, report)
     fields: JsonObject = {"model": submission.model, "prompt": prompt_of(submission)}
     if is_sent(submission, "duration_seconds"):
@@ -83,7 +85,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
     ]
     body_bytes, content_type = encode_form(parts)
     return ProviderRequest(
-        method="POST", path=PATH, body=body_bytes, headers={"Content-Type": content_type}, report=report
+        method="POST", path=VIDEOS_PATH, body=body_bytes, headers={"Content-Type": content_type}, report=report
     )
 
 
@@ -92,7 +94,7 @@ def _size(submission: Submission, report: Report) -> str:
     leaves it to the provider. `report`: receives parameters that are not sent.
     """
     parameters = submission.request.parameters
-    named = SIZES.get(parameters.aspect_ratio)
+    named = RATIO_SIZES.get(parameters.aspect_ratio)
     if parameters.aspect_ratio and (parameters.size or named is None):
         report.drop("parameters.aspect_ratio")
     default = DEFAULT_SIZE if is_sent(submission, "size") else ""
@@ -126,12 +128,12 @@ def _nested_parts(name: str, value: object) -> Iterator[Part]:
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
     """Encode the query of the only task in `tasks`."""
-    return get_request(f"{PATH}/{path_id(tasks[0].id)}")
+    return get_request(f"{VIDEOS_PATH}/{path_id(tasks[0].id)}")
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
     """Encode the deletion of a task, by which the provider stops a task that has not started."""
-    return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
+    return ProviderRequest(method="DELETE", path=f"{VIDEOS_PATH}/{path_id(task.id)}")
 
 
 # --- responses
@@ -152,17 +154,17 @@ class Video(Struct):
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
     """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
-        raise refused_submission(status, headers, body, read_error(body), TABLE)
+        raise refused_submission(status, headers, body, read_error(body), ERROR_TABLE)
     own = read_or(Video(), body).id
-    return ProviderTask(id=created_id(NAME, body, own, headers, TABLE), model=submission.model)
+    return ProviderTask(id=created_id(PROTOCOL_NAME, body, own, headers, ERROR_TABLE), model=submission.model)
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
     """Decode the response to a query (`VideoProtocol.decode_status`)."""
-    if is_lost(NAME, status, headers, body):
+    if is_lost(PROTOCOL_NAME, status, headers, body):
         return {tasks[0].id: unknown_task()}
     if status >= 400:
-        raise refused(status, headers, read_error(body), TABLE)
+        raise refused(status, headers, read_error(body), ERROR_TABLE)
     return {tasks[0].id: _status(body, tasks[0])}
 
 
@@ -171,8 +173,8 @@ def _status(body: bytes, task: ProviderTask) -> ProviderStatus | UmgError:
     video = read_or(Video(), body)
     error = as_error(any_value(video.error)) if is_present(video.error) else ProviderError()
     own = OwnTask(word=video.status, message=error.message, code=text(error.code), progress=video.progress)
-    status = status_of(NAME, body, task.id, own)
-    if isinstance(status, UmgError) or status.state != SUCCEEDED:
+    status = status_of(PROTOCOL_NAME, body, task.id, own)
+    if isinstance(status, UmgError) or status.state != SUCCEEDED_STATE:
         return status
     return succeeded(_with_content(status.results, video, task))
 
@@ -180,7 +182,7 @@ def _status(body: bytes, task: ProviderTask) -> ProviderStatus | UmgError:
 def _with_content(relayed: Sequence[ProviderResult], video: Video, task: ProviderTask) -> list[ProviderResult]:
     width, height = pixels(video.size or "") or (None, None)
     content = ProviderResult(
-        needs_key=f"{PATH}/{path_id(task.id)}/content",
+        needs_key=f"{VIDEOS_PATH}/{path_id(task.id)}/content",
         duration_seconds=number(video.seconds),
         width=width,
         height=height,
@@ -194,11 +196,11 @@ def _with_content(relayed: Sequence[ProviderResult], video: Video, task: Provide
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
     """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return refused(status, headers, read_error(body), TABLE)
+    return refused(status, headers, read_error(body), ERROR_TABLE)
 
 
 VID_A = VideoProtocol(
-    name=NAME,
+    name=PROTOCOL_NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,

@@ -17,7 +17,7 @@ from umg_grpc.wire.errors.provider_errors import read_error, unreadable
 from umg_grpc.wire.relayed_tasks import read_relayed
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
-from umg_grpc.wire.video.providers.errors import BLOCKED, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.errors import BLOCKED_REASON, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
 from umg_grpc.wire.video.providers.media_encoding import base64_of, inline, media_type
 from umg_grpc.wire.video.providers.request_encoding import (
@@ -35,11 +35,18 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_sound,
     report_unsupported,
 )
-from umg_grpc.wire.video.providers.response_decoding import RUNNING, Text, failed, read_or, succeeded, unknown_task
+from umg_grpc.wire.video.providers.response_decoding import (
+    RUNNING_STATE,
+    Text,
+    failed,
+    read_or,
+    succeeded,
+    unknown_task,
+)
 from umg_grpc.wire.video.providers.task_states import created_id, failed_at_creation, files_of, is_lost, status_of
 from umg_grpc.wire.video.task_errors import CONTENT_POLICY_VIOLATION, INVALID_REQUEST, TASK_FAILED
 
-NAMES = {
+PARAMETER_MEMBERS = {
     "duration_seconds": "durationSeconds",
     "aspect_ratio": "aspectRatio",
     "resolution": "resolution",
@@ -55,21 +62,21 @@ ONLY_VERTEX = frozenset({"frames_per_second", "watermark", "prompt_extend", "gen
 """Canonical parameters that the Gemini API does not have."""
 OF_THE_INSTANCE = ("mask", "cameraControl")
 """Additional fields that belong to the instance; the others are parameters."""
-LABELS = "labels"
+LABELS_MEMBER = "labels"
 """Additional field at the top of the body."""
-FIELDS = frozenset({"prompt", "size", "sample_count", "generate_audio", *NAMES})
-FIELDS_GEMINI = FIELDS - ONLY_VERTEX | {"generate_audio"}
+SUPPORTED_FIELDS = frozenset({"prompt", "size", "sample_count", "generate_audio", *PARAMETER_MEMBERS})
+FIELDS_GEMINI = SUPPORTED_FIELDS - ONLY_VERTEX | {"generate_audio"}
 """Parameters of the Gemini API, whose videos always have sound."""
-NAME = "vidB"
+PROTOCOL_NAME = "vidB"
 VERTEX_PREFIX = "projects/"
-OPERATION = re.compile(r"[\w.-]+(?:/[\w.@:-]+)*", re.ASCII)
+OPERATION_NAME = re.compile(r"[\w.-]+(?:/[\w.@:-]+)*", re.ASCII)
 MAX_RESPONSE_BYTES = 256 << 20
 """Largest response: four videos in base64."""
 RESULT_SECONDS = 2 * 86_400
 IN_A_BUCKET = "the provider wrote the video to a bucket, which the gateway cannot read; leave out its storage address"
 INVALID_ARGUMENT = 3
 """gRPC code of an operation that failed because of its input."""
-TABLE = (rows(BLOCKED, Failure.CALLER, "SAFETY", "BLOCKED"),)
+ERROR_TABLE = (rows(BLOCKED_REASON, Failure.CALLER, "SAFETY", "BLOCKED"),)
 
 
 # --- requests
@@ -88,14 +95,14 @@ def encode_create_gemini(submission: Submission) -> ProviderRequest:
 def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderRequest:
     report = Report()
     parameters = submission.request.parameters
-    report_unsupported(parameters, FIELDS if is_vertex else FIELDS_GEMINI, report)
+    report_unsupported(parameters, SUPPORTED_FIELDS if is_vertex else FIELDS_GEMINI, report)
     if not is_vertex:
         report_sound(submission, report)
     options: JsonObject = {}
     if is_sent(submission, "sample_count"):
         options["sampleCount"] = parameters.sample_count or 1
     present = given(parameters)
-    for name, field in NAMES.items():
+    for name, field in PARAMETER_MEMBERS.items():
         if name in present and (is_vertex or name not in ONLY_VERTEX):
             options[field] = getattr(parameters, name)
     if is_vertex and is_sent(submission, "generate_audio"):
@@ -108,8 +115,8 @@ def _encode_create(submission: Submission, *, is_vertex: bool) -> ProviderReques
     instance = _instance(submission)
     add_missing(instance, {name: extra.pop(name) for name in OF_THE_INSTANCE if name in extra})
     body: JsonObject = {"instances": [instance], "parameters": options}
-    if is_vertex and LABELS in extra:
-        body[LABELS] = extra.pop(LABELS)
+    if is_vertex and LABELS_MEMBER in extra:
+        body[LABELS_MEMBER] = extra.pop(LABELS_MEMBER)
     add_missing(options, extra)
     return json_request(f"/models/{quote(submission.model, safe='')}:predictLongRunning", body, report)
 
@@ -225,12 +232,12 @@ class Operation(Struct):
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
     """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
-        raise refused_submission(status, headers, body, read_error(body), TABLE)
+        raise refused_submission(status, headers, body, read_error(body), ERROR_TABLE)
     created = read_or(Created(), body)
     if bytes(created.done) == b"true" and is_present(created.error):
-        raise failed_at_creation(headers, read_error(body), TABLE)
-    name = created_id(NAME, body, created.name, headers, TABLE)
-    if not OPERATION.fullmatch(name) or ".." in name:
+        raise failed_at_creation(headers, read_error(body), ERROR_TABLE)
+    name = created_id(PROTOCOL_NAME, body, created.name, headers, ERROR_TABLE)
+    if not OPERATION_NAME.fullmatch(name) or ".." in name:
         raise unreadable()
     return ProviderTask(id=name, model=submission.model)
 
@@ -238,15 +245,15 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
     """Decode the response to a query (`VideoProtocol.decode_status`), in which Vertex AI includes the files."""
     [task] = tasks
-    if is_lost(NAME, status, headers, body):
+    if is_lost(PROTOCOL_NAME, status, headers, body):
         return {task.id: unknown_task()}
     if status >= 400:
-        raise refused(status, headers, read_error(body), TABLE)
+        raise refused(status, headers, read_error(body), ERROR_TABLE)
     operation = read_or(Operation(), body)
     if not operation.done:
         if operation.name and not (operation.status or operation.state or operation.data):
-            return {task.id: ProviderStatus(state=RUNNING)}
-        return {task.id: status_of(NAME, body, task.id)}
+            return {task.id: ProviderStatus(state=RUNNING_STATE)}
+        return {task.id: status_of(PROTOCOL_NAME, body, task.id)}
     if operation.error is not None and (operation.error.code or operation.error.message):
         return {task.id: _failed(operation.error)}
     return {task.id: _done(operation.response or Response(), body, task)}
@@ -267,7 +274,7 @@ def _done(response: Response, body: bytes, task: ProviderTask) -> ProviderStatus
     results += [result for file in files if (result := _of_file(file)) is not None]
     if results:
         return succeeded(results)
-    if relayed := files_of(read_relayed(body, NAME, task.id)):
+    if relayed := files_of(read_relayed(body, PROTOCOL_NAME, task.id)):
         return succeeded(relayed)
     if any(video.gcs_uri for video in response.videos or []):
         return failed(IN_A_BUCKET)
@@ -292,11 +299,11 @@ def _of_file(file: File) -> ProviderResult | None:
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
     """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return refused(status, headers, read_error(body), TABLE)
+    return refused(status, headers, read_error(body), ERROR_TABLE)
 
 
 VID_B = VideoProtocol(
-    name=NAME,
+    name=PROTOCOL_NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,

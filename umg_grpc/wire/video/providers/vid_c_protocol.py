@@ -13,25 +13,33 @@ from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import is_ok, read_error
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask, Submission
-from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.errors import (
+    BLOCKED_REASON,
+    FAILED_REASON,
+    LIMITED_REASON,
+    REJECTED_REASON,
+    refused,
+    refused_submission,
+    rows,
+)
 from umg_grpc.wire.video.providers.request_encoding import JSON_HEADERS, get_request, path_id, pixels
 from umg_grpc.wire.video.providers.response_decoding import Text, number, read_or, text, unknown_task
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, refuse_failed, status_of
-from umg_grpc.wire.video.providers.vid_c_requests import NAME, encode_create
+from umg_grpc.wire.video.providers.vid_c_requests import PROTOCOL_NAME, encode_create
 
-TASKS = "/api/v1/tasks"
+TASKS_PATH = "/api/v1/tasks"
 LOCAL_TIME = timezone(timedelta(hours=8))
 """Time zone of the times in responses, which have no offset."""
 RESULT_SECONDS = 86_400
-TABLE = (
-    rows(BLOCKED, Failure.CALLER, "DataInspectionFailed", "IPInfringementSuspect"),
-    rows(FAILED, Failure.DOWN, "Arrearage", r"AccessDenied\.Unpurchased", r"AllocationQuota\.FreeTierOnly"),
-    rows(FAILED, Failure.DOWN, "InvalidApiKey", r"Model\.AccessDenied", "ModelNotFound", r"AccessDenied[\w.]*"),
-    rows(LIMITED, Failure.OVERLOADED, r"Throttling[\w.]*"),
-    rows(REJECTED, Failure.CALLER, r"Invalid(?:Parameter|Image|URL|File)[\w.]*"),
-    rows(FAILED, Failure.TRANSIENT, r"InternalError[\w.]*", "SystemError"),
+ERROR_TABLE = (
+    rows(BLOCKED_REASON, Failure.CALLER, "DataInspectionFailed", "IPInfringementSuspect"),
+    rows(FAILED_REASON, Failure.DOWN, "Arrearage", r"AccessDenied\.Unpurchased", r"AllocationQuota\.FreeTierOnly"),
+    rows(FAILED_REASON, Failure.DOWN, "InvalidApiKey", r"Model\.AccessDenied", "ModelNotFound", r"AccessDenied[\w.]*"),
+    rows(LIMITED_REASON, Failure.OVERLOADED, r"Throttling[\w.]*"),
+    rows(REJECTED_REASON, Failure.CALLER, r"Invalid(?:Parameter|Image|URL|File)[\w.]*"),
+    rows(FAILED_REASON, Failure.TRANSIENT, r"InternalError[\w.]*", "SystemError"),
 )
-STATUSES = (
+CODE_STATUSES = (
     (re.compile(r"InvalidApiKey"), 401),
     (re.compile(r"Throttling"), 429),
     (re.compile(r"Internal|System"), 500),
@@ -42,12 +50,12 @@ STATUSES = (
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
     """Encode the query of the only task in `tasks`."""
-    return get_request(f"{TASKS}/{path_id(tasks[0].id)}")
+    return get_request(f"{TASKS_PATH}/{path_id(tasks[0].id)}")
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
     """Encode the cancellation of a task, which the provider accepts while it is pending."""
-    return ProviderRequest(method="POST", path=f"{TASKS}/{path_id(task.id)}/cancel", headers=JSON_HEADERS)
+    return ProviderRequest(method="POST", path=f"{TASKS_PATH}/{path_id(task.id)}/cancel", headers=JSON_HEADERS)
 
 
 # --- responses
@@ -87,28 +95,30 @@ class ResponseBody(Struct):
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
     """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
-        raise refused_submission(status, headers, body, read_error(body), TABLE)
-    refuse_failed(NAME, body, headers, TABLE)
+        raise refused_submission(status, headers, body, read_error(body), ERROR_TABLE)
+    refuse_failed(PROTOCOL_NAME, body, headers, ERROR_TABLE)
     response = read_or(ResponseBody(), body)
     if not is_ok(response.code):
         error = _error_of(response)
-        raise refused_submission(_status_of(error), headers, body, error, TABLE)
+        raise refused_submission(_status_of(error), headers, body, error, ERROR_TABLE)
     own = response.output.task_id if response.output is not None else ""
-    return ProviderTask(id=created_id(NAME, body, own, headers, TABLE), model=submission.model)
+    return ProviderTask(id=created_id(PROTOCOL_NAME, body, own, headers, ERROR_TABLE), model=submission.model)
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
     """Decode the response to a query (`VideoProtocol.decode_status`)."""
     [task] = tasks
-    if is_lost(NAME, status, headers, body):
+    if is_lost(PROTOCOL_NAME, status, headers, body):
         return {task.id: unknown_task()}
     if status >= 400:
-        raise refused(status, headers, read_error(body), TABLE)
+        raise refused(status, headers, read_error(body), ERROR_TABLE)
     response = read_or(ResponseBody(), body)
     if not is_ok(response.code):
         error = _error_of(response)
-        raise refused(_status_of(error), headers, error, TABLE)
-    return {task.id: status_of(NAME, body, task.id, _own(response.output or Output(), response.usage or Usage()))}
+        raise refused(_status_of(error), headers, error, ERROR_TABLE)
+    return {
+        task.id: status_of(PROTOCOL_NAME, body, task.id, _own(response.output or Output(), response.usage or Usage()))
+    }
 
 
 def _own(output: Output, usage: Usage) -> OwnTask:
@@ -146,16 +156,16 @@ def _error_of(response: ResponseBody) -> ProviderError:
 
 
 def _status_of(error: ProviderError) -> int:
-    return next((status for pattern, status in STATUSES if pattern.search(str(error.code))), 400)
+    return next((status for pattern, status in CODE_STATUSES if pattern.search(str(error.code))), 400)
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
     """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return refused(status, headers, read_error(body), TABLE)
+    return refused(status, headers, read_error(body), ERROR_TABLE)
 
 
 VID_C = VideoProtocol(
-    name=NAME,
+    name=PROTOCOL_NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     takes_open_length=True,

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import msgspec
 
 from umg_grpc.knowledge.media_models import media_model
-from umg_grpc.knowledge.video_places import EACH, ITEM, Medium, VideoPlaces, video_places
+from umg_grpc.knowledge.video_places import EACH_ITEM, MEDIA_ITEM, Medium, VideoPlaces, video_places
 from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
@@ -27,10 +27,10 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 
-NAME = "vidC"
-PATH = "/api/v1/services/aigc/video-generation/video-synthesis"
+PROTOCOL_NAME = "vidC"
+SYNTHESIS_PATH = "/api/v1/services/aigc/video-generation/video-synthesis"
 ASYNC_HEADERS = {**JSON_HEADERS, "X-DashScope-Async": "enable"}
-FIELDS = frozenset(
+SUPPORTED_FIELDS = frozenset(
     {
         *("prompt", "negative_prompt", "duration_seconds", "size", "resolution", "aspect_ratio", "generate_audio"),
         *("seed", "watermark", "prompt_extend"),
@@ -46,16 +46,16 @@ INPUT_FIELDS = frozenset(
 """Additional fields of callers that are sent in `input`; all others are sent in `parameters`."""
 OF_OTHERS = frozenset({"settings", "options"})
 """Additional fields with parameters of another vendor, whose bodies group them so."""
-SIZES = {
+TIER_SIZES = {
     "480P": {"16:9": "832*480", "9:16": "480*832", "1:1": "624*624"},
     "720P": {"16:9": "1280*720", "9:16": "720*1280", "1:1": "960*960", "4:3": "1088*832", "3:4": "832*1088"},
     "1080P": {"16:9": "1920*1080", "9:16": "1080*1920", "1:1": "1440*1440", "4:3": "1632*1248", "3:4": "1248*1632"},
 }
 """Sizes in pixels by tier and aspect ratio."""
 DEFAULT_TIER, DEFAULT_RATIO = "720P", "16:9"
-TIERS = (("480P", 606_000), ("720P", 1_382_000), ("1080P", 10**9))
+TIER_PIXELS = (("480P", 606_000), ("720P", 1_382_000), ("1080P", 10**9))
 """(tier, number of pixels up to which its sizes are the nearest ones)."""
-RATIOS = ("16:9", "9:16", "1:1", "4:3", "3:4")
+ASPECT_RATIOS = ("16:9", "9:16", "1:1", "4:3", "3:4")
 MAX_SEED = 2**31 - 1
 MEDIA_NAMES: dict[Medium, str] = {
     "first_frame": "a first frame",
@@ -69,8 +69,8 @@ MEDIA_NAMES: dict[Medium, str] = {
 def encode_create(submission: Submission) -> ProviderRequest:
     """Encode a submission as a request to the path of its model."""
     report = Report()
-    parameters, places = submission.request.parameters, video_places(NAME, submission.model)
-    report_unsupported(parameters, FIELDS.difference(places.without), report)
+    parameters, places = submission.request.parameters, video_places(PROTOCOL_NAME, submission.model)
+    report_unsupported(parameters, SUPPORTED_FIELDS.difference(places.without), report)
     takes_pairs = "last_frame" in places.media and "reference_image" not in places.media
     inputs = inputs_of(submission, pairs=takes_pairs, references=places.one_image == "reference_image")
     extra = extra_fields(submission, report)
@@ -84,7 +84,9 @@ def encode_create(submission: Submission) -> ProviderRequest:
             continue
         (source if name in INPUT_FIELDS else options).setdefault(name, raw)
     body = msgspec.json.encode({"model": submission.model, "input": source, "parameters": options})
-    return ProviderRequest(method="POST", path=places.path or PATH, body=body, headers=ASYNC_HEADERS, report=report)
+    return ProviderRequest(
+        method="POST", path=places.path or SYNTHESIS_PATH, body=body, headers=ASYNC_HEADERS, report=report
+    )
 
 
 def _input(submission: Submission, places: VideoPlaces, inputs: Inputs) -> JsonObject:
@@ -101,10 +103,10 @@ def _input(submission: Submission, places: VideoPlaces, inputs: Inputs) -> JsonO
         if place is None or place in found:
             raise untranslatable(at(position), f"this model's provider accepts {accepted_media(places)}; leave it out")
         url = address_or_data_url(media, position)
-        if place.startswith(ITEM):
-            items.append({"type": place.removeprefix(ITEM), "url": url})
-        elif place.endswith(EACH):
-            lists.setdefault(place.removesuffix(EACH), []).append(url)
+        if place.startswith(MEDIA_ITEM):
+            items.append({"type": place.removeprefix(MEDIA_ITEM), "url": url})
+        elif place.endswith(EACH_ITEM):
+            lists.setdefault(place.removesuffix(EACH_ITEM), []).append(url)
         else:
             found[place] = url
     if items:
@@ -164,7 +166,7 @@ def _size(submission: Submission, report: Report) -> str:
     if not (size or parameters.resolution or parameters.aspect_ratio or is_neutral(submission)):
         return ""
     if not size:
-        sizes = SIZES.get(parameters.resolution.upper() or DEFAULT_TIER, {})
+        sizes = TIER_SIZES.get(parameters.resolution.upper() or DEFAULT_TIER, {})
         ratio = parameters.aspect_ratio or DEFAULT_RATIO
         size = sizes.get(ratio, "") or sizes.get(_ratio(pixels(ratio.replace(":", "x"))), "")
     if not is_neutral(submission):
@@ -188,27 +190,27 @@ def _tier(submission: Submission, places: VideoPlaces, report: Report) -> JsonOb
         return options
     if ratio := parameters.aspect_ratio or _ratio(found):
         options["ratio"] = ratio
-    exact = SIZES.get(tier, {}).get(ratio, "")
+    exact = TIER_SIZES.get(tier, {}).get(ratio, "")
     if parameters.size and (found is None or found != pixels(exact)):
         report.drop("parameters.size", " ".join(filter(None, (tier, ratio))) or None)
     return options
 
 
 def _tiers(model: str) -> Collection[str]:
-    row = media_model(NAME, model)
+    row = media_model(PROTOCOL_NAME, model)
     values = row.values.get("resolution") if row is not None else None
-    return [str(value).upper() for value in values] if values else SIZES
+    return [str(value).upper() for value in values] if values else TIER_SIZES
 
 
-def _tier_of(size: tuple[int, int] | None, tiers: Collection[str] = tuple(SIZES)) -> str:
-    accepted = [(tier, most) for tier, most in TIERS if tier in tiers]
+def _tier_of(size: tuple[int, int] | None, tiers: Collection[str] = tuple(TIER_SIZES)) -> str:
+    accepted = [(tier, most) for tier, most in TIER_PIXELS if tier in tiers]
     if size is None or not accepted:
         return ""
     return next((tier for tier, most in accepted if size[0] * size[1] <= most), accepted[-1][0])
 
 
 def _ratio(size: tuple[int, int] | None) -> str:
-    return "" if size is None else nearest_ratio(size, RATIOS)
+    return "" if size is None else nearest_ratio(size, ASPECT_RATIOS)
 
 
 def _add_sound(

@@ -16,9 +16,17 @@ from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadabl
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.content_items import content_items
-from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.errors import (
+    BLOCKED_REASON,
+    FAILED_REASON,
+    LIMITED_REASON,
+    REJECTED_REASON,
+    refused,
+    refused_submission,
+    rows,
+)
 from umg_grpc.wire.video.providers.request_encoding import (
-    RATIOS,
+    ASPECT_RATIOS,
     add_missing,
     extra_fields,
     get_request,
@@ -34,11 +42,11 @@ from umg_grpc.wire.video.providers.request_encoding import (
 from umg_grpc.wire.video.providers.response_decoding import Text, error_of, number, read, read_or, time_of, unknown_task
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
 
-NAME = "vidD"
-PATH = "/contents/generations/tasks"
-SCHEMES = ("http", "https", "asset")
+PROTOCOL_NAME = "vidD"
+TASKS_PATH = "/contents/generations/tasks"
+URL_SCHEMES = ("http", "https", "asset")
 ONLY_URLS = {pb.VIDEO_MEDIA_KIND_VIDEO: "a video"}
-NAMES = {
+PARAMETER_MEMBERS = {
     "resolution": "resolution",
     "aspect_ratio": "ratio",
     "duration_seconds": "duration",
@@ -49,22 +57,22 @@ NAMES = {
     "camera_fixed": "camera_fixed",
 }
 """Canonical parameter -> field of the body, sent even if false, since the provider makes sound by default."""
-FIELDS = frozenset({"prompt", "watermark", "frames_per_second", "size", "draft_task_id", *NAMES})
-RESOLUTIONS = ((600_000, "480p"), (1_500_000, "720p"), (4_000_000, "1080p"))
+SUPPORTED_FIELDS = frozenset({"prompt", "watermark", "frames_per_second", "size", "draft_task_id", *PARAMETER_MEMBERS})
+PIXEL_RESOLUTIONS = ((600_000, "480p"), (1_500_000, "720p"), (4_000_000, "1080p"))
 """(pixels of a frame, resolution of the smaller frames): bounds between the sizes of @ai-sdk/bytedance 1.0.29."""
-LARGEST = "4k"
+LARGEST_RESOLUTION = "4k"
 NO_AUDIO = "-noAudio"
 """Suffix of a public model id that means videos without sound; it is removed, and the sound switched off."""
 MAX_BATCH = 20
 """Maximum number of tasks of one query; the limit of a page is not documented."""
 RESULT_SECONDS = 86_400
-TABLE = (
-    rows(BLOCKED, Failure.CALLER, r"(?:Input|Output)\w*SensitiveContentDetected[\w.]*"),
-    rows(FAILED, Failure.DOWN, "ModelNotOpen", r"InvalidEndpointOrModel[\w.]*", "AccountOverdueError"),
-    rows(FAILED, Failure.DOWN, "AuthenticationError", "AccessDenied", r"OperationDenied[\w.]*"),
-    rows(LIMITED, Failure.OVERLOADED, r"RateLimitExceeded[\w.]*", r"\w*RateLimitExceeded", "ServerOverloaded"),
-    rows(LIMITED, Failure.OVERLOADED, "QuotaExceeded", "SetLimitExceeded"),
-    rows(REJECTED, Failure.CALLER, r"MissingParameter[\w.]*", r"InvalidParameter[\w.]*"),
+ERROR_TABLE = (
+    rows(BLOCKED_REASON, Failure.CALLER, r"(?:Input|Output)\w*SensitiveContentDetected[\w.]*"),
+    rows(FAILED_REASON, Failure.DOWN, "ModelNotOpen", r"InvalidEndpointOrModel[\w.]*", "AccountOverdueError"),
+    rows(FAILED_REASON, Failure.DOWN, "AuthenticationError", "AccessDenied", r"OperationDenied[\w.]*"),
+    rows(LIMITED_REASON, Failure.OVERLOADED, r"RateLimitExceeded[\w.]*", r"\w*RateLimitExceeded", "ServerOverloaded"),
+    rows(LIMITED_REASON, Failure.OVERLOADED, "QuotaExceeded", "SetLimitExceeded"),
+    rows(REJECTED_REASON, Failure.CALLER, r"MissingParameter[\w.]*", r"InvalidParameter[\w.]*"),
 )
 
 
@@ -75,7 +83,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
     """Encode a submission: prompt and media in `content`, and the set parameters."""
     report = Report()
     parameters = submission.request.parameters
-    report_unsupported(parameters, FIELDS, report)
+    report_unsupported(parameters, SUPPORTED_FIELDS, report)
     model = submission.model.removesuffix(NO_AUDIO)
     # there is no field for the rate of frames, only a marker in the prompt
     rate = f" --fps {parameters.frames_per_second}" if parameters.frames_per_second else ""
@@ -86,7 +94,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
     if is_sent(submission, "watermark"):
         body["watermark"] = parameters.watermark
     present = given(parameters)
-    for name, field in NAMES.items():
+    for name, field in PARAMETER_MEMBERS.items():
         if name in present:
             body[field] = getattr(parameters, name)
     extra = extra_fields(submission, report)
@@ -98,7 +106,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
     if submission.callback_url:
         body["callback_url"] = submission.callback_url
     add_missing(body, extra)
-    return json_request(PATH, body, report)
+    return json_request(TASKS_PATH, body, report)
 
 
 def _content(submission: Submission, suffix: str) -> list[JsonObject]:
@@ -106,7 +114,7 @@ def _content(submission: Submission, suffix: str) -> list[JsonObject]:
     drafts: list[JsonObject] = [] if draft is None else [{"type": "draft_task", "draft_task": {"id": draft.id}}]
     if drafts and not parameters.media and not parameters.prompt.strip():
         return drafts
-    return drafts + content_items(submission, suffix=suffix, schemes=SCHEMES, only_urls=ONLY_URLS)
+    return drafts + content_items(submission, suffix=suffix, schemes=URL_SCHEMES, only_urls=ONLY_URLS)
 
 
 def _add_size(body: JsonObject, size: str, report: Report) -> None:
@@ -118,12 +126,12 @@ def _add_size(body: JsonObject, size: str, report: Report) -> None:
         report.drop("parameters.size")
         return
     sent = f"{body.setdefault('resolution', _resolution(found))} {body.setdefault('ratio', ratio)}"
-    if sent != f"{min(found)}p {ratio}" or found[0] * RATIOS[ratio][1] != found[1] * RATIOS[ratio][0]:
+    if sent != f"{min(found)}p {ratio}" or found[0] * ASPECT_RATIOS[ratio][1] != found[1] * ASPECT_RATIOS[ratio][0]:
         report.drop("parameters.size", sent)
 
 
 def _resolution(size: tuple[int, int]) -> str:
-    return next((name for most, name in RESOLUTIONS if size[0] * size[1] <= most), LARGEST)
+    return next((name for most, name in PIXEL_RESOLUTIONS if size[0] * size[1] <= most), LARGEST_RESOLUTION)
 
 
 def any_text(raw: Raw | None) -> str:
@@ -135,14 +143,14 @@ def any_text(raw: Raw | None) -> str:
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
     """Encode the query of one task, or of a list of tasks."""
     if len(tasks) == 1:
-        return get_request(f"{PATH}/{path_id(tasks[0].id)}")
+        return get_request(f"{TASKS_PATH}/{path_id(tasks[0].id)}")
     query = [("page_num", "1"), ("page_size", str(len(tasks))), *(("filter.task_ids", task.id) for task in tasks)]
-    return get_request(f"{PATH}?{urlencode(query)}")
+    return get_request(f"{TASKS_PATH}?{urlencode(query)}")
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
     """Encode a cancellation, which the provider refuses for a running task; it deletes the record of a finished one."""
-    return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
+    return ProviderRequest(method="DELETE", path=f"{TASKS_PATH}/{path_id(task.id)}")
 
 
 # --- responses
@@ -184,17 +192,17 @@ class TaskList(Struct):
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
     """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
-        raise refused_submission(status, headers, body, read_error(body), TABLE)
+        raise refused_submission(status, headers, body, read_error(body), ERROR_TABLE)
     own = read_or(Task(), body).id
-    return ProviderTask(id=created_id(NAME, body, own, headers, TABLE), model=submission.model)
+    return ProviderTask(id=created_id(PROTOCOL_NAME, body, own, headers, ERROR_TABLE), model=submission.model)
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
     """Decode the response to a query (`VideoProtocol.decode_status`)."""
-    if len(tasks) == 1 and is_lost(NAME, status, headers, body):
+    if len(tasks) == 1 and is_lost(PROTOCOL_NAME, status, headers, body):
         return {tasks[0].id: unknown_task()}
     if status >= 400:
-        raise refused(status, headers, read_error(body), TABLE)
+        raise refused(status, headers, read_error(body), ERROR_TABLE)
     if len(tasks) == 1:
         return {tasks[0].id: _status(body, tasks[0].id)}
     items = read(TaskList, body).items
@@ -214,7 +222,7 @@ def _status(body: bytes, task_id: str) -> ProviderStatus | UmgError:
         message=error.message,
         code=str(error.code or ""),
     )
-    return status_of(NAME, body, task_id, own)
+    return status_of(PROTOCOL_NAME, body, task_id, own)
 
 
 def _results(task: Task) -> list[ProviderResult]:
@@ -238,11 +246,11 @@ def _usage(usage: Usage | None) -> pb.VideoUsage | None:
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
     """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return refused(status, headers, read_error(body), TABLE)
+    return refused(status, headers, read_error(body), ERROR_TABLE)
 
 
 VID_D = VideoProtocol(
-    name=NAME,
+    name=PROTOCOL_NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     takes_open_length=True,

@@ -25,13 +25,13 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.vid_e_apis import (
+    ASPECT_RATIOS,
     DEFAULT_SECONDS,
-    MODES,
-    MOTION,
+    MODE_RESOLUTIONS,
+    MOTION_OPERATION,
     OLD_API,
-    OMNI,
-    RATIOS,
-    RESOLUTIONS,
+    OMNI_OPERATION,
+    RESOLUTION_MODES,
     mode_of,
     model_name,
     old_path,
@@ -40,16 +40,16 @@ from umg_grpc.wire.video.providers.vid_e_apis import (
 
 OF_ALL = frozenset({"prompt", "mode", "watermark"})
 OF_TIMED = OF_ALL | {"duration_seconds", "size", "aspect_ratio"}
-FIELDS = {
+OPERATION_FIELDS = {
     "multi-image2video": OF_TIMED | {"negative_prompt", "cfg_scale"},
-    OMNI: OF_TIMED | {"generate_audio"},
-    MOTION: OF_ALL | {"generate_audio"},
+    OMNI_OPERATION: OF_TIMED | {"generate_audio"},
+    MOTION_OPERATION: OF_ALL | {"generate_audio"},
 }
 """Operation -> its parameters; `OF_OTHERS` for the other operations."""
 OF_OTHERS = OF_TIMED | {
     *("negative_prompt", "cfg_scale", "generate_audio", "camera_control_json", "dynamic_masks_json"),
 }
-WITH_RATIO = frozenset({"text2video", "multi-image2video", OMNI})
+WITH_RATIO = frozenset({"text2video", "multi-image2video", OMNI_OPERATION})
 """Operations in which the ratio is stated; in others it is that of the input."""
 
 
@@ -59,8 +59,8 @@ def encode_old(submission: Submission) -> ProviderRequest:
     parameters = submission.request.parameters
     path = old_path(submission)
     operation = path.removeprefix(OLD_API)
-    fields = FIELDS.get(operation, OF_OTHERS)
-    is_tier = not parameters.mode and parameters.resolution.lower() in MODES
+    fields = OPERATION_FIELDS.get(operation, OF_OTHERS)
+    is_tier = not parameters.mode and parameters.resolution.lower() in RESOLUTION_MODES
     report_unsupported(parameters, {*fields, "resolution"} if is_tier else fields, report)
     body: JsonObject = {
         "model_name": model_name(submission),
@@ -70,7 +70,7 @@ def encode_old(submission: Submission) -> ProviderRequest:
     if mode := mode_of(submission):
         body["mode"] = mode
     body |= _media(submission, operation)
-    if operation != MOTION:
+    if operation != MOTION_OPERATION:
         _encode_options(submission, fields, body)
         _encode_ratio(submission, operation, body, report)
     elif parameters.HasField("generate_audio"):
@@ -112,20 +112,20 @@ def _encode_options(submission: Submission, fields: Collection[str], body: JsonO
 
 def _encode_ratio(submission: Submission, operation: str, body: JsonObject, report: Report) -> None:
     parameters, has_ratio = submission.request.parameters, operation in WITH_RATIO
-    ratio = parameters.aspect_ratio or ratio_of(parameters.size, RATIOS) or ""
+    ratio = parameters.aspect_ratio or ratio_of(parameters.size, ASPECT_RATIOS) or ""
     if ratio and has_ratio:
         body["aspect_ratio"] = ratio
     elif ratio:
         report.drop("parameters.aspect_ratio" if parameters.aspect_ratio else "parameters.size")
-    report_size(submission, RESOLUTIONS.get(mode_of(submission), ""), ratio if has_ratio else "", report)
+    report_size(submission, MODE_RESOLUTIONS.get(mode_of(submission), ""), ratio if has_ratio else "", report)
 
 
 def _media(submission: Submission, operation: str) -> JsonObject:
     """Return the members with the inputs of a submission. Raise UmgError for one that the operation does not take."""
     inputs = inputs_of(submission, pairs=True)
-    if operation == MOTION:
+    if operation == MOTION_OPERATION:
         return _of_motion(inputs)
-    if operation == OMNI:
+    if operation == OMNI_OPERATION:
         return _of_omni(inputs)
     if operation == "multi-image2video":
         refuse_media([*inputs.masks, *inputs.videos, *inputs.audio], "reference images")

@@ -11,7 +11,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 from umg_grpc.wire.video.providers.request_encoding import get_request, path_id
-from umg_grpc.wire.video.providers.vid_e_apis import NAME, OLD_API, implied, is_new, old_path, rules_model
+from umg_grpc.wire.video.providers.vid_e_apis import OLD_API, PROTOCOL_NAME, implied, is_new, old_path, rules_model
 from umg_grpc.wire.video.providers.vid_e_old_requests import encode_old
 from umg_grpc.wire.video.providers.vid_e_requests import encode_new
 from umg_grpc.wire.video.providers.vid_e_responses import (
@@ -22,7 +22,7 @@ from umg_grpc.wire.video.providers.vid_e_responses import (
     statuses_of_task,
 )
 
-TASKS = "/tasks"
+TASKS_PATH = "/tasks"
 MAX_BATCH = 20
 """Maximum number of tasks of one query; the limit is not documented."""
 RESULT_SECONDS = 30 * 86_400
@@ -49,7 +49,7 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
     if tasks[0].facts:
         return get_request(f"{tasks[0].facts}/{path_id(tasks[0].id)}")
     ids = ",".join(path_id(task.id) for task in tasks)
-    return get_request(f"{TASKS}?task_ids={ids}")
+    return get_request(f"{TASKS_PATH}?task_ids={ids}")
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
@@ -63,7 +63,7 @@ def encode_find(submission: Submission) -> ProviderRequest:
     """Encode the look-up of a task by the gateway's id of it."""
     external_id = quote(submission.task_id, safe="")
     if is_new(submission.model):
-        return get_request(f"{TASKS}?external_task_ids={external_id}")
+        return get_request(f"{TASKS_PATH}?external_task_ids={external_id}")
     return get_request(f"{old_path(submission)}/{external_id}")
 
 
@@ -79,7 +79,7 @@ def decode_other_error(status: int, headers: Mapping[str, str], body: bytes) -> 
 
 
 VID_E = VideoProtocol(
-    name=NAME,
+    name=PROTOCOL_NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,

@@ -27,12 +27,12 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
 )
 from umg_grpc.wire.video.providers.vid_e_apis import (
+    ASPECT_RATIOS,
     DEFAULT_SECONDS,
-    MOTION,
-    OMNI,
-    ORIENTATION,
-    RATIOS,
-    RESOLUTIONS,
+    MODE_RESOLUTIONS,
+    MOTION_OPERATION,
+    OMNI_OPERATION,
+    ORIENTATION_MEMBER,
     has_media,
     is_motion,
     is_omni,
@@ -42,16 +42,18 @@ from umg_grpc.wire.video.providers.vid_e_apis import (
     sends_sound,
 )
 
-TEXT, IMAGE = "text-to-video", "image-to-video"
-OPERATIONS = {
-    pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO: TEXT,
-    pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: IMAGE,
-    pb.VIDEO_TASK_KIND_OMNI: OMNI,
+TEXT_OPERATION, IMAGE_OPERATION = "text-to-video", "image-to-video"
+KIND_OPERATIONS = {
+    pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO: TEXT_OPERATION,
+    pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: IMAGE_OPERATION,
+    pb.VIDEO_TASK_KIND_OMNI: OMNI_OPERATION,
 }
 DEFAULT_RESOLUTION, DEFAULT_RATIO = "720p", "16:9"
-FIELDS = frozenset({"prompt", "duration_seconds", "resolution", "aspect_ratio", "size", "generate_audio", "watermark"})
+SUPPORTED_FIELDS = frozenset(
+    {"prompt", "duration_seconds", "resolution", "aspect_ratio", "size", "generate_audio", "watermark"}
+)
 MOTION_FIELDS = frozenset({"prompt", "resolution", "generate_audio", "watermark"})
-SHOTS = "multi_shot"
+SHOTS_MEMBER = "multi_shot"
 OWN_OPTIONS = ("callback_url", "external_task_id")
 """Fields of `options` that only the gateway sets, also if the caller sends `options`."""
 
@@ -62,21 +64,28 @@ def encode_new(submission: Submission) -> ProviderRequest:
     """
     report = Report()
     operation = _operation(submission)
-    parameters, fields = submission.request.parameters, MOTION_FIELDS if operation == MOTION else FIELDS
-    is_tier = not parameters.resolution and parameters.mode in RESOLUTIONS
+    parameters, fields = (
+        submission.request.parameters,
+        MOTION_FIELDS if operation == MOTION_OPERATION else SUPPORTED_FIELDS,
+    )
+    is_tier = not parameters.resolution and parameters.mode in MODE_RESOLUTIONS
     report_unsupported(parameters, fields | {"mode"} if is_tier else fields, report)
     inputs = inputs_of(submission, pairs=True)
     extra = extra_fields(submission, report)
     body: JsonObject = {}
-    if operation == TEXT:
+    if operation == TEXT_OPERATION:
         refuse_media(list(enumerate(parameters.media)), "no media for a video of a text")
         body["prompt"] = prompt_of(submission)
     else:
         callers = extra.pop("contents", None)
         body["contents"] = _contents(submission, inputs, operation) if callers is None else _stated(callers, submission)
-    settings = _motion_settings(submission) if operation == MOTION else _settings(submission, inputs, operation, report)
-    if operation == MOTION and ORIENTATION in extra:
-        settings[ORIENTATION] = extra.pop(ORIENTATION)
+    settings = (
+        _motion_settings(submission)
+        if operation == MOTION_OPERATION
+        else _settings(submission, inputs, operation, report)
+    )
+    if operation == MOTION_OPERATION and ORIENTATION_MEMBER in extra:
+        settings[ORIENTATION_MEMBER] = extra.pop(ORIENTATION_MEMBER)
     body["settings"] = {**settings, **members_of(extra.pop("settings", None))}
     body["options"] = _options(submission, members_of(extra.pop("options", None)))
     add_missing(body, extra)
@@ -88,11 +97,11 @@ def _operation(submission: Submission) -> str:
     that of its kind, otherwise the one that its media imply.
     """
     if is_motion(submission):
-        return MOTION
+        return MOTION_OPERATION
     if is_omni(submission):
-        return OMNI
-    default = IMAGE if has_media(submission) else TEXT
-    return OPERATIONS.get(submission.request.kind, default)
+        return OMNI_OPERATION
+    default = IMAGE_OPERATION if has_media(submission) else TEXT_OPERATION
+    return KIND_OPERATIONS.get(submission.request.kind, default)
 
 
 def _stated(contents: Raw, submission: Submission) -> list[Raw]:
@@ -114,11 +123,11 @@ def _contents(submission: Submission, inputs: Inputs, operation: str) -> list[Js
     images = [(name, *image) for name, image in frames if image is not None]
     images += [("refer_image", *image) for image in inputs.references]
     video = "feature_video"
-    if operation == MOTION:
+    if operation == MOTION_OPERATION:
         images, video = [("image", position, media) for _, position, media in images], "video"
         others = [(position, media) for _, position, media in images[1:]] + inputs.videos[1:]
         refuse_media([*others, *inputs.masks, *inputs.audio], "one image and one video")
-    elif operation == OMNI:
+    elif operation == OMNI_OPERATION:
         refuse_media([*inputs.masks, *inputs.audio], "images and videos")
     else:
         refuse_media([*inputs.masks, *inputs.audio], "images")
@@ -138,15 +147,15 @@ def _settings(submission: Submission, inputs: Inputs, operation: str, report: Re
         settings["duration"] = parameters.duration_seconds or DEFAULT_SECONDS
     if sends_sound(submission):
         settings["audio"] = "native" if parameters.generate_audio else "off"
-    if is_neutral(submission) and (row is None or SHOTS in row.members):
-        settings[SHOTS] = bool(inputs.videos)  # the provider refuses a single shot of a video
-    ratio = parameters.aspect_ratio or ratio_of(parameters.size, RATIOS) or ""
-    if operation == IMAGE:
+    if is_neutral(submission) and (row is None or SHOTS_MEMBER in row.members):
+        settings[SHOTS_MEMBER] = bool(inputs.videos)  # the provider refuses a single shot of a video
+    ratio = parameters.aspect_ratio or ratio_of(parameters.size, ASPECT_RATIOS) or ""
+    if operation == IMAGE_OPERATION:
         if ratio:
             report.drop("parameters.aspect_ratio" if parameters.aspect_ratio else "parameters.size")
     elif ratio or (is_neutral(submission) and inputs.first is None and not inputs.videos):
         settings["aspect_ratio"] = ratio or DEFAULT_RATIO
-    report_size(submission, resolution, "" if operation == IMAGE else ratio, report)
+    report_size(submission, resolution, "" if operation == IMAGE_OPERATION else ratio, report)
     return settings
 
 

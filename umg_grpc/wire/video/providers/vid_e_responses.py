@@ -13,10 +13,10 @@ from umg_grpc.wire.errors.provider_errors import is_ok, read_error
 from umg_grpc.wire.video.provider_protocol import Statuses
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import (
-    BLOCKED,
-    FAILED,
-    LIMITED,
-    REJECTED,
+    BLOCKED_REASON,
+    FAILED_REASON,
+    LIMITED_REASON,
+    REJECTED_REASON,
     is_page,
     refused,
     refused_submission,
@@ -24,10 +24,10 @@ from umg_grpc.wire.video.providers.errors import (
 )
 from umg_grpc.wire.video.providers.response_decoding import Text, number, read, read_or, text, unknown_task
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost_code, refuse_failed, status_of
-from umg_grpc.wire.video.providers.vid_e_apis import NAME
+from umg_grpc.wire.video.providers.vid_e_apis import PROTOCOL_NAME
 
 NOT_FOUND = re.compile(r"not (?:found|exist)|does not exist|no such", re.IGNORECASE)
-STATUSES = {
+CODE_STATUSES = {
     **dict.fromkeys(("1000", "1001", "1002", "1003", "1004"), 401),
     **dict.fromkeys(("1100", "1101", "1102", "1302", "1303", "1304"), 429),
     **dict.fromkeys(("1103",), 403),
@@ -38,13 +38,15 @@ STATUSES = {
     **dict.fromkeys(("5002",), 504),
 }
 """Code of an error in a response with HTTP status 200 -> the HTTP status by which the error is classified."""
-TABLE = (
-    rows(FAILED, Failure.DOWN, r"100[0-4]", "1103", r"120[23]"),
-    rows(FAILED, Failure.DOWN, r"110[0-2]", "1304"),  # status 429, but permanent: the account, its packs, its addresses
-    rows(BLOCKED, Failure.CALLER, r"130[01]"),
-    rows(REJECTED, Failure.CALLER, r"120[01]"),
-    rows(LIMITED, Failure.OVERLOADED, r"130[23]"),
-    rows(FAILED, Failure.AMBIGUOUS, r"500[0-2]"),  # the task may exist, also at status 503
+ERROR_TABLE = (
+    rows(FAILED_REASON, Failure.DOWN, r"100[0-4]", "1103", r"120[23]"),
+    rows(
+        FAILED_REASON, Failure.DOWN, r"110[0-2]", "1304"
+    ),  # status 429, but permanent: the account, its packs, its addresses
+    rows(BLOCKED_REASON, Failure.CALLER, r"130[01]"),
+    rows(REJECTED_REASON, Failure.CALLER, r"120[01]"),
+    rows(LIMITED_REASON, Failure.OVERLOADED, r"130[23]"),
+    rows(FAILED_REASON, Failure.AMBIGUOUS, r"500[0-2]"),  # the task may exist, also at status 503
 )
 
 
@@ -95,14 +97,14 @@ def created_task(status: int, headers: Mapping[str, str], body: bytes, model: st
     the task for its queries, as JSON. Raise UmgError if the submission failed.
     """
     if status >= 400 and is_page(headers, body):
-        raise refused_submission(status, headers, body, ProviderError(page=True), TABLE)
+        raise refused_submission(status, headers, body, ProviderError(page=True), ERROR_TABLE)
     if status < 400:
-        refuse_failed(NAME, body, headers, TABLE)
+        refuse_failed(PROTOCOL_NAME, body, headers, ERROR_TABLE)
     envelope, error = _read(status, body)
     if error is not None:
-        raise refused_submission(_status_of(status, error), headers, body, error, TABLE)
+        raise refused_submission(_status_of(status, error), headers, body, error, ERROR_TABLE)
     task = _task(envelope.data)
-    task_id = created_id(NAME, body, _id(task), headers, TABLE)
+    task_id = created_id(PROTOCOL_NAME, body, _id(task), headers, ERROR_TABLE)
     return ProviderTask(id=task_id, model=model, facts=facts)
 
 
@@ -112,13 +114,13 @@ def statuses_of_task(status: int, headers: Mapping[str, str], body: bytes, task:
     if error is not None:
         if _is_unknown(status, error):
             return {task.id: unknown_task()}
-        raise refused(_status_of(status, error), headers, error, TABLE)
+        raise refused(_status_of(status, error), headers, error, ERROR_TABLE)
     return {task.id: _status(_task(envelope.data), body, task.id)}
 
 
 def statuses_of_list(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
     """Return id -> status of new-API tasks, without unknown ones, by a query's response; or raise its UmgError."""
-    if len(tasks) == 1 and is_lost_code(NAME, status, body):
+    if len(tasks) == 1 and is_lost_code(PROTOCOL_NAME, status, body):
         return {}
     data = _list(status, headers, body)
     found = [(_task(item), bytes(item)) for item in data or []]
@@ -126,7 +128,9 @@ def statuses_of_list(status: int, headers: Mapping[str, str], body: bytes, tasks
         task_id: _status(task, item, task_id) for task, item in found if (task_id := _id(task))
     }
     if len(tasks) == 1 and tasks[0].id not in statuses and (found or data is None):
-        statuses[tasks[0].id] = status_of(NAME, body, tasks[0].id)  # of a relay, with ids or members of its own
+        statuses[tasks[0].id] = status_of(
+            PROTOCOL_NAME, body, tasks[0].id
+        )  # of a relay, with ids or members of its own
     return statuses
 
 
@@ -143,7 +147,7 @@ def found_task(
         if error is not None:
             if _is_unknown(status, error):
                 return None
-            raise refused(_status_of(status, error), headers, error, TABLE)
+            raise refused(_status_of(status, error), headers, error, ERROR_TABLE)
         tasks = [_task(envelope.data)]
     ids = [task_id for task in tasks if (task_id := _id(task))]
     return ProviderTask(id=ids[0], model=submission.model, facts=facts) if ids else None
@@ -153,7 +157,7 @@ def _list(status: int, headers: Mapping[str, str], body: bytes) -> Sequence[Raw]
     """Return the tasks in the response to a query of the new API; None for a response without the member `data`."""
     envelope, error = _read(status, body)
     if error is not None:
-        raise refused(_status_of(status, error), headers, error, TABLE)
+        raise refused(_status_of(status, error), headers, error, ERROR_TABLE)
     if not is_present(envelope.data):
         return [] if envelope.data else None
     return read(list[Raw], envelope.data) if bytes(envelope.data)[:1] == b"[" else [envelope.data]
@@ -173,7 +177,7 @@ def _status(task: Task, body: bytes, task_id: str) -> ProviderStatus | UmgError:
     ]
     word = task.status or task.task_status or ""
     own = OwnTask(word=word, results=results, message=task.message or task.task_status_msg or "")
-    return status_of(NAME, body, task_id, own)
+    return status_of(PROTOCOL_NAME, body, task_id, own)
 
 
 def _videos(task: Task) -> list[Video | Output]:
@@ -194,15 +198,15 @@ def _read(status: int, body: bytes) -> tuple[Envelope, ProviderError | None]:
 def _is_unknown(status: int, error: ProviderError) -> bool:
     if str(error.code) == "1202" or error.page:
         return False
-    if meaning_of(text(error.code), NAME) == "lost":
+    if meaning_of(text(error.code), PROTOCOL_NAME) == "lost":
         return True
     return status == 404 or NOT_FOUND.search(error.message) is not None
 
 
 def _status_of(status: int, error: ProviderError) -> int:
-    return status if status >= 400 else STATUSES.get(str(error.code), 500)
+    return status if status >= 400 else CODE_STATUSES.get(str(error.code), 500)
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
     """Return the error for a failed call of any kind. `headers`: by lower-case name."""
-    return refused(status, headers, read_error(body), TABLE)
+    return refused(status, headers, read_error(body), ERROR_TABLE)

@@ -14,7 +14,14 @@ from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import is_ok, read_error
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask, Submission
-from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.errors import (
+    BLOCKED_REASON,
+    FAILED_REASON,
+    LIMITED_REASON,
+    refused,
+    refused_submission,
+    rows,
+)
 from umg_grpc.wire.video.providers.media_encoding import address, at, base64_of
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
@@ -29,32 +36,39 @@ from umg_grpc.wire.video.providers.request_encoding import (
 from umg_grpc.wire.video.providers.response_decoding import Text, failed, read, read_or, text, unknown_task
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, refuse_failed, status_of
 
-NAME = "vidF"
-VERSION, CANCEL_VERSION = "2022-08-31", "2024-06-06"
-SUBMIT = f"/?Action=CVSync2AsyncSubmitTask&Version={VERSION}"
-QUERY = f"/?Action=CVSync2AsyncGetResult&Version={VERSION}"
-SUBMIT_AVATAR = f"/?Action=CVSubmitTask&Version={VERSION}"
-QUERY_AVATAR = f"/?Action=CVGetResult&Version={VERSION}"
-MEMBERS = {
+PROTOCOL_NAME = "vidF"
+API_VERSION, CANCEL_VERSION = "2022-08-31", "2024-06-06"
+SUBMIT_PATH = f"/?Action=CVSync2AsyncSubmitTask&Version={API_VERSION}"
+QUERY_PATH = f"/?Action=CVSync2AsyncGetResult&Version={API_VERSION}"
+SUBMIT_AVATAR = f"/?Action=CVSubmitTask&Version={API_VERSION}"
+QUERY_AVATAR = f"/?Action=CVGetResult&Version={API_VERSION}"
+INPUT_MEMBERS = {
     pb.VIDEO_MEDIA_KIND_IMAGE: "image_url",
     pb.VIDEO_MEDIA_KIND_VIDEO: "video_url",
     pb.VIDEO_MEDIA_KIND_AUDIO: "audio_url",
 }
 """Kind of an input -> the member with its address, for models with inputs of several kinds."""
-CANCEL = f"/?Action=CVCancelTask&Version={CANCEL_VERSION}"
-OK = "10000"
-FIELDS = frozenset({"prompt", "seed", "frames", "duration_seconds", "aspect_ratio", "size"})
+CANCEL_PATH = f"/?Action=CVCancelTask&Version={CANCEL_VERSION}"
+OK_CODE = "10000"
+SUPPORTED_FIELDS = frozenset({"prompt", "seed", "frames", "duration_seconds", "aspect_ratio", "size"})
 FRAMES_A_SECOND = 24
 RESULT_SECONDS = 3600
-TABLE = (
-    rows(BLOCKED, Failure.CALLER, r"504(?:0[1-9]|1\d)", r"505(?:1\d|2[0-2])"),
-    rows(LIMITED, Failure.OVERLOADED, "50429", "50430"),
-    rows(FAILED, Failure.TRANSIENT, "50500", "50501"),
-    rows(FAILED, Failure.DOWN, "SignatureDoesNotMatch", "InvalidAccessKey", "InvalidTimestamp", "InvalidSecurityToken"),
-    rows(FAILED, Failure.DOWN, "LackPolicy", r"AccessDenied[\w.]*", "ServiceNotFound", "InvalidActionOrVersion"),
-    rows(FAILED, Failure.DOWN, "MissingSignature", "MissingAuthenticationToken", "MissingRequestInfo"),
+ERROR_TABLE = (
+    rows(BLOCKED_REASON, Failure.CALLER, r"504(?:0[1-9]|1\d)", r"505(?:1\d|2[0-2])"),
+    rows(LIMITED_REASON, Failure.OVERLOADED, "50429", "50430"),
+    rows(FAILED_REASON, Failure.TRANSIENT, "50500", "50501"),
+    rows(
+        FAILED_REASON,
+        Failure.DOWN,
+        "SignatureDoesNotMatch",
+        "InvalidAccessKey",
+        "InvalidTimestamp",
+        "InvalidSecurityToken",
+    ),
+    rows(FAILED_REASON, Failure.DOWN, "LackPolicy", r"AccessDenied[\w.]*", "ServiceNotFound", "InvalidActionOrVersion"),
+    rows(FAILED_REASON, Failure.DOWN, "MissingSignature", "MissingAuthenticationToken", "MissingRequestInfo"),
 )
-TEMPORARY = re.compile(r"50(?:429|430|500|501)|[1-5]\d\d")
+TEMPORARY_CODES = re.compile(r"50(?:429|430|500|501)|[1-5]\d\d")
 """Codes of a failed query, also HTTP statuses that relays write there; any other error code means a failed task."""
 REJECTED_CONTENT = re.compile(r"504(?:0[1-9]|1\d)|505(?:1\d|2[0-2])")
 """Codes of a task whose input or output violates the content policy."""
@@ -67,11 +81,11 @@ def encode_create(submission: Submission) -> ProviderRequest:
     """Encode a submission. The model is sent as the member `req_key`, which must be repeated in queries."""
     report = Report()
     parameters = submission.request.parameters
-    report_unsupported(parameters, FIELDS, report)
+    report_unsupported(parameters, SUPPORTED_FIELDS, report)
     body: JsonObject = {"req_key": submission.model}
     if prompt := prompt_of(submission):
         body["prompt"] = prompt
-    row = media_model(NAME, submission.model)
+    row = media_model(PROTOCOL_NAME, submission.model)
     body |= _addresses(parameters, row.members) if row is not None and row.members else _images(parameters)
     if is_sent(submission, "seed"):
         body["seed"] = parameters.seed if parameters.HasField("seed") else -1
@@ -85,11 +99,11 @@ def encode_create(submission: Submission) -> ProviderRequest:
         body["aspect_ratio"] = ratio
     report_size(submission, "", ratio or "", report)
     add_missing(body, extra_fields(submission, report))
-    return json_request(SUBMIT_AVATAR if _is_avatar(submission.model) else SUBMIT, body, report)
+    return json_request(SUBMIT_AVATAR if _is_avatar(submission.model) else SUBMIT_PATH, body, report)
 
 
 def _is_avatar(model: str) -> bool:
-    row = media_model(NAME, model)
+    row = media_model(PROTOCOL_NAME, model)
     return row is not None and bool(row.api)
 
 
@@ -97,7 +111,7 @@ def _addresses(parameters: pb.VideoParameters, members: Collection[str]) -> Json
     """Return the members of the body with the addresses of the inputs, one of each kind, of `members`."""
     body: JsonObject = {}
     for position, item in enumerate(parameters.media):
-        name = MEMBERS.get(item.kind, "")
+        name = INPUT_MEMBERS.get(item.kind, "")
         if name not in members or name in body:
             kinds = " and ".join(each.removesuffix("_url") for each in members)
             raise untranslatable(at(position), f"this model's provider accepts one {kinds}; leave it out")
@@ -126,13 +140,13 @@ def _images(parameters: pb.VideoParameters) -> JsonObject:
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
     """Encode the query of the only task in `tasks`."""
     [task] = tasks
-    path = QUERY_AVATAR if _is_avatar(task.model) else QUERY
+    path = QUERY_AVATAR if _is_avatar(task.model) else QUERY_PATH
     return json_request(path, {"req_key": task.model, "task_id": task.id, "req_json": '{"return_url":true}'})
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
     """Encode the cancellation of a task."""
-    return json_request(CANCEL, {"req_key": task.model, "task_id": task.id})
+    return json_request(CANCEL_PATH, {"req_key": task.model, "task_id": task.id})
 
 
 # --- responses
@@ -176,10 +190,10 @@ class Envelope(Struct, rename={"metadata": "ResponseMetadata"}):
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
     """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status < 400:
-        refuse_failed(NAME, body, headers, TABLE)
+        refuse_failed(PROTOCOL_NAME, body, headers, ERROR_TABLE)
     if (error := _error(status, body)) is not None:
-        raise refused_submission(_status_of(status, error), headers, body, error, TABLE)
-    task_id = created_id(NAME, body, text(_data(body).task_id), headers, TABLE)
+        raise refused_submission(_status_of(status, error), headers, body, error, ERROR_TABLE)
+    task_id = created_id(PROTOCOL_NAME, body, text(_data(body).task_id), headers, ERROR_TABLE)
     return ProviderTask(id=task_id, model=submission.model)
 
 
@@ -191,15 +205,15 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
     [task] = tasks
     if (error := _error(status, body)) is not None:
         code = str(error.code or "")
-        if is_lost(NAME, status, headers, body):
+        if is_lost(PROTOCOL_NAME, status, headers, body):
             return {task.id: unknown_task()}
-        if not code.isdecimal() or TEMPORARY.fullmatch(code) or status >= 500:
-            raise refused(_status_of(status, error), headers, error, TABLE)
+        if not code.isdecimal() or TEMPORARY_CODES.fullmatch(code) or status >= 500:
+            raise refused(_status_of(status, error), headers, error, ERROR_TABLE)
         kind = "content_policy_violation" if REJECTED_CONTENT.fullmatch(code) else ""
         return {task.id: failed(error.message, code, kind=kind)}
     data = _data(body)
     results = [ProviderResult(url=data.video_url)] if data.video_url else []
-    return {task.id: status_of(NAME, body, task.id, OwnTask(word=data.status or "", results=results))}
+    return {task.id: status_of(PROTOCOL_NAME, body, task.id, OwnTask(word=data.status or "", results=results))}
 
 
 def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bool:
@@ -207,9 +221,9 @@ def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bo
     if (error := _error(status, body)) is None:
         return True
     code = str(error.code or "")
-    if code.isdecimal() and not TEMPORARY.fullmatch(code) and status < 500:
+    if code.isdecimal() and not TEMPORARY_CODES.fullmatch(code) and status < 500:
         return False
-    raise refused(_status_of(status, error), headers, error, TABLE)
+    raise refused(_status_of(status, error), headers, error, ERROR_TABLE)
 
 
 def _error(status: int, body: bytes) -> ProviderError | None:
@@ -225,7 +239,7 @@ def _error(status: int, body: bytes) -> ProviderError | None:
         return ProviderError(message=fault.error.message, code=fault.error.code)
     if response.code is None:
         return read_error(body) if status >= 400 else None
-    if text(response.code) != OK and not is_ok(response.code):
+    if text(response.code) != OK_CODE and not is_ok(response.code):
         return ProviderError(message=response.message or "", code=text(response.code))
     return ProviderError(message=response.message or "") if status >= 400 else None
 
@@ -249,11 +263,11 @@ def _status_of(status: int, error: ProviderError) -> int:
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
     """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return refused(status, headers, _error(status, body) or read_error(body), TABLE)
+    return refused(status, headers, _error(status, body) or read_error(body), ERROR_TABLE)
 
 
 VID_F = VideoProtocol(
-    name=NAME,
+    name=PROTOCOL_NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,

@@ -17,9 +17,17 @@ from umg_grpc.wire.errors.provider_errors import as_error, read_error
 from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, StatusOrMore, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.content_items import content_items
-from umg_grpc.wire.video.providers.errors import BLOCKED, FAILED, LIMITED, REJECTED, refused, refused_submission, rows
+from umg_grpc.wire.video.providers.errors import (
+    BLOCKED_REASON,
+    FAILED_REASON,
+    LIMITED_REASON,
+    REJECTED_REASON,
+    refused,
+    refused_submission,
+    rows,
+)
 from umg_grpc.wire.video.providers.image_roles import inputs_of
-from umg_grpc.wire.video.providers.media_encoding import HTTP, address_or_data_url
+from umg_grpc.wire.video.providers.media_encoding import HTTP_SCHEMES, address_or_data_url
 from umg_grpc.wire.video.providers.request_encoding import (
     add_missing,
     extra_fields,
@@ -37,7 +45,7 @@ from umg_grpc.wire.video.providers.request_encoding import (
     resolution_of_size,
 )
 from umg_grpc.wire.video.providers.response_decoding import (
-    SUCCEEDED,
+    SUCCEEDED_STATE,
     Text,
     error_of,
     number,
@@ -48,34 +56,34 @@ from umg_grpc.wire.video.providers.response_decoding import (
 )
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, refuse_failed, status_of
 
-NAME = "vidG"
-PATH, PATH_V1 = "/v2/video_generation", "/v1/video_generation"
-QUERY, QUERY_V1 = "/v2/query/video_generation", "/v1/query/video_generation"
-FILES = "/v1/files/retrieve"
-SUBJECT = "subject_reference"
+PROTOCOL_NAME = "vidG"
+SUBMIT_PATH, PATH_V1 = "/v2/video_generation", "/v1/video_generation"
+QUERY_PATH, QUERY_V1 = "/v2/query/video_generation", "/v1/query/video_generation"
+FILES_PATH = "/v1/files/retrieve"
+SUBJECT_MEMBER = "subject_reference"
 """Member of v1 with the image of a person, of models for it."""
-V1 = '{"api":"v1"}'
+V1_STATE = '{"api":"v1"}'
 """Facts that are stored with a task of the older API version v1, for its queries."""
 API_V1 = "v1"
-FIELDS = frozenset(
+SUPPORTED_FIELDS = frozenset(
     {"prompt", "resolution", "duration_seconds", "aspect_ratio", "size", "watermark", "generate_audio"}  # always sound
 )
 FIELDS_V1 = frozenset({"prompt", "resolution", "duration_seconds", "prompt_extend"})
 DEFAULT_RESOLUTION, DEFAULT_SECONDS, DEFAULT_RATIO = "768P", 6, "16:9"
-ADAPTIVE = "adaptive"
-RESOLUTIONS = {"720p": "768P", "1080p": "2K"}
+ADAPTIVE_RATIO = "adaptive"
+NEAREST_RESOLUTIONS = {"720p": "768P", "1080p": "2K"}
 """Resolution that v2 does not have -> the nearest one that it has, which is reported."""
 RESULT_SECONDS = 3600
 NOT_FOUND = re.compile(r"record not found|task.{0,20}not (?:found|exist)", re.IGNORECASE)
-OK = ("", "0")
+OK_CODES = ("", "0")
 _CODE = re.compile(r"\((\d{4})\)\s*$")
-TABLE = (
-    rows(BLOCKED, Failure.CALLER, "1026", "1027", "unprocessable_entity_error"),
-    rows(FAILED, Failure.DOWN, "1004", "1008", "2049", "authorized_error", "insufficient_balance_error"),
-    rows(LIMITED, Failure.OVERLOADED, "1002", "rate_limit_error"),
-    rows(REJECTED, Failure.CALLER, "2013", "bad_request_error"),
+ERROR_TABLE = (
+    rows(BLOCKED_REASON, Failure.CALLER, "1026", "1027", "unprocessable_entity_error"),
+    rows(FAILED_REASON, Failure.DOWN, "1004", "1008", "2049", "authorized_error", "insufficient_balance_error"),
+    rows(LIMITED_REASON, Failure.OVERLOADED, "1002", "rate_limit_error"),
+    rows(REJECTED_REASON, Failure.CALLER, "2013", "bad_request_error"),
 )
-STATUSES = {"1002": 429, "1004": 401, "1008": 402, "1026": 400, "1027": 400, "2013": 400, "2049": 401}
+CODE_STATUSES = {"1002": 429, "1004": 401, "1008": 402, "1026": 400, "1027": 400, "2013": 400, "2049": 401}
 """Error code of v1 in a response with status 200 -> HTTP status for its classification; 500 for all others."""
 
 
@@ -88,11 +96,11 @@ def encode_create(submission: Submission) -> ProviderRequest:
         return _encode_v1(submission)
     report = Report()
     parameters = submission.request.parameters
-    report_unsupported(parameters, FIELDS, report)
+    report_unsupported(parameters, SUPPORTED_FIELDS, report)
     report_sound(submission, report)
     body: JsonObject = {
         "model": submission.model,
-        "content": content_items(submission, schemes=HTTP, only_urls={}),
+        "content": content_items(submission, schemes=HTTP_SCHEMES, only_urls={}),
     }
     if resolution := _resolution(submission, report):
         body["resolution"] = resolution
@@ -101,7 +109,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
     if is_sent(submission, "watermark"):
         body["aigc_watermark"] = parameters.watermark
     ratio = parameters.aspect_ratio or ratio_of(parameters.size)
-    if not parameters.media and (ratio == ADAPTIVE or (ratio is None and is_neutral(submission))):
+    if not parameters.media and (ratio == ADAPTIVE_RATIO or (ratio is None and is_neutral(submission))):
         if ratio is not None and not is_neutral(submission):
             report.drop("parameters.aspect_ratio", DEFAULT_RATIO)
         ratio = DEFAULT_RATIO  # there is no image to adapt to
@@ -109,7 +117,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
         body["ratio"] = ratio
     report_size(submission, resolution, ratio or "", report)
     add_missing(body, extra_fields(submission, report))
-    return json_request(PATH, body, report)
+    return json_request(SUBMIT_PATH, body, report)
 
 
 def _resolution(submission: Submission, report: Report) -> str:
@@ -118,20 +126,22 @@ def _resolution(submission: Submission, report: Report) -> str:
     if not (parameters.resolution or is_neutral(submission)):
         return resolution_of_size(parameters.size, _resolutions(submission.model))
     resolution = parameters.resolution or DEFAULT_RESOLUTION
-    if (nearest := RESOLUTIONS.get(resolution.lower())) is not None:
+    if (nearest := NEAREST_RESOLUTIONS.get(resolution.lower())) is not None:
         report.drop("parameters.resolution", nearest)
     return nearest or resolution.upper()
 
 
 def _resolutions(model: str) -> Sequence[str]:
-    row = media_model(NAME, model)
+    row = media_model(PROTOCOL_NAME, model)
     values = row.values.get("resolution", ()) if row is not None else ()
-    return [str(value) for value in values if str(value).lower() not in RESOLUTIONS] or [*RESOLUTIONS.values()]
+    return [str(value) for value in values if str(value).lower() not in NEAREST_RESOLUTIONS] or [
+        *NEAREST_RESOLUTIONS.values()
+    ]
 
 
 def is_v1(model: str) -> bool:
     """Return whether the provider offers the model only in the older version v1 of its API."""
-    row = media_model(NAME, model)
+    row = media_model(PROTOCOL_NAME, model)
     return row is not None and row.api == API_V1
 
 
@@ -139,8 +149,8 @@ def _encode_v1(submission: Submission) -> ProviderRequest:
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, FIELDS_V1, report)
-    row = media_model(NAME, submission.model)
-    subject = row is not None and SUBJECT in row.members
+    row = media_model(PROTOCOL_NAME, submission.model)
+    subject = row is not None and SUBJECT_MEMBER in row.members
     inputs = inputs_of(submission, pairs=True, references=subject)
     refuse_media([*inputs.masks, *inputs.videos, *inputs.audio], "images")
     if not subject:
@@ -160,7 +170,7 @@ def _encode_v1(submission: Submission) -> ProviderRequest:
             body[name] = address_or_data_url(image[1], image[0])
     if inputs.references:
         images = [address_or_data_url(image, position) for position, image in inputs.references]
-        body[SUBJECT] = [{"type": "character", "image": images}]
+        body[SUBJECT_MEMBER] = [{"type": "character", "image": images}]
     add_missing(body, extra_fields(submission, report))
     return json_request(PATH_V1, body, report)
 
@@ -168,14 +178,14 @@ def _encode_v1(submission: Submission) -> ProviderRequest:
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
     """Encode the query of the only task in `tasks`."""
     [task] = tasks
-    if task.facts == V1:
+    if task.facts == V1_STATE:
         return get_request(f"{QUERY_V1}?{urlencode({'task_id': task.id})}")
-    return get_request(f"{QUERY}/{path_id(task.id)}")
+    return get_request(f"{QUERY_PATH}/{path_id(task.id)}")
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
     """Encode the cancellation of a task. For v1, which has none, the provider returns an error."""
-    return ProviderRequest(method="DELETE", path=f"{PATH}/{path_id(task.id)}")
+    return ProviderRequest(method="DELETE", path=f"{SUBMIT_PATH}/{path_id(task.id)}")
 
 
 # --- responses
@@ -235,13 +245,13 @@ class ResponseBody(Struct):
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
     """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
-        raise refused_submission(status, headers, body, _read_error(body), TABLE)
-    refuse_failed(NAME, body, headers, TABLE)
+        raise refused_submission(status, headers, body, _read_error(body), ERROR_TABLE)
+    refuse_failed(PROTOCOL_NAME, body, headers, ERROR_TABLE)
     response = read_or(ResponseBody(), body)
     if (error := _error_of(response)) is not None:
-        raise refused_submission(_status_of(error), headers, body, error, TABLE)
-    task_id = created_id(NAME, body, text(response.task_id), headers, TABLE)
-    return ProviderTask(id=task_id, model=submission.model, facts=V1 if is_v1(submission.model) else "")
+        raise refused_submission(_status_of(error), headers, body, error, ERROR_TABLE)
+    task_id = created_id(PROTOCOL_NAME, body, text(response.task_id), headers, ERROR_TABLE)
+    return ProviderTask(id=task_id, model=submission.model, facts=V1_STATE if is_v1(submission.model) else "")
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
@@ -251,9 +261,9 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
     [task] = tasks
     if status >= 400:
         error = _read_error(body)
-        if is_lost(NAME, status, headers, body) or NOT_FOUND.search(error.message):
+        if is_lost(PROTOCOL_NAME, status, headers, body) or NOT_FOUND.search(error.message):
             return {task.id: unknown_task()}
-        raise refused(status, headers, error, TABLE)
+        raise refused(status, headers, error, ERROR_TABLE)
     response = read_or(ResponseBody(), body)
     if response.file is not None:
         return {task.id: _of_file(response.file)}
@@ -262,7 +272,7 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
     if response.status is None and (problem := _error_of(response)) is not None:
         if NOT_FOUND.search(problem.message):
             return {task.id: unknown_task()}
-        raise refused(_status_of(problem), headers, problem, TABLE)
+        raise refused(_status_of(problem), headers, problem, ERROR_TABLE)
     return {task.id: _status_v1(response, headers, body, task)}
 
 
@@ -276,23 +286,23 @@ def _status(task: Task, body: bytes, task_id: str) -> ProviderStatus | UmgError:
         message=error.message,
         code=text(error.code if not isinstance(error.code, float) else None),
     )
-    return status_of(NAME, body, task_id, own)
+    return status_of(PROTOCOL_NAME, body, task_id, own)
 
 
 def _status_v1(response: ResponseBody, headers: Mapping[str, str], body: bytes, task: ProviderTask) -> StatusOrMore:
     """Return the status of a task of v1."""
     problem = _error_of(response)
     if problem is not None and response.status == "":
-        return refused(_status_of(problem), headers, problem, TABLE)
+        return refused(_status_of(problem), headers, problem, ERROR_TABLE)
     error = problem or ProviderError()
     code = text(error.code if not isinstance(error.code, float) else None)
     is_own = response.task_id is not None or response.file_id is not None  # not the envelope of a relay
     own = OwnTask(word=response.status or "" if is_own else "", message=error.message, code=code)
-    status = status_of(NAME, body, task.id, own)
-    if isinstance(status, UmgError) or status.state != SUCCEEDED or status.results:
+    status = status_of(PROTOCOL_NAME, body, task.id, own)
+    if isinstance(status, UmgError) or status.state != SUCCEEDED_STATE or status.results:
         return status
     if text(response.file_id):
-        return get_request(f"{FILES}?file_id={quote(text(response.file_id), safe='')}")
+        return get_request(f"{FILES_PATH}?file_id={quote(text(response.file_id), safe='')}")
     return status
 
 
@@ -323,7 +333,7 @@ def _read_error(body: bytes) -> ProviderError:
 def _error_of(response: ResponseBody) -> ProviderError | None:
     """Return the error that a response with HTTP status 200 states; None for a success."""
     base = response.base_resp
-    if base is not None and text(base.status_code) not in OK:
+    if base is not None and text(base.status_code) not in OK_CODES:
         return ProviderError(message=base.status_msg or "", code=text(base.status_code))
     if (value := error_of(response.error)) is not None:
         return as_error(value)
@@ -331,16 +341,16 @@ def _error_of(response: ResponseBody) -> ProviderError | None:
 
 
 def _status_of(error: ProviderError) -> int:
-    return STATUSES.get(str(error.code), 500)
+    return CODE_STATUSES.get(str(error.code), 500)
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
     """Return the error for a failed call other than a submission or a query. `headers`: by lower-case name."""
-    return refused(status, headers, _read_error(body), TABLE)
+    return refused(status, headers, _read_error(body), ERROR_TABLE)
 
 
 VID_G = VideoProtocol(
-    name=NAME,
+    name=PROTOCOL_NAME,
     encode_create=encode_create,
     decode_created=decode_created,
     encode_query=encode_query,

@@ -31,27 +31,35 @@ from umg_grpc.wire.video.providers.request_encoding import (
     report_unsupported,
     resolution_of_size,
 )
-from umg_grpc.wire.video.providers.response_decoding import RUNNING, Text, failed, number, read_or, text, unknown_task
+from umg_grpc.wire.video.providers.response_decoding import (
+    RUNNING_STATE,
+    Text,
+    failed,
+    number,
+    read_or,
+    text,
+    unknown_task,
+)
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
-from umg_grpc.wire.video.providers.vid_a_protocol import NAME, PATH, TABLE, VID_A
+from umg_grpc.wire.video.providers.vid_a_protocol import ERROR_TABLE, PROTOCOL_NAME, VID_A, VIDEOS_PATH
 from umg_grpc.wire.video.task_errors import CONTENT_POLICY_VIOLATION
 
-FIELDS = frozenset(
+SUPPORTED_FIELDS = frozenset(
     {"prompt", "duration_seconds", "aspect_ratio", "resolution", "size", "generate_audio"}  # always sound
 )
 EDIT_FIELDS = frozenset({"prompt"})
 """Parameters of a change of a video, which keeps the length and the size of the video."""
-HIGHEST, WITH_REFERENCES = "1080p", "720p"
+HIGHEST_RESOLUTION, WITH_REFERENCES = "1080p", "720p"
 """The highest resolution, and the highest one of a video by reference images."""
-RESOLUTIONS = ("480p", "720p", HIGHEST)
-RATIOS = ("16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3")
+ALL_RESOLUTIONS = ("480p", "720p", HIGHEST_RESOLUTION)
+ASPECT_RATIOS = ("16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3")
 RESULT_SECONDS = 3600
 """Assumed lifetime of a file's address: the vendor calls it temporary without a time, so the gateway copies it."""
-WORDS = {"pending": "in_progress"}
+STATE_WORDS = {"pending": "in_progress"}
 """Word for all of a task's time until its end -> the word of `vidA`: to be queued after a response without a body,
 which means running, would be a step back.
 """
-ACCEPTED = 202
+RUNNING_STATUS = 202
 """HTTP status of a query while the task runs, with or without a body."""
 
 
@@ -76,10 +84,10 @@ def encode_create(submission: Submission) -> ProviderRequest:
         report_unsupported(parameters, EDIT_FIELDS, report)
         body["video"] = _url(inputs.videos[0])
     else:
-        report_unsupported(parameters, FIELDS, report)
+        report_unsupported(parameters, SUPPORTED_FIELDS, report)
         body |= _options(submission, inputs, report)
     add_missing(body, extra_fields(submission, report))
-    return json_request(f"{PATH}/edits" if inputs.videos else f"{PATH}/generations", body, report)
+    return json_request(f"{VIDEOS_PATH}/edits" if inputs.videos else f"{VIDEOS_PATH}/generations", body, report)
 
 
 def _options(submission: Submission, inputs: Inputs, report: Report) -> JsonObject:
@@ -87,10 +95,10 @@ def _options(submission: Submission, inputs: Inputs, report: Report) -> JsonObje
     options: JsonObject = {}
     if parameters.duration_seconds:
         options["duration"] = parameters.duration_seconds
-    if ratio := parameters.aspect_ratio or ratio_of(parameters.size, RATIOS) or "":
+    if ratio := parameters.aspect_ratio or ratio_of(parameters.size, ASPECT_RATIOS) or "":
         options["aspect_ratio"] = ratio
     if resolution := parameters.resolution.lower() or _of_size(submission):
-        if inputs.references and resolution == HIGHEST:
+        if inputs.references and resolution == HIGHEST_RESOLUTION:
             resolution = WITH_REFERENCES
             if parameters.resolution:
                 report.drop("parameters.resolution", resolution)
@@ -110,13 +118,13 @@ def _url(numbered: Numbered) -> JsonObject:
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
     """Encode the query of the only task in `tasks`."""
-    return get_request(f"{PATH}/{path_id(tasks[0].id)}")
+    return get_request(f"{VIDEOS_PATH}/{path_id(tasks[0].id)}")
 
 
 def _of_size(submission: Submission) -> str:
-    row = media_model(NAME, submission.model)
+    row = media_model(PROTOCOL_NAME, submission.model)
     tiers = [str(value) for value in row.values.get("resolution", ())] if row is not None else []
-    return resolution_of_size(submission.request.parameters.size, tiers or RESOLUTIONS)
+    return resolution_of_size(submission.request.parameters.size, tiers or ALL_RESOLUTIONS)
 
 
 def implied(submission: Submission) -> Mapping[str, Implied]:
@@ -161,20 +169,20 @@ class Task(Struct):
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
     """Decode the response to a submission (`VideoProtocol.decode_created`)."""
     if status >= 400:
-        raise refused_submission(status, headers, body, read_error(body), TABLE)
+        raise refused_submission(status, headers, body, read_error(body), ERROR_TABLE)
     own = read_or(Created(), body).request_id
-    return ProviderTask(id=created_id(NAME, body, own, headers, TABLE), model=submission.model)
+    return ProviderTask(id=created_id(PROTOCOL_NAME, body, own, headers, ERROR_TABLE), model=submission.model)
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
     """Decode the response to a query (`VideoProtocol.decode_status`)."""
     [task] = tasks
-    if is_lost(NAME, status, headers, body):
+    if is_lost(PROTOCOL_NAME, status, headers, body):
         return {task.id: unknown_task()}
     if status >= 400:
-        raise refused(status, headers, read_error(body), TABLE)
-    if status == ACCEPTED and not body.strip():
-        return {task.id: ProviderStatus(state=RUNNING)}
+        raise refused(status, headers, read_error(body), ERROR_TABLE)
+    if status == RUNNING_STATUS and not body.strip():
+        return {task.id: ProviderStatus(state=RUNNING_STATE)}
     return {task.id: _status(body, task)}
 
 
@@ -186,13 +194,13 @@ def _status(body: bytes, task: ProviderTask) -> ProviderStatus | UmgError:
         return failed(message, kind=CONTENT_POLICY_VIOLATION)
     results = [ProviderResult(url=video.url, duration_seconds=number(video.duration))] if video.url else []
     own = OwnTask(
-        word=WORDS.get(found.status or "", found.status or ""),
+        word=STATE_WORDS.get(found.status or "", found.status or ""),
         results=results,
         message=error.message or "",
         code=text(error.code),
         progress=found.progress,
     )
-    return status_of(NAME, body, task.id, own)
+    return status_of(PROTOCOL_NAME, body, task.id, own)
 
 
 VID_A_XAI = replace(

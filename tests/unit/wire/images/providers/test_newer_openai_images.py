@@ -19,9 +19,9 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.images import image_request_checks
 from umg_grpc.wire.images.multipart_requests import decode_form
-from umg_grpc.wire.images.providers.images_protocol import IMAGES
+from umg_grpc.wire.images.providers.images_protocol import IMAGES_PROTOCOL
 from umg_grpc.wire.images.providers.native_images import NATIVE_IMAGES
-from umg_grpc.wire.images.providers.response_decoding import SVG
+from umg_grpc.wire.images.providers.response_decoding import SVG_TYPE
 from umg_grpc.wire.images.request import decode_request, wire_path
 from umg_grpc.wire.images.vendor_values import check_values
 from umg_grpc.wire.request_notes import DecodedRequest
@@ -63,7 +63,7 @@ def decoded(body: dict[str, Any]) -> DecodedRequest[pb.GenerateImageRequest]:
 @pytest.mark.parametrize("case", FULL, ids=lambda case: case.id)
 def test_a_generation_is_sent_as_the_vendors_sdk_types_it(case: Full) -> None:
     given = decoded(case.body)
-    encoded = IMAGES.encode_request(given.canonical, MODEL, False, given.notes)
+    encoded = IMAGES_PROTOCOL.encode_request(given.canonical, MODEL, False, given.notes)
     sent = msgspec.json.decode(encoded.body)
     assert sent == {"model": MODEL, "prompt": "a kite", **case.body}
     assert check(sent, ImageGenerateParamsNonStreaming, Leniency({}, {})) is None
@@ -74,7 +74,7 @@ def test_a_generation_is_sent_as_the_vendors_sdk_types_it(case: Full) -> None:
 @pytest.mark.parametrize("case", FULL, ids=lambda case: case.id)
 def test_an_edit_is_sent_as_the_vendors_sdk_types_it(case: Full) -> None:
     given = decoded({**case.body, "image": [data_url(), data_url()]})
-    encoded = IMAGES.encode_request(given.canonical, MODEL, False, given.notes)
+    encoded = IMAGES_PROTOCOL.encode_request(given.canonical, MODEL, False, given.notes)
     sent = form(encoded)
     assert sent.pop("image[]") == 2
     accepted = {name: value for name, value in case.body.items() if name != "moderation"}
@@ -93,7 +93,7 @@ def test_a_form_keeps_its_newer_members() -> None:
         FormPart("image", "a.png", PNG),
     ]
     given = decode_form(pb.IMAGE_OPERATION_EDIT, parts).request
-    encoded = IMAGES.encode_request(given.canonical, MODEL, False, given.notes)
+    encoded = IMAGES_PROTOCOL.encode_request(given.canonical, MODEL, False, given.notes)
     sent = form(encoded)
     assert (sent["frame_count"], sent["svg[reasoning][effort]"]) == ("4", "low")
     assert not encoded.report.dropped
@@ -107,15 +107,15 @@ def test_a_provider_without_the_members_reports_them() -> None:
 
 def test_a_drawing_has_its_type() -> None:
     body = {"created": 1, "output_format": "svg", "data": [{"b64_json": "PHN2ZyB4bWxucz0iaCI+PC9zdmc+"}]}
-    found = IMAGES.decode_response(msgspec.json.encode(body), pb.GenerateImageRequest())
-    assert [image.mime_type for image in found.result.images] == [SVG]
+    found = IMAGES_PROTOCOL.decode_response(msgspec.json.encode(body), pb.GenerateImageRequest())
+    assert [image.mime_type for image in found.result.images] == [SVG_TYPE]
 
 
 def test_sixteen_images_of_fifty_megabytes_are_accepted() -> None:
     images = [pb.ImageInput(data=bytes(11 * 2**20)), *[pb.ImageInput(data=PNG)] * 15]
     request = pb.GenerateImageRequest(model=MODEL, prompt="x", inputs=images)
     image_request_checks.check(request, family_row(MODEL, "imgC"))
-    assert IMAGES.max_file_bytes == 50 * 2**20
+    assert IMAGES_PROTOCOL.max_file_bytes == 50 * 2**20
 
 
 ANY_FILE = Leniency({"ImageEditParamsNonStreaming": frozenset({"image"})}, {})
@@ -180,7 +180,7 @@ WRONG = [
 def test_a_value_that_the_vendor_refuses_is_refused_before_it_is_sent(case: Wrong) -> None:
     given = decoded(case.body)
     with pytest.raises(UmgError) as caught:
-        check_values(IMAGES.name, case.model, given.canonical, given.notes)
+        check_values(IMAGES_PROTOCOL.name, case.model, given.canonical, given.notes)
     assert caught.value.reason == pb.ERROR_REASON_INVALID_FIELD
     assert wire_path(caught.value.metadata["field"]) == case.field
     assert case.message in caught.value.message
@@ -190,8 +190,8 @@ def test_a_value_that_the_vendor_refuses_is_refused_before_it_is_sent(case: Wron
 @pytest.mark.parametrize("case", FULL, ids=lambda case: case.id)
 def test_a_value_that_the_vendor_takes_is_not_refused(case: Full) -> None:
     for model in (MODEL, "gpt-image-3", "gpt-image-2.5-flare-2026-09-08"):
-        check_values(IMAGES.name, model, decoded(case.body).canonical)
+        check_values(IMAGES_PROTOCOL.name, model, decoded(case.body).canonical)
 
 
 def test_a_relays_own_model_has_no_rules() -> None:
-    check_values(IMAGES.name, "gpt-image-2-all", decoded({"size": "1500x864"}).canonical)
+    check_values(IMAGES_PROTOCOL.name, "gpt-image-2-all", decoded({"size": "1500x864"}).canonical)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.task_words import SHARED, WORDS, meaning_of
+from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, TASK_WORDS, meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.provider_protocol import ImageTasks
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
@@ -73,7 +73,7 @@ def decoded(body: Body) -> pb.GenerateImageResponse | UmgError | None:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.id)
 def test_a_word_of_any_maker_ends_or_continues_a_task(shape: Shape) -> None:
-    for word, case in product(WORDS[SHARED], (str.lower, str.upper, str.title)):
+    for word, case in product(TASK_WORDS[ALL_PROTOCOLS], (str.lower, str.upper, str.title)):
         found, meaning = decoded(shape.body(case(word))), meaning_of(word, NAME)
         if meaning in {"queued", "running"}:
             assert found is None, word

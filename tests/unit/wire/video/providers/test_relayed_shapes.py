@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.videos import submission
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.task_members import EACH, EVERY_PROTOCOL, MEMBERS, Path, paths_of
+from umg_grpc.knowledge.task_members import EACH_ITEM, EVERY_PROTOCOL, TASK_MEMBERS, Path, paths_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.relayed_tasks import read_relayed
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
@@ -20,8 +20,8 @@ from umg_grpc.wire.video.providers.task_states import files_of, percent_of
 URL, REASON = "https://files.example/video.mp4", "the prompt names a person"
 PROTOCOLS = ("vidA", "vidB", "vidC", "vidD", "vidE", "vidF", "vidG")
 MODELS = {"vidA": "sora-2", "vidB": "veo-3", "vidC": "wan2.5-t2v", "vidE": "kling-3.0", "vidG": "MiniMax-H3"}
-FILE_PATHS = [path for path in paths_of("file", "vidA") if path[0] != EACH]
-SHARED_IDS = [row.path for row in MEMBERS["id"] if EVERY_PROTOCOL in row.protocols]
+FILE_PATHS = [path for path in paths_of("file", "vidA") if path[0] != EACH_ITEM]
+SHARED_IDS = [row.path for row in TASK_MEMBERS["id"] if EVERY_PROTOCOL in row.protocols]
 
 
 def placed(path: Path, value: object) -> object:
@@ -29,7 +29,7 @@ def placed(path: Path, value: object) -> object:
     if not path:
         return value
     inner = placed(path[1:], value)
-    return [inner] if path[0] == EACH else {path[0]: inner}
+    return [inner] if path[0] == EACH_ITEM else {path[0]: inner}
 
 
 def answer(word: str, path: Path, value: object) -> Mapping[str, object]:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.videos import submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.task_words import SHARED, Meaning, TaskWord, meaning_of
+from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, Meaning, TaskWord, meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_grpc.wire.video.provider_protocol import StatusOrMore
@@ -22,7 +22,7 @@ URL, REASON = "https://files.example/video.mp4", "the prompt names a person"
 FACTS = {"vidG v1": '{"api":"v1"}', "vidE old": "/v1/videos/text2video"}
 MODELS = {"vidA": "sora-2", "vidB": "veo-3", "vidC": "wan2.5-t2v", "vidE": "kling-3.0", "vidG": "MiniMax-H3"}
 PROTOCOLS = ("vidA", "vidB", "vidC", "vidD", "vidE", "vidE old", "vidF", "vidG", "vidG v1")
-SHARED_WORDS = tuple(row.word for row in read_rows("task_words", TaskWord) if SHARED in row.protocols)
+SHARED_WORDS = tuple(row.word for row in read_rows("task_words", TaskWord) if ALL_PROTOCOLS in row.protocols)
 CASES: tuple[Callable[[str], str], ...] = (str.lower, str.upper, str.title)
 STATES: Mapping[Meaning, "pb.VideoTaskState.ValueType"] = {
     "queued": pb.VIDEO_TASK_STATE_QUEUED,
@@ -168,7 +168,7 @@ def created(protocol: str, body: Body) -> ProviderTask:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_new_task_with_a_word_of_failure_is_refused_with_its_reason(protocol: str, shape: Shape) -> None:
     for word, case in product(SHARED_WORDS, CASES):
-        if meaning_of(word, SHARED) not in {"failed", "expired", "cancelled"}:
+        if meaning_of(word, ALL_PROTOCOLS) not in {"failed", "expired", "cancelled"}:
             running = {name: value for name, value in shape.body(case(word)).items() if name != "error"}
             assert created(protocol, running).id in {"t-1", "7"}, word
             continue

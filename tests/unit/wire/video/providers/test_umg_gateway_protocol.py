@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from tests.support.videos import TASK_ID, VIDEO, image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video import ENTRIES
+from umg_grpc.wire.video import ENTRY_FORMATS
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.umg_gateway_protocol import UMG_VIDEO
@@ -97,7 +97,7 @@ def received(request: ProviderRequest, entry: "pb.VideoEntry.ValueType") -> pb.C
         parameters["kind"] = found[1]
     elif found := re.fullmatch(r"/vidE/([\w-]+)/([\w.-]+)", path):
         parameters |= {"kind": found[1], "model": found[2]}
-    return ENTRIES[entry].decode_create(request.body, parameters)
+    return ENTRY_FORMATS[entry].decode_create(request.body, parameters)
 
 
 @EACH
@@ -132,7 +132,7 @@ def task(case: Case, state: "pb.VideoTaskState.ValueType", **more: Any) -> pb.Vi
 
 
 def status(case: Case, found: pb.VideoTask) -> ProviderStatus:
-    codec = ENTRIES[case.entry]
+    codec = ENTRY_FORMATS[case.entry]
     new = task(case, pb.VIDEO_TASK_STATE_QUEUED)
     created = UMG_VIDEO.decode_created(200, {}, codec.encode_created(new, "r"), case.submission)
     assert (created.id, created.model) == ("task_theirs", case.model)
@@ -156,7 +156,7 @@ def test_the_states_are_those_of_the_second_gateway(case: Case) -> None:
 def test_a_new_task_that_has_failed_is_refused_with_its_reason(case: Case) -> None:
     failed = task(case, pb.VIDEO_TASK_STATE_FAILED, error=task_error("content_policy_violation", "no"))
     with pytest.raises(UmgError) as caught:
-        UMG_VIDEO.decode_created(200, {}, ENTRIES[case.entry].encode_created(failed, "r"), case.submission)
+        UMG_VIDEO.decode_created(200, {}, ENTRY_FORMATS[case.entry].encode_created(failed, "r"), case.submission)
     assert caught.value.failure is Failure.CALLER
     assert caught.value.message in {"no", "the task failed at its creation, without a reason"}
 
@@ -215,7 +215,7 @@ def test_a_task_of_entry_e_3_is_found_by_its_external_id() -> None:
     assert UMG_VIDEO.encode_find is not None
     assert UMG_VIDEO.decode_found is not None
     assert UMG_VIDEO.encode_find(case.submission).path == f"/vidE/tasks?external_task_ids={TASK_ID}"
-    body = ENTRIES[case.entry].encode_task(task(case, pb.VIDEO_TASK_STATE_RUNNING), "r")
+    body = ENTRY_FORMATS[case.entry].encode_task(task(case, pb.VIDEO_TASK_STATE_RUNNING), "r")
     found = UMG_VIDEO.decode_found(200, {}, body, case.submission)
     assert found is not None
     assert found.id == "task_theirs"
@@ -231,7 +231,7 @@ def test_a_task_of_entry_e_3_is_found_by_its_external_id() -> None:
 def test_an_error_of_the_second_gateway_is_definite_unless_it_is_a_timeout(
     case: Case, status_code: int, failure: Failure
 ) -> None:
-    body = ENTRIES[case.entry].encode_error(UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no"), status_code)
+    body = ENTRY_FORMATS[case.entry].encode_error(UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, "no"), status_code)
     with pytest.raises(UmgError) as caught:
         UMG_VIDEO.decode_created(status_code, {"content-type": "application/json"}, body, case.submission)
     assert caught.value.failure is failure

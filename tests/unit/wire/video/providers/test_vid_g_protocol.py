@@ -10,11 +10,11 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
-from umg_grpc.wire.video.providers.vid_g_protocol import V1, VID_G
+from umg_grpc.wire.video.providers.vid_g_protocol import V1_STATE, VID_G
 
 NEW, OLD = "MiniMax-H3", "MiniMax-Hailuo-02"
 HTTP = "https://example.com/a.png"
-TASK, OLD_TASK = ProviderTask(id="3851", model=NEW), ProviderTask(id="176", model=OLD, facts=V1)
+TASK, OLD_TASK = ProviderTask(id="3851", model=NEW), ProviderTask(id="176", model=OLD, facts=V1_STATE)
 
 
 def created(model: str, *media: pb.VideoMedia, **parameters: Any) -> tuple[str, dict[str, Any]]:
