@@ -26,7 +26,7 @@ class AdminHandlers:
         self._bodies = BodyReader(face, (), channel, settings)
 
     def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
-        """Return the handler of an administration operation, which calls its RPC in `ADMIN_METHODS`, or raise KeyError."""
+        """Return the handler of an administration operation: it calls the RPC in `ADMIN_METHODS`. Raise KeyError."""
         method = ADMIN_METHODS[shape]
 
         async def handle(exchange: HttpExchange) -> web.StreamResponse:

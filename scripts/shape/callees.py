@@ -4,7 +4,7 @@ A callee is a function that the module of the call defines or imports, a method 
 method of the class of an attribute of `self` (by its annotation, by that of the parameter of `__init__` that sets it,
 or by the class of which `__init__` makes it), or else the only method of its name in the gateway.
 
-A pipeline runs the steps of its table, `_request_steps`, in the order of `STEPS`; so they are read from both.
+A pipeline runs the steps of its table, `_request_steps`, in the order of `PIPELINE_STEPS`; so they are read from both.
 """
 
 import ast

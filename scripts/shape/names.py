@@ -25,7 +25,8 @@ def measures() -> Iterator[Measure]:
     texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in files}
     repeated = [f"{name}: {', '.join(map(str, places))}" for name, places in shared_classes(texts).items()]
     yield Measure("class names of two files outside the formats", len(repeated), 0, places=repeated)
-    yield Measure("constants of one word", sum(map(constants_of_one_word, texts.values())), bound="only counted")
+    single = [f"{path}: {name}" for path, text in texts.items() for name in constants_of_one_word(text)]
+    yield Measure("constants of one word", len(single), 0, places=single)
 
 
 def shared_names(files: Iterator[Path]) -> dict[str, list[Path]]:
@@ -58,15 +59,11 @@ def _is_of_format(path: Path) -> bool:
     return path.is_relative_to(FORMATS) and path.parent != Path(FORMATS) and path.parts[2] not in SHARED_FORMAT_ROOMS
 
 
-def constants_of_one_word(text: str) -> int:
-    """Return the number of public constants of a module whose name has one word."""
-    names = [
-        target.id
-        for statement in ast.parse(text).body
-        for target in _targets(statement)
-        if isinstance(target, ast.Name) and target.id.isupper()
-    ]
-    return sum("_" not in name for name in names)
+def constants_of_one_word(text: str) -> list[str]:
+    """Return the names of one word that public constants of a module have."""
+    targets = (target for statement in ast.parse(text).body for target in _targets(statement))
+    nodes = (node for target in targets for node in ast.walk(target) if isinstance(node, ast.Name))
+    return [node.id for node in nodes if isinstance(node.ctx, ast.Store) and node.id.isupper() and "_" not in node.id]
 
 
 def _targets(statement: ast.stmt) -> list[ast.expr]:

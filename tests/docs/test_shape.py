@@ -95,8 +95,9 @@ def test_a_class_name_of_two_files_is_found_outside_the_formats_and_a_private_on
     }
 
 
-def test_constants_of_one_word_are_counted() -> None:
-    assert names.constants_of_one_word("PATH = 1\nTABLE: int = 2\nTWO_WORDS = 3\nlower = 4\n") == 2
+def test_constants_of_one_word_are_found_also_in_tuples() -> None:
+    code = "PATH = 1\nTABLE: int = 2\nFIRST, (LAST, BOTH_ENDS) = 3, (4, 5)\nTWO_WORDS = 6\nlower = _PRIVATE = 7\n"
+    assert names.constants_of_one_word(code) == ["PATH", "TABLE", "FIRST", "LAST"]
 
 
 @pytest.mark.parametrize(

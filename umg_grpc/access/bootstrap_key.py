@@ -172,8 +172,8 @@ def _origin(row: ApiKey) -> str:
 def _refusal(found: Bootstrap, current: ApiKey) -> UmgError:
     message = (
         f"{BOOTSTRAP_KEY_VARIABLE} ({found.prefix}…) is not the first key of this database ({current.prefix}…, made "
-        f"{_origin(current)}): set that value, or unset {BOOTSTRAP_KEY_VARIABLE} to leave the key alone, or add {REPLACE_FLAG} to "
-        "replace it, which ends the old value for all its callers"
+        f"{_origin(current)}): set that value, or unset {BOOTSTRAP_KEY_VARIABLE} to leave the key alone, or add "
+        f"{REPLACE_FLAG} to replace it, which ends the old value for all its callers"
     )
     return UmgError(pb.ERROR_REASON_WRONG_STATE, message, state="live")
 

@@ -260,7 +260,8 @@ def models(
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help=f"The gateway that says how each channel is. Default: the config's metrics.address, or {DEFAULT_HTTP}.",
+            help="The gateway that says how each channel is. Default: the config's metrics.address, or "
+            f"{DEFAULT_HTTP}.",
         ),
     ] = None,
     config: ConfigFlag = None,

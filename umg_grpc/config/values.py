@@ -160,7 +160,7 @@ class ModelInfo:
     """Release time of the model, in UTC."""
     family: str | None = None
     tokenizer: str | None = None
-    """Vocabulary that counts its tokens, one of `umg_grpc.tokens.TOKENIZERS`; None selects that of its family."""
+    """Vocabulary that counts its tokens, one of `umg_grpc.tokens.TOKENIZER_ROWS`; None selects that of its family."""
     described: pb.Model = field(default_factory=pb.Model)
     """Further public properties: capabilities, limits, prices, lifecycle. Must not be modified."""
     hedge: float | None = None

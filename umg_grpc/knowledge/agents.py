@@ -44,8 +44,8 @@ _OTHER_HEADERS = tuple(dict.fromkeys(row.header for row in AGENT_ROWS if row.hea
 
 
 def agent_of(headers: Mapping[str, str]) -> str:
-    """Return the agent that sent a request; `UNKNOWN_AGENT` if no row matches. It is found by the header `AGENT_HEADER`, else by its
-    user agent, else by further headers (names in lower case).
+    """Return the agent that sent a request; `UNKNOWN_AGENT` if no row matches. It is found by the header
+    `AGENT_HEADER`, else by its user agent, else by further headers (names in lower case).
     """
     if (named := headers.get(AGENT_HEADER)) in AGENT_NAMES:
         return named

@@ -78,8 +78,8 @@ def _check_key(options: Options, variable: str | None, exposed: str) -> None:
     secret = configured_secret(options.data, variable)
     if secret is not None and len(secret) < MIN_EXPOSED_CHARACTERS:
         message = (
-            f"the first key ({BOOTSTRAP_KEY_VARIABLE}, or bootstrap.key in --data) has fewer than {MIN_EXPOSED_CHARACTERS} "
-            f"characters, which is too short where other machines can connect ({exposed}): set a longer one, or bind "
-            "127.0.0.1"
+            f"the first key ({BOOTSTRAP_KEY_VARIABLE}, or bootstrap.key in --data) has fewer than "
+            f"{MIN_EXPOSED_CHARACTERS} characters, which is too short where other machines can connect ({exposed}): "
+            "set a longer one, or bind 127.0.0.1"
         )
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=BOOTSTRAP_KEY_VARIABLE)

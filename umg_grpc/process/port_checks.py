@@ -55,7 +55,8 @@ def taken(address: Address, error: OSError, purpose: str) -> OSError:
     """
     reason = (error.strerror or str(error)).partition(" (while")[0]
     return OSError(
-        f"cannot listen on {address} for {purpose}: {reason}{holder(address)}; another address: {ADDRESS_OPTIONS[purpose]}"
+        f"cannot listen on {address} for {purpose}: {reason}{holder(address)}; another address: "
+        f"{ADDRESS_OPTIONS[purpose]}"
     )
 
 

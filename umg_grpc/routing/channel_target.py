@@ -169,7 +169,7 @@ def known_operations_of(channel: Channel, model: ChannelModel) -> Collection[Mod
 
 
 def formats_of(targets: Iterable[Target]) -> list[str]:
-    """Return the callers' formats in which the targets are called, without repetition, in the order of `OPERATION_PROTOCOLS`."""
+    """Return the callers' formats of the targets, without repetition, in the order of `OPERATION_PROTOCOLS`."""
     formats = {name for target in targets for done in target.operations for name in _formats_for(target.channel, done)}
     return [
         name

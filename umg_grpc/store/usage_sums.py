@@ -96,8 +96,8 @@ async def read_sums(
     session: AsyncSession, by: Sequence[str], calls: CallFilter, clock: Clock, *, after: Group, limit: int | None
 ) -> list[UsageSum]:
     """Return the sums of the selected calls by group, in the order of the groups' keys, in one snapshot. `by`: names of
-    `DIMENSION_COLUMNS` and at most one time span of `SUM_BUCKETS`. `after`: last group of the previous page; empty for the
-    first page.
+    `DIMENSION_COLUMNS` and at most one time span of `SUM_BUCKETS`. `after`: last group of the previous page; empty for
+    the first page.
     """
     dialect = (await session.connection()).dialect.name
     found: dict[Group, tuple[int, ...]] = {}
@@ -271,8 +271,9 @@ def _group_of(part: _Part, name: str, dialect: str) -> ColumnElement[Any]:
 
 
 def bucket_start(bucket: str, dialect: str) -> ColumnElement[int]:
-    """Return the SQL expression for the start of a call's time span (`bucket`, one of `SUM_BUCKETS`), in microseconds since
-    1970. Its numbers are literals: PostgreSQL does not recognize an expression with parameters as the one in GROUP BY.
+    """Return the SQL expression for the start of a call's time span (`bucket`, one of `SUM_BUCKETS`), in microseconds
+    since 1970. Its numbers are literals: PostgreSQL does not recognize an expression with parameters as the one in
+    GROUP BY.
     """
     if bucket in BUCKET_MICROS:
         return literal_column(f"start_micros - start_micros % {BUCKET_MICROS[bucket]}", BigInteger)

@@ -20,7 +20,7 @@ THREAD_BYTES = 1 << 20  # of documents, which are searched for page marks
 
 
 class TokenCounter:
-    """Token counter for the models of one family, or for one configured tokenizer (see `TOKENIZERS`).
+    """Token counter for the models of one family, or for one configured tokenizer (see `TOKENIZER_ROWS`).
 
     Cheap to create, thread-safe and deterministic. The vocabulary is loaded at the first count in the process.
     """

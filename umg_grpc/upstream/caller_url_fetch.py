@@ -141,7 +141,8 @@ class Fetcher:
         count: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Create a client. `client`: HTTP client for this use only, since pooled connections are not checked again;
-        `lookup`: DNS resolver, None for `Lookups`; `count`: called with an outcome: FETCHED, REFUSED or FAILED.
+        `lookup`: DNS resolver, None for `Lookups`; `count`: called with an outcome: `FETCHED_OUTCOME`,
+        `REFUSED_OUTCOME` or `FAILED_OUTCOME`.
         """
         self._client = client
         self._rules = rules
@@ -346,7 +347,7 @@ class Fetcher:
 
     @contextmanager
     def _counted(self) -> Generator[None, None, None]:
-        """Return a context manager that counts the outcome of the request in its block: FETCHED, REFUSED or FAILED."""
+        """Return a context manager that counts the outcome of the request in its block."""
         try:
             yield
         except UrlRefusedError:

@@ -75,9 +75,9 @@ def next_version(folder: Path) -> Version:
     for name in ("umg_grpc", "umg_sandbox", "http_facade", "gen"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     (tree / STORE / "migrations/versions/next.py").write_text(MIGRATION.format(head=NEWEST_MIGRATION))
-    text, line = (file := tree / STORE / "schema_version.py").read_text(), f'HEAD = "{NEWEST_MIGRATION}"'
+    text, line = (file := tree / STORE / "schema_version.py").read_text(), f'NEWEST_MIGRATION = "{NEWEST_MIGRATION}"'
     assert line in text
-    file.write_text(text.replace(line, 'HEAD = "next"'))
+    file.write_text(text.replace(line, 'NEWEST_MIGRATION = "next"'))
     return Version("this version with one more migration", tree)
 
 

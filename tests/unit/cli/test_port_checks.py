@@ -17,7 +17,7 @@ from umg_grpc.process.port_checks import HTTP_PURPOSE, check_free, claim
 ENVIRONMENT = {"UMG_API_KEY": "sk-umg-first-secret-of-the-tests"}
 PROBES = {
     "listener": "server = socket.create_server(('127.0.0.1', 0), reuse_port=True); port = server.getsockname()[1]",
-    "claim": "from umg_grpc.process.port_checks import *; held = claim(Address('127.0.0.1', 9), HTTP); held.__enter__(); port = 9",
+    "claim": "from umg_grpc.process.port_checks import *; held = claim(Address('127.0.0.1', 9), HTTP_PURPOSE); held.__enter__(); port = 9",
     "program": "import http.server; server = http.server.HTTPServer(('127.0.0.1', 0), None); port = server.server_port",
 }
 """Programs that have an address, by its kind."""

@@ -48,7 +48,7 @@ class Edit:
 
 
 MODEL_ENUM, KEY_ENUM = "MODEL_OPERATION_UNSPECIFIED", "KEY_OPERATION_UNSPECIFIED"
-ROWS = "ROWS: tuple[Operation[Message, Message], ...]"
+ROWS = "OPERATION_ROWS: tuple[Operation[Message, Message], ...]"
 EDITS = (
     Edit("proto/umg/v1/model.proto", f"{MODEL_ENUM} = 0;\n", f"{MODEL_ENUM} = 0;\n  MODEL_OPERATION_SHOUT = 99;\n"),
     Edit("proto/umg/v1/admin.proto", f"{KEY_ENUM} = 0;\n", f"{KEY_ENUM} = 0;\n  KEY_OPERATION_SHOUT = 99;\n"),

@@ -1,4 +1,4 @@
-"""Base of the pipelines of all operations: the steps of a call up to its attempts, in the order of `STEPS`."""
+"""Base of the pipelines of all operations: the steps of a call up to its attempts, in the order of `PIPELINE_STEPS`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -90,7 +90,7 @@ RequestStep: TypeAlias = Callable[[AdmittedT], Awaitable[object] | None]
 
 
 class Pipeline(ABC, Generic[AdmittedT]):
-    """Pipeline of one operation: runs its steps (`steps`) for each call, in the order of `STEPS`."""
+    """Pipeline of one operation: runs its steps (`steps`) for each call, in the order of `PIPELINE_STEPS`."""
 
     _repeated_steps: ClassVar[Collection[Step]] = REPEATED_STEPS
 

@@ -85,8 +85,8 @@ class StartQueue:
         warm_up: WarmUp | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create a queue of at most `max_waiting` calls; at most `ALWAYS_STARTED` while the first has waited for more than
-        `wait` seconds. `now`: seconds of processor time, so that a pause of the process does not count as waiting.
+        """Create a queue of at most `max_waiting` calls; at most `ALWAYS_STARTED` while the first has waited for more
+        than `wait` seconds. `now`: seconds of processor time, so that a pause of the process does not count as waiting.
         `warm_up`: period without rejections for long waits. `clock`: seconds of wall time.
         """
         self._max_waiting = max(max_waiting, ALWAYS_STARTED)

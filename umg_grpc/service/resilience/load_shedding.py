@@ -118,7 +118,7 @@ class LoadShedder:
             raise self._rejection(FULL_CAUSE) from None
 
     def refused(self, reason: str) -> None:
-        """Count a rejected call, for metrics and log, by `FULL_CAUSE`, `BEHIND_CAUSE`, `MEMORY_CAUSE` or `connections`."""
+        """Count a rejected call for metrics and log: `FULL_CAUSE`, `BEHIND_CAUSE`, `MEMORY_CAUSE` or `connections`."""
         if self._count is not None:
             self._count(reason)
         self._rejected[reason] += 1

@@ -125,7 +125,8 @@ def _hook(named: str) -> Redact:
     try:
         hook: Redact = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        message = f"{REDACT_VARIABLE}: expected MODULE:FUNCTION, a function from text to text, but {named} is not there: {error}"
+        expected = "expected MODULE:FUNCTION, a function from text to text"
+        message = f"{REDACT_VARIABLE}: {expected}, but {named} is not there: {error}"
         raise UmgError(pb.ERROR_REASON_INVALID_FIELD, message, field=REDACT_VARIABLE) from None
     return hook
 

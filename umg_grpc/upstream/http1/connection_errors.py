@@ -22,7 +22,7 @@ EXCEPTION_FAULTS: dict[type[Exception], str] = {
     UnicodeError: DNS_FAULT,
     ssl.SSLError: TLS_FAULT,
 }
-"""Class of the exception that an attempt to connect raised -> part that failed (PROXY, DNS or TLS)."""
+"""Class of the exception of an attempt to connect -> part that failed (`PROXY_FAULT`, `DNS_FAULT` or `TLS_FAULT`)."""
 
 
 def not_connected(error: Exception) -> UmgError:
@@ -34,7 +34,8 @@ def not_connected(error: Exception) -> UmgError:
 
 def unreachable(cause: str, number: int | None = None, fault: str = "") -> UmgError:
     """Return the error for a connection that could not be opened or was closed before anything was sent. `cause`: for
-    the log; `number`: system's error number; `fault`: part that failed (PROXY, DNS or TLS), "" otherwise.
+    the log; `number`: system's error number; `fault`: part that failed (`PROXY_FAULT`, `DNS_FAULT` or `TLS_FAULT`), ""
+    otherwise.
     """
     if number in NO_MORE_FILES:  # a failure of the gateway, not of a provider
         full = overloaded("the gateway has as many connections open as its system allows")

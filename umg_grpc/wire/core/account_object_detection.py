@@ -240,8 +240,8 @@ class ObjectRules:
         return msgspec.json.Decoder(msgspec.defstruct("PlainBody", members, forbid_unknown_fields=True))
 
     def in_body(self, body: bytes, skipped: Collection[str] = ()) -> list[NamedObject]:
-        """Return the objects of an account that a body names; one with the id `UNKNOWN_OBJECT` for a body that cannot be
-        decoded. `skipped`: top-level members that are not forwarded unchanged, and so not checked.
+        """Return the objects of an account that a body names; one with the id `UNKNOWN_OBJECT` for a body that cannot
+        be decoded. `skipped`: top-level members that are not forwarded unchanged, and so not checked.
         """
         try:
             members = decode_every(body)
@@ -254,8 +254,9 @@ class ObjectRules:
         return found
 
     def in_json(self, text: str, *, from_model: bool = False) -> list[NamedObject]:
-        """Return the objects of an account that a JSON value within a body names. One object with the id `UNKNOWN_OBJECT`
-        stands for a text that cannot be decoded. `from_model`: whether the value belongs to a message of the model.
+        """Return the objects of an account that a JSON value within a body names. One object with the id
+        `UNKNOWN_OBJECT` stands for a text that cannot be decoded. `from_model`: whether the value belongs to a message
+        of the model.
         """
         try:
             value = decode_every(text)

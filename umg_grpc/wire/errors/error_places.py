@@ -163,7 +163,7 @@ def values_of(level: dict[str, object], part: str) -> list[object]:
 
 
 def _at(level: dict[str, object], steps: tuple[str, ...]) -> object:
-    """Return the value at the end of a path, of which `FIRST_ELEMENT` is the first element of a list; None if it is absent."""
+    """Return the value at the end of a path, where `FIRST_ELEMENT` is the first of a list; None if it is absent."""
     value: object = level
     for step in steps:
         if step == FIRST_ELEMENT:

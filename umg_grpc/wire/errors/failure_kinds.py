@@ -45,7 +45,7 @@ class Evidence(NamedTuple):
     """HTTP status; of an error inside a response with status 200, the status that the error states."""
     error: ProviderError = ProviderError()
     fault: str = ""
-    """Part that failed when a connection was opened: PROXY, DNS or TLS; "" for any other failure."""
+    """Part that failed when a connection was opened: `PROXY_FAULT`, `DNS_FAULT` or `TLS_FAULT`; "" otherwise."""
     page: bool = False
     """Whether the response has an error body that is not JSON, for example HTML."""
 

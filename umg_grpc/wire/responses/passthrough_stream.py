@@ -63,8 +63,8 @@ class PassthroughDecoder(FrameDecoder):
         self._refused = False
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the leading frames that are only deltas, unchanged, and their length in bytes; `DECODED_FRAME` (no bytes,
-        length 0) if the first frame has to be decoded. Deltas are recognised by their names, without parsing.
+        """Return the leading frames that are only deltas, unchanged, and their length in bytes; `DECODED_FRAME` (no
+        bytes, length 0) if the first frame has to be decoded. Deltas are recognised by their names, without parsing.
         """
         if not self._started or self._indexes.is_wrong or not frames.startswith(EVENT_START):
             return DECODED_FRAME

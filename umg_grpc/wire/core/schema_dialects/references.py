@@ -12,7 +12,7 @@ _REFERENCE = re.compile(r"#/(?:\$defs|definitions)/([^/]+)")
 
 
 def definition_name(reference: object) -> str | None:
-    """Return the name of the definition in a `$ref`, ROOT for the schema itself; None for any other reference."""
+    """Return the name of the definition in a `$ref`, `ROOT_POINTER` for the schema; None for any other reference."""
     if reference == "#":
         return ROOT_POINTER
     found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
