@@ -30,8 +30,8 @@ function operationBody(path, method, operation) {
       element("h3", {}, "Body: ", element("code", {}, type)),
       schemaView(description, schema["x-message-schema"] ?? schema),
     ]),
-    element("h3", {}, "Answers"),
-    ...Object.entries(operation.responses).map(answerView),
+    element("h3", {}, "Responses"),
+    ...Object.entries(operation.responses).map(responseView),
     element("h3", {}, "Call it"),
     callForm(path, method, operation, parameters, content),
   );
@@ -46,12 +46,12 @@ function parameterList(parameters) {
   )));
 }
 
-function answerView([status, given]) {
-  const answer = resolve(description, given);
-  const view = element("details", {}, element("summary", {}, element("strong", {}, status), " ", ...prose(answer.description)));
+function responseView([status, given]) {
+  const response = resolve(description, given);
+  const view = element("details", {}, element("summary", {}, element("strong", {}, status), " ", ...prose(response.description)));
   view.addEventListener("toggle", () => {
     if (!view.open || view.children.length > 1) return;
-    for (const [type, { schema }] of Object.entries(answer.content ?? {})) {
+    for (const [type, { schema }] of Object.entries(response.content ?? {})) {
       const shown = schema["x-event-schema"] ?? schema["x-message-schema"] ?? schema;
       view.append(element("p", {}, element("code", {}, type)), schemaView(description, shown));
     }
@@ -69,7 +69,7 @@ function callForm(path, method, operation, parameters, content) {
   const takesJson = content[JSON_TYPE] !== undefined;
   const body = element("textarea", { class: "code", rows: "8", id: `${operation.operationId}-body`, spellcheck: "false" });
   if (takesJson) body.value = JSON.stringify(example(description, content[JSON_TYPE].schema), null, 2);
-  const output = element("pre", { tabindex: "0", hidden: true, "aria-label": "Answer" });
+  const output = element("pre", { tabindex: "0", hidden: true, "aria-label": "Response" });
   const status = element("p", { role: "status" });
   const target = () => targetOf(path, inputs);
   const command = () => curl(method.toUpperCase(), `${location.origin}${target()}`, key() || "YOUR_KEY", takesJson ? body.value : null);
@@ -112,7 +112,7 @@ async function send(method, target, body, status, output) {
     output.hidden = false;
     await show(response, output);
   } catch (error) {
-    status.textContent = `No answer: ${error.message}`;
+    status.textContent = `No response: ${error.message}`;
     status.className = "bad";
   }
 }

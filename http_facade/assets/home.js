@@ -115,26 +115,26 @@ async function send() {
   running = new AbortController();
   say("user", prompt);
   byId("prompt").value = "";
-  const answer = say("model");
+  const response = say("model");
   setBusy(true);
   try {
-    await operation[2](model, prompt, answer, running.signal);
+    await operation[2](model, prompt, response, running.signal);
   } catch (error) {
     failed.textContent = error.name === "AbortError" ? "Stopped." : error.message;
-    if (!answer.hasChildNodes()) answer.remove();
+    if (!response.hasChildNodes()) response.remove();
   }
   running = null;
   setBusy(false);
 }
 
-/** Screen readers announce the answer when it is complete: word by word they would interrupt themselves. */
+/** Screen readers announce the response when it is complete: word by word they would interrupt themselves. */
 function setBusy(busy) {
   byId("log").setAttribute("aria-busy", String(busy));
   byId("send").disabled = busy;
   byId("stop").disabled = !busy;
 }
 
-async function chat(model, prompt, answer, signal) {
+async function chat(model, prompt, response, signal) {
   conversation.push({ role: "user", content: prompt });
   const body = { model, messages: conversation, stream: true };
   const text = document.createTextNode("");
@@ -143,23 +143,23 @@ async function chat(model, prompt, answer, signal) {
       if (event.error) throw new Error(event.error.message);
       const delta = event.choices?.[0]?.delta ?? {};
       if (delta.content) text.data += delta.content;
-      if (delta.content && !text.isConnected) answer.append(text);
-      for (const image of delta.images ?? []) answer.append(picture(image.image_url.url, prompt));
+      if (delta.content && !text.isConnected) response.append(text);
+      for (const image of delta.images ?? []) response.append(picture(image.image_url.url, prompt));
     }
   } finally {
     if (text.data) conversation.push({ role: "assistant", content: text.data });
     else conversation.pop();
   }
-  if (!answer.hasChildNodes()) answer.append("The model returned no text.");
+  if (!response.hasChildNodes()) response.append("The model returned no text.");
 }
 
-async function images(model, prompt, answer, signal) {
-  answer.append("Making an image …");
+async function images(model, prompt, response, signal) {
+  response.append("Making an image …");
   const body = { model, prompt, response_format: "b64_json" };
   const made = await call("/v1/images/generations", { body, signal, headers: { "x-umg-shape": "sdk" } })
-    .catch((error) => { answer.replaceChildren(); throw error; });
+    .catch((error) => { response.replaceChildren(); throw error; });
   const { data } = await made.json();
-  answer.replaceChildren(...data.map((image) => picture(image.url ?? dataUrl(image.b64_json), prompt)));
+  response.replaceChildren(...data.map((image) => picture(image.url ?? dataUrl(image.b64_json), prompt)));
 }
 
 const TYPES = { iVBOR: "image/png", "/9j/": "image/jpeg", UklGR: "image/webp", R0lGO: "image/gif" };
@@ -176,21 +176,21 @@ function picture(url, prompt) {
   return element("a", { href: protocol.startsWith("http") ? url : "#", rel: "noreferrer", target: "_blank" }, "Open the image");
 }
 
-async function video(model, prompt, answer, signal) {
-  answer.append("Submitting …");
+async function video(model, prompt, response, signal) {
+  response.append("Submitting …");
   try {
     const created = await (await call("/v1/video/generations", { body: { model, prompt }, signal })).json();
     const path = encodeURIComponent(created.task_id);
     for (let task = created; task.status !== "succeeded"; ) {
       if (task.status === "failed") throw new Error(task.fail_reason);
-      answer.textContent = `Video task ${task.task_id}: ${task.status} …`;
+      response.textContent = `Video task ${task.task_id}: ${task.status} …`;
       await pause(POLL_MILLISECONDS, signal);
       task = await (await call(`/v1/video/generations/${path}`, { signal })).json();
     }
     const file = await (await call(`/v1/videos/${path}/content`, { signal })).blob();
-    answer.replaceChildren(element("video", { controls: true, src: URL.createObjectURL(file), "aria-label": `Video of: ${prompt}` }));
+    response.replaceChildren(element("video", { controls: true, src: URL.createObjectURL(file), "aria-label": `Video of: ${prompt}` }));
   } catch (error) {
-    answer.replaceChildren();
+    response.replaceChildren();
     throw error;
   }
 }

@@ -25,8 +25,8 @@ print(message.content[0].text)`],
     ["JavaScript, openai", `import OpenAI from "openai";
 
 const client = new OpenAI({ baseURL: ${javascriptString(`${address}/v1`)}, apiKey: ${javascriptString(key)} });
-const answer = await client.responses.create({ model: ${javascriptString(model)}, input: "Hello" });
-console.log(answer.output_text);`],
+const response = await client.responses.create({ model: ${javascriptString(model)}, input: "Hello" });
+console.log(response.output_text);`],
     // `=`: an id that begins with a dash would be an option
     ["Claude Code", `ANTHROPIC_BASE_URL=${shellUrl(address)} ANTHROPIC_AUTH_TOKEN=${shellWord(key)} claude --model=${shellWord(model)}`],
   ];

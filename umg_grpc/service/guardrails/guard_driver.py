@@ -238,7 +238,7 @@ class GuardRun(msgspec.Struct, eq=False):
     def _refused(self, guard: Guard, refusal: pb.GuardRefuse) -> UmgError:
         """Return the error for content that a guard refuses. It is no failure of the channel, and has no fallback."""
         name, reason = guard.row.name, printable(refusal.reason)[:MAX_REASON]
-        remedy = "change the request" if self.phase == "request" else "the caller gets nothing of it"
+        remedy = "change the request" if self.phase == "request" else "no more of it is sent"
         message = f"the guard `{name}` refuses the {self.phase}{f': {reason}' if reason else ''}; {remedy}"
         metadata = {"guard": name, "phase": self.phase}
         if refusal.category:
