@@ -1,4 +1,4 @@
-"""Chat completions format (`POST /v1/chat/completions`): codec for the bodies of callers and for those of providers."""
+"""Chat completions format (`POST /v1/chat/completions`): codec for callers' requests and for calls of providers."""
 
 from umg_grpc.wire.chat.account_object_members import OBJECT_RULES
 from umg_grpc.wire.chat.call_id_places import CALL_IDS

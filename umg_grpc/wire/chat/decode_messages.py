@@ -33,9 +33,9 @@ IMAGE_DETAILS = ("auto", "low", "high", "original")
 
 
 def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the `messages` of a body into `request.messages`; a message with an unknown role becomes raw JSON.
-    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `notes`: receives the paths of messages
-    that are kept as raw JSON, for errors, and of files, which some families do not accept here.
+    """Decode the `messages` of a body into `request.messages`; a message with an unknown role becomes raw JSON. Raises
+    UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `notes`: receives the paths of messages kept as
+    raw JSON (for errors), and the paths of files, since some model families accept no files here.
     """
     raw_turns: RawTurns | None = None
     targets = request.messages
@@ -103,7 +103,7 @@ def _text(raw: msgspec.Raw, at: str) -> str:
 
 
 def _state(message: schema.ChatMessage) -> State:
-    """Return the reasoning state that the caller sends back, {} for one that cannot be read."""
+    """Return the reasoning state that the caller sends back in a message; {} if it cannot be decoded."""
     try:
         return read_message(message)
     except (ValueError, RecursionError):

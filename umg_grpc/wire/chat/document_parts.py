@@ -16,7 +16,7 @@ def encode_document(address: str, name: str) -> JsonObject:
 
 
 def with_document_urls(messages: Raw) -> Raw:
-    """Return a caller's `messages` with each file given as bytes as a part `document_url`; else `messages` itself."""
+    """Return a caller's `messages` with files that are sent as bytes as `document_url` parts; itself if it has none."""
     if b'"file_data"' not in bytes(messages):
         return messages
     return edit_values(messages, (EACH_ELEMENT, "content", EACH_ELEMENT), _with_document_url)

@@ -34,7 +34,7 @@ BETWEEN_TEXTS = "\n\n"
 
 
 class _Turn(NamedTuple):
-    """Canonical message without its tool results: the message, its index, and (canonical path, part) of the rest."""
+    """Canonical message without its tool results: the message, its index, and (canonical path, part) of other parts."""
 
     message: pb.Message
     message_index: int
@@ -138,8 +138,8 @@ class MessageEncoder:
         return with_breakpoint(encoded, part, self._quirks, self._report)
 
     def _turn(self, message: pb.Message, index: int) -> tuple["_Turn", list[JsonObject]]:
-        """Split a canonical message (`index`: its position) into the message without its tool results, and the results,
-        each encoded as a chat message of its own.
+        """Split a canonical message (`index`: its position) into the message without its tool results, and the results.
+        Each result is encoded as a separate chat message.
         """
         at, turn, results = f"messages[{index}]", _Turn(message, index, []), list[JsonObject]()
         if message.phase:
@@ -161,7 +161,7 @@ class MessageEncoder:
         return [encoded for turn in turns for encoded in self._encode_turn(turn)]
 
     def _encode_turn(self, turn: "_Turn") -> list[JsonObject]:
-        """Return the chat messages for one of another role than the assistant's, after results that are still due."""
+        """Return the chat messages for a message that is not the assistant's, after the results that are still due."""
         at, before, shown = f"messages[{turn.message_index}]", self._placeholder_results(), list[object]()
         if turn.message.role == pb.ROLE_USER:
             shown, self._shown = self._shown, []
@@ -179,7 +179,7 @@ class MessageEncoder:
         return [*before, without_empty({"role": role, "content": compacted, "name": turn.message.name})]
 
     def _encode_assistant_turns(self, run: list["_Turn"]) -> list[JsonObject]:
-        """Return one message for consecutive assistant messages if any has a call or only reasoning, else one each."""
+        """Return chat messages for a run of assistant ones: one if any has a call or only reasoning, else one each."""
         if not run:
             return []
         joined = any(part.HasField("tool_call") for turn in run for part, _ in turn.parts) or any(
@@ -228,7 +228,7 @@ class MessageEncoder:
         return without_empty(encoded)
 
     def _reasoning(self, thoughts: Sequence[pb.ReasoningPart], state: State) -> JsonObject:
-        """Return reasoning as a member: the usual one, if the provider takes it, or the one beside the state."""
+        """Return reasoning as a member: the usual one if the provider accepts it, else the one that a state needs."""
         member, texts = text_member(state), list[str]()
         for part in thoughts:
             shown = part.texts or part.summaries
@@ -239,8 +239,8 @@ class MessageEncoder:
         return {member or "reasoning_content": "\n\n".join(texts)}
 
     def _state(self, part: pb.Part, encoded: JsonObject) -> Iterator[State]:
-        """Yield the reasoning state of a part (opaque data of a provider that belongs to its reasoning) if a chat
-        provider made it. Add vendor G's to `encoded`, the part's chat message. Report a state that is not sent.
+        """Yield the reasoning state of a part (a provider's opaque data about its reasoning) if a chat provider made
+        it. Vendor G's state is added to `encoded`, the part's chat message. A state that is not sent is reported.
         """
         if not part.HasField("state"):
             return
@@ -252,8 +252,8 @@ class MessageEncoder:
             encoded["extra_content"] = encode_signature(part.state)
 
     def _takes_state(self, state: pb.ReasoningState) -> bool:
-        """Return whether the provider accepts a state: any that it made itself, otherwise each state that chat has
-        members for, unless the provider is known to have none.
+        """Return whether the provider accepts a state. It accepts each state that it made itself, and any state for
+        which chat has members, unless the provider is known to accept none.
         """
         if state.format == "chat":
             return bool(state.channel) or self._signatures is not False
@@ -279,8 +279,8 @@ class MessageEncoder:
         return encoded
 
     def _result(self, part: pb.Part, at: str) -> list[JsonObject]:
-        """Return a tool result as chat messages; none for one without its call, which becomes text of the next user
-        message. Providers reject it, and clients cut off the beginning of long conversations.
+        """Return a tool result as chat messages. A result without its call becomes text of the next user message, since
+        providers reject it and clients cut off the beginning of long conversations.
         """
         result = part.tool_result
         legacy = self._request.face_hints.legacy_functions and not result.call_id
@@ -344,8 +344,8 @@ class MessageEncoder:
 
 
 def _add_placeholder_signatures(messages: list[object]) -> None:
-    """Add a placeholder signature to each assistant message's first tool call without one, which vendor G rejects since
-    the last user message. Earlier messages keep theirs, so that prompt caches find the same beginning.
+    """Add a placeholder signature to the first tool call of each assistant message if that call has none. Vendor G
+    rejects a missing one after the last user message; earlier messages get one too, so that prompt caches match.
     """
     for message in messages:
         if not isinstance(message, dict):
@@ -356,7 +356,7 @@ def _add_placeholder_signatures(messages: list[object]) -> None:
 
 
 def _compact(content: list[object]) -> object:
-    """Return parts as `content`: one text as a string, which every provider accepts, none as "", others unchanged."""
+    """Return parts as `content`: one text as a string, which every provider accepts; none as ""; others unchanged."""
     match content:
         case []:
             return ""

@@ -11,7 +11,7 @@ from umg_grpc.wire.dropped_fields_report import Report, foreign, unknown_part, u
 
 
 class PartEncoder:
-    """Encoder of the parts of a request's messages as content parts, each independent of the others. `keeps_parts`:
+    """Encoder of the parts of a request's messages as content parts, each independently of the others. `keeps_parts`:
     texts stay separate parts, with their cache breakpoints. `has_document_urls`: the provider accepts `document_url`.
     """
 
@@ -50,7 +50,7 @@ class PartEncoder:
                 assert_never(unhandled)
 
     def is_encodable(self, part: pb.Part, at: str) -> bool:
-        """Return whether chat can express a part of a message; report a part that it cannot express and that is left
+        """Return whether chat can express a part of a message. Report a part that chat cannot express, since it is left
         out. Raise UmgError(UNTRANSLATABLE) for a part of a kind unknown to this build.
         """
         kind = part.WhichOneof("kind")

@@ -70,7 +70,7 @@ WRONG_KEY = frozenset({pb.ERROR_REASON_INVALID_KEY, pb.ERROR_REASON_KEY_EXPIRED}
 
 
 def message_for_callers(error: UmgError) -> str:
-    """Return an error's message for a caller; a wrong key's begins with the vendor's words, which clients look for."""
+    """Return an error's message for a caller. A wrong key's begins with the vendor's text, which clients search for."""
     return f"{INCORRECT_KEY}: {error.message}" if error.reason in WRONG_KEY else error.message
 
 

@@ -21,7 +21,7 @@ HARMLESS_MEMBERS = frozenset(
         "vl_high_resolution_images",  # image resolution for the models of one vendor, like `detail`
     }
 )
-"""Top-level fields without canonical form or effect on the response: translations leave them out and report them."""
+"""Top-level fields without a canonical form or an effect on the response. Translations report them as left out."""
 
 _VENDOR_TOOL = defstruct("_VENDOR_TOOL", [(key, Raw, ABSENT_MEMBER) for key in SEARCH_KEYS])
 

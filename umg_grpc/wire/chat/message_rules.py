@@ -1,8 +1,8 @@
-"""Rules of single vendors for `messages`: roles, the place of instructions, order of turns, the last turn, ids of
+"""Rules of single vendors for `messages`: roles, the position of instructions, order of turns, the last turn, ids of
 calls.
 
-The messages are of a body encoded for the provider, or of the caller's own body, in which all else stays byte for byte.
-No rule moves a turn, so that a conversation begins the same in each of its requests and prompt caches hold.
+The messages belong to a body encoded for the provider, or to the caller's own body, whose other members stay unchanged.
+No rule moves a turn: a conversation begins the same in each request, so that prompt caches match.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ _ID_PATHS = ((EACH_ELEMENT, "tool_calls", EACH_ELEMENT, "id"), (EACH_ELEMENT, "t
 
 
 def fit_raw_messages(raw: Raw, quirks: Quirks, report: Report) -> Raw:
-    """Return `messages` of a caller's own body as the provider accepts them; `raw` itself if it accepts them so.
-    `report`: collects all changes, since the caller wrote the messages for the provider.
+    """Return `messages` of a caller's own body changed as the provider's rules require; `raw` itself if they need no
+    change. `report`: collects all changes, since the caller wrote the messages for the provider.
     """
     if quirks.call_ids == "nine" and (fitted := edit_texts(raw, _ID_PATHS, nine_character_id)) is not raw:
         report.drop("call_id", "nine characters")
@@ -48,7 +48,7 @@ def fit_raw_messages(raw: Raw, quirks: Quirks, report: Report) -> Raw:
 
 
 def fit_encoded_messages(fields: JsonObject, quirks: Quirks, report: Report) -> None:
-    """Replace the `messages` of a body that was encoded for the provider, in place, by messages that it accepts."""
+    """Replace, in place, the `messages` of a body encoded for the provider by messages that follow its rules."""
     if _has_rules(quirks) and isinstance(messages := fields["messages"], list):
         fields["messages"] = _fit_messages(messages, quirks, report, own=False)
 
@@ -66,7 +66,7 @@ def _has_rules(quirks: Quirks) -> bool:
 
 
 def _fit_messages(messages: Sequence[object], quirks: Quirks, report: Report, *, own: bool) -> list[object]:
-    """Return messages as the provider accepts them; if `own`, changes without a loss of meaning are reported, too."""
+    """Return messages that follow the provider's rules. `own`: changes that lose no meaning are reported, too."""
     fitted = list(messages)
     if quirks.system_place == "first":
         fitted = _with_instructions_first(fitted, report, own=own)
@@ -87,8 +87,8 @@ def _fit_messages(messages: Sequence[object], quirks: Quirks, report: Report, *,
 
 
 def _with_instructions_first(messages: list[object], report: Report, *, own: bool) -> list[object]:
-    """Return the messages with all instructions before the first turn of the user joined into the first message; later
-    ones stay in their places as marked turns of the user.
+    """Return the messages with all instructions that precede the first user turn joined into the first message. Later
+    instructions stay in position, as marked user turns.
     """
     places = [index for index, message in enumerate(messages) if _role(message) in INSTRUCTION_ROLES]
     if places and len(places) == len(messages):  # templates and vendors want a turn of the user
@@ -131,8 +131,8 @@ def _with_acknowledged_results(messages: list[object], report: Report) -> list[o
 
 
 def _ended(last: object, quirks: Quirks, report: Report, *, own: bool) -> list[object]:
-    """Return the end of a conversation for its last message, which is the assistant's: the message alone, marked as one
-    to continue, or with a turn of the user behind it.
+    """Return the last messages of a conversation that ends with the assistant's. It stays alone, is marked as one to
+    continue, or is followed by a user turn.
     """
     if quirks.prefill is False:
         report.drop("messages", "a user's turn last")

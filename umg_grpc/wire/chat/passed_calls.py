@@ -1,5 +1,5 @@
-"""Repair of tool calls in passed-through chat responses: several calls with one index, calls without an id or a list,
-arguments as an object, and a name that each piece of a call repeats.
+"""Repair of tool calls in passed-through chat responses. Several calls may have one index; calls may lack an id or a
+list; arguments may be an object; each piece of a call may repeat the name.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ TOOL_CALLS = b'"tool_calls"'
 """Name of the member with tool calls. It cannot be found inside a text: its quotes would be escaped there."""
 
 Changes: TypeAlias = dict[str, object]
-"""Member of a call -> its right value, or function that returns it from the wrong one."""
+"""Member of a call -> its correct value, or a function that returns the correct value for the wrong one."""
 NO_ID = b"\0"
 """Bytes that no chunk has, since JSON has no NUL."""
 
@@ -29,7 +29,7 @@ class _Function(Struct):
 
 
 class Piece(Struct):
-    """Tool call of a message, or piece of one in a delta, with the members that are repaired."""
+    """Tool call of a message, or piece of a call in a delta, with the members that are repaired."""
 
     index: Index | None = None
     id: str | int | None = None
@@ -38,7 +38,7 @@ class Piece(Struct):
 
     @property
     def known_id(self) -> str:
-        """The provider's id, "" if it has none; a number (0 at TGI) identifies no call."""
+        """The provider's id of the call; "" without one, or for a number (TGI sends 0), which identifies no call."""
         return self.id if isinstance(self.id, str) else ""
 
     @property
@@ -48,11 +48,11 @@ class Piece(Struct):
 
     @property
     def is_object(self) -> bool:
-        """Whether the arguments are an object instead of its text."""
+        """Whether the arguments are a JSON object instead of a string with the object's JSON."""
         return self.function is not None and bytes(self.function.arguments)[:1] == b"{"
 
     def changes(self, made_id: str) -> Changes:
-        """Return the changes for clients. `made_id`: id of a call without one, "" for a later piece of a call."""
+        """Return the changes for clients. `made_id`: id for a call without one; "" for a later piece of a call."""
         changes: Changes = {}
         if isinstance(self.id, int) or (made_id and not self.known_id):
             changes["id"] = made_id or None
@@ -64,7 +64,7 @@ class Piece(Struct):
 
 
 class Calls(Struct):
-    """Member `message` or `delta` of a choice, of which the tool calls are decoded."""
+    """Member `message` or `delta` of a choice, with only its tool calls decoded."""
 
     tool_calls: list[Piece] | Piece | None = None
 
@@ -93,7 +93,7 @@ _RIGHT_CALLS = msgspec.json.Decoder(_RightCalls)
 
 
 class _Numbers:
-    """Tool calls of one candidate of a stream, by their numbers."""
+    """Numbers of the tool calls of one candidate in a stream."""
 
     def __init__(self) -> None:
         self.ids: dict[int, str] = {}
@@ -102,8 +102,8 @@ class _Numbers:
         self.names: dict[int, str] = {}
 
     def number(self, piece: Piece) -> int:
-        """Return the number of the call to which a piece belongs: by its index, or the last call if it has none; an id
-        that differs from that call's id starts a new call.
+        """Return the number of the call to which a piece belongs: by the piece's index or, without an index, the last
+        call's. A piece whose id differs from that call's id starts a new call.
         """
         known, own_id = self._last if piece.index is None else self._numbers.get(piece.index), piece.known_id
         if known is None or (own_id and self.ids[known] and own_id != self.ids[known]):
@@ -117,8 +117,8 @@ class _Numbers:
 
 
 class CallNumbers:
-    """Numbers of the tool calls of one stream. Clients join pieces by `index`, so that two calls with the same index,
-    which some providers send, would be one.
+    """Assignment of numbers to the tool calls of one stream. Clients join pieces with the same `index`, so two calls to
+    which a provider gives one index would become one call.
     """
 
     def __init__(self) -> None:
@@ -129,8 +129,9 @@ class CallNumbers:
         """Whether calls of the provider have to be repaired, so that every later piece has to be read."""
 
     def corrected(self, data: bytes, deltas: Iterable[tuple[int, bytes]], response_id: str) -> bytes:
-        """Return the data of a chunk with right tool calls, unchanged if they are right. `deltas`: (candidate, delta)
-        of its choices, in order. `response_id`: for ids of calls without one. Raise ValueError for an unreadable delta.
+        """Return the data of a chunk with its tool calls corrected; unchanged if they are correct. `deltas`:
+        (candidate, delta) of its choices, in order. `response_id`: source of ids for calls without one. Raise
+        ValueError for an unreadable delta.
         """
         changes, is_list = list[Changes](), True
         for candidate, delta in deltas:
@@ -169,8 +170,8 @@ def _has_right_calls(message: Raw) -> bool:
 
 
 def body_with_calls(body: bytes, messages: Sequence[Raw], response_id: str) -> bytes:
-    """Return a complete response with right tool calls, the same object if they are right. `messages`: of its choices.
-    Raise ValueError for a message that cannot be decoded.
+    """Return a complete response with its tool calls corrected; the same object if they are correct. `messages`: those
+    of the response's choices. Raise ValueError for a message that cannot be decoded.
     """
     if all(map(_has_right_calls, messages)):
         return body

@@ -1,5 +1,5 @@
-"""Repair of passed-through chat responses that typed clients cannot read. Choices may lack index, delta, message or a
-known finish reason, have a list of parts as content, or a usage without its totals.
+"""Repair of passed-through chat responses that typed clients cannot read. Choices may lack an index, delta, message or
+known finish reason; content may be a list of parts; usage may lack its totals.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,12 +23,12 @@ from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 
 JSON_NULL = Raw(b"null")
 CONTENT_LISTS = b'"content":[', b'"content": ['
-"""Bytes of a message or delta whose content is a list of parts, as that of Mistral's models with reasoning."""
+"""Bytes in a message or delta whose content is a list of parts, as in responses of Mistral's reasoning models."""
 EMPTY_MESSAGE = Raw(b'{"role":"assistant","content":null}')
 
 
 class Choice(Protocol):
-    """Choice of a passed-through chunk, as far as it is decoded."""
+    """Choice of a passed-through chunk, with the members that are decoded."""
 
     index: int | None
     finish_reason: str | UnsetType | None
@@ -44,7 +44,7 @@ def is_odd(choice: Choice) -> bool:
 
 
 def has_list(data: bytes) -> bool:
-    """Return whether a message in a body or delta has a list of parts as its content."""
+    """Return whether `data` (a body, message or delta) contains a message whose content is a list of parts."""
     return CONTENT_LISTS[0] in data or CONTENT_LISTS[1] in data
 
 
@@ -53,8 +53,8 @@ def _is_odd_reason(reason: str | UnsetType | None) -> bool:
 
 
 def chunk_with_choices(data: bytes) -> bytes:
-    """Return a chunk with choices that typed clients can read; an empty list without choices. Each has an index, a
-    delta (also for a complete message) and a finish reason of this format or null.
+    """Return a chunk whose choices typed clients can read; `choices` is an empty list if there are none. Each choice
+    has an index, a delta (also where the provider sent a message) and a finish reason of this format or null.
     """
     members = MEMBERS_DECODER.decode(data)
     raw = members.get("choices", JSON_NULL)
@@ -74,7 +74,7 @@ def _right(choice: Raw, position: int) -> Raw:
 
 
 def _right_choice(position: int, choice: dict[str, Raw], content: str) -> dict[str, Raw]:
-    """Return a choice with right members. `content`: name of the member with its content."""
+    """Return a choice with corrected members. `content`: the member with its content, `message` or `delta`."""
     if not is_present(choice.get("index", JSON_NULL)):
         choice["index"] = Raw(b"%d" % position)
     if content == "delta" and not is_present(choice.get(content, JSON_NULL)):
@@ -91,7 +91,7 @@ def _right_choice(position: int, choice: dict[str, Raw], content: str) -> dict[s
 
 
 def _without_list(raw: Raw) -> Raw:
-    """Return a message or delta whose content is one text, with the reasoning beside it."""
+    """Return a message or delta with its list of parts replaced by one text, and the reasoning in a separate member."""
     members, message = MEMBERS_DECODER.decode(raw), msgspec.json.decode(raw, type=ProviderMessage)
     if not isinstance(message.content, list):
         return raw
@@ -102,14 +102,14 @@ def _without_list(raw: Raw) -> Raw:
 
 
 def with_totals(data: bytes, totals: JsonObject) -> bytes:
-    """Return a response or chunk whose usage has these totals."""
+    """Return a response or chunk with `totals` added to its usage."""
     members = MEMBERS_DECODER.decode(data)
     members["usage"] = Raw(msgspec.json.encode(MEMBERS_DECODER.decode(members["usage"]) | totals))
     return msgspec.json.encode(members)
 
 
 def finish_chunks(head: JsonObject, reason: str, candidates: Iterable[int]) -> Iterator[bytes]:
-    """Yield the data of a last chunk for each candidate that has no finish reason. `head`: members of the chunks."""
+    """Yield the data of a last chunk for each candidate without a finish reason. `head`: members of all chunks."""
     for index in candidates:
         choice = {"index": index, "delta": {}, "finish_reason": reason}
         yield msgspec.json.encode({**head, "object": "chat.completion.chunk", "choices": [choice]})

@@ -1,4 +1,4 @@
-"""Edits of the reasoning and its state in a passed-through chat body: some providers require, others reject them."""
+"""Edits of reasoning and its state in a passed-through chat body: some providers require them, others reject them."""
 
 from collections.abc import Mapping
 
@@ -35,7 +35,7 @@ class _Body(msgspec.Struct):
 
 
 def _completed(raw: Raw, message: pb.Message, quirks: Quirks) -> Raw:
-    """Return a body's message with the canonical one's reasoning and states that it lacks; `raw` itself if none."""
+    """Return a body's message with reasoning and states that only the canonical `message` has; `raw` itself if none."""
     members, state = _members(raw), joined(from_canonical(part.state) for part in message.parts)
     added = JsonObject()
     put(state, added, "message")

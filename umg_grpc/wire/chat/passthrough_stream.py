@@ -57,8 +57,8 @@ _CHUNK = msgspec.json.Decoder(PassedChunk)
 
 
 class Template(NamedTuple):
-    """Bytes around the delta in a chunk that only continues the output (without error, usage or finish reason). Later
-    chunks with the same bytes are passed through without parsing, which saves time.
+    """Bytes before and after the delta of a chunk that only continues the output (no error, usage or finish reason).
+    Later chunks with the same bytes are passed through without parsing, which saves time.
     """
 
     head: bytes  # up to the first value of the delta
@@ -71,9 +71,9 @@ class Template(NamedTuple):
 
     @classmethod
     def learn(cls, raw: bytes, chunk: PassedChunk, *, first: bool) -> Self | None:
-        """Return the template of a chunk that only continues the output; None for any other. `raw`: its frame. `first`:
-        whether it may state a role that later ones leave out. It must have `finish_reason` (null): else the template
-        would match the last chunk, too, and take its finish reason for a part of the delta.
+        """Return the template of a chunk that only continues the output; None for any other chunk. `raw`: the chunk's
+        frame. `first`: whether the chunk may state a role that later chunks omit. The chunk must have `finish_reason`
+        (null): else the template would match the last chunk, too, and treat its finish reason as part of the delta.
         """
         if chunk.usage is not None or not chunk.choices or len(chunk.choices) != 1:
             return None
@@ -103,10 +103,10 @@ class PassthroughDecoder(FrameDecoder):
     """Decoder of a passed-through chat stream: forwards chunks, and emits the events that the service needs. One per
     stream.
 
-    It replaces a different model id, drops a usage chunk that the caller did not request and events without data, which
-    break clients, and adds a missing end marker or finish reason. Tool calls with the same index get different ones,
-    and choices and calls that typed clients cannot read are repaired. Further choices for one candidate are joined to
-    the first one, and a response that failed raises an error.
+    It replaces a different model id, drops events without data (which break clients) and a usage chunk that the caller
+    did not request, and adds a missing end marker or finish reason. It repairs choices and calls that typed clients
+    cannot read, for example calls with the same index. Choices into which a provider splits one candidate are joined. A
+    failed response raises an error.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -124,8 +124,8 @@ class PassthroughDecoder(FrameDecoder):
         self._joint_reason: str | None = None  # finish reason of these, sent at the end
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return (leading chunks that differ from an earlier chunk, the template, only in their text, with the caller's
-        model id; their length in bytes as received).
+        """Return (leading chunks that match the template, with the caller's model id; their length in bytes as
+        received).
         """
         if not self._called and TOOL_CALLS in frames:
             self._called = CALL_STARTS[0] in frames or CALL_STARTS[1] in frames
@@ -207,7 +207,7 @@ class PassthroughDecoder(FrameDecoder):
         return sse.new_event(event.name, data), _CHUNK.decode(data)
 
     def _done(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
-        """Return the frames of the end marker, `event`, and of finish reasons that the provider left out before it."""
+        """Return the frames of finish reasons that the provider left out, followed by the end marker, `event`."""
         if not self._started:
             raise cut_off()
         self.done = True
@@ -235,8 +235,8 @@ class PassthroughDecoder(FrameDecoder):
                 self._read_reason(index, choice.finish_reason, events)
 
     def _read_reason(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
-        """Read the finish reason of a candidate: append the canonical event for its end to `events`, or keep the error
-        of a response that failed until its usage has been received.
+        """Read the finish reason of a candidate: append the candidate's end to `events`. If the reason states a
+        failure, keep the error instead, until the usage has been received.
         """
         if reason not in FINISH_REASONS and wants_one(self._request):
             self._failed = self._failed or failed_response(Ended(reason))
@@ -246,7 +246,7 @@ class PassthroughDecoder(FrameDecoder):
             self._finish(index, reason, events)
 
     def _finish(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
-        """Append the canonical event for the end of a candidate to `events`. `reason`: its finish reason."""
+        """Append the canonical event that ends a candidate to `events`. `reason`: the candidate's finish reason."""
         self._finished.add(index)
         finished = pb.GenerateEvent(candidate_index=index)
         decode_finish(reason, finished.finished)
@@ -255,7 +255,7 @@ class PassthroughDecoder(FrameDecoder):
         events.append(finished)
 
     def _finish_frames(self, events: list[pb.GenerateEvent]) -> bytes:
-        """Return the frames of the finish reasons that the provider left out before its end marker."""
+        """Return frames with the finish reasons that the provider did not send before its end marker."""
         unfinished = sorted(self._seen - self._finished)
         if not unfinished:
             return b""
@@ -267,7 +267,7 @@ class PassthroughDecoder(FrameDecoder):
         return b"".join(map(sse.frame, finish_chunks(self._head, reason, unfinished)))
 
     def _with_right_indexes(self, event: sse.SseEvent, choices: list[PassedChoice]) -> sse.SseEvent:
-        """Return the event of a chunk with right indexes of the tool calls in it."""
+        """Return the event of a chunk with the indexes of its tool calls corrected."""
         data = event.data or b""
         if TOOL_CALLS not in data:
             return event

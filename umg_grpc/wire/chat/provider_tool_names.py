@@ -22,8 +22,8 @@ def tool_names(request: pb.GenerateRequest) -> ToolNames:
 
 
 def provider_id(call_id: str) -> str:
-    """Return the id of a tool call for a provider: as the provider sent it; an id that is too long is cut and ends with
-    a digest of the whole id, so that it is equal for a call and its result.
+    """Return the id of a tool call for a provider, as the provider sent it. An id that is too long is cut and ends with
+    a digest of the whole id, so that the call and its result have the same id.
     """
     call_id = original_id(call_id)
     if len(call_id) <= MAX_CHARACTERS:
@@ -33,8 +33,8 @@ def provider_id(call_id: str) -> str:
 
 
 def nine_character_id(call_id: str) -> str:
-    """Return the id of a tool call for a provider whose ids have nine letters and digits: unchanged if it is of these,
-    else a digest, which is equal for a call and its result.
+    """Return the id of a tool call for a provider whose ids have nine letters and digits. A valid id is unchanged; any
+    other is replaced by its digest, so that the call and its result have the same id.
     """
     if _NINE.fullmatch(call_id):
         return call_id

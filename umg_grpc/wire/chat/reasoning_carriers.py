@@ -1,7 +1,7 @@
-"""State of reasoning in members that providers have added to chat messages and calls (`knowledge.reasoning_carriers`).
-It is read from responses, joined from a stream's pieces, and put back in requests.
+"""Reasoning state in members that providers have added to chat messages and calls (`knowledge.reasoning_carriers`). It
+is read from responses, joined from a stream's pieces, and put back in requests.
 
-The canonical form is a `ReasoningState` of the format `chat`: base64 of a JSON object carrier's name -> value.
+Canonical form: a `ReasoningState` of the format `chat`, whose data is base64 of a JSON object carrier -> value.
 """
 
 import base64
@@ -20,18 +20,18 @@ from umg_grpc.wire.core.json import ABSENT_MEMBER, ELEMENTS_DECODER, MEMBERS_DEC
 from umg_grpc.wire.core.text_buffers import Pieces
 
 State = dict[str, Raw]
-"""Member of a carrier, as the table names it -> its value."""
+"""Name of a carrier (a member that holds reasoning state, as the table names it) -> its value."""
 Place = Literal["message", "call"]
 
 REASONING_SEPARATOR = "\n\n"
-"""Text between two pieces of reasoning that are shown as one."""
+"""Text between two pieces of reasoning in one joined text."""
 TEXT_MEMBERS = ("text", "summary", "thinking")
 """Members of an item that hold text of the reasoning."""
 MIN_SNAPSHOT = 16
-"""Characters of text from which a piece that repeats all earlier text of its item is taken for the text so far."""
+"""Minimum characters of a piece that is taken for a snapshot: it begins with all earlier text of its item."""
 
 MAX_STATE_BYTES = 4 << 20
-"""Maximum of bytes of a state that is joined from pieces. The largest state of a model has a tenth of it."""
+"""Maximum bytes of a state that is joined from pieces, about ten times the largest state of a model."""
 
 _PLACES: dict[Place, tuple[ReasoningCarrier, ...]] = {
     "message": tuple(row for row in REASONING_CARRIERS if row.place == "message"),
@@ -41,7 +41,7 @@ _ROWS = {row.member: row for row in REASONING_CARRIERS}
 MESSAGE_MEMBERS = tuple(dict.fromkeys(row.member.partition(".")[0] for row in _PLACES["message"]))
 """Members of messages that hold carriers. Structs of messages have a raw field for each."""
 message_members = attrgetter(*MESSAGE_MEMBERS)
-"""Function that returns these members of the struct of a message or delta; `NO_MEMBERS` if it has none of them."""
+"""Function that returns the `MESSAGE_MEMBERS` of a message's or delta's struct; `NO_MEMBERS` if it has none."""
 NO_MEMBERS = tuple(ABSENT_MEMBER for _ in MESSAGE_MEMBERS)
 
 _OPAQUE_TEXT = re.compile(
@@ -49,7 +49,7 @@ _OPAQUE_TEXT = re.compile(
 )
 
 _MARKS = (b'"reasoning_', b"thought_signature", b'"thinking_blocks"', b'"encrypted_content"')
-"""Bytes of which each response with reasoning has one, and few others do."""
+"""Byte strings: each response with reasoning contains one of them, and few other responses do."""
 _UNRETURNED = re.compile(
     rb'"(?:reasoning_content|thought_signatures?|%b)" ?: ?(?!null|""|\[\]|\{\})[^ ]'
     % b"|".join(name.encode() for name in MESSAGE_MEMBERS if not name.startswith("provider_"))
@@ -86,7 +86,7 @@ def read_message(message: object) -> State:
 
 
 def read_call(provider_fields: Mapping[str, Raw]) -> State:
-    """Return the state in a tool call's members `provider_specific_fields`, {} without any."""
+    """Return the state in `provider_specific_fields` of a tool call; {} if they have none."""
     state = State()
     for row in _PLACES["call"]:
         _add(state, row, provider_fields.get(row.member.partition(".")[2], ABSENT_MEMBER))
@@ -117,8 +117,8 @@ def to_canonical(state: State) -> pb.ReasoningState:
 
 
 def place_state(state: State, message: pb.Message) -> None:
-    """Add a message's state in place: to its reasoning, else its first tool call, else its last part. It gets a
-    reasoning part of its own where these have a state of another kind.
+    """Add a message's state to the message, in place: to its reasoning part, else to its first tool call, else to its
+    last part. If these have a state of another format, a new reasoning part gets the state.
     """
     if not state:
         return
@@ -140,7 +140,7 @@ def hidden_reasoning(state: State) -> pb.Part:
 
 
 def from_canonical(state: pb.ReasoningState) -> State:
-    """Return the state of a part; {} for a state of another format, and for data that no response had."""
+    """Return the state of a part; {} for a state of another format, or for data that the gateway cannot have sent."""
     if state.format != "chat":
         return {}
     try:
@@ -151,8 +151,8 @@ def from_canonical(state: pb.ReasoningState) -> State:
 
 
 def identity(data: str) -> str:
-    """Return the text by which the data of a state is known again after a client has read and written its JSON: the
-    first opaque text in it, or the data itself without one.
+    """Return a text that identifies a state's data even after a client has rewritten its JSON: the first opaque text in
+    the data, else the data itself.
     """
     try:
         found = _OPAQUE_TEXT.search(base64.b64decode(data, validate=True))
@@ -165,7 +165,7 @@ def identity(data: str) -> str:
 
 
 def put(state: State, members: JsonObject, place: Place) -> None:
-    """Add the members of a state to those of a message or a call, in place."""
+    """Add the members of a state to `members` of a message or a call (`place`), in place."""
     for row in _PLACES[place]:
         if (value := state.get(row.member)) is None:
             continue
@@ -178,12 +178,12 @@ def put(state: State, members: JsonObject, place: Place) -> None:
 
 
 def text_member(state: State) -> str:
-    """Return the member for the text of the reasoning beside a state; "" for the usual one."""
+    """Return the name of the member for reasoning text that accompanies a state; "" for the usual member."""
     return next((row.text_member for row in REASONING_CARRIERS if row.text_member and row.member in state), "")
 
 
 def joined(states: Iterable[State]) -> State:
-    """Return the states of the parts of one message as one. A state that callers repeat in another part counts once."""
+    """Return the states of the parts of one message as one state. A state repeated in another part counts once."""
     known = [state for state in states if state]
     if len(known) > 1:
         known = list({msgspec.json.encode(state): state for state in known}.values())
@@ -199,7 +199,7 @@ def joined(states: Iterable[State]) -> State:
 
 
 class CarriedState:
-    """State that is received in pieces: the values of the carriers so far. A state above the limit is left out."""
+    """State received in pieces: the values of the carriers so far. A state above `MAX_STATE_BYTES` is dropped."""
 
     def __init__(self) -> None:
         self._items: dict[str, _Items] = {}
@@ -226,7 +226,7 @@ class CarriedState:
         return added
 
     def take(self) -> State:
-        """Return the state so far, and forget it."""
+        """Return the state received so far, and clear it."""
         if self._size > MAX_STATE_BYTES:
             self._items, self._values = {}, State()
         state = {name: Raw(msgspec.json.encode(list(items.values()))) for name, items in self._items.items()}
@@ -260,13 +260,13 @@ class _Item:
         return text
 
     def value(self) -> dict[str, Raw]:
-        """Return the item as a whole."""
+        """Return the item with its pieces joined."""
         return self.members | {name: Raw(msgspec.json.encode(self.texts[name].text())) for name in self.texts}
 
 
 class _Items:
-    """List of items received in pieces. A piece belongs to the last item with its type and index or, without an index,
-    to the last item if that has its type. A signature ends an item's text; opaque data is never joined.
+    """List of items received in pieces. A piece belongs to the last item with its type and index. Without an index, it
+    belongs to the last item if the types are equal. A signature ends an item's text; opaque data is never joined.
     """
 
     def __init__(self, *, joins: bool) -> None:
@@ -299,13 +299,13 @@ class _Items:
         return separator + text
 
     def values(self) -> Iterator[object]:
-        """Yield the items as a whole."""
+        """Yield the items with their pieces joined."""
         for item in self._all:
             yield item.value() if isinstance(item, _Item) else item
 
 
 def _continues(piece: Mapping[str, Raw], item: Mapping[str, Raw]) -> bool:
-    """Return whether a piece may belong to the item with the same type and place."""
+    """Return whether a piece may continue an item with the same type and index."""
     if bytes(piece.get("type", ABSENT_MEMBER)) != bytes(item.get("type", ABSENT_MEMBER)):
         return False
     both = [name for name in piece if is_present(piece[name]) and is_present(item.get(name, ABSENT_MEMBER))]

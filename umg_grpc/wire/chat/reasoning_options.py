@@ -21,9 +21,9 @@ REASONING_LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 
 
 def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the members of a body that switch or limit reasoning, except `reasoning_effort`, into `request.reasoning`.
-    Of `thinking` and `enable_thinking` the one that enables reasoning wins; the specification does not describe both.
-    `notes`: receives the members that only models of some family accept.
+    """Decode the members of a body that enable or limit reasoning, except `reasoning_effort`, into `request.reasoning`.
+    If `thinking` and `enable_thinking` differ, the one that enables reasoning wins: the specification leaves this open.
+    `notes`: receives the members that only models of one family accept.
     """
     enables = chat.thinking is not None and chat.thinking.type == "enabled"
     if chat.thinking:
@@ -52,7 +52,7 @@ def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, note
 
 
 def vendor_members(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.VendorG]]:
-    """Yield (path, vendor G's member in a chat body): clients send several names, the most specific path is last."""
+    """Yield (path, vendor G's member in a chat body), the most specific path last. Clients use several names."""
     body = chat.extra_body or schema.ExtraBody()
     for at, member in (
         ("google", chat.google),
@@ -100,8 +100,8 @@ def encode_reasoning(
 ) -> JsonObject:
     """Return the members of a chat body for the reasoning options of a request from another format or from gRPC.
 
-    An effort is sent beside the family's switch for reasoning. Options without a member become the nearest effort,
-    unless the request has one. `words`: members of the body that the model's family accepts.
+    An effort is sent beside the member by which the model family enables reasoning. Options without a member become the
+    nearest effort, unless the request has an effort. `words`: members of the body that the model's family accepts.
     """
     reasoning = request.reasoning
     for field in ("summary", "display"):
@@ -125,8 +125,8 @@ def _is_known(quirks: Quirks) -> bool:
 
 
 def _encode_fitted(reasoning: pb.ReasoningOptions, quirks: Quirks, report: Report) -> JsonObject:
-    """Return the members for reasoning options in the form, with the switch and with the efforts that the quirks of a
-    real provider's model state. `report`: collects the options that are changed or left out.
+    """Return the members for reasoning options in the form that `quirks` (of a real provider's model) state, with its
+    switch and its efforts. `report`: collects the options that are changed or left out.
     """
     form = quirks.reasoning_form or "effort"
     fitted = fit_reasoning(reasoning, quirks, report, has_switch=form != "effort")
@@ -163,8 +163,8 @@ def _router_reasoning(reasoning: pb.ReasoningOptions, on: bool | None, effort: s
 
 
 def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
-    """Return the member by which the family turns reasoning on or off (`thinking`, `enable_thinking`, vendor G's
-    config). {} without one, or if the request leaves it open.
+    """Return the member by which the family enables or disables reasoning (`thinking`, `enable_thinking`, vendor G's
+    config). {} if the family has none, or if the request does neither.
     """
     reasoning = request.reasoning
     match words.thinking:
@@ -221,8 +221,8 @@ def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
 
 
 def _enable_thinking(reasoning: pb.ReasoningOptions, stream: bool, report: Report) -> JsonObject:
-    """Return the member `enable_thinking`; {} if the request neither enables nor disables reasoning. It is false, and
-    reported, without a stream, since the model family famQ reasons in streams only.
+    """Return the member `enable_thinking`; {} if the request neither enables nor disables reasoning. Without a stream
+    it is false, and reported: the model family famQ supports reasoning in streams only.
     """
     if not (reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
@@ -241,8 +241,8 @@ def _is_disabled(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _nearest_effort(reasoning: pb.ReasoningOptions, words: ChatFields, report: Report) -> str:
-    """Return the reasoning effort nearest to the request's budget or mode, and report the change; "" if it has neither,
-    or if the provider should choose. `words`: members of the body that the model's family accepts.
+    """Return the reasoning effort nearest to the request's budget or mode, and report the change. "" if the request has
+    neither, or lets the provider choose. `words`: members of the body that the model's family accepts.
     """
     if reasoning.HasField("budget_tokens") and not (reasoning.mode and reasoning.budget_tokens < 0):
         effort = nearest_effort(reasoning.budget_tokens)
@@ -259,8 +259,8 @@ EFFORT_BY_MODE = {pb.REASONING_MODE_ENABLED: "medium", pb.REASONING_MODE_DISABLE
 
 
 def encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the members for the reasoning options of a chat request that were changed after decoding, each once.
-    Vendor G rejects an effort beside a budget or a level, and an effort of `none` means disabled `thinking`.
+    """Return the members for reasoning options that were changed after a chat body was decoded, each once. Vendor G
+    rejects an effort beside a budget or a level. An effort of `none` means disabled `thinking`.
     """
     if _is_known(quirks):
         return _encode_fitted(request.reasoning, quirks, report)
@@ -288,7 +288,7 @@ def declared_switch(request: pb.GenerateRequest) -> JsonObject:
 
 
 def _thinking_config(reasoning: pb.ReasoningOptions) -> JsonObject:
-    """Return the members of vendor G's `thinking_config`, without a budget that the member `thinking` contains."""
+    """Return the members of vendor G's `thinking_config`, without the budget if the member `thinking` contains it."""
     config = JsonObject()
     if reasoning.HasField("budget_tokens") and reasoning.mode not in THINKING_NAMES:
         config["thinking_budget"] = reasoning.budget_tokens

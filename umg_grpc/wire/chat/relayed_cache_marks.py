@@ -1,4 +1,4 @@
-"""Prompt cache marks (`cache_control`) added to messages, for relays of models that cache up to a mark only."""
+"""Prompt cache marks (`cache_control`) that are added to messages for relays whose models cache only up to a mark."""
 
 from collections.abc import Sequence
 from itertools import chain, takewhile
@@ -12,12 +12,12 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.prompt_marks import lasts_an_hour
 
 OWN_MARKS = frozenset({"", "chat", "messages"})
-"""Formats of callers whose own marks are all that they want: those of the relay, and those without automatic marks."""
+"""Formats whose callers get no added mark if they set marks: the relay's own, and those without automatic marks."""
 
 
 def marks_end(request: pb.GenerateRequest, quirks: Quirks) -> bool:
-    """Return whether the end of the prompt gets a mark: of a caller that marks the whole prompt, and of one whose
-    format has no marks, or whose provider would set one itself.
+    """Return whether the end of the prompt gets a mark. It does if the caller marks the whole prompt, if the caller's
+    format has no marks, or if a provider of the caller's format would set one itself.
     """
     if quirks.breakpoints != RELAYED_MEMBER or request.source.format == "chat":
         return False
@@ -29,8 +29,8 @@ def marks_end(request: pb.GenerateRequest, quirks: Quirks) -> bool:
 
 
 def add_marks(messages: Sequence[object], request: pb.GenerateRequest) -> None:
-    """Mark the end of the prompt and, for a caller without any mark, that of the instructions, in place. The lifetime
-    is the longest of the caller's marks. The messages' content is lists of parts.
+    """Mark the end of the prompt, in place; also the end of the instructions if the caller set no mark. The longest
+    lifetime of the caller's marks is used. The content of each message must be a list of parts.
     """
     turns = [message for message in messages if isinstance(message, dict)]
     mark = relayed_mark(is_long=_is_long(request))

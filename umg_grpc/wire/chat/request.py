@@ -143,11 +143,11 @@ UNSUPPORTED_WITH_TOP_K = tuple(name for name in UNSUPPORTED_FIELDS if name != "t
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /v1/chat/completions`, and keep the body and `headers` (those to be forwarded) in the
-    request. Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a file part.
+    """Decode the body of `POST /v1/chat/completions`. The request keeps the body and `headers`, which are forwarded.
+    Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a file part.
 
     `model` is not used: the body contains the model. The rules of the model's family are applied later. An option at
-    the top level wins over the same option in `parameters`, which the specification leaves open.
+    the top level wins over the same option in `parameters`; the specification leaves this open.
     """
     chat, unknown = parse_open(_KNOWN, schema.ChatRequest, body, passthrough_request.KNOWN_FIELDS)
     request, notes = pb.GenerateRequest(model=chat.model), RequestNotes()
@@ -256,9 +256,9 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /chat/completions`: a body of this format with only
-    the necessary changes, any other anew. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
-    `model`: the provider's id. `notes`: facts that the decoder recorded about the caller's body.
+    """Encode a canonical request as a call of a provider's `POST /chat/completions`. A caller's body of this format
+    gets only the necessary changes; otherwise the body is new. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with
+    the canonical path. `model`: the provider's id. `notes`: facts that the decoder recorded about the caller's body.
     """
     report, source, stops = Report(), request.source, tuple[str, ...]()
     is_own = source.format == "chat"
@@ -324,7 +324,7 @@ def _encode_body(
 def _encode_edits(
     fields: Iterable[str], request: pb.GenerateRequest, report: Report, quirks: Quirks
 ) -> dict[str, JsonObject]:
-    """Return canonical field -> members with its present value, for fields changed after a chat body was decoded."""
+    """Return canonical field -> members with its current value, for `fields` changed after decoding a chat body."""
     edited = dict.fromkeys(fields)
     if "messages" in edited:
         edited.pop(REASONING_PARTS, None)  # the messages are encoded anew, reasoning included
@@ -334,8 +334,8 @@ def _encode_edits(
 
 
 def _apply_provider_rules(fields: JsonObject, report: Report) -> None:
-    """Change or remove, in place, members of a body that providers of this format reject although other formats accept
-    their equivalents, for example a tool choice without tools. `report`: collects these.
+    """Change or remove, in place, members of a body that only providers of this format reject, for example a tool
+    choice without tools. `report`: collects the removed members.
     """
     if "tools" not in fields:
         fields.pop("parallel_tool_calls", None)

@@ -62,8 +62,8 @@ from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_err
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Return the chat response for a caller; the provider's own body if it has this format. `request`: the caller's,
-    whose options decide about reasoning as text and the older `function_call`.
+    """Return the chat response for a caller. A response body that the provider sent in this format is returned
+    unchanged. `request`: the caller's; its options select reasoning as text and the older `function_call`.
     """
     if response.source.format == "chat":
         return response.source.body
@@ -84,7 +84,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a chat response can contain a part. True for a provider's web search: its sources are included."""
+    """Return whether a chat response can contain a part. True for a provider's web search, whose sources are sent."""
     match part.WhichOneof("kind"):
         case "media":
             return not part.thought and part.media.kind in (pb.MEDIA_KIND_AUDIO, pb.MEDIA_KIND_IMAGE)
@@ -140,8 +140,8 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
 
 
 def _reasoning_as_text(parts: list[pb.Part]) -> list[pb.Part]:
-    """Return the parts with each run of consecutive reasoning parts replaced by one text part with marks around it, for
-    callers that request it by `vendorn_thinking_to_content`.
+    """Return the parts with each run of consecutive reasoning parts replaced by one text part between marks, for
+    callers that request this by `vendorn_thinking_to_content`.
     """
     written = list[pb.Part]()
     for thinks, run in groupby(parts, key=lambda part: part.HasField("reasoning")):
@@ -153,7 +153,7 @@ def _reasoning_as_text(parts: list[pb.Part]) -> list[pb.Part]:
 
 
 def join_reasoning(parts: Iterable[pb.ReasoningPart]) -> str:
-    """Return all reasoning of the parts as one text: the full texts, or the summaries of a part that has no texts."""
+    """Return all reasoning as one text. A part without full texts contributes its summaries."""
     return REASONING_SEPARATOR.join(
         text for part in parts for text in (part.texts if any(part.texts) else part.summaries) if text
     )
@@ -184,8 +184,8 @@ class ProviderResponse(Head, kw_only=True):
 
 
 class Ending(Struct):
-    """Choice of a passed-through response: its index, finish reason, error and usage, which the gateway decodes, and
-    its message, of which only tool calls and a refusal are decoded.
+    """Choice of a passed-through response: its index, finish reason, error and usage are decoded. Of its message, only
+    tool calls and a refusal are decoded.
     """
 
     index: Index | None = None
@@ -196,29 +196,29 @@ class Ending(Struct):
 
 
 class PassedResponse(Head, kw_only=True):
-    """Body of a passed-through response, of whose choices the gateway decodes only the endings."""
+    """Body of a passed-through response. Of its choices, only the members of `Ending` are decoded."""
 
     choices: list[Ending] | None = None
 
 
 class RefusingMessage(Struct):
-    """Message of a passed-through choice, of which only the refusal text is decoded."""
+    """Message of a passed-through choice, of which only the model's refusal text is decoded."""
 
     refusal: object = None
 
 
 FINISH_REASON = attrgetter("finish_reason")
 REFUSAL_TEXT = re.compile(rb'"refusal"\s*:\s*"(?!")')
-"""Refusal text in a body: the cheapest check, since nearly no response has one."""
+"""Pattern of a model's refusal text in a body: a cheap check, since nearly no response has one."""
 REFUSING_DECODER = msgspec.json.Decoder(RefusingMessage | None)
 RESPONSE_DECODER = msgspec.json.Decoder(ProviderResponse)
 PASSED_DECODER = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider; its choices are not decoded if the body is passed through (`pass_`).
-    Raise UmgError(UPSTREAM_FAILED) for a body without choices or that cannot be decoded; the provider's error for a
-    body that is one in spite of its HTTP status.
+    """Decode a complete response of a provider. If the body is passed through (`pass_`), the content of its choices is
+    not decoded. Raise UmgError(UPSTREAM_FAILED) for a body without choices or that cannot be decoded, and the
+    provider's error for a body that states one despite its HTTP status.
     """
     try:
         parsed = decode(PASSED_DECODER, body) if pass_ else decode(RESPONSE_DECODER, body)
@@ -242,7 +242,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def _pass(parsed: PassedResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
-    """Set the ends of the candidates, and the body that is passed through. `parsed`: decoded from `body`."""
+    """Set the finish reasons of the candidates, and the body that is passed through. `parsed`: decoded from `body`."""
     choices = parsed.choices or []
     if (
         len(choices) == 1 and not _is_odd(choices[0]) and TOOL_CALLS not in body and not has_list(body)
@@ -274,15 +274,15 @@ def _note_refusal(choice: Ending, body: bytes, candidate: pb.Candidate) -> None:
 
 
 def _is_odd(choice: Ending) -> bool:
-    """Return whether typed clients cannot read a choice: it lacks its index or message, or a reason of this format."""
+    """Return whether typed clients cannot read a choice: it has no index, message, or finish reason of this format."""
     return choice.index is None or len(choice.message) <= len(JSON_NULL) or choice.finish_reason not in FINISH_REASONS
 
 
 def _repaired(
     response: PassedResponse, body: bytes, request: pb.GenerateRequest
 ) -> tuple[bytes, list[Ending], list[str | None]]:
-    """Return a body without the defects that clients cannot read, its choices, and their finish reasons in the
-    provider's words. `response`: decoded from `body`. Raise ValueError for a body with parts of characters.
+    """Return (the body repaired for typed clients, its choices, their finish reasons in the provider's words).
+    `response`: decoded from `body`. Raise ValueError for a body that is not complete UTF-8.
     """
     choices = response.choices or []
     if len(choices) > 1 and wants_one(request):
@@ -301,7 +301,7 @@ def _repaired(
 
 
 def _decode_choices(parsed: ProviderResponse, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
-    """Decode the choices into candidates; several choices into one if the request wants one."""
+    """Decode the choices into candidates. If the request wants one candidate, several choices become one."""
     choices = parsed.choices or []
     is_split = len(choices) > 1 and wants_one(request)
     for position, choice in enumerate(choices):
@@ -316,7 +316,7 @@ def _decode_choices(parsed: ProviderResponse, request: pb.GenerateRequest, respo
 
 
 def _join_ends(choices: list[ProviderChoice], candidate: pb.Candidate) -> None:
-    """Set index and finish reason of the candidate to which choices were joined."""
+    """Set the index and the finish reason of the candidate into which several choices were joined."""
     parts = candidate.message.parts
     candidate.index, candidate.provider_reason = 0, ""
     candidate.finish_reason = pb.FINISH_REASON_UNSPECIFIED

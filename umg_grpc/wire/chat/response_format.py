@@ -1,4 +1,4 @@
-"""Required format of a response (`response_format`) in chat requests to a provider, with the instructions for it."""
+"""`response_format` (text, JSON, or a JSON schema) in chat requests to a provider, with the instructions for it."""
 
 import msgspec
 from msgspec import Raw
@@ -20,7 +20,7 @@ JSON_INSTRUCTION = "Answer in JSON."  # providers reject `json_object` unless a 
 
 
 def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `response_format` for a JSON response; {} if instructions require it. Report unenforced constraints."""
+    """Return `response_format` for JSON; {} if instructions require it instead. Report constraints not enforced."""
     fitted = fit_format(chosen, quirks.schema_dialect, report)
     if fitted.form != "json_schema":
         return {"response_format": {"type": fitted.form}} if fitted.form else {}
@@ -36,8 +36,8 @@ def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks
 
 
 def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Quirks) -> None:
-    """Add the instructions for the response's format to an encoded body, in place. They have the word JSON only for
-    callers of another format, unaware that providers require it.
+    """Add the instructions for JSON output to an encoded body, in place. The word JSON is added only for callers of
+    another format, since they need not know that providers require it.
     """
     messages = fields["messages"]
     if not isinstance(messages, list) or not requires_json(request.response_format):
@@ -53,7 +53,7 @@ def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Qu
 
 
 def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
-    """Replace a response format that the provider refuses in a caller's own body; all else stays byte for byte."""
+    """Replace, in a caller's own body, a `response_format` that the provider rejects; all else stays byte for byte."""
     if not requires_json(request.response_format):
         return
     instruction = ""

@@ -1,7 +1,7 @@
 """Body of `POST /v1/chat/completions` as typed structs: the fields of the text document and of current SDK types.
 
-Content parts, tools and tool choices stay raw: their unions grow, so each is looked up by its `type` where it is
-decoded. Unknown fields are kept in the source document only. `None` means absent: an explicit null has no effect.
+Content parts, tools and tool choices stay raw JSON: new types appear often, so each is decoded by its `type` where it
+is needed. Unknown fields are kept in the source document only. `None` means absent: an explicit null has no effect.
 """
 
 from typing import Annotated, Literal
@@ -104,7 +104,7 @@ class ChatMessage(Struct):
 
 
 class Marked(Struct, kw_only=True):
-    """Base of content parts that may end a cached prefix."""
+    """Base of content parts at which a cached prefix of the prompt may end."""
 
     prompt_cache_breakpoint: Raw = ABSENT_MEMBER
     cache_control: Raw = ABSENT_MEMBER  # the mark of the messages format, as relays of its models take it
@@ -130,7 +130,7 @@ class ImageUrl(Struct):
 
 
 class ImagePart(Marked):
-    """Content part of type `image_url`. Its bare string is in no SDK, but common."""
+    """Content part of type `image_url`. Its value may be a bare string, which many clients send, though no SDK."""
 
     image_url: ImageUrl | NonEmpty
 
@@ -419,4 +419,4 @@ class ChatRequest(Struct, kw_only=True):
 
 
 class KnownChatRequest(ChatRequest, forbid_unknown_fields=True):
-    """Body without unknown fields, as most bodies are; decoding fails on an unknown one."""
+    """Body that may not have unknown fields. Most bodies have none; decoding fails otherwise."""

@@ -127,7 +127,7 @@ class ProviderChoice(Struct):
 
 
 class Head(UsagePlaces, kw_only=True):
-    """Fields that a response body and a chunk have beside their choices."""
+    """Fields of a response body or a chunk other than its choices."""
 
     id: str | None = None
     created: Count = None
@@ -142,8 +142,9 @@ class Head(UsagePlaces, kw_only=True):
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool, legacy: bool) -> str:
-    """Return the `finish_reason` of a choice: `tool_calls` if it has `calls`, or `function_call` if `legacy`, that is,
-    if the request has the older `functions` instead of `tools`; `stop` if `refused`, since a refusal text completes it.
+    """Return the `finish_reason` of a choice. With `calls` it is `tool_calls`, or `function_call` if `legacy` (the
+    request has the older `functions`, not `tools`). With a refusal text (`refused`) it is `stop`, since the text is
+    complete.
     """
     if calls and (reason in OVERRIDDEN_REASONS or reason == pb.FINISH_REASON_TOOL_CALLS):
         return "function_call" if legacy else "tool_calls"
@@ -165,9 +166,9 @@ def encode_image(media: pb.MediaPart) -> JsonObject:
 
 
 def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
-    """Return a citation as an annotation `url_citation`; None for one that chat cannot express. Offsets count
-    characters in the message's whole content: `before` precede the cited part of `length` characters, which a citation
-    without offsets covers.
+    """Return a citation as an annotation `url_citation`; None if chat cannot express it. Offsets count characters of
+    the message's whole content: `before` characters precede the cited part, which has `length` characters. A citation
+    without offsets covers that whole part.
     """
     if citation.opaque.format == "chat":
         return Raw(citation.opaque.json.encode())
@@ -194,8 +195,8 @@ def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
 
 
 def decode_head(head: Head, model: str, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Copy id, creation time, service tier and fingerprint of a response or chunk to `target`, with the model. `model`:
-    the caller's name of the model, "" for the provider's.
+    """Copy id, creation time, service tier and fingerprint of a response or chunk to `target`, and set its model.
+    `model`: the caller's name of the model; "" selects the provider's.
     """
     target.response_id, target.model = head.id or "", model or head.model or ""
     set_time(head.created, target.create_time)
@@ -206,14 +207,14 @@ def decode_head(head: Head, model: str, target: pb.GenerateResponse | pb.Generat
 
 
 class End(Protocol):
-    """Members that state how a choice ended."""
+    """Members of a choice that state how it ended."""
 
     finish_reason: str | None
     error: Raw
 
 
 def choices_error(choices: Sequence[End]) -> UmgError | None:
-    """Return the error of a response in which a choice states one, or all choices failed; None for any other."""
+    """Return the error of a response if one of its choices states an error or all choices failed; otherwise None."""
     for choice in choices:
         if choice.finish_reason not in FINISH_REASONS or choice.error is not ABSENT_MEMBER:
             break
@@ -231,8 +232,8 @@ def choice_error(error: Raw) -> UmgError:
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Set the finish reason of `target` from the provider's `reason`; none for None or "". The provider's own value is
-    kept beside it if the format does not define that value.
+    """Set the finish reason of `target` from the provider's `reason`; set none for None or "". A reason that the format
+    does not define is also kept in `provider_reason`.
     """
     if reason:
         target.finish_reason = finish_reason_of(reason)
@@ -241,7 +242,7 @@ def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinishe
 
 
 def decode_filtered(results: Raw, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Set the categories of a response that a content filter has ended. `results`: findings beside the choice."""
+    """Set the refusal categories of a response that a content filter ended. `results`: the filter's findings."""
     if results and target.finish_reason == pb.FINISH_REASON_CONTENT_FILTER:
         target.refusal_category = categories_of(results)
 
@@ -269,7 +270,7 @@ _CONTENT_PART = msgspec.json.Decoder(_ContentPart)
 
 
 def content_text(content: str | list[Raw] | None) -> str:
-    """Return the `content` of a message as one text, without reasoning in a list of parts; "" for None."""
+    """Return the `content` of a message as one text; reasoning in a list of parts is left out. "" for None."""
     if isinstance(content, list):
         return "".join(_CONTENT_PART.decode(raw).text or "" for raw in content)
     return content or ""
@@ -292,7 +293,7 @@ def reasoning_text(message: ProviderMessage) -> str:
 
 
 def provider_calls(message: ProviderMessage) -> list[ProviderCall]:
-    """Return the tool calls of a message or delta in `tool_calls`."""
+    """Return the `tool_calls` of a message or delta as a list, also if the provider sent a single call."""
     calls = message.tool_calls
     return [calls] if isinstance(calls, ProviderCall) else calls or []
 
@@ -311,13 +312,13 @@ def decode_annotation(raw: Raw) -> pb.Citation:
 
 
 def decode_url(raw: Raw) -> pb.Citation:
-    """Return an element of the extension `citations` (an address, else "") as a citation by the whole text."""
+    """Return an element of `citations` (a URL, else "") as a citation of a web page for the whole text."""
     url = msgspec.json.decode(raw)
     return pb.Citation(web=pb.WebSource(url=url if isinstance(url, str) else ""))
 
 
 def decode_image(url: str, media: pb.MediaPart) -> None:
-    """Set `media` to an image at an address or in a data URL. Raise UmgError(UPSTREAM_FAILED) for broken base64."""
+    """Set `media` to an image from its URL or data URL. Raise UmgError(UPSTREAM_FAILED) for invalid base64."""
     media.kind = pb.MEDIA_KIND_IMAGE
     if not is_data_url(url):
         media.uri = url
@@ -329,8 +330,8 @@ def decode_image(url: str, media: pb.MediaPart) -> None:
 
 
 def decode_audio(audio: ProviderAudio, media: pb.MediaPart, request: pb.GenerateRequest) -> None:
-    """Set `media` to audio of a response or a piece of it. The request selects its media type, as responses state none.
-    Raise UmgError(UPSTREAM_FAILED) for broken base64.
+    """Set `media` to audio, or a piece of it, from a response. The media type comes from the request, since responses
+    state none. Raise UmgError(UPSTREAM_FAILED) for invalid base64.
     """
     media.mime_type = OUTPUT_AUDIO_TYPES.get(request.audio_output.format, "")
     media.kind, media.media_id, media.transcript = pb.MEDIA_KIND_AUDIO, audio.id or "", audio.transcript or ""

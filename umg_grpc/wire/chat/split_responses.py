@@ -1,5 +1,5 @@
-"""Joining of choices into which a provider splits one requested response. Relays of models with content blocks send the
-text as one choice and the tool calls as another.
+"""Joining of choices, for providers that split one requested response into several choices. Relays of models with
+content blocks send the text as one choice and the tool calls as another.
 """
 
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ from umg_grpc.wire.core.json import ELEMENTS_DECODER, MEMBERS_DECODER, is_presen
 _STATE = [row for row in REASONING_CARRIERS if row.place == "message"]
 TEXT_MEMBERS = ("content", "reasoning_content", "refusal", *(row.text_member for row in _STATE if row.text_member))
 STATE_LISTS = tuple(row.member.partition(".")[0] for row in _STATE if row.merge != "replace")
-"""Members with a list of reasoning state, directly or in an object."""
+"""Members that hold a list of reasoning state, either directly or inside an object."""
 JOINED_MEMBERS = tuple(dict.fromkeys((*TEXT_MEMBERS, "tool_calls", "annotations", "images", *STATE_LISTS)))
-"""Members of messages whose values of all choices are joined; of the others the first value is kept."""
+"""Members of messages whose values are joined across all choices. Of any other member, the first value is kept."""
 
 
 def wants_one(request: pb.GenerateRequest) -> bool:
@@ -34,7 +34,7 @@ def joint_reason(reasons: Iterable[str | None]) -> str | None:
 
 
 def joined_body(body: bytes) -> bytes:
-    """Return a response with its choices joined to the first one. Raise ValueError if it cannot be decoded."""
+    """Return a response with all choices joined into the first one. Raise ValueError if it cannot be decoded."""
     members = MEMBERS_DECODER.decode(body)
     choices = [MEMBERS_DECODER.decode(choice) for choice in ELEMENTS_DECODER.decode(members["choices"])]
     reasons = (choice.get("finish_reason", Raw(b"null")) for choice in choices)
@@ -43,8 +43,8 @@ def joined_body(body: bytes) -> bytes:
 
 
 def joined_chunk(data: bytes) -> bytes:
-    """Return the data of a chunk whose choices are joined to the first one, without a finish reason, since a later
-    choice may have content. Raise ValueError for a chunk that cannot be decoded.
+    """Return the data of a chunk with its choices joined into the first one. The finish reason is removed, since a
+    later choice may have content. Raise ValueError for a chunk that cannot be decoded.
     """
     members = MEMBERS_DECODER.decode(data)
     choices = [MEMBERS_DECODER.decode(choice) for choice in ELEMENTS_DECODER.decode(members["choices"])]
@@ -52,7 +52,7 @@ def joined_chunk(data: bytes) -> bytes:
 
 
 def _with_joined(members: dict[str, Raw], choices: list[dict[str, Raw]], content: str, reason: Raw) -> bytes:
-    """Return a response or chunk, `members`, with one choice in place of `choices`."""
+    """Return a response or chunk (its `members`) with `choices` joined into one. `content`: `message` or `delta`."""
     first = {name: value for choice in reversed(choices) for name, value in choice.items() if is_present(value)}
     messages = [MEMBERS_DECODER.decode(choice[content]) for choice in choices if is_present(choice.get(content, Raw()))]
     if messages:
@@ -72,7 +72,7 @@ def _joined_message(messages: list[dict[str, Raw]]) -> Raw:
 
 
 def _joined(values: list[Raw]) -> Raw:
-    """Return texts, lists, or objects with lists, as one value; the first one if they are of different kinds."""
+    """Return several values as one: texts, lists, or objects with lists, joined; the first if their types differ."""
     if all(bytes(value).startswith(b'"') for value in values):
         return Raw(msgspec.json.encode("".join(msgspec.json.decode(value, type=str) for value in values)))
     if all(bytes(value).startswith(b"[") for value in values):
@@ -83,7 +83,7 @@ def _joined(values: list[Raw]) -> Raw:
 
 
 def _joined_object(objects: list[dict[str, Raw]]) -> Raw:
-    """Return the members of objects in one: lists joined, of other values the first."""
+    """Return one object with the members of all: lists are joined; of any other member, the first value is kept."""
     joined = dict[str, Raw]()
     for name, value in ((name, value) for each in objects for name, value in each.items() if is_present(value)):
         before = joined.get(name, value)

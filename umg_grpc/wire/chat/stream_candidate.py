@@ -56,7 +56,7 @@ class ChunkChoice(Struct):
 
 
 class _OpenCall:
-    """Tool call being received: id, name as far as known, part once the name is complete, and input not yet emitted."""
+    """Tool call being received: id, name so far, part (once the name is complete), and input not yet emitted."""
 
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
@@ -101,8 +101,8 @@ class StreamCandidate(PartEmitter):
         self._length += len(text)
 
     def continuation(self, choice: ChunkChoice) -> pb.GenerateEvent | None:
-        """Return the event for a delta that only appends to the open text or reasoning, as most deltas do; None for any
-        other delta, which `decode` handles. This only saves time.
+        """Return the event for a delta that only appends to the open text or reasoning, as most do; None for any other
+        delta. This shortcut saves time: `decode` handles every delta.
         """
         delta = choice.delta
         if delta is None or choice.finish_reason or choice.logprobs is not None:
@@ -168,7 +168,7 @@ class StreamCandidate(PartEmitter):
         yield event
 
     def add_citation(self, citation: pb.Citation) -> Iterator[pb.GenerateEvent]:
-        """Yield a citation by the last text part, with offsets converted in place to count from that part's start."""
+        """Yield a citation for the last text part. Its offsets are changed in place to count from that part's start."""
         if self._text is None:
             yield from self.switch("text")
         self._cited = True
@@ -190,7 +190,7 @@ class StreamCandidate(PartEmitter):
         return event
 
     def _late_state(self) -> Iterator[pb.GenerateEvent]:
-        """Yield reasoning state received late: as the first call's, else the last text's, else in a part of its own."""
+        """Yield reasoning state that came late: in the first call, else in the last text, else in a part of its own."""
         if not self._carried:
             return
         call = self._all_calls[0].part if self._all_calls else None
@@ -268,7 +268,7 @@ class StreamCandidate(PartEmitter):
             yield from self._start_call(call, custom=False)
 
     def _start_call(self, call: _OpenCall, *, custom: bool) -> Iterator[pb.GenerateEvent]:
-        """Yield the event that starts the part of a tool call, and the input received before its name."""
+        """Yield the event that starts a tool call's part, then the input that was received before the call's name."""
         yield from self.switch("")
         part = pb.Part()
         part.tool_call.call_id, part.tool_call.name = call.call_id, call.name
@@ -300,7 +300,7 @@ class StreamCandidate(PartEmitter):
             yield event
 
     def _append_audio(self, piece: ProviderAudio) -> Iterator[pb.GenerateEvent]:
-        """Yield a piece of audio: at first the part's start, then bytes and transcript, at the end its expiry time."""
+        """Yield the events of a piece of audio: first the part's start, then bytes and transcript, last expiry time."""
         part = pb.Part()
         decode_audio(piece, part.media, self._request)
         if self._audio is None:

@@ -28,8 +28,8 @@ _CHUNK = msgspec.json.Decoder(Chunk)
 
 
 def event_error(event: sse.SseEvent, chunk: Head, has_choices: bool) -> UmgError | None:
-    """Return the error in a server-sent event, which states it by the name `error`, by the member `error`, or by a code
-    and a message in place of choices; None for any other event. `chunk`: decoded from the event.
+    """Return the error in a server-sent event; None for any other event. An error is stated by the event name `error`,
+    by the member `error`, or by a code and a message without choices. `chunk`: decoded from the event.
     """
     if chunk.error is ABSENT_MEMBER and event.name != b"error":
         return None if has_choices or chunk.usage is not None else failure_in_response(event.data or b"")
@@ -42,7 +42,7 @@ def event_error(event: sse.SseEvent, chunk: Head, has_choices: bool) -> UmgError
 
 class TranslatingDecoder(EventDecoder):
     """Decoder of a translated chat stream into canonical events. One instance per stream. The finish reason is kept
-    until the stream's end: calls, sources and the usage may follow it.
+    until the end of the stream, since calls, sources and usage may follow it.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:

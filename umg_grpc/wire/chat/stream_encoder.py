@@ -29,8 +29,8 @@ CITATION_BYTES = 512  # approximate memory of a citation beside its content
 
 
 class _Choice:
-    """State of one choice (one of several alternative responses) whose chunks are being sent: its tool calls, the
-    lengths of its texts, and citations that are sent at the end.
+    """State of one choice (one of several alternative responses) while its chunks are sent. It has the tool calls, the
+    lengths of the texts, and citations to send at the end.
     """
 
     def __init__(self) -> None:
@@ -55,9 +55,9 @@ class _Choice:
 class StreamEncoder(msgspec.Struct, eq=False):
     """Encoder of canonical events as chat chunks. One instance per stream.
 
-    The role of a choice is in its first chunk only; the id, type and name of a call in the call's first chunk; all
-    annotations in one late delta; usage in the last chunk, if the request includes it. A choice begins with its first
-    part, so that `content` can be null if a response only calls tools.
+    Only the first chunk of a choice has the role. Only the first chunk of a call has the call's id, type and name. All
+    annotations are in one late delta. Usage is in the last chunk, if the request includes it. A choice begins with its
+    first part, so that `content` can be null in a response that only calls tools.
     """
 
     _request: pb.GenerateRequest
@@ -102,7 +102,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
         return b"".join([*frames, sse.frame(sse.DONE_DATA)])
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the frames of `close`, here as one piece."""
+        """Yield the frames that `close` returns, as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
@@ -133,7 +133,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
         return sse.frame(b'%b{"index":%d,"delta":%b%b%b' % (self._head, index, _encode(delta), rest, self._tail))
 
     def _continue_text(self, event: pb.GenerateEvent) -> bytes:
-        """Return a text delta's chunk, joined from bytes to save time; b"" if its part is not a started text."""
+        """Return a text delta's chunk, built from bytes to save time; b"" if its part is not a text already started."""
         index, part, text = event.candidate_index, event.part_index, event.text_delta
         choice = self._choices.get(index)
         if choice is None or part not in choice.starts:
@@ -327,8 +327,8 @@ class StreamEncoder(msgspec.Struct, eq=False):
             choice.images += 1
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Yield the chunk with a reasoning state of a chat provider, or vendor G's of a tool call (index `part`).
-        Vendor G's state of other parts is kept until the choice ends.
+        """Yield the chunk with a chat provider's reasoning state, or with vendor G's state of a tool call (index
+        `part`). Vendor G's state of other parts is kept until the choice ends.
         """
         choice = self._choice(index)
         if state.format == "chat":
@@ -343,7 +343,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
             yield self._chunk(index, {"tool_calls": [call]})
 
     def _carried(self, index: int, part: int, state: State) -> Iterator[bytes]:
-        """Yield the chunk with a reasoning state in the members of the provider that made it."""
+        """Yield the chunk with a reasoning state, in the members that its provider uses for the state."""
         delta, call = JsonObject(), JsonObject()
         put(state, delta, "message")
         put(state, call, "call")
@@ -356,7 +356,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
             yield self._chunk(index, delta)
 
     def _end_part(self, index: int, part: int) -> Iterator[bytes]:
-        """Yield `{}` as arguments of a tool call that ends without any, since clients parse them."""
+        """Yield `{}` as the arguments of a tool call that ends without arguments, since clients parse them as JSON."""
         choice = self._choice(index)
         if part in choice.calls and part not in choice.has_input and part not in choice.custom:
             yield from self._arguments(index, part, "{}")

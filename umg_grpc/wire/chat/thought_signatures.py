@@ -1,4 +1,4 @@
-"""Native reasoning state (a thought's signature) as `extra_content.google.thought_signature` of chat."""
+"""Vendor G's reasoning state (a thought's signature) as `extra_content.google.thought_signature` of chat."""
 
 import msgspec
 from msgspec import Raw
@@ -10,8 +10,8 @@ from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 
 
 def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:
-    """Return vendor G's reasoning state (its thought signature) in `extra`, the member `extra_content`; None without a
-    signature, and for a placeholder. The state has the native format.
+    """Return vendor G's reasoning state (its thought signature) in `extra`, the member `extra_content`. None if it has
+    no signature or only a placeholder. The format of the state is `native`.
     """
     signature = extra.google.thought_signature if extra and extra.google else None
     if not signature or is_placeholder(signature):
@@ -30,9 +30,9 @@ def encode_signature(state: pb.ReasoningState) -> JsonObject:
 
 
 def with_placeholder_signatures(raw: Raw) -> Raw:
-    """Return a caller's `messages` with a placeholder signature on each message's first tool call without one. Vendor G
-    rejects these since the user's last message, and most clients omit them. Return `raw` itself if none is missing.
-    Earlier messages keep theirs, so that prompt caches find the same beginning.
+    """Return a caller's `messages` with a placeholder signature added to each message's first tool call that has none.
+    Vendor G rejects a missing one after the user's last message, and most clients omit it. Earlier messages get one
+    too, so that prompt caches match. Return `raw` itself if none is missing.
     """
     if b'"tool_calls"' not in bytes(raw):
         return raw

@@ -36,7 +36,7 @@ CALL_DECODERS: dict[str, Callable[[Raw, pb.Part, str], None]] = {
     "function": _decode_function_call,
     "custom": _decode_custom_call,
 }
-"""Type of a call in a caller's message -> its decoder. Each raises UmgError naming the field."""
+"""Type of a call in a caller's message -> decoder. Each decoder raises UmgError that names the invalid field."""
 
 # --- canonical -> either side
 
@@ -58,13 +58,13 @@ def encode_call(part: pb.Part, call_id: str, name: str) -> JsonObject:
 
 
 def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
-    """Return a tool call's id, or one made of response id and call position, so that it is unique in a conversation."""
+    """Return a tool call's id. If it has none, one is made from response id and index, unique in a conversation."""
     return call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
 
 
 def encode_calls(calls: list[pb.Part], legacy: bool, response_id: str) -> JsonObject:
-    """Return a complete response's tool calls as `tool_calls`, or the first as the older `function_call` if `legacy`
-    (the request has `functions`). `response_id`: for ids of calls without one.
+    """Return a complete response's tool calls as `tool_calls`. If `legacy` (the request has `functions`), return the
+    first call as the older `function_call`. `response_id`: from which ids of calls without one are made.
     """
     if legacy:
         call = calls[0].tool_call

@@ -1,4 +1,4 @@
-"""Tools and the tool choice of the chat format, decoded from a caller's body and encoded for a provider."""
+"""Tools and the tool choice of the chat format: decoded from a caller's body, and encoded for a provider."""
 
 from typing import assert_never
 
@@ -119,9 +119,9 @@ def _chosen(tool: schema.ChosenTool, at: str) -> str:
 
 
 def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Return `tools`, `tool_choice` and, for a search tool, `web_search_options`; the older `functions` and
-    `function_call` if the caller used these. Raise UmgError(UNTRANSLATABLE) for tools that only another format has;
-    report others left out.
+    """Return `tools`, `tool_choice` and, for a search tool, `web_search_options`; or the older `functions` and
+    `function_call` if the caller used them. Raise UmgError(UNTRANSLATABLE) for tools that only another format has;
+    report other tools that are left out.
     """
     fields, tools, names = JsonObject(), list[object](), tool_names(request)
     legacy = request.face_hints.legacy_functions
@@ -175,8 +175,8 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report:
 
 
 def _nested_format(format_json: str, at: str) -> object:
-    """Return the format of a custom tool with its grammar inside a member `grammar`; callers of responses send the
-    members of the grammar beside `type`. `at`: canonical path of the format, for errors.
+    """Return the format of a custom tool with its grammar inside the member `grammar`. Callers of the responses format
+    send the members of the grammar beside `type`. `at`: canonical path of the format, for errors.
     """
     written = json_text(format_json, at)
     members = parse(dict[str, msgspec.Raw], written, at)
@@ -216,7 +216,7 @@ def encode_search_options(context_size: str, location: pb.UserLocation | None) -
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report, *, functions: bool) -> object:
-    """Return the value of `tool_choice`; None for the default."""
+    """Return the value of `tool_choice`; None for the default. `functions`: the older `function_call` is returned."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         if choice.opaque.format != "chat":

@@ -25,8 +25,8 @@ class TokenDetails(Struct):
 
 
 class ProviderUsage(Struct):
-    """Member `usage` of a response. The members of the second group are those of some providers in place of, or beside,
-    the first.
+    """Member `usage` of a response. The second group has members that some providers send instead of, or beside, those
+    of the first.
     """
 
     prompt_tokens: Count = None
@@ -59,8 +59,8 @@ class Carrier(Struct):
 
 
 class UsagePlaces(Struct, kw_only=True):
-    """Members of a response or chunk that have its usage. Those of single vendors are raw, since others may use their
-    names for other content.
+    """Members of a response or chunk that may hold its usage. Members of single vendors stay raw JSON, since other
+    vendors may use the same names for other content.
     """
 
     usage: ProviderUsage | None = None
@@ -70,7 +70,7 @@ class UsagePlaces(Struct, kw_only=True):
 
 
 class Choice(Protocol):
-    """Choice of a response or chunk, which has the usage at some providers (Moonshot)."""
+    """Choice of a response or chunk, in which some providers (Moonshot) send the usage."""
 
     usage: Raw
 
@@ -81,7 +81,7 @@ _TIMINGS = msgspec.json.Decoder(Timings)
 
 
 def find_usage(places: UsagePlaces, choices: Iterable[Choice]) -> ProviderUsage | None:
-    """Return the usage of a response or chunk from the first place that has one; None if there is none."""
+    """Return the usage of a response or chunk from the first member that has one; None if there is none."""
     if places.usage is not None:
         return places.usage
     for choice in choices:
@@ -103,7 +103,7 @@ def find_usage(places: UsagePlaces, choices: Iterable[Choice]) -> ProviderUsage 
 
 
 def missing_totals(usage: ProviderUsage, counted: pb.Usage) -> JsonObject:
-    """Return totals that typed clients need and `usage` lacks, if its other members (decoded: `counted`) give them."""
+    """Return the totals that typed clients need and `usage` lacks; {} if unknown. `counted`: the decoded usage."""
     if (usage.prompt_tokens is not None and usage.completion_tokens is not None) or counted.estimated:
         return {}
     return {
@@ -114,7 +114,7 @@ def missing_totals(usage: ProviderUsage, counted: pb.Usage) -> JsonObject:
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """Return `usage` with exact sums as totals; counts that only some providers report are left out if 0."""
+    """Return `usage` with totals that are exact sums. Counts that only some providers report are left out if 0."""
     prompt: JsonObject = {"cached_tokens": usage.cache_read_tokens, "audio_tokens": usage.audio_input_tokens}
     completion: JsonObject = {
         "reasoning_tokens": usage.reasoning_tokens,
@@ -141,9 +141,9 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage, tier: str | None = None) -> bool:
-    """Set the token counts of `target`; details that the provider leaves out are 0. A usage without the total of prompt
-    or completion tokens is marked as estimated: the gateway counts the missing ones. Return False, and set none,
-    without both. `tier`: class of service beside the usage.
+    """Set the token counts of `target`; details that the provider leaves out are 0. If only one total (prompt or
+    completion tokens) is present, the usage is marked as estimated and the gateway counts the other. Without both,
+    return False and set nothing. `tier`: service tier stated beside the usage.
     """
     prompt_tokens, completion_tokens = usage.prompt_tokens, usage.completion_tokens
     if prompt_tokens is None or completion_tokens is None:

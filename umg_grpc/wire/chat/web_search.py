@@ -1,4 +1,4 @@
-"""Web search that a chat body requests by options, not by a tool, and other members of family famQ's `parameters`."""
+"""Web search that a chat body requests by options, not by a tool, and the other `parameters` of family famQ."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ MODE_NAMES = {value: name for name, value in SEARCH_MODES.items()}
 
 def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
     """Decode the members that request a web search (`web_search_options`, `search_parameters`, `parameters`, vendor G's
-    tools). `notes`: receives members that only models of some family accept, and those without a canonical form.
+    tools). `notes`: receives members that only models of one family accept, and members without a canonical form.
     """
     if (options := chat.web_search_options) is not None:
         notes.family.append("web_search_options")
@@ -59,8 +59,8 @@ def _search_tools(vendor: schema.VendorG, at: str) -> Iterator[str]:
 
 
 def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateRequest) -> None:
-    """Decode the member `parameters` of model family famQ into options of the request, except options that the top
-    level of the body has set. Raises UmgError(INVALID_FIELD).
+    """Decode the member `parameters` of model family famQ into options of the request. An option that the top level of
+    the body sets is kept. Raises UmgError(INVALID_FIELD).
     """
     for name in ("temperature", "top_p"):
         value = getattr(parameters, name)

@@ -1,4 +1,4 @@
-"""Cohere's chat (`POST /v2/chat`), for callers only: the vendor has chat completions for the gateway's calls, too."""
+"""Cohere's chat (`POST /v2/chat`), for callers only: this vendor is called in the chat completions format."""
 
 from umg_grpc.wire.cohere.error_field_paths import wire_path
 from umg_grpc.wire.cohere.request import FACE_NAME, RAW_FIELDS, decode_request

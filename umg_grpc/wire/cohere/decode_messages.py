@@ -32,7 +32,7 @@ def decode_messages(messages: Sequence[schema.ChatMessage], request: pb.Generate
 
 
 def _decode_assistant(message: schema.ChatMessage, target: pb.Message, at: str) -> None:
-    """Decode an assistant's message. The plan for its calls is a text in front of them, as other formats have it."""
+    """Decode an assistant's message. Its `tool_plan` becomes a text before the calls, as in other formats."""
     if message.content:
         _decode_content(message.content, target, f"{at}.content", ROLE_PARTS["assistant"])
     if message.tool_plan:
@@ -102,4 +102,4 @@ ROLE_PARTS: Mapping[str, Mapping[str, Decode]] = {
     "assistant": {"text": _text, "thinking": _thinking},
     "tool": {"text": _text, "document": _document},
 }
-"""Role -> types of the parts of its messages."""
+"""Role of a message -> decoders of its parts, by type."""

@@ -1,4 +1,4 @@
-"""Documents of Cohere's chat: decoded from `documents` to parts of the last user message, and as citations' sources."""
+"""Documents of Cohere's chat: decoded from `documents` into parts of the last user message; sources of citations."""
 
 from collections.abc import Sequence
 
@@ -14,8 +14,8 @@ _NAMED = msgspec.json.Decoder(str)
 
 
 def decode_documents(documents: Sequence[Raw], request: pb.GenerateRequest, *, citable: bool) -> None:
-    """Insert the documents as text files before the parts of the last user message, their context. `citable`: whether
-    the model may cite them. One without an id gets the vendor's, `doc:` and its number (docs.cohere.com, Documents and
+    """Insert the documents as text files before the parts of the last user message. `citable`: whether the model may
+    cite them. A document without an id gets `doc:` and its number, as at the vendor (docs.cohere.com, Documents and
     Citations). Raise UmgError(INVALID_FIELD) for other types, and for a conversation without a user message.
     """
     users = [message for message in request.messages if message.role == pb.ROLE_USER]
@@ -50,7 +50,7 @@ def _decode_document(raw: Raw, at: str, number: str) -> pb.Part:
 
 
 def documents_of(request: pb.GenerateRequest) -> list[pb.MediaPart]:
-    """Return the documents of a request in the order by which citations number them."""
+    """Return the documents of a request in the order in which citations number them."""
     return [
         part.media
         for message in request.messages
@@ -60,7 +60,7 @@ def documents_of(request: pb.GenerateRequest) -> list[pb.MediaPart]:
 
 
 def encode_source(citation: pb.Citation, documents: Sequence[pb.MediaPart]) -> JsonObject | None:
-    """Return a citation's source: a document, or a web page, whose id is its address; None for other formats."""
+    """Return a citation's source: a document, or a web page with its URL as id; None for sources of other formats."""
     if citation.HasField("web"):
         address = citation.web.url
         # clients require a text, also of a page of which nothing is quoted (@ai-sdk/cohere 4.0.52)

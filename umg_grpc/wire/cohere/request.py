@@ -24,7 +24,7 @@ COPIED_MEMBERS = {
     "presence_penalty": "presence_penalty",
     "logprobs": "logprobs",
 }
-"""Member of a body -> canonical field of the same value."""
+"""Member of a body -> canonical field that takes its value unchanged."""
 UNCARRIED_MEMBERS = ("safety_mode", "priority")
 """Members without a canonical form, which are reported."""
 CHOICE_MODES = {"REQUIRED": pb.TOOL_CHOICE_MODE_REQUIRED, "NONE": pb.TOOL_CHOICE_MODE_NONE}
@@ -101,7 +101,7 @@ def _decode_format(chat: schema.ChatRequest, request: pb.GenerateRequest) -> Non
 
 
 def _decode_documents(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the documents. A response in JSON cannot cite them (docs.cohere.com, Structured Outputs)."""
+    """Decode the documents. The model may not cite them in a JSON response (docs.cohere.com, Structured Outputs)."""
     mode = chat.citation_options.mode if chat.citation_options is not None else None
     if mode in CITATION_QUALITIES:
         notes.uncarried.append("citation_options.mode")

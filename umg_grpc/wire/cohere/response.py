@@ -1,4 +1,4 @@
-"""Complete responses of Cohere's `POST /v2/chat` for callers, and the parts that streams have in common with them."""
+"""Complete responses of Cohere's `POST /v2/chat` for callers, and encoders of parts that streams use, too."""
 
 from collections.abc import Sequence
 from typing import assert_never
@@ -23,7 +23,7 @@ FINISH_NAMES: "dict[pb.FinishReason.ValueType, str]" = {
     pb.FINISH_REASON_MALFORMED_CALL: "ERROR",
     pb.FINISH_REASON_OTHER: "ERROR",
 }
-"""Canonical reason -> word (cohere 7.3.1, ChatFinishReason). The API has none for a refusal and for filtered text."""
+"""Canonical reason -> finish reason (cohere 7.3.1, ChatFinishReason). There is none for refusals and filters."""
 COMPLETED_REASONS = frozenset({pb.FINISH_REASON_UNSPECIFIED, pb.FINISH_REASON_STOP, pb.FINISH_REASON_TOOL_CALLS})
 REASONING_SEPARATOR = "\n\n"
 TEXT_BLOCK, THINKING_BLOCK = "text", "thinking"
@@ -32,7 +32,7 @@ CITATION_TYPES = {TEXT_BLOCK: "TEXT_CONTENT", THINKING_BLOCK: "THINKING_CONTENT"
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Return the JSON body for a caller. `request`: the caller's, whose documents the citations name."""
+    """Return the JSON body for a caller. `request`: the caller's, whose documents are the sources of citations."""
     blocked = pb.Candidate(finish_reason=pb.FINISH_REASON_CONTENT_FILTER)
     candidate = response.candidates[0] if response.candidates else blocked
     encoder = _Message(response.response_id, documents_of(request))
@@ -51,7 +51,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response can contain a part. True for a provider's web search: citations contain its sources."""
+    """Return whether a response can contain a part. True for a provider's web search: its sources become citations."""
     match part.WhichOneof("kind"):
         case "server_tool_call":
             return part.server_tool_call.name == "web_search"
@@ -66,7 +66,7 @@ def can_express(part: pb.Part) -> bool:
 
 
 class _Message:
-    """Message of a response: its parts in as few content blocks as possible, since clients read the first text."""
+    """Message of a response. Its parts form as few content blocks as possible: clients read only the first text."""
 
     def __init__(self, response_id: str, documents: Sequence[pb.MediaPart]) -> None:
         self.calls = list[JsonObject]()
@@ -103,7 +103,7 @@ class _Message:
                 assert_never(unhandled)
 
     def encode(self) -> JsonObject:
-        """Return the member `message`. A response without content and calls has an empty text, which clients read."""
+        """Return the member `message`. Without content and calls, it has an empty text, since clients read a text."""
         blocks = [(kind, text) for kind, text in self._blocks if text]
         message: JsonObject = {"role": "assistant"}
         if blocks or not self.calls:
@@ -115,7 +115,7 @@ class _Message:
         return message
 
     def _append(self, kind: str, text: str) -> tuple[int, int]:
-        """Append a text to the last block, or to a new one if that has another type."""
+        """Append a text to the last block, or to a new one if types differ. Return (block's index, text's offset)."""
         if not self._blocks or self._blocks[-1][0] != kind:
             if not text:
                 return max(0, len(self._blocks) - 1), 0
@@ -126,7 +126,7 @@ class _Message:
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", *, calls: bool, refused: bool) -> str:
-    """Return the finish reason of a response with tool calls, or with a refusal text, which is complete."""
+    """Return the finish reason of a response. `calls`: it has tool calls. `refused`: it has a refusal text."""
     if calls and reason in COMPLETED_REASONS:
         return FINISH_NAMES[pb.FINISH_REASON_TOOL_CALLS]
     if refused and reason == pb.FINISH_REASON_REFUSAL:
@@ -141,7 +141,7 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def encode_call(call: pb.ToolCall, response_id: str, index: int) -> JsonObject:
-    """Return a tool call with empty arguments, as a stream begins it; the `index` gives an id to a call without one."""
+    """Return a tool call with empty arguments, as a stream begins it. `index`: source of an id if it has none."""
     call_id = call.call_id or f"call_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
     return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": ""}}
 
@@ -154,8 +154,8 @@ def arguments_of(call: pb.ToolCall) -> str:
 def encode_citation(
     citation: pb.Citation, documents: Sequence[pb.MediaPart], block: int, text: str, start: int
 ) -> JsonObject | None:
-    """Return a citation; None for a source that the format cannot express. `block`: index of the content block; `text`:
-    of the cited part, which begins at offset `start` in it and which a citation without offsets covers.
+    """Return a citation; None if the format cannot express its source. `block`: index of the content block. `text`: the
+    cited part, which begins at offset `start` of the block; a citation without offsets covers it all.
     """
     if (source := encode_source(citation, documents)) is None:
         return None
@@ -172,5 +172,5 @@ def encode_citation(
 
 
 def encode_logprob(entry: pb.TokenLogprob) -> JsonObject:
-    """Return the log probability of a token, whose number in the provider's vocabulary is not known."""
+    """Return the log probability of a token. The token's number in the provider's vocabulary is unknown."""
     return {"text": entry.token, "token_ids": [], "logprobs": [entry.logprob]}
