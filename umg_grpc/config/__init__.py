@@ -97,7 +97,7 @@ _MODULES = {
     **dict.fromkeys(("MetricsAccess", "ModelInfo", "Retention", "Storage"), "values"),
     **dict.fromkeys(("built_in", "parse", "parse_storage"), "file_schema"),
 }
-"""Modules of the names; all others are in `file_sections`."""
+"""Name exported by this package -> its module; names without an entry are in `file_sections`."""
 
 
 def __getattr__(name: str) -> object:

@@ -1,5 +1,5 @@
-"""Text of the built-in config, which is used without a config file. Prices of simulated models are examples for
-budgets: those of real models of their kind.
+"""Text of the built-in config, which is used without a config file. A simulated model has the price of a comparable
+real model, as an example for budgets.
 """
 
 from umg_grpc.operations import UNARY_OPERATIONS
@@ -10,7 +10,7 @@ LOCAL_CHANNEL = """\
     models: [smollm2-135m-instruct, wordllama-256, wordllama-rerank]
 """
 _MODELS = {model: (row.scope, price) for row in UNARY_OPERATIONS.values() for model, price in row.simulated.items()}
-"""Model of an operation with examples -> the operation, and the price."""
+"""Simulated model of a unary operation -> the operation and the price."""
 BUILT_IN = (
     f"channels:\n{LOCAL_CHANNEL}"
     + """\

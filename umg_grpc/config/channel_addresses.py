@@ -1,4 +1,4 @@
-"""Addresses of channels in the config: `base_url`, `base_urls`, and `account`, for a preset whose URL has parts."""
+"""Addresses of channels in the config: `base_url`, `base_urls`, and `account`, which fills in a preset's URL."""
 
 import re
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from umg_grpc.operations.provider_call_paths import call_path
 REPEATED_SLASHES = re.compile(r"(?<!:)/{2,}")
 """Repeated slashes in the path of a URL, which providers do not serve."""
 PART_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?")
-"""Value of a part, which is one label of a host or one segment of a path."""
+"""Value of a `<>` part of a preset's URL: one label of a host or one segment of a path."""
 
 
 def preset_address(
     document: YamlDocument, path: Path, preset: Provider, base_url: str | None, account: Mapping[str, str]
 ) -> str:
-    """Return the base URL of the channel at `path` with a preset: the one of the file, or that of the preset for its
-    `account`. Report an address that is missing, or stated twice.
+    """Return the base URL of the channel at `path` with a preset: `base_url`, or the preset's URL with `account` filled
+    in. Report an address that is missing or stated twice.
     """
     if account and base_url is not None:
         document.problem((*path, "account"), "expected either `account` or `base_url`")
@@ -38,7 +38,7 @@ def preset_address(
 
 
 def _missing_path(preset: Provider, base_url: str) -> str:
-    """Return the URL of the API for a URL at a preset's host that ends before the API's path; "" for any other."""
+    """Return the full URL of the API for a URL at a preset's host that lacks the API's path; "" for any other."""
     try:
         written = urlsplit(base_url)
     except ValueError:  # reported as no URL
@@ -57,7 +57,7 @@ def _pattern(host: str) -> re.Pattern[str]:
 
 
 def _account_address(document: YamlDocument, path: Path, preset: Provider, account: Mapping[str, str]) -> str | None:
-    """Return the base URL of a preset for the `account` of the channel at `path`."""
+    """Return a preset's base URL with the `account` of the channel at `path` filled in; None after a problem."""
     names, reported = preset.account_parts, False
     if not names:
         document.problem((*path, "account"), "expected no account: the URL of this provider is the same for all")
@@ -88,7 +88,7 @@ def _is_of_vendor(base_url: str) -> bool:
 def check_parameters(
     document: YamlDocument, path: Path, base_url: str, protocols: tuple[str, ...], query: Mapping[str, str]
 ) -> None:
-    """Report parameters that all calls of a vendor's address need and `query` lacks."""
+    """Report the query parameters that every call of a vendor's address needs and that `query` lacks."""
     shapes = (call_shape(protocol, base_url) for protocol in protocols)
     needed = {name: value for shape in shapes if shape is not None for name, value in shape.query.items()}
     for name, value in needed.items():
@@ -116,7 +116,7 @@ def base_url_of(document: YamlDocument, path: Path, written: str | None, protoco
 def base_urls_of(
     document: YamlDocument, path: Path, written: Mapping[str, str], protocols: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return the base URLs of protocols as `base_url_of` does. Report those of protocols that the channel lacks."""
+    """Return the checked base URL of each protocol. Report URLs of protocols that the channel does not have."""
     for protocol in written.keys() - set(protocols):
         document.problem((*path, protocol), f"expected one of the channel's protocols: {', '.join(protocols)}")
     return {name: base_url_of(document, (*path, name), url, (name,)) for name, url in written.items()}

@@ -38,22 +38,21 @@ AWS_HOST = re.compile(
 AWS_SIGNED_NAMES: Mapping[str, str] = dict.fromkeys(
     ("bedrock-runtime", "bedrock-runtime-fips", "bedrock-agent-runtime", "bedrock-agent-runtime-fips"), "bedrock"
 )
-"""Service in a host -> its name in signatures, where they differ."""
+"""Service in the host name of AWS -> name of the service in signatures, if the two differ."""
 VOLCENGINE_SCOPE = ("cn-north-1", "cv")
 FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
 
 
 def auth_of(written: Auth | None, api_key: str | list[str] | None) -> Auth:
-    """Return the configured `auth` of a channel; without one a bearer token for a key, else no authentication. In that
-    case the wire format may later select another header for the key.
+    """Return the configured `auth` of a channel. Without it: a bearer token if there is a key (the wire format may
+    later select another header), else none.
     """
     return written or (NoAuth() if api_key is None else BearerAuth())
 
 
 def cloud_auth(preset: Provider, variable: Callable[[str], str | None]) -> Auth | None:
-    """Return the `auth` by the library of a provider's cloud, if the environment shows its credentials and no key; None
-    if it does not. Without a key, Google's library may find credentials that no variable shows. `variable`: returns the
-    value of an environment variable.
+    """Return the `auth` that uses the library of a provider's cloud. None if an API key is set, or the environment
+    shows no credentials; for Google none need be visible. `variable`: returns the value of an environment variable.
     """
     if preset.cloud == "google":
         return GoogleAuth(file=variable(SERVICE_ACCOUNT_FILE) or None)
@@ -63,8 +62,8 @@ def cloud_auth(preset: Provider, variable: Callable[[str], str | None]) -> Auth 
 
 
 def located(auth: Auth, directory: PurePath) -> Auth:
-    """Return the `auth` with file paths made absolute by the directory of the config file. A program without a slash is
-    unchanged, since it is searched for as in a shell.
+    """Return the `auth` with file paths made absolute, relative to the directory of the config file. A program without
+    a slash is unchanged, since it is searched for as in a shell.
     """
     if isinstance(auth, ServiceAccountAuth):
         return msgspec.structs.replace(auth, file=str(directory / auth.file))
@@ -80,7 +79,7 @@ def located(auth: Auth, directory: PurePath) -> Auth:
 
 
 def signature_scope(auth: AccessKeyAuth | AwsAuth, base_url: str) -> tuple[str, str] | None:
-    """Return the region and the service that signatures contain; None if neither `auth` nor the host states them."""
+    """Return (region, service) for signatures; None if neither `auth` nor the host of `base_url` states both."""
     is_aws = isinstance(auth, AwsAuth) or auth.scheme == "aws"
     region, service = ("", "") if is_aws else VOLCENGINE_SCOPE
     if is_aws and (match := AWS_HOST.fullmatch(urlsplit(base_url).hostname or "")) is not None:
@@ -90,7 +89,7 @@ def signature_scope(auth: AccessKeyAuth | AwsAuth, base_url: str) -> tuple[str, 
 
 
 def check_auth(document: YamlDocument, path: Path, auth: Auth, base_url: str) -> None:
-    """Report unusable values of the `auth` of the channel at `path` as problems of the document."""
+    """Report unusable values in the `auth` of the channel at `path`."""
     header = auth.header if isinstance(auth, HeaderAuth | CommandAuth) else None
     if header is not None and (not HEADER_NAME.fullmatch(header) or header.lower() in FRAMING_HEADERS):
         document.problem((*path, "header"), "expected the name of a header, e.g. x-api-key")
@@ -112,7 +111,7 @@ def check_auth(document: YamlDocument, path: Path, auth: Auth, base_url: str) ->
 
 
 def _check_azure(document: YamlDocument, path: Path, auth: AzureAuth, base_url: str) -> None:
-    """Report missing keys beside those of the `auth` at `path`, and a host whose scope is unknown."""
+    """Report keys that the Azure `auth` at `path` needs and lacks, and a host for which no scope is known."""
     for key in ("client_secret", "token_file"):
         if getattr(auth, key) is not None and not (auth.tenant_id and auth.client_id):
             document.problem((*path, key), "expected with `tenant_id` and `client_id` beside it")

@@ -1,4 +1,4 @@
-"""Proxies of channels: their own, or the proxies of the environment."""
+"""Proxies of channels: the proxy that a channel configures, or else the proxies of the environment."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -9,7 +9,7 @@ from umg_grpc.config.yaml_document import YamlDocument
 
 
 def environment_rules(document: YamlDocument, channels: Sequence[Channel]) -> ProxyRules:
-    """Return the environment's proxies. Report a variable without a proxy's URL, if a channel would use it."""
+    """Return the environment's proxies. Report a variable without a valid proxy URL, if a channel would use it."""
     try:
         return environment_proxies(document.environment)
     except ProxyError as error:
@@ -30,6 +30,6 @@ def channel_proxy(channel: Channel, rules: ProxyRules, url: str) -> Proxy | None
 
 
 def proxy_url(channel: Channel, rules: ProxyRules, url: str) -> str | None:
-    """Return the URL of that proxy; None for a direct call."""
+    """Return the URL of the proxy by which a channel calls a URL of its provider; None for a direct call."""
     proxy = channel_proxy(channel, rules, url)
     return None if proxy is None else proxy.url

@@ -28,7 +28,7 @@ Tokens = Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)]
 
 
 class QuirksEntry(ConfigEntry, frozen=True):
-    """Restrictions of the channel's models, which override the built-in table of them."""
+    """Restrictions of the channel's models, which override the built-in table of restrictions."""
 
     min_user_characters: Characters | None = None
     max_user_characters: Annotated[int, msgspec.Meta(ge=16, le=4096)] | None = None
@@ -83,7 +83,7 @@ class QuirksEntry(ConfigEntry, frozen=True):
 
 
 def quirks(document: YamlDocument, path: Path, written: QuirksEntry) -> Quirks:
-    """Return the quirks that an operator wrote at a path of the config; problems are added to the document."""
+    """Return the quirks that an operator wrote at `path` of the config, and report invalid ones."""
     max_characters = written.max_user_characters or HASH_CHARACTERS
     if (written.min_user_characters or 0) > min(max_characters, HASH_CHARACTERS):
         document.problem((*path, "min_user_characters"), f"expected at most {min(max_characters, HASH_CHARACTERS)}")

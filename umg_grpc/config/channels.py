@@ -46,7 +46,7 @@ def served_protocols() -> tuple[str, ...]:
 
 
 DISCOVER_MODELS, ANY_MODEL = "discover", "*"
-"""Value of `models` for those of the provider's list, and the pattern for every model."""
+"""Value of `models` that selects all models in the provider's list, and the pattern that matches every model."""
 CHANNEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MODEL_ID = re.compile(r"[^\s*\x00-\x1f\x7f]{1,256}")  # without `*`, which is the wildcard of patterns
 MODEL_PATTERN = re.compile(r"(?=.{1,256}$)[^\s*\x00-\x1f\x7f]*\*?[^\s*\x00-\x1f\x7f]*")
@@ -66,7 +66,7 @@ UPSTREAM_KEYS = (
     ),
     "price_region",
 )
-"""Keys that a channel inside the gateway does not have."""
+"""Keys that a channel with a protocol inside the gateway (`OWN_PROTOCOLS`) must not have."""
 
 
 class _ModelEntry(ConfigEntry, frozen=True):
@@ -123,8 +123,8 @@ class _ChannelEntry(ConfigEntry, frozen=True):
 
 
 def channels(document: YamlDocument, values: Value, directory: PurePath) -> Iterator[Channel]:
-    """Yield the valid channels in the section `channels`, and report problems. `directory`: that of the config file,
-    for relative paths.
+    """Yield the valid channels in the section `channels`, and report problems. `directory`: directory of the config
+    file, to which paths are relative.
     """
     names: set[str] = set()
     for position, value in enumerate(values if isinstance(values, list) else []):
@@ -180,7 +180,7 @@ def _check_keys(
 def _discovery(
     document: YamlDocument, path: Path, channel: Channel, wanted: bool | None, *, only: bool, preset: Provider | None
 ) -> Literal["off", "known", "preset", "beside", "only"]:
-    """Return which models of the provider's list the channel serves (`Channel.discovery`)."""
+    """Return which models of the provider's list the channel serves. `wanted`: value of the key `discover`."""
     if wanted is None and preset is not None:
         return "preset" if preset.lists_models and model_list(channel.listing_protocols) is not None else "known"
     if wanted is None and not only:
@@ -235,7 +235,7 @@ def _with_preset(document: YamlDocument, path: Path, entry: _ChannelEntry) -> _C
 
 
 def _key_of_environment(document: YamlDocument, path: Path, preset: Provider, auth: Auth | None) -> str | None:
-    """Return the API key from the provider's environment variables."""
+    """Return a reference to the API key in the provider's environment variables; None if the channel needs no key."""
     if isinstance(auth, KEYLESS_AUTH):
         return None
     if (found := preset.key_in(document.variable)) is not None:

@@ -1,4 +1,4 @@
-"""Fallbacks by name, models that are called in place of others: reads and checks the config section `fallbacks`."""
+"""Fallbacks, models that are called in place of a failed model: reads and checks the config section `fallbacks`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -13,7 +13,7 @@ from umg_grpc.config.yaml_conversion import read_entry
 from umg_grpc.config.yaml_document import Path, YamlDocument
 
 FALLBACK_CAUSES = tuple(field.name for field in fields(Fallbacks))
-"""Causes that the section names, in its order."""
+"""Causes of failure for which the section lists fallbacks, in the order of `Fallbacks`."""
 
 
 def fallbacks(
@@ -49,7 +49,7 @@ def fallbacks(
 
 
 def fallbacks_of(written: Mapping[str, Fallbacks], model: str) -> Fallbacks | None:
-    """Return the fallbacks of a model, by id or else the longest pattern that it matches; None if it has no others."""
+    """Return the fallbacks of a model: by its id, else by the longest pattern that matches it; None without any."""
     found = written.get(model)
     if found is None:
         patterns = [each for each in written if "*" in each and wildcard_match(each, model) is not None]
@@ -61,7 +61,7 @@ def fallbacks_of(written: Mapping[str, Fallbacks], model: str) -> Fallbacks | No
 
 
 def problem_of_model(model: str, names: Mapping[str, str], served: ModelIndex | None) -> str | None:
-    """Return the description of a valid id or pattern of a model in place of `model`; None if it is valid."""
+    """Return the text that should replace the invalid model id or pattern `model`; None if `model` is valid."""
     if model in names:
         return f"expected the id of a model; `{model}` is an alias of `{names[model]}`"
     if model.count("*") > 1:
@@ -90,7 +90,7 @@ def _problems(
     models: Mapping[str, ModelInfo],
     served: ModelIndex | None,
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the problems of a list of fallbacks, each with its position; an empty one for a problem of the list."""
+    """Yield (path, problem) of a list of fallbacks. An empty path means a problem of the whole list."""
     if not listed:
         yield (), "expected at least one model"
     known = list[object]()

@@ -147,8 +147,8 @@ def parse(text: str, filename: str, environment: Mapping[str, str]) -> Config:
 
 
 def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> Storage:
-    """Return only the storage settings of a config file, for commands on the database; problems elsewhere are ignored.
-    Raise ConfigError as `parse` does.
+    """Return only the storage settings of a config file, for commands on the database. Problems in other sections are
+    ignored. Raise ConfigError as `parse` does.
     """
     document = YamlDocument(text, filename, environment)
     file = read_entry(document, (), document.value, _File)
@@ -162,7 +162,7 @@ def parse_storage(text: str, filename: str, environment: Mapping[str, str]) -> S
 
 
 def _config(document: YamlDocument, directory: PurePath) -> Config | None:
-    """Return the config, or None if it is invalid. All parts are read after a problem, to report all problems."""
+    """Return the config, or None if it is invalid. All parts are read even after a problem, to report all problems."""
     # imported here: their names of protocols come from the wire formats, which are slow to import
     from umg_grpc.config.aliases import aliases
     from umg_grpc.config.channel_proxies import environment_rules
@@ -225,7 +225,7 @@ def _config(document: YamlDocument, directory: PurePath) -> Config | None:
 
 
 def _check(document: YamlDocument, file: _File) -> None:
-    """Report the values that are wrong only together, or that no type can describe."""
+    """Report values that are valid alone but not together, and values whose validity no type can describe."""
     for position, origin in enumerate(file.cors.origins):
         if not ORIGIN_FORM.fullmatch(origin):
             document.problem(("cors", "origins", position), "expected an origin (https://app.example) or `*`")
@@ -241,7 +241,7 @@ def _check_database(document: YamlDocument, database: str) -> None:
 
 
 def _check_order(document: YamlDocument, part: str, first: tuple[str, float], bound: tuple[str, float]) -> None:
-    """Report that the setting `first` of a part of the config exceeds the setting `bound`, if it does."""
+    """Report the setting `first` of a part of the config if its value exceeds the value of the setting `bound`."""
     (name, value), (bound_name, maximum) = first, bound
     if value <= maximum:
         return
@@ -282,7 +282,7 @@ def _metrics(document: YamlDocument, entry: _MetricsEntry) -> MetricsAccess:
 
 
 def _egress(document: YamlDocument, entry: _EgressEntry, proxies: ProxyRules) -> EgressRules:
-    """Return the rules for URLs of callers."""
+    """Return the rules for calls of URLs that callers send."""
     places = list[NetworkPlace]()
     for position, text in enumerate(entry.allow):
         try:
@@ -331,7 +331,7 @@ def _tasks(document: YamlDocument, entry: _TasksEntry) -> VideoTaskConfig:
 
 
 def _usage(document: YamlDocument, entry: _UsageEntry, database: str) -> UsageRetention:
-    """Return the retention of usage."""
+    """Return how long usage records are retained."""
     default = Retention(ttl=Config.usage.ttl, max_bytes=Config.usage.max_bytes or 0)
     retention = _retention(document, "usage", entry, default)
     is_limited = entry.max_bytes is not None or database == "sqlite"

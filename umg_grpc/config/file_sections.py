@@ -1,4 +1,4 @@
-"""Sections of the config file that are used as they are written: each has the checks of its values in its types."""
+"""Sections of the config file that the gateway uses as parsed: the types of their fields contain all checks."""
 
 from typing import Annotated, Literal
 
@@ -219,7 +219,7 @@ class AzureAuth(ConfigEntry, frozen=True, tag="azure", tag_field="kind"):
 
 
 CloudAuth = AwsAuth | GoogleAuth | AzureAuth
-"""Kinds of `auth` with credentials of a cloud's own library."""
+"""Kinds of `auth` whose credentials the library of a cloud finds."""
 Auth = (
     BearerAuth
     | HeaderAuth

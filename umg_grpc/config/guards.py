@@ -32,7 +32,7 @@ WORD_BLANKS = r"[\s\pZ]+"
 """White space between the words of a phrase."""
 PUNCTUATION_MARK = re.compile(r"[!-/:-@\[-`{-~]")
 MAX_WORDS = 5000
-"""Most words of a guard, which are compiled in a second."""
+"""Most words of one guard; this number of words compiles within a second."""
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 GUARDED_OPERATIONS = tuple(dict.fromkeys(row.scope for row in OPERATION_ROWS))
 """Operations that guards may be restricted to."""
@@ -48,7 +48,7 @@ class Windows(ConfigEntry, frozen=True):
 
 
 class GuardEntry(ConfigEntry, frozen=True, kw_only=True):
-    """Keys that all kinds of guards have."""
+    """Keys that every kind of guard has."""
 
     name: str
     """Name in headers, records and metrics: lower-case letters, digits, `-` and `_`."""
@@ -79,7 +79,7 @@ class PatternGuardEntry(GuardEntry, frozen=True, kw_only=True, tag="patterns", t
 
 
 class RemoteGuardEntry(GuardEntry, frozen=True, kw_only=True):
-    """Keys of the guards that the gateway calls."""
+    """Keys of guards outside the gateway, which the gateway calls."""
 
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     """Headers, or metadata of gRPC, of each call, for example with a key."""
@@ -118,7 +118,7 @@ GUARD_KINDS: Mapping[str, type[GuardEntry]] = {
 def guards(
     document: YamlDocument, written: object, aliases: Mapping[str, str], served: ModelIndex | None
 ) -> Iterator[GuardRow]:
-    """Yield the guards of the section, in their order, and report invalid ones to the document.
+    """Yield the valid guards of the section, in their order, and report invalid ones.
 
     `aliases`: model id of each alias; `served`: index of the channels' models, None if a channel is unreadable.
     """
@@ -149,7 +149,7 @@ def guards(
 
 
 def _guard(document: YamlDocument, path: Path, kind: str, entry: GuardEntry) -> GuardRow:
-    """Return the guard of an entry, and report its problems to the document."""
+    """Return the guard that an entry of the section describes, and report problems of the entry."""
     guard = GuardRow(
         name=entry.name,
         kind=kind,  # type: ignore[arg-type]  # one of `GUARD_KINDS`
@@ -183,7 +183,7 @@ def _guard(document: YamlDocument, path: Path, kind: str, entry: GuardEntry) -> 
 
 
 def _rows(document: YamlDocument, path: Path, entry: PatternGuardEntry) -> Iterator[GuardedPattern]:
-    """Yield the patterns of a guard: those of its sets, its words, and its own ones."""
+    """Yield the patterns of a guard: the shipped sets that it names, its words, and its regular expressions."""
     if not (entry.sets or entry.words or entry.patterns):
         document.problem(path, "expected `sets`, `words` or `patterns`")
     for at, name in enumerate(entry.sets):
@@ -205,7 +205,7 @@ def _rows(document: YamlDocument, path: Path, entry: PatternGuardEntry) -> Itera
 
 
 def _word(word: str) -> GuardedPattern:
-    """Return the pattern of a word, or of a phrase whose words any white space divides."""
+    """Return the pattern for a word, or for a phrase, whose words may be separated by any white space."""
     # a boundary of RE2 is one of ASCII words
     parts = word.split()
     before, after = (r"\b" if each.isascii() and each.isalnum() else "" for each in (parts[0][0], parts[-1][-1]))
@@ -221,7 +221,7 @@ def _word(word: str) -> GuardedPattern:
 
 
 def _problem_of(pattern: str) -> str | None:
-    """Return the problem of a regular expression of the operator; None for a valid one."""
+    """Return the problem of a regular expression that the operator wrote; None if it is valid."""
     import re2  # its library is slow to import, and few configs need it
 
     options = re2.Options()

@@ -1,4 +1,4 @@
-"""Index from model ids to channels: channels with the exact id, else those with the best matching pattern."""
+"""Index from model ids to channels. Channels with the exact id take precedence over those with a matching pattern."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -14,11 +14,11 @@ class ModelMatch(NamedTuple):
     written: str
     """Id or pattern of the model in the config of the channels."""
     ways: list[tuple[Channel, ChannelModel]]
-    """Pairs of a channel and its model, whose ids have the wildcards filled in."""
+    """Pairs of a channel and its model; the wildcards in the ids are filled in."""
 
     @property
     def protocols(self) -> set[str]:
-        """Protocols of all these channels."""
+        """Protocols of all channels in `ways`."""
         return {protocol for channel, _ in self.ways for protocol in channel.protocols}
 
 
@@ -43,8 +43,9 @@ class ModelIndex:
         return bool(self._patterns)
 
     def find(self, model: str) -> ModelMatch | None:
-        """Return the channels that serve a model id; None if no channel does, and for a pattern. Channels that list the
-        exact id exclude those with patterns; of several patterns only the one with the longest literal text counts.
+        """Return the channels that serve a model id; None if no channel does, or if `model` is a pattern. Channels that
+        list the exact id exclude channels with patterns. Among patterns only the one with the longest literal text
+        counts.
         """
         if "*" in model:
             return None

@@ -1,20 +1,20 @@
-"""ARNs of models at Amazon Bedrock, which configs of other gateways have in place of ids."""
+"""ARNs of models at Amazon Bedrock, which configs of other gateways contain in place of model ids."""
 
 import re
 from typing import NamedTuple
 
 BEDROCK_ARN = re.compile(r"arn:aws[a-z-]*:bedrock:([a-z0-9-]*):[^:]*:([a-z-]+)/(.+)")
 NAMED_KINDS = frozenset({"foundation-model", "inference-profile"})
-"""Kinds of resources whose ARN ends in an id that calls accept in its place (botocore 1.44.8, `modelId`)."""
+"""Kinds of resources whose ARN ends in a model id that calls accept, too (botocore 1.44.8, `modelId`)."""
 IMPORTED_ID = "imported-model"
-"""Kind of resources that Converse does not support (botocore 1.44.8, `ConverseRequest.modelId`)."""
+"""Kind of resource that Converse cannot call (botocore 1.44.8, `ConverseRequest.modelId`)."""
 
 
 class BedrockResource(NamedTuple):
-    """Model at Bedrock for calls."""
+    """Model id or ARN that calls of Bedrock accept, with the region and kind from the ARN."""
 
     model: str
-    """Id, or an ARN that has no id in it."""
+    """Model id, or the whole ARN if it does not contain a model id."""
     region: str
     """Region of the ARN; "" for an id."""
     kind: str
@@ -22,12 +22,12 @@ class BedrockResource(NamedTuple):
 
     @property
     def is_nameless(self) -> bool:
-        """Whether the model is an ARN, which does not show its maker."""
+        """Whether the model is an ARN without a model id, so that the maker of the model is unknown."""
         return self.kind not in {"", *NAMED_KINDS}
 
 
 def bedrock_resource(model: str) -> BedrockResource:
-    """Return the model at Bedrock that an id or an ARN names."""
+    """Return the Bedrock model that a model id or an ARN names."""
     match = BEDROCK_ARN.fullmatch(model)
     if match is None:
         return BedrockResource(model, "", "")

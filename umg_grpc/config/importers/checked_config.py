@@ -1,4 +1,4 @@
-"""Check of a converted config by the schema of the config file: values that it refuses are removed and listed. Pure."""
+"""Check of a converted config: removes and lists values that the schema of the config file rejects. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,14 +9,14 @@ from umg_grpc.config.yaml_document import ConfigError, Path, Problem
 
 FILE_NAME = "config"
 VARIABLE_VALUE = "us-east-1"
-"""Value that stands for a variable: it is also a valid region, part of a host and key."""
+"""Value set for a variable in the check: it is valid as a region, as a part of a host and as a key."""
 URL_START, REDIS_PORT = re.compile(r"\$\{(\w+)\}"), re.compile(r":\$\{(\w+)\}(?:/|$)")
 DETAIL_KEYS = frozenset({"concurrency", "headers", "max_inputs", "priority", "query", "timeout", "weight"})
-"""Keys of a channel without which it still calls the same provider with the same credentials."""
+"""Optional keys of a channel: without them it still calls the same provider with the same credentials."""
 
 
 class Variables(Mapping[str, str]):
-    """Environment in which every variable is set to a value of the kind that its place in a config needs."""
+    """Environment in which every variable has a value of the kind that its position in a config needs."""
 
     def __init__(self, made: ImportedConfig) -> None:
         self._values: dict[str, str] = {}
@@ -43,8 +43,8 @@ class Variables(Mapping[str, str]):
 
 
 def checked(made: ImportedConfig) -> ImportedConfig:
-    """Remove the values of a converted config that the config file does not take, list them with the other unconverted
-    settings, and return it. Raise ValueError with this list if no channel is left, or only disabled ones.
+    """Remove the values that the config file does not accept, list them as unconverted settings, and return the config.
+    Raise ValueError with the list if no enabled channel remains.
     """
     while True:
         if not made.channels:
@@ -61,8 +61,8 @@ def checked(made: ImportedConfig) -> ImportedConfig:
 
 
 def _remove_all(made: ImportedConfig, problems: Iterable[Problem]) -> None:
-    """Remove the values with problems, and channels without another model, and list them in the order of the file.
-    Later positions of a list are removed first, so that the positions of others stay.
+    """Remove the values with problems and channels that lose their last model; list them in file order. Removal starts
+    at the end of a list, so that earlier positions stay valid.
     """
     by_place = {_place(problem.keys): problem for problem in problems}
     places = sorted(by_place, key=_order)
@@ -97,7 +97,7 @@ def _model(made: ImportedConfig, position: int, public: str) -> str:
 
 
 def _remove(made: ImportedConfig, place: Path) -> None:
-    """Remove the value at a place."""
+    """Remove the value at the path `place`, and list it."""
     match place:
         case ("channels", int(position), "models", int(index)):
             made.channels[position].models.pop(index)
@@ -110,7 +110,7 @@ def _remove(made: ImportedConfig, place: Path) -> None:
 
 
 def _place(keys: Path) -> Path:
-    """Return the path to remove for a problem at the path `keys`: that of the model, the detail, or the channel."""
+    """Return the path to remove for a problem at `keys`: of the model, the optional key, or the whole channel."""
     match keys:
         case ("channels", int(position), "models", int(index), *_):
             return ("channels", position, "models", index)
@@ -124,7 +124,7 @@ def _order(place: Path) -> tuple[tuple[bool, int, str], ...]:
 
 
 def _remove_nested(values: dict[str, object], path: Sequence[str | int]) -> None:
-    """Remove the value at the path, or the nearest one that contains it, and a mapping that has no other value."""
+    """Remove the value at the path, or its nearest ancestor. A mapping that becomes empty is removed too."""
     first, *rest = (str(part) for part in path)
     inner = values.get(first)
     if rest and isinstance(inner, dict) and rest[0] in inner:

@@ -29,14 +29,14 @@ class FoundProvider:
 
     name: str
     variable: str
-    """Variable that was decisive: of the key, or of the address."""
+    """Environment variable that shows the provider to be used: the one with its key or its address."""
     base_url: str | None
-    """Address that is made from the environment; None for that of the preset."""
+    """Address from the environment; None to use the address of the preset."""
 
 
 def found_providers(environment: Mapping[str, str], clouds: Collection[str] = ()) -> list[FoundProvider]:
-    """Return the providers that the environment variables suffice for, in the order of the presets. `clouds`: kinds of
-    `auth` whose libraries are installed, so that they can find credentials.
+    """Return the providers for which the environment variables suffice, in the order of the presets. `clouds`: kinds of
+    `auth` whose library is installed and can find credentials.
     """
     found = list[FoundProvider]()
     for name, preset in PROVIDER_PRESETS.items():
@@ -50,8 +50,8 @@ def found_providers(environment: Mapping[str, str], clouds: Collection[str] = ()
 
 
 def unused_providers(config: Config, environment: Mapping[str, str]) -> list[FoundProvider]:
-    """Return the providers in the environment, if the config calls no provider on the network. They are shown to an
-    operator whose config uses none of them.
+    """Return the providers in the environment if the config calls no provider on the network, else none. They are shown
+    to the operator as unused.
     """
     if any(channel.base_url for channel in config.channels):
         return []
@@ -59,8 +59,8 @@ def unused_providers(config: Config, environment: Mapping[str, str]) -> list[Fou
 
 
 def config_text(environment: Mapping[str, str], clouds: Collection[str] = ()) -> str:
-    """Return the text of a config with a channel for each provider in the environment, and comments on all others. It
-    refers to the keys by their variables. Without any provider it serves the local models. `clouds`: as for
+    """Return the text of a config with a channel for each provider in the environment; other providers are comments.
+    Keys are referred to by variable. Without any provider the config serves the local models. `clouds`: as for
     `found_providers`.
     """
     found = {provider.name: provider for provider in found_providers(environment, clouds)}
@@ -73,7 +73,7 @@ def config_text(environment: Mapping[str, str], clouds: Collection[str] = ()) ->
 
 
 def _variable(name: str, preset: Provider, environment: Mapping[str, str], clouds: Collection[str]) -> str | None:
-    """Return the name of the set environment variable that shows the provider `name` to be used, or None."""
+    """Return the name of the environment variable by which the provider `name` is used; None if none is set."""
     if not preset.found_by_key:
         return None
     key = preset.key_in(environment.get)
@@ -112,7 +112,7 @@ def _azure(environment: Mapping[str, str]) -> str | None:
 ADDRESS_MAKERS: Mapping[str, Callable[[Mapping[str, str]], str | None]] = MappingProxyType(
     {"ollama": _ollama, "azure": _azure}
 )
-"""Provider -> address by the variables that the vendor's own clients read."""
+"""Provider -> function that returns its address from the variables that the vendor's clients read."""
 _AWS = {"region": ("AWS_REGION", "AWS_DEFAULT_REGION")}
 ACCOUNT_VARIABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -121,7 +121,7 @@ ACCOUNT_VARIABLES: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyTyp
         **dict.fromkeys(("bedrock", "bedrock-anthropic", "bedrock-converse", "bedrock-vectors"), _AWS),
     }
 )
-"""Provider -> part of its base URL -> variables of the vendor's own clients, of which the first set one has it."""
+"""Provider -> `<>` part of its base URL -> variables of the vendor's clients; the first one set has the value."""
 ADDRESS_VARIABLES: Mapping[str, str] = MappingProxyType({"ollama": "OLLAMA_HOST"})
 """Provider without a key -> variable whose presence shows that it is used."""
 

@@ -14,7 +14,7 @@ from umg_grpc.config.importers.source_config import SourceMapping, check_values
 from umg_grpc.config.yaml_document import YAML_LOADER
 
 FRACTION_SCALE = 100
-"""Factor of the weights of a config in which one is a fraction."""
+"""Factor by which all weights are multiplied if one of them is a fraction."""
 
 
 def from_litellm(text: str) -> ImportedConfig:
@@ -53,7 +53,7 @@ def from_litellm(text: str) -> ImportedConfig:
 
 
 def _decoded(text: str) -> Mapping[str, object]:
-    """Return the mapping that is the text of a config."""
+    """Return the mapping that a config's text contains. Raise ValueError for any other text."""
     try:
         decoded = yaml.load(text, Loader=YAML_LOADER)  # noqa: S506  a safe loader
     except yaml.YAMLError as error:

@@ -8,7 +8,7 @@ from umg_grpc.config.importers.new_api.source_rows import UnconvertedProperties,
 
 def from_new_api(text: str) -> ImportedConfig:
     """Convert the JSON list of channels, or the API response that contains it. Raise ValueError for any other text, and
-    for channels of which no enabled one can be converted.
+    if no enabled channel can be converted.
     """
     made, unconverted = ImportedConfig("new-api"), UnconvertedProperties()
     rows = source_rows(text, unconverted)

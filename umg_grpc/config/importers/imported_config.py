@@ -1,4 +1,4 @@
-"""Builder of a config file's text, for the conversion of another gateway's config. Pure."""
+"""Builder of the text of a config file, from the config of another gateway. Pure."""
 
 import json
 import re
@@ -8,10 +8,10 @@ from math import isfinite
 
 PLAIN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|https?://[A-Za-z0-9_.:/-]+|[0-9]+(?:\.[0-9]+)?")
 RESERVED_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off"})
-"""Words that YAML reads as something else than text."""
+"""Words that YAML does not read as text unless they are quoted."""
 NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9._-]+")
 MAX_NAME_CHARACTERS = 60
-"""Most characters of a name, which leaves place for a number behind it."""
+"""Most characters of a channel's name, before a number may be appended to it."""
 
 
 @dataclass
@@ -22,10 +22,10 @@ class ImportedChannel:
     keys: dict[str, object]
     """Keys besides `name` and `models`, in the order in which they are written."""
     models: list[dict[str, str]] = field(default_factory=list)
-    """Models with `id` and, if it differs, `upstream`, and `family` if it is stated."""
+    """Models: each has `id`, `upstream` if it differs from `id`, and `family` if one is stated."""
     comments: list[str] = field(default_factory=list)
     disabled: str = ""
-    """Reason why the other gateway does not use the channel, then written as a comment; "" for a channel in use."""
+    """Reason why the other gateway does not use the channel, for a comment; "" for a channel in use."""
 
     def add(self, public: str, upstream: str, family: str = "") -> bool:
         """Add a model by its public and upstream id, with its family ("" for none stated). Return False if the channel
@@ -54,9 +54,9 @@ class ImportedConfig:
     """Name of the other gateway."""
     channels: list[ImportedChannel] = field(default_factory=list)
     sections: dict[str, object] = field(default_factory=dict)
-    """Further keys of the config."""
+    """Sections of the config besides `channels`."""
     lost: list[str] = field(default_factory=list)
-    """Settings without a counterpart, each with the remedy."""
+    """Settings that could not be converted, each with the manual replacement."""
 
     def new_channel(self, name: str, keys: dict[str, object]) -> ImportedChannel:
         """Add a channel with these keys, and return it. An invalid or already used name is changed."""
@@ -66,7 +66,7 @@ class ImportedConfig:
         return channel
 
     def lose(self, setting: str, remedy: str = "") -> None:
-        """Record, once, a setting that cannot be converted, with `remedy`, the manual replacement, for the report."""
+        """Record once that a setting cannot be converted. `remedy`: manual replacement, for the report."""
         note = f"{setting}: {remedy}" if remedy else setting
         if note not in self.lost:
             self.lost.append(note)
@@ -77,8 +77,8 @@ class ImportedConfig:
         return [channel for channel in self.channels if not channel.disabled]
 
     def text(self, *, enabled: bool = False) -> str:
-        """Return the text of the config file, which lists the lost settings in comments, and has disabled channels in
-        comments, too, unless all are `enabled`.
+        """Return the text of the config file. Unconverted settings are comments; disabled channels too, unless
+        `enabled` is true.
         """
         lines = [f"# Converted from a config of {self.source}. Check this file with `umg check FILE`."]
         if self.lost:
@@ -101,7 +101,7 @@ class ImportedConfig:
 
 
 def model_entry(public: str, upstream: str, family: str = "") -> dict[str, str]:
-    """Return a model in the list of a channel by its public and upstream id, with its family ("" for none stated)."""
+    """Return a model's entry in a channel's list: public id, upstream id if different, `family` ("" for none)."""
     upstreams = {} if public == upstream else {"upstream": upstream}
     return {"id": public, **upstreams, **({"family": family} if family else {})}
 
@@ -171,5 +171,5 @@ def number(value: object) -> float | None:
 
 
 def compact(value: float) -> int | float:
-    """Return a number as an int if it has no fraction, otherwise unchanged, for shorter text."""
+    """Return a number without a fraction as an int, for shorter text; any other number unchanged."""
     return int(value) if value == int(value) else value

@@ -1,4 +1,4 @@
-"""Mappings of a foreign config that record which of their keys were converted, so that no other key vanishes."""
+"""Mappings of another gateway's config that record which keys were converted, so that others can be reported."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,12 +8,12 @@ from umg_grpc.config.importers.imported_config import literal, mapping, number, 
 VARIABLE_REFERENCE = re.compile(r"os\.environ/([A-Za-z_][A-Za-z0-9_]*)")
 SURROGATE_CHARACTER = re.compile(r"[\ud800-\udfff]")
 MAX_VALUES = 1_000_000
-"""Most values of a config, in which an alias of YAML counts with all values that it repeats."""
+"""Most values in a config. A YAML alias counts as all the values that it repeats."""
 MAX_DEPTH = 100
 
 
 class SourceMapping:
-    """Mapping of a foreign config. A key is converted once `take` has returned its value; `rest` yields the others."""
+    """Mapping of another gateway's config. `take` marks a key as converted; `rest` yields the unmarked keys."""
 
     def __init__(self, values: Mapping[str, object]) -> None:
         self._values = values
@@ -24,16 +24,16 @@ class SourceMapping:
         return self._values.get(key) is not None
 
     def peek(self, key: str) -> object:
-        """Return a value, None for none, of a key that stays unconverted."""
+        """Return the value of a key (None for no value) without marking the key as converted."""
         return self._values.get(key)
 
     def take(self, key: str) -> object:
-        """Return a value, None for none, and record that the key is converted."""
+        """Return the value of a key (None for no value), and mark the key as converted."""
         self._taken.add(key)
         return self._values.get(key)
 
     def text(self, key: str) -> str:
-        """Take a text, `os.environ/NAME` as `${NAME}`; "" for no value, and for a list or mapping, left unconverted."""
+        """Take a text, with `os.environ/NAME` as `${NAME}`; "" for no value. A list or mapping: "", unconverted."""
         value = self._values.get(key)
         if isinstance(value, list | dict):
             return ""
@@ -47,24 +47,24 @@ class SourceMapping:
         return found
 
     def peek_number(self, key: str) -> float | None:
-        """Return a number, None for any other value, of a key that stays unconverted."""
+        """Return the number of a key without marking it as converted; None if the value is no number."""
         return number(self._values.get(key))
 
     def over(self, defaults: Mapping[str, object]) -> "SourceMapping":
-        """Return the mapping with the values of `defaults` for keys that it does not have."""
+        """Return a copy in which `defaults` supplies missing keys. Both mappings share the record of converted keys."""
         merged = SourceMapping({**defaults, **self._values})
         merged._taken = self._taken
         return merged
 
     def child(self, key: str) -> "SourceMapping":
-        """Take a mapping, which records its own keys; an empty one for any other value, which stays unconverted."""
+        """Take a mapping, which records its own converted keys. For any other value: an empty one, unconverted."""
         value = self._values.get(key)
         if isinstance(value, dict):
             self._taken.add(key)
         return SourceMapping(mapping(value))
 
     def children(self, key: str) -> "Sequence[SourceMapping]":
-        """Take a list of mappings; an empty one for any other value, which stays unconverted."""
+        """Take a list of mappings. Any other value gives an empty list and stays unconverted."""
         value = self._values.get(key)
         if isinstance(value, list):
             self._taken.add(key)
@@ -84,8 +84,8 @@ def text_of(value: object) -> str:
 
 
 def check_values(root: object) -> None:
-    """Raise ValueError for values that no config file can contain. They are too many or too deep, contain themselves,
-    or have text that is no Unicode.
+    """Raise ValueError if no config file could contain the values: too many, too deep, recursive, or text that is no
+    Unicode.
     """
     values, count = [(root, 0)], 0
     while values:

@@ -1,4 +1,4 @@
-"""Facts about the settings of other gateways without a counterpart, as rows with their sources."""
+"""Facts about settings of other gateways that are not converted, as rows with their sources."""
 
 from fnmatch import fnmatchcase
 from functools import cache
@@ -12,11 +12,11 @@ Gateway = Literal["litellm", "new_api"]
 
 
 class SettingRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings without a counterpart, with the reason."""
+    """Settings that are not converted, with the reason."""
 
     place: str
-    """Section of LiteLLM's file, `entry` for an entry of its `model_list`, or column of new-api with a mapping; "" for
-    the top of the file, and for the columns themselves.
+    """Section of LiteLLM's file (`entry`: an entry of its `model_list`) or column of new-api that contains the
+    settings. "" for the top of the file, and for the columns themselves.
     """
     keys: tuple[str, ...]
     """Names of settings, or patterns of names with `*`."""
@@ -33,7 +33,7 @@ def setting_rows(gateway: Gateway) -> tuple[SettingRow, ...]:
 
 
 def reason_of(gateway: Gateway, place: str, key: str) -> str:
-    """Return the reason why a setting is not converted: that of the first row whose place and key are its own."""
+    """Return the reason why a setting is not converted, from the first row for its section and its key."""
     return next(
         row.reason
         for row in setting_rows(gateway)

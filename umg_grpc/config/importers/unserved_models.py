@@ -1,11 +1,11 @@
-"""Words of the reasons for which a model of another gateway's config is not called by the converted one."""
+"""Texts of the reasons why the converted config does not call a model of another gateway's config."""
 
 from collections.abc import Mapping
 
 from umg_grpc.operations import OPERATION_ROWS
 
 RESULT_PHRASES: Mapping[str, str] = {**{row.scope: row.results for row in OPERATION_ROWS}, "": "texts or embeddings"}
-"""Kind of a model -> plural noun of its results; "" for a pattern of models, which may be of any usual kind."""
+"""Scope of a model's operations -> plural noun of its results; "" for a pattern of models of any usual scope."""
 CONVERSE_ADVICE = (
     "Bedrock serves it by no API of texts: of models of other makers, list the ids in a channel of `bedrock-converse`"
 )
@@ -23,5 +23,5 @@ NO_BEDROCK_ID = "no id of Bedrock, which begins with its maker, for example `ant
 
 
 def unserved_at_bedrock(model: str) -> str:
-    """Return the reason why a model is not called at Amazon Bedrock. `model`: its id there, or another name."""
+    """Return the reason why a model is not called at Amazon Bedrock. `model`: its Bedrock id, or another name."""
     return CONVERSE_ADVICE if "." in model or "*" in model else NO_BEDROCK_ID

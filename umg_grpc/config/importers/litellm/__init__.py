@@ -1,1 +1,1 @@
-"""Conversion of configs of LiteLLM's proxy: their deployments become models of channels, their settings sections."""
+"""Conversion of LiteLLM configs: deployments become models of channels, settings become sections of the config."""

@@ -1,4 +1,4 @@
-"""Connections of LiteLLM's deployments: the keys of a channel with the address and credentials of a provider."""
+"""Connections of LiteLLM's deployments: the keys of a channel that hold the address and credentials of a provider."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,20 +17,20 @@ from umg_grpc.operations.provider_call_paths import call_path
 VERSION_SEGMENT = re.compile(r"/v[0-9]+(?:beta[0-9]*)?(?:/|$)")
 ADDRESS_PART = re.compile(r"<([^>]+)>")
 ANY_OPERATION = ("generate", "embed")
-"""Operations of a server that a pattern of models names, and that no preset describes."""
+"""Operations assumed for a pattern of models at a server without a preset."""
 
 
 @dataclass(frozen=True)
 class DeploymentConnection:
-    """Keys of a channel for a model, besides the properties of the deployment."""
+    """Keys of the channel that calls a deployment's model: address and credentials, not weights or limits."""
 
     label: str
     """Name of the provider, for the name of the channel."""
     keys: dict[str, object]
     model: str
-    """Id at the provider."""
+    """Model id at the provider."""
     public: str = ""
-    """Public id in place of that of the deployment; "" for the latter."""
+    """Public model id, if it differs from the deployment's; "" for the deployment's."""
     comments: tuple[str, ...] = ()
     role: str = ""
     """Region, resource or operation that distinguishes the channel from others of the provider."""
@@ -39,8 +39,8 @@ class DeploymentConnection:
 
 
 def connections(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
-    """Return the connections of a deployment to its provider, unless that is a cloud, or the reason (a text) why there
-    are none. `public`: its public id. A pattern of models needs a channel for each address of the provider.
+    """Return the channels, as connections, that a deployment not at a cloud needs, or the reason (a text) why it has
+    none. `public`: its public id. A pattern of models needs one for each address of the provider.
     """
     base, query = _without_query(base_of(params))
     found = _connection(model, base, params)
@@ -67,7 +67,7 @@ def _of_pattern(
 
 
 def served_ids(preset: Provider, model: str, public: str) -> list[tuple[str, str]]:
-    """Return the provider's and the public ids of a model, or of the patterns of the preset that it covers."""
+    """Return (provider's id, public id) of a model, or of each preset pattern that the pattern `model` covers."""
     if "*" not in model:
         return [(model, "")] if preset.has_model(model) else []
     covers = matcher([model]).match
@@ -81,8 +81,8 @@ def _renamed(public: str, model: str, pattern: str) -> str:
 
 
 def _connection(model: SourceModel, base: str, params: SourceMapping) -> DeploymentConnection | str:
-    """Return the connection of a deployment at its configured address ("" for none). It is to the preset or compatible
-    server for its operation; or a reason (a text) why there is none.
+    """Return the connection of a deployment at its configured address ("" for none), or the reason (a text) why there
+    is none. The connection uses a preset or describes a compatible server.
     """
     row = model.provider
     preset = _preset_at(base, row, model.operation) if base else None
@@ -121,13 +121,13 @@ def _fits(preset: Provider, operation: str, model: str) -> bool:
 
 
 def named_protocols(protocols: tuple[str, ...], operation: str) -> list[str]:
-    """Return those of the protocols, in their order, in which an operation ("" for any usual one) can be called."""
+    """Return the protocols, in their order, in which an operation can be called; "" stands for any usual operation."""
     wanted = frozenset[str]().union(*map(protocols_of, (operation,) if operation else ANY_OPERATION))
     return [name for name in protocols if name in wanted]
 
 
 def key_of(row: SourceProvider, preset: Provider | None, params: SourceMapping) -> str:
-    """Take the key of a deployment; without one the variable that LiteLLM reads, unless the preset reads it, too."""
+    """Take the key of a deployment. Without it return LiteLLM's variable, unless the preset reads that variable."""
     if key := params.text("api_key"):
         return key
     if preset is not None and (not preset.needs_key or not row.keys or set(preset.keys) & set(row.keys)):
@@ -156,7 +156,7 @@ def with_credentials(
 
 
 def without_call(base: str, protocol: str) -> str:
-    """Return an address without the path of a call by the protocol, which LiteLLM accepts at its end."""
+    """Return an address without the path of the protocol's call, with which addresses in LiteLLM may end."""
     added = call_path(protocol, base)
     return base.removesuffix(added) if added is not None else base
 
@@ -196,7 +196,7 @@ def _of_preset(
 def _compatible(
     model: SourceModel, row: SourceProvider, base: str, params: SourceMapping
 ) -> DeploymentConnection | str:
-    """Return the connection to a server that has formats of OpenAI or others, and that no preset describes."""
+    """Return the connection to a compatible server without a preset, or the reason (a text) why there is none."""
     protocols = named_protocols(row.compatible or row.protocols, model.operation)
     if model.protocol:
         protocols = [model.protocol]
@@ -231,8 +231,8 @@ def filled_in(address: str, parts: Mapping[str, str]) -> str:
 
 
 def _preset_at(base: str, row: SourceProvider, operation: str) -> Provider | None:
-    """Return the preset that has exactly the configured address and serves the operation; None if there is none. The
-    provider must be its own vendor or any compatible one.
+    """Return the preset that has exactly the configured address and serves the operation; None if there is none. Only
+    presets of the provider's vendor match, or any preset if the provider is a compatible server.
     """
     for preset in PROVIDER_PRESETS.values():
         if without_call(base, preset.protocols[0]) == preset.base_url and preset.needs_key:

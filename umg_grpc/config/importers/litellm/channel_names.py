@@ -1,4 +1,4 @@
-"""Names of the channels of a converted config: the provider, and a property that its other channels do not have."""
+"""Names of the channels of a converted config: the provider, and a property that its other channels do not share."""
 
 import re
 from collections import Counter
@@ -20,8 +20,8 @@ class Label(NamedTuple):
 
 
 def name_channels(made: ImportedConfig, labels: Mapping[str, Label]) -> None:
-    """Name each channel after its provider and, if several have it, after the properties that first distinguish them.
-    They are the role, the variable of the key, a model. `labels`: by the present names.
+    """Name each channel after its provider. Channels of one provider also get the first property that distinguishes
+    them: role, variable of the key, or a model. `labels`: provider and role by the present name.
     """
     channels, made.channels[:] = list(made.channels), []
     names: dict[str, str] = {}
@@ -36,7 +36,7 @@ def name_channels(made: ImportedConfig, labels: Mapping[str, Label]) -> None:
 
 
 def _names(provider: str, channels: list[ImportedChannel], labels: Mapping[str, Label]) -> list[str]:
-    """Return the names of the channels of a provider."""
+    """Return distinct names for the channels of one provider."""
     names = [provider for _ in channels]
     properties = [list(_properties(channel, labels[channel.name])) for channel in channels]
     for values in zip(*properties, strict=True):

@@ -33,7 +33,7 @@ from umg_grpc.knowledge.vector_models import vector_model
 
 DEPLOYMENT_URL = re.compile(r"(.*?)/openai/deployments/([^/]+)(?:/.*)?")
 ENDPOINT_ID = re.compile(r"(?:.*/)?[0-9]{5,}")
-"""Id of an endpoint of an account at Vertex AI, in place of a model."""
+"""Id of an account's endpoint at Vertex AI, used in place of a model id."""
 VERTEX_ENDPOINTS = "endpoints of an account at Vertex AI have an address of their own, which is not called"
 VERTEX_COMMENT = (
     "the credentials are those that Google's library finds, as in GOOGLE_APPLICATION_CREDENTIALS; a file of its own is"
@@ -43,24 +43,24 @@ FOUNDRY_HOSTS = (".services.ai.azure.com",)
 AZURE_HEADER_HOSTS = (*FOUNDRY_HOSTS, ".openai.azure.com", ".cognitiveservices.azure.com")
 RANKING_PROTOCOLS = ["rerank"]
 RANKINGS_PATH = urlsplit(PROVIDER_PRESETS["azure-foundry"].base_urls["rerank"]).path
-"""Path of Cohere's rankings at Foundry."""
+"""Path of Cohere's rerank call at Foundry."""
 ANY_MAKER = "bedrock-converse"
-"""Preset whose API serves models by an ARN that does not show their maker."""
+"""Preset whose API can call a model by an ARN that does not show the maker of the model."""
 API_KEY_HEADER = {"kind": "header", "header": "api-key"}
 AWS_KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 AWS_KEY_COMMENT = "the key is AWS_BEARER_TOKEN_BEDROCK; `auth: {kind: aws}` takes what AWS's library finds instead"
 AWS_ROLE_KEYS = {"aws_role_name": "role_arn", "aws_session_name": "role_session_name", "aws_external_id": "external_id"}
-"""Setting of LiteLLM -> key of `auth: {kind: aws}` for a role."""
+"""Setting of LiteLLM for an AWS role -> key of `auth: {kind: aws}`."""
 IDENTITY_FILE = "oidc/file/"
-"""Beginning of tokens that are the content of a file."""
+"""Prefix of a setting that names a file; the content of the file is the token."""
 ENTRA_KEYS = ("tenant_id", "client_id", "client_secret")
 ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
-"""Scope of LiteLLM's tokens for all hosts."""
+"""Scope of the Entra ID tokens that LiteLLM requests for every host."""
 
 
 def cloud_connections(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
-    """Return the connections of a deployment to a cloud, or the reason (a text) why there are none. A pattern of models
-    may need a channel for each maker of models.
+    """Return the channels, as connections, that a deployment at a cloud needs, or the reason (a text) why it has none.
+    A pattern of models may need one channel for each maker of models.
     """
     return CLOUD_CONVERTERS[model.provider.cloud](model, public, params)
 
@@ -81,7 +81,7 @@ def _azure(model: SourceModel, _: str, params: SourceMapping) -> list[Deployment
 
 
 def _azure_ai(model: SourceModel, public: str, params: SourceMapping) -> list[DeploymentConnection] | str:
-    """Return the connections to Foundry: Claude in its own format, and all other models in that of OpenAI."""
+    """Return the connections to Foundry: Claude models in Anthropic's format, all other models in OpenAI's format."""
     if not model.model:
         return "`azure_ai/` names no model"
     base = base_of(params)
@@ -132,7 +132,7 @@ def _foundry(
 def _with_azure_key(
     keys: dict[str, object], model: SourceModel, preset: Provider | None, params: SourceMapping
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """Return the keys of a channel with the credentials of a deployment at Azure, and the comments on them."""
+    """Return `keys` with the credentials of a deployment at Azure added, and comments on these credentials."""
     if not params.has("api_key") and (auth := _entra_auth(params, str(keys["base_url"]))):
         keys["auth"] = auth
         return with_headers(keys, params), ()
@@ -144,7 +144,7 @@ def _with_azure_key(
 
 
 def _entra_auth(params: SourceMapping, base_url: str) -> dict[str, object] | None:
-    """Take the login of an application at Entra ID, and return its `auth`; None if there is none."""
+    """Take the Entra ID login of an application, and return it as `auth`; None if there is none."""
     if not all(params.has(name) for name in ENTRA_KEYS):
         return None
     auth: dict[str, object] = {"kind": "azure", **{name: params.text(name) for name in ENTRA_KEYS}}
@@ -204,7 +204,7 @@ def _bedrock(model: SourceModel, public: str, params: SourceMapping) -> list[Dep
 
 
 def _bedrock_presets(model: SourceModel, resource: BedrockResource, public: str) -> list[Provider] | str:
-    """Return the presets that may serve a model of Bedrock, the preferred one first, or the reason why none does."""
+    """Return the presets for a Bedrock model, the preferred one first, or the reason (a text) why none serves it."""
     if resource.kind == IMPORTED_ID:
         return IMPORTED_MODEL
     presets = [
@@ -230,8 +230,8 @@ def _unserved_at_bedrock(model: SourceModel) -> str:
 
 
 def _aws_auth(params: SourceMapping) -> dict[str, object] | None:
-    """Take the profile, role and identity by which AWS's library gets credentials, and return their `auth`. None if
-    there are none, or the identity is of a kind that is not read here.
+    """Take the profile, role and identity by which AWS's library gets credentials, and return them as `auth`. None if
+    the deployment has none, or its identity is of an unsupported kind.
     """
     auth: dict[str, object] = {}
     if params.has("aws_web_identity_token"):

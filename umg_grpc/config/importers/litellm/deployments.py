@@ -38,22 +38,22 @@ DETAIL_KEYS: Mapping[str, str] = {"max_parallel_requests": "concurrency", "weigh
 """Parameter of a deployment -> key of a channel."""
 RATE_KEYS = ("rpm", "tpm")
 USUAL_OPERATION = "generate"
-"""Scope of the operations of a model of which nothing is known."""
+"""Operation scope assumed for a model about which nothing is known."""
 ANY_PROVIDER = "*"
-"""Pattern of the models of all providers."""
+"""Pattern that matches the models of all providers."""
 PREFIX_ADVICE = "LiteLLM reads the provider in a prefix of each id: add a pattern of each provider"
 
 
 @dataclass
 class Deployment:
-    """Entry of `model_list`: the public id of the model, and the places of its settings."""
+    """Entry of `model_list`: public id of the model, and the mappings that contain its settings."""
 
     public: str
     entry: SourceMapping
     params: SourceMapping
     info: SourceMapping
     operation: str = ""
-    """Scope of the operations of the model, if neither its ids nor its channels show it."""
+    """Operation scope of the model, if neither its ids nor its channels show it."""
 
 
 @dataclass
@@ -63,9 +63,9 @@ class Models:
     made: ImportedConfig
     unconverted: UnconvertedSettings
     credentials: Mapping[str, Mapping[str, object]]
-    """Named credentials that deployments refer to."""
+    """Named credentials to which deployments refer, by name."""
     timeout: float | None
-    """Seconds for a call, for deployments that state none."""
+    """Timeout in seconds of a call, for deployments without a timeout."""
     infos: dict[str, dict[str, object]] = field(default_factory=dict)
     """Properties of models by public id."""
     served: dict[str, list[Deployment]] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Models:
     """Factor of all weights, so that fractions become whole numbers."""
 
     def add(self, entry: SourceMapping) -> None:
-        """Add the models of an entry to channels, or list the entry."""
+        """Add the models of an entry to channels. An entry that cannot be converted is listed as unconverted."""
         public = entry.text("model_name")
         if not public:
             self.made.lose("model_list: an entry without `model_name`")
@@ -102,7 +102,7 @@ class Models:
         self.served.setdefault(public, []).append(deployment)
 
     def finish(self) -> None:
-        """Add the limits and properties of models, and list the settings of deployments without a counterpart."""
+        """Add the limits and properties of all models, and list the deployment settings that were not converted."""
         for public, deployments in self.served.items():
             if "*" not in public:
                 self._limit(public, deployments)
@@ -126,7 +126,7 @@ class Models:
             self.unconverted.add(place, (key for key in settings.rest() if key not in rates), public)
 
     def _deployment(self, entry: SourceMapping) -> Deployment:
-        """Return the entry with its parameters, to which those of named credentials are added."""
+        """Return the deployment of an entry. Named credentials of the entry are added to its parameters."""
         params, info = entry.child("litellm_params"), entry.child("model_info")
         name = str(params.peek("litellm_credential_name") or "")
         if name in self.credentials:
@@ -178,7 +178,7 @@ class Models:
         return details
 
     def _serve(self, found: DeploymentConnection, details: Mapping[str, object], public: str) -> None:
-        """Add a model to the channel of its connection, which is made if there is none."""
+        """Add the model `public` to the channel of the connection `found`; a missing channel is made."""
         keys = {**found.keys, **details}
         same = [channel for channel in self.made.channels if channel.keys == keys]
         model = model_entry(public, found.model)
@@ -193,7 +193,7 @@ class Models:
         channel.comments += [comment for comment in found.comments if comment not in channel.comments]
 
     def _limit(self, public: str, deployments: list[Deployment]) -> None:
-        """Take the rates of all deployments of a model, whose sum is its limit, if each of them has one."""
+        """Take the rate limits of a model's deployments. If each one has a limit, the sum becomes the model's."""
         limits = {}
         for rate in RATE_KEYS:
             places = [_place_of(deployment, rate) for deployment in deployments]
@@ -203,7 +203,7 @@ class Models:
             self.infos.setdefault(public, {})["limits"] = limits
 
     def _describe(self, public: str, deployment: Deployment) -> None:
-        """Take the price, limits and capabilities of a deployment, which are properties of its model."""
+        """Take the price, limits and capabilities of a deployment as properties of the model `public`."""
         info = self.infos.setdefault(public, {})
         price, can = dict[str, object](), dict[str, object]()
         for settings in (deployment.info, deployment.params):
@@ -225,7 +225,7 @@ class Models:
 
 
 def _is_shown(operation: str, public: str, found: DeploymentConnection) -> bool:
-    """Return whether a model has the operations of a scope by its ids or channel, or as the usual ones."""
+    """Return whether a model's ids or channel show its operations to be in the scope, or the scope is the usual one."""
     if operation in {"", USUAL_OPERATION}:
         return True
     preset, protocols = PROVIDER_PRESETS.get(str(found.keys.get("provider"))), found.keys.get("protocols")

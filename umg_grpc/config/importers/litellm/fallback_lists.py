@@ -1,4 +1,4 @@
-"""Fallbacks of LiteLLM's router: lists of models for each model, by the kind of the error."""
+"""Fallbacks of LiteLLM's router: for each model a list of other models, by the kind of error."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -10,14 +10,14 @@ GENERAL_KEY, CONTEXT_KEY, CONTENT_KEY = "fallbacks", "context_window_fallbacks",
 DEFAULT_FALLBACKS = "default_fallbacks"
 ANY_MODEL = "*"
 OF_OTHERS = ("unavailable", "quota")
-"""Causes for which only the general lists of LiteLLM are."""
+"""Causes for which LiteLLM has only its general lists."""
 Lists = dict[str, list[str]]
 """Model -> its fallbacks, in order."""
 
 
 def add_fallbacks(made: ImportedConfig, sections: Mapping[str, SourceMapping]) -> None:
-    """Add the fallbacks of LiteLLM's sections, of which an earlier one precedes, as `fallbacks` by cause. Special lists
-    replace the general ones for their kind of error once one model has some, as in LiteLLM.
+    """Add the fallbacks of LiteLLM's sections as `fallbacks` by cause; an earlier section takes precedence. Once one
+    model has a special list for a kind of error, the general lists do not apply to that kind, as in LiteLLM.
     """
     general = _lists(made, sections, GENERAL_KEY) or {}
     for names in (_names(place, DEFAULT_FALLBACKS) for place in sections.values()):
@@ -46,7 +46,7 @@ def _names_of(made: ImportedConfig, lists: Lists, model: str) -> list[str]:
 
 
 def _lists(made: ImportedConfig, sections: Mapping[str, SourceMapping], key: str) -> Lists | None:
-    """Take the lists of a setting; None if no section has any."""
+    """Take the fallback lists of the setting `key` from the first section that has it; None if none has."""
     lists: Lists | None = None
     for section, place in sections.items():
         pairs = [pair for pair in sequence(place.peek(key)) if isinstance(pair, dict)]
@@ -78,7 +78,7 @@ def _names(place: SourceMapping, key: str) -> list[str]:
 
 
 def _known(made: ImportedConfig, label: str, model: str, names: list[str]) -> list[str]:
-    """Return the names of models that the converted config has, each once, and list the others."""
+    """Return the names that are models of the converted config, each once. List the others as unconverted."""
     known = dict[str, str]()  # model -> its first name
     for name in names:
         meant = _alias_of(made, name)

@@ -1,4 +1,4 @@
-"""Settings of LiteLLM's proxy and router that have a counterpart: fallbacks, retries, the breaker, Redis, aliases."""
+"""Settings of LiteLLM's proxy and router that can be converted: fallbacks, retries, the breaker, Redis, aliases."""
 
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -12,14 +12,14 @@ SETTINGS_SECTIONS = ("litellm_settings", "router_settings", "general_settings")
 
 
 def call_timeout(settings: SourceMapping, router: SourceMapping) -> tuple[float | None, SourceMapping, str]:
-    """Return the seconds for a call that LiteLLM applies to deployments that state none, and their section and key."""
+    """Return LiteLLM's timeout in seconds for deployments that state none, and the section and key that contain it."""
     if (seconds := router.peek_number("timeout")) is not None:
         return seconds, router, "timeout"
     return settings.peek_number("request_timeout"), settings, "request_timeout"
 
 
 def add_settings(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: UnconvertedSettings) -> None:
-    """Add the settings with a counterpart to the config, and list all others. `sections`: LiteLLM's, by name."""
+    """Add the settings that can be converted to the config, and list all others. `sections`: by LiteLLM's name."""
     settings, router = sections["litellm_settings"], sections["router_settings"]
     _add_retries(made, router, settings)
     _add_breaker(made, router, settings)
@@ -50,7 +50,7 @@ def _first_number(key: str, *places: SourceMapping) -> float | None:
 
 
 def _add_redis(made: ImportedConfig, sections: Mapping[str, SourceMapping], unconverted: UnconvertedSettings) -> None:
-    """Add the first server of Redis that a section names: by a URL, or by host, port and password."""
+    """Add the Redis server of the first section that names one: by a URL, or by host, port and password."""
     settings, router, general = (sections[name] for name in SETTINGS_SECTIONS)
     cache = settings.child("cache_params") if _is_redis(settings.peek("cache_params")) else SourceMapping({})
     coordination = general.child("coordination_redis")
@@ -67,7 +67,7 @@ def _is_redis(cache: object) -> bool:
 
 
 def _redis_url(place: SourceMapping, prefix: str) -> str:
-    """Take the URL of a server of Redis; "" for none."""
+    """Take the URL of a Redis server from the keys that begin with `prefix`; "" for none."""
     if url := place.text(f"{prefix}url"):
         return url
     host = place.text(f"{prefix}host")

@@ -1,4 +1,4 @@
-"""Providers of the models in a LiteLLM config: by prefix, address, LiteLLM's own tables, or patterns of our presets."""
+"""Provider of a model in a LiteLLM config: found by prefix, address, LiteLLM's tables, or our presets' patterns."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from umg_grpc.knowledge.vendors import LOCAL_HOSTS
 from umg_grpc.operations import OPERATIONS_BY_VALUE, SCOPE_OPERATIONS
 
 COMPATIBLE_PROVIDER = "custom_openai"
-"""Provider of a model that only its address describes."""
+"""Provider name for a model of which only the address is known."""
 MODE_SCOPES: Mapping[str, str] = {
     "chat": "generate",
     "responses": "generate",
@@ -37,7 +37,7 @@ MODE_SCOPES: Mapping[str, str] = {
     "audio_speech": "speech",
     "audio_transcription": "transcribe",
 }
-"""Mode of LiteLLM -> operations that it stands for, by their scope, also of unserved ones."""
+"""LiteLLM's `mode` -> scope of the operations that it means, including operations that are not served here."""
 UNSERVED_MODES: Mapping[str, str] = {
     "completion": "text completions (`/v1/completions`) are not served; use a chat model of the provider",
     "realtime": "realtime sessions are not served",
@@ -65,9 +65,9 @@ class SourceModel:
 
 
 def source_model(written: str, provider: str, base: str, mode: str, base_model: str = "") -> SourceModel | str:
-    """Return the model that a deployment names, or the reason (a text) why it cannot be converted. `written`: its id
-    with the prefix; `provider`: value of `custom_llm_provider`; `base`: configured address; `mode`: that of LiteLLM;
-    `base_model`: id behind a name that the account chose.
+    """Return the model that a deployment names, or the reason (a text) why it cannot be converted. `written`: model id
+    with the provider's prefix; `provider`: value of `custom_llm_provider`; `base`: configured address; `mode`:
+    LiteLLM's mode; `base_model`: id of the model for which the account chose the name `written`.
     """
     row, model = _provider(written, provider, base)
     if VARIABLE_REFERENCE.fullmatch(written):
@@ -90,7 +90,7 @@ def source_model(written: str, provider: str, base: str, mode: str, base_model: 
 
 
 def _provider(written: str, provider: str, base: str) -> tuple[SourceProvider | None, str]:
-    """Return the provider, None if it is unknown, and the id without the prefix of the provider."""
+    """Return the provider (None if unknown) and the model id without the provider's prefix."""
     if provider:
         return _named(provider), written.removeprefix(f"{provider}/")
     prefix, slash, rest = written.partition("/")
@@ -123,7 +123,7 @@ def _by_address(base: str) -> str:
 
 @cache
 def _hosts() -> Mapping[str, str]:
-    """Return the names of the providers with a host of their own, by it; of several with a host, the first counts."""
+    """Return the provider of each host. If several providers share a host, the first one counts."""
     found: dict[str, str] = {}
     for row in source_providers().values():
         for url in (row.base_url, *(preset.base_url for preset in row.known_presets if not row.cloud)):

@@ -1,4 +1,4 @@
-"""Facts about LiteLLM, as rows with their sources: its providers, and its table of models."""
+"""Facts about LiteLLM as rows with their sources: its providers, and its table of models."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
 
 
 class Rewrite(Struct, frozen=True, forbid_unknown_fields=True):
-    """Rule for a model id behind the prefix of its provider."""
+    """Rule that changes a model id, after the prefix of its provider is removed, into the id at the provider."""
 
     pattern: str
     """Regular expression of the whole id."""
@@ -26,7 +26,7 @@ class Rewrite(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SourceProvider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Provider of LiteLLM: the preset with its address, or its own address, or the reason why it has no counterpart."""
+    """Provider in LiteLLM: its presets, an address without a preset, or the reason why it is not converted."""
 
     name: str
     """Prefix of its models."""
@@ -61,21 +61,21 @@ class SourceProvider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def known_presets(self) -> list[Provider]:
-        """Presets that this version has."""
+        """Presets of the provider that this version of the gateway has."""
         return [PROVIDER_PRESETS[name] for name in self.presets if name in PROVIDER_PRESETS]
 
 
 class SourceModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Models that LiteLLM's cost map has for one provider and mode."""
+    """Models that LiteLLM's cost map lists for one provider and mode."""
 
     provider: str
     mode: str
     models: tuple[str, ...]
-    """Ids without a prefix: they decide the provider."""
+    """Ids without a prefix, each of which identifies the provider."""
     prefixed: tuple[str, ...] = ()
-    """Ids behind the prefix of the provider."""
+    """Ids with the prefix of the provider, stored without the prefix."""
     aliases: Mapping[str, str] = MappingProxyType({})
-    """Alias of the newest model of a series -> its id, which LiteLLM sends to the provider."""
+    """Alias of the newest model of a series -> id that LiteLLM sends to the provider."""
 
 
 @cache
@@ -85,17 +85,17 @@ def source_providers() -> Mapping[str, SourceProvider]:
 
 
 def known_provider(model: str) -> str:
-    """Return the provider of an id without a prefix; "" if LiteLLM does not know it."""
+    """Return the provider of an id without a prefix; "" if LiteLLM's table does not list the id."""
     return _providers_of_ids().get(model, "")
 
 
 def known_mode(provider: str, model: str) -> str:
-    """Return the mode of a model of a provider; "" if LiteLLM does not know it."""
+    """Return the LiteLLM mode of a provider's model; "" if LiteLLM's table does not list the model."""
     return _modes().get((provider, model), "")
 
 
 def newest_model(provider: str, model: str) -> str:
-    """Return the id for which LiteLLM has an alias at a provider; any other id is returned unchanged."""
+    """Return the model id behind a LiteLLM alias at a provider; an id that is no alias is returned unchanged."""
     return _aliases().get((provider, model), model)
 
 

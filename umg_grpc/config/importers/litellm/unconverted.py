@@ -1,4 +1,4 @@
-"""List of the settings of LiteLLM that were not converted, with the reason and the models that state them."""
+"""List of LiteLLM settings that were not converted, with the reason and the models that contain them."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from umg_grpc.config.importers.imported_config import ImportedConfig
 from umg_grpc.config.importers.unconverted_settings import reason_of
 
 PLACE_NAMES = {"entry": "model_list"}
-"""Place of a setting -> its name in the list, if another one."""
+"""Section of a setting -> name of the section in the report, if it differs."""
 
 
 class UnconvertedSettings:
@@ -16,14 +16,14 @@ class UnconvertedSettings:
         self._models: dict[tuple[str, str, str], list[str]] = {}
 
     def add(self, place: str, keys: Iterable[str], model: str = "", reason: str = "") -> None:
-        """Add settings of a section, and the model that states them. `reason`: place whose reason applies, or ""."""
+        """Add settings of the section `place` that a model has. `reason`: other section whose reasons apply, or ""."""
         for key in keys:
             models = self._models.setdefault((place, key, reason_of("litellm", reason or place, key)), [])
             if model and model not in models:
                 models.append(model)
 
     def list_in(self, made: ImportedConfig) -> None:
-        """Add the settings to the list of a converted config."""
+        """Add one line for each setting to the report of a converted config."""
         for (place, key, reason), models in self._models.items():
             name = ".".join(filter(None, (PLACE_NAMES.get(place, place), key)))
             of = f" of {', '.join(f'`{model}`' for model in models)}" if models else ""

@@ -1,4 +1,4 @@
-"""Channels of new-api, each of which becomes one channel for each provider, address and region that its models need."""
+"""Conversion of new-api's channels: one becomes several if its models need several providers or addresses."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,18 +15,18 @@ DISABLED_COMMENTS: Mapping[float | None, str] = {
     2: "disabled by hand in new-api",
     3: "disabled by new-api after errors",
 }
-"""Status of a channel -> comment on it."""
+"""Status of a disabled channel -> comment on it."""
 SOCKS_COMMENT = "not used, since calls through its SOCKS proxy are not made here: set `proxy` to an HTTP proxy"
 TEMPLATE_PART = re.compile(r"\{[^}]*\}|^(?:\*|re:|regex:)")
-"""Part of a header's name or value that new-api replaces."""
+"""Part of a header's name or value that new-api replaces in each call."""
 LATIN_CHARACTER = re.compile(r"[A-Za-z0-9]")
 NOT_IN_VARIABLES = re.compile(r"[^A-Z0-9]+")
 OPENAI_TYPE = 1
-"""Type of channels that send an organization."""
+"""Number of the channel type that sends an organization."""
 
 
 def add_channel(made: ImportedConfig, row: SourceRow, *, has_weights: bool) -> None:
-    """Add the channels for a channel of new-api, and list the rest of it.
+    """Add the channels for a channel of new-api, and list its properties that were not converted.
 
     `has_weights`: whether another channel of the same priority has a weight.
     """
@@ -67,7 +67,7 @@ def add_channel(made: ImportedConfig, row: SourceRow, *, has_weights: bool) -> N
 
 
 def _models(row: SourceRow) -> list[tuple[str, str]]:
-    """Take the public ids of the models with those at the provider."""
+    """Take (public id, provider's id) of each model of the channel."""
     models = texts(row.text("models"))
     decoded = json_of(row.columns.peek("model_mapping"))
     renamed: Mapping[str, object] = {}
@@ -88,7 +88,7 @@ def _upstream(renamed: Mapping[str, object], model: str) -> str:
 
 
 def _details(source: Source, *, has_weights: bool) -> tuple[dict[str, object], str]:
-    """Take the properties of a channel besides its address and credentials."""
+    """Take the channel's properties besides address and credentials, and return them with a comment ("" for none)."""
     row = source.row
     details: dict[str, object] = {}
     disabled = ""
@@ -124,7 +124,7 @@ def urlsplit_scheme(address: str) -> str:
 
 
 def _headers(source: Source) -> dict[str, str]:
-    """Take the headers that new-api sends with each call of a channel, and list others, which depend on the call."""
+    """Take the headers that new-api adds to every call of a channel, and list headers that differ between calls."""
     row = source.row
     decoded = json_of(row.columns.peek("header_override"))
     headers: dict[str, str] = {}
@@ -143,7 +143,7 @@ def _headers(source: Source) -> dict[str, str]:
 
 
 def _credentials(source: Source, found: RowConnection) -> dict[str, object]:
-    """Return the key of a channel with the way of sending it, and the headers that belong to it."""
+    """Return the `api_key` and `auth` of a channel, and the headers that belong to its key."""
     keys = source.keys
     credentials: dict[str, object] = {}
     if keys.value:
@@ -187,7 +187,7 @@ def _comments(source: Source, found: RowConnection) -> Iterable[str]:
 
 
 def weighted_priorities(rows: Iterable[SourceRow]) -> frozenset[float]:
-    """Return the priorities of which an enabled channel has a weight."""
+    """Return the priorities that have at least one enabled channel with a weight."""
     return frozenset(
         row.columns.peek_number("priority") or 0
         for row in rows

@@ -1,4 +1,4 @@
-"""Facts about new-api, as rows with sources: its types of channels, and the models that it treats in its own way."""
+"""Facts about new-api as rows with sources: its types of channels, and the models that it handles specially."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Kind = Literal["", "azure", "cloudflare", "custom", "pair", "baidu_v2", "aws", "
 
 
 class ChannelType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Type of channels of new-api: presets at its address, protocols at others, or the reason for no counterpart."""
+    """Channel type of new-api: presets, protocols for addresses without one, or the reason why it is not converted."""
 
     type: int
     name: str
@@ -25,13 +25,13 @@ class ChannelType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     base_url: str = ""
     """Address of a channel that states none; "" for types without one."""
     present: str = ""
-    """Address in place of `base_url`, which its provider has replaced; "" for the same."""
+    """Address that replaces an outdated `base_url`; "" if `base_url` is valid."""
     presets: tuple[str, ...] = ()
     """Presets at `base_url`; the first one that serves a model applies."""
     platforms: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-    """Other address of the provider -> presets there."""
+    """Another address of the provider -> presets with that address."""
     plans: Mapping[str, Mapping[str, str]] = MappingProxyType({})
-    """Word in place of an address -> addresses by protocol."""
+    """Keyword that new-api accepts in place of an address -> address by protocol."""
     paths: Mapping[str, str] = MappingProxyType({})
     """Protocol -> path that new-api adds to the address, for addresses without a preset."""
     auth: Mapping[str, str] | None = None
@@ -47,14 +47,14 @@ class ChannelType(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class ModelRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Models that new-api treats in a way of its own, or whose operations only its lists show."""
+    """Models that new-api handles specially, or whose operations can be found only in its lists."""
 
     pattern: str
     """Regular expression of the whole id, in any case."""
     types: tuple[int, ...] = ()
     """Types of channels for which the row holds; empty for all."""
     operations: tuple[str, ...] = ()
-    """Names of the operations in `umg.v1`, in lower case; empty for ones that are not served."""
+    """Names of the operations in `umg.v1`, in lower case; empty if the gateway serves none of them."""
     reason: str = ""
     """Reason why these models are not converted; "" for others."""
     source: str
@@ -62,25 +62,25 @@ class ModelRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RenamedBedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Id of a model at Amazon Bedrock for an id of its maker, as new-api replaces it."""
+    """Id at Amazon Bedrock that new-api sends in place of the id by a model's maker."""
 
     model: str
     """Regular expression of the whole id of the maker; the first row that matches applies."""
     upstream: str
-    """Id there; a `*` stands for the id of the maker."""
+    """Id at Bedrock; a `*` stands for the maker's id."""
     regions: tuple[str, ...]
-    """Beginnings of regions in which the id has a prefix for all regions of the continent."""
+    """Prefixes of region names in which the Bedrock id gets a prefix for all regions of the continent."""
     source: str
     as_of: str
 
 
 class VertexModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Id of a model at Vertex AI for an id of its maker, as new-api replaces it."""
+    """Id at Vertex AI that new-api sends in place of the id by a model's maker."""
 
     model: str
     """Regular expression of the whole id of the maker; the first row that matches applies."""
     becomes: str
-    """Id there; `\\1` is the first group."""
+    r"""Id at Vertex AI; `\1` is the first group."""
     source: str
     as_of: str
 
@@ -98,18 +98,18 @@ def model_rows() -> tuple[ModelRow, ...]:
 
 
 CONTINENT_PREFIXES: Mapping[str, str] = MappingProxyType({"us": "us", "eu": "eu", "ap": "apac"})
-"""Beginning of a region -> prefix of the ids of models at Amazon Bedrock for all regions of the continent."""
+"""First part of a region's name -> prefix of Bedrock model ids for all regions of that continent."""
 
 
 @cache
 def bedrock_models() -> tuple[RenamedBedrockModel, ...]:
-    """Return the rows about models at Amazon Bedrock; the last one is about newer ones."""
+    """Return the rows about models at Amazon Bedrock; the last row applies to newer models."""
     return tuple(read_rows("new_api_bedrock", RenamedBedrockModel))
 
 
 def bedrock_id(model: str, continent: str) -> str:
-    """Return the id at Amazon Bedrock of a model by the id of its maker; any other id unchanged. `continent`: prefix of
-    ids for all regions of a continent, as in the rows.
+    """Return the id at Amazon Bedrock for the maker's id of a model; any other id unchanged. `continent`: first part of
+    a region's name, a key of `CONTINENT_PREFIXES`.
     """
     row = next((row for row in bedrock_models() if re.fullmatch(row.model, model)), None)
     if row is None:
@@ -129,13 +129,13 @@ def vertex_models() -> tuple[VertexModel, ...]:
 
 
 def vertex_id(model: str) -> str:
-    """Return the id at Vertex AI of a model by the id of its maker; any other id unchanged."""
+    """Return the id at Vertex AI for the maker's id of a model; any other id unchanged."""
     matches = ((re.fullmatch(row.model, model), row) for row in vertex_models())
     return next((match.expand(row.becomes) for match, row in matches if match is not None), model)
 
 
 def operations_of(kind: int, model: str) -> "frozenset[pb.ModelOperation.ValueType] | str":
-    """Return the operations of a model of a channel of the type `kind`, or the reason (a text) why it has none here."""
+    """Return the operations of a model in a channel of the type `kind`, or the reason (a text) why none is served."""
     for row in model_rows():
         if (not row.types or kind in row.types) and re.fullmatch(row.pattern, model, re.IGNORECASE):
             if row.reason:

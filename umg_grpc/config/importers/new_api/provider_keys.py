@@ -1,4 +1,4 @@
-"""Keys of new-api's channels: one or several in a column, and for some types with an account or a region in them."""
+"""Keys of new-api's channels: a column contains one or more keys, for some types with an account or a region."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from umg_grpc.config.importers.imported_config import literal, mapping, number
 from umg_grpc.config.importers.new_api.source_rows import ENABLED_STATUS, SourceRow, json_of
 
 BEDROCK_KEY, VERTEX_KEY = "api_key", "api_key"
-"""Value of `aws_key_type` and `vertex_key_type` for API keys, in place of the keys of an account."""
+"""Value of `aws_key_type` and of `vertex_key_type` that means API keys, not the keys of an account."""
 
 
 @dataclass
 class ProviderKeys:
-    """Keys of a channel, with the properties that its key contains."""
+    """Keys of a channel, with the region, project and other properties that the key column contains."""
 
     keys: list[str] = field(default_factory=list)
     region: str = ""
@@ -24,7 +24,7 @@ class ProviderKeys:
     headers: dict[str, str] = field(default_factory=dict)
     auth: dict[str, str] | None = None
     are_disabled: bool = False
-    """Whether there are keys, and new-api uses none of them."""
+    """Whether the channel has keys of which new-api uses none."""
 
     @property
     def value(self) -> str | list[str]:
@@ -33,7 +33,7 @@ class ProviderKeys:
 
 
 def provider_keys(row: SourceRow, kind: str) -> ProviderKeys:
-    """Take the keys of a channel whose type has the form `kind` of keys."""
+    """Take the keys of a channel. `kind`: form of the keys, from the row about the channel's type."""
     written = _enabled(row, _written(row, kind))
     found = ProviderKeys(are_disabled=written is None)
     match kind:
@@ -52,7 +52,7 @@ def provider_keys(row: SourceRow, kind: str) -> ProviderKeys:
 
 
 def _written(row: SourceRow, kind: str) -> list[str]:
-    """Take the keys in the column: the values of a JSON list, one JSON object, or the lines of a text."""
+    """Take the keys in the column, which is a JSON list, one JSON object, or a text with one key per line."""
     value = row.columns.peek("key")
     decoded = json_of(value) if isinstance(value, str) and value.strip()[:1] in {"[", "{"} else value
     row.columns.take("key")
@@ -64,7 +64,7 @@ def _written(row: SourceRow, kind: str) -> list[str]:
 
 
 def _enabled(row: SourceRow, written: list[str]) -> list[str] | None:
-    """Return the keys that new-api uses; None if it uses none of several."""
+    """Return the keys that new-api uses; None if the channel has several and all are disabled."""
     info = row.settings["channel_info"]
     statuses = mapping(info.peek("multi_key_status_list"))
     if not statuses:
@@ -80,7 +80,7 @@ def _enabled(row: SourceRow, written: list[str]) -> list[str] | None:
 
 
 def _take_aws(row: SourceRow, found: ProviderKeys, written: list[str]) -> None:
-    """Take keys `ID|SECRET|REGION` of an account, or API keys `KEY|REGION`."""
+    """Take account keys `ID|SECRET|REGION`, or API keys `KEY|REGION`."""
     is_token = row.settings["settings"].peek("aws_key_type") == BEDROCK_KEY
     row.settings["settings"].take("aws_key_type")
     for position, key in enumerate(written):
@@ -98,7 +98,7 @@ def _take_aws(row: SourceRow, found: ProviderKeys, written: list[str]) -> None:
 
 
 def _take_vertex(row: SourceRow, found: ProviderKeys, written: list[str]) -> None:
-    """Take API keys, or the project of the first service account, whose key has to be in a file."""
+    """Take API keys, or the project of the first service account, whose key must be put into a file."""
     settings = row.settings["settings"]
     if settings.peek("vertex_key_type") == VERTEX_KEY:
         found.keys, found.auth = written, {"kind": "query", "parameter": "key"}
@@ -113,7 +113,7 @@ def _take_vertex(row: SourceRow, found: ProviderKeys, written: list[str]) -> Non
 
 
 def _take_baidu(row: SourceRow, found: ProviderKeys, written: list[str]) -> None:
-    """Take keys `KEY|APPID`, whose id of an app is sent in a header."""
+    """Take keys `KEY|APPID`; the app id is sent in a header."""
     for position, key in enumerate(written):
         token, _, app = key.partition("|")
         if found.keys and found.headers.get("appid", "") != app:

@@ -1,4 +1,4 @@
-"""Connections of new-api's channels: for each of their models the keys of a channel with an address and credentials."""
+"""Connections of new-api's channels: the keys, with address and credentials, of a channel that calls a model."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,34 +21,34 @@ from umg_grpc.operations import OPERATIONS_BY_VALUE, SCOPE_OPERATIONS, ModelOper
 from umg_grpc.operations.provider_call_paths import call_path
 
 ANY_MODEL_FORMATS = frozenset({"images", "vidA"})
-"""Formats of images and videos in which servers offer models of many makers."""
+"""Image and video formats in which servers offer models of many makers."""
 OWN_FORMATS = frozenset(
     name
     for scope in ("images", "videos")
     for value in SCOPE_OPERATIONS[scope]
     for name in OPERATIONS_BY_VALUE[value].protocols
 ).difference(ANY_MODEL_FORMATS)
-"""Formats of images and videos of one vendor each."""
+"""Image and video formats that belong to a single vendor."""
 ANY_MODEL_PROTOCOL = "converse"
-"""Protocol of Bedrock that calls models of all makers, also by an ARN that does not show the maker."""
+"""Bedrock's protocol that calls models of all makers, also by an ARN that does not show the maker."""
 DEFAULT_LOCATION = "global"
 """Location at Vertex AI of a channel that states none."""
 DOTLESS_UNTIL = 1_746_835_200
-"""10 May 2025: of channels at Azure that were created before, new-api removes the dots in the names of deployments."""
+"""10 May 2025 as a Unix time. For Azure channels created earlier new-api removes the dots from deployment names."""
 
 
 @dataclass(frozen=True)
 class RowConnection:
-    """Keys of a channel for a model, besides the properties of the whole channel of new-api."""
+    """Keys of the channel by which one model is called, besides the properties of the whole new-api channel."""
 
     label: str
-    """Word that distinguishes the channel from others of the same channel of new-api."""
+    """Word that distinguishes the channel from others that the same new-api channel becomes."""
     keys: dict[str, object]
     model: str
     """Id at the provider."""
     family: str = ""
     preset: Provider | None = None
-    """Preset at its own address, which reads the key in its environment variable."""
+    """Preset that has the address, and that reads the key from its environment variable."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class Source:
     address: str
     """Configured address without the path of the API; "" for none."""
     other: str
-    """Region, version or account that the type needs."""
+    """Column `other`: the region, version or account that some types need."""
     created: float
-    """Time of its creation in seconds."""
+    """Creation time as a Unix time in seconds."""
 
 
 def source_of(row: SourceRow, known: ChannelType) -> Source:
@@ -82,7 +82,7 @@ def source_of(row: SourceRow, known: ChannelType) -> Source:
 
 
 def connection(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
-    """Return a channel's connection for a model (the provider's id), or the reason (a text) why there is none."""
+    """Return a channel's connection for a model (provider's id), or the reason (a text) why there is none."""
     match source.type.kind:
         case "aws":
             return _bedrock(source, model, operations)
@@ -130,7 +130,7 @@ def _of_account(source: Source, url: str) -> str:
 def _compatible(
     source: Source, addresses: Mapping[str, str], model: str, operations: Iterable[ModelOperation]
 ) -> RowConnection | str:
-    """Return the connection to addresses, by protocol, that no preset has."""
+    """Return the connection to addresses (by protocol) that no preset has, or the reason (a text) why there is none."""
     presets = tuple(PROVIDER_PRESETS.values())
     protocols = _serves(addresses, presets, model, operations)
     if not protocols:
@@ -159,7 +159,7 @@ def _azure(source: Source, model: str, operations: Iterable[ModelOperation]) -> 
 
 
 def _custom(source: Source, model: str, operations: Iterable[ModelOperation]) -> RowConnection | str:
-    """Return the connection to an address that new-api calls as it is, with the path of a call."""
+    """Return the connection to an address that ends in the path of a call, since new-api calls it unchanged."""
     if not source.address:
         return "`base_url` is missing: the address of each call"
     if "{model}" in source.address:
@@ -218,8 +218,8 @@ def _vertex(source: Source, model: str, operations: Iterable[ModelOperation]) ->
 def _serves(
     protocols: Iterable[str], presets: Iterable[Provider], model: str, operations: Iterable[ModelOperation]
 ) -> list[str]:
-    """Return the protocols in which an operation of a model can be called. Vendors' own formats of images and videos
-    count only if a preset with the format has a pattern for the model.
+    """Return the protocols in which a model can be called for one of the operations. Image and video formats of a
+    single vendor count only if a preset with the format has a pattern for the model.
     """
     return [
         name

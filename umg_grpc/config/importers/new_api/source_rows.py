@@ -1,4 +1,4 @@
-"""Channels as new-api lists them, and the list of their properties and models that were not converted."""
+"""Channels as new-api lists them, and the list of the properties and models that were not converted."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,28 +12,28 @@ from umg_grpc.config.importers.unconverted_settings import reason_of
 
 ENABLED_STATUS = 1
 JSON_COLUMNS = ("setting", "settings", "channel_info")
-"""Columns with settings of their own, as JSON or as JSON in a text."""
+"""Columns that contain further settings, as JSON or as JSON in a text."""
 
 
 class UnconvertedProperties:
-    """Properties and models without a counterpart: one line for equal ones of several channels, or of one channel."""
+    """Unconverted properties and models: the report has a line for each property, and for each channel's models."""
 
     def __init__(self) -> None:
         self._channels: dict[tuple[str, str], list[str]] = {}
         self._models: dict[tuple[str, str], list[str]] = {}
         self.missing = 0
-        """Channels that the response counts and does not contain."""
+        """Number of channels that the API response counts but does not contain."""
 
     def add(self, setting: str, reason: str, channel: str) -> None:
-        """Add a property of a channel."""
+        """Add an unconverted property of a channel."""
         self._channels.setdefault((setting, reason), []).append(channel)
 
     def add_model(self, model: str, reason: str, channel: str) -> None:
-        """Add a model of a channel."""
+        """Add an unconverted model of a channel."""
         self._models.setdefault((channel, reason), []).append(model)
 
     def list_in(self, made: ImportedConfig) -> None:
-        """Add all to the list of a converted config."""
+        """Add a line for each property and model to the report of a converted config."""
         if self.missing > 0:
             made.lose(f"{self.missing} further channels", "the response is one page: `?p=2` and so on has the others")
         for (channel, reason), models in self._models.items():
@@ -46,7 +46,7 @@ class UnconvertedProperties:
 
 @dataclass
 class SourceRow:
-    """Channel of new-api: its columns, and the settings in some of them."""
+    """Channel of new-api: its columns, and the settings that some columns contain."""
 
     columns: SourceMapping
     name: str
@@ -54,7 +54,7 @@ class SourceRow:
     """Row about the type; None for a type that new-api does not have."""
     unconverted: UnconvertedProperties
     settings: dict[str, SourceMapping] = field(default_factory=dict)
-    """Settings by their column."""
+    """Settings inside a column, by the name of the column."""
 
     @property
     def is_enabled(self) -> bool:
@@ -70,11 +70,11 @@ class SourceRow:
         return "" if value is None else str(value).strip()
 
     def lose(self, setting: str, reason: str) -> None:
-        """List a property that is not converted."""
+        """Record that a property is not converted."""
         self.unconverted.add(setting, reason, self.name)
 
     def list_rest(self) -> None:
-        """List the properties with a value that were not converted."""
+        """Record every property that has a value and was not converted."""
         for place, properties in (("", self.columns), *self.settings.items()):
             for key in properties.rest():
                 reason = reason_of("new_api", place, key)
@@ -83,7 +83,7 @@ class SourceRow:
 
 
 def source_rows(text: str, unconverted: UnconvertedProperties) -> list[SourceRow]:
-    """Return the channels in a JSON list, or in the API's response with it. Raise ValueError for any other text."""
+    """Return the channels in a JSON list, or in an API response with the list. Raise ValueError for other text."""
     try:
         decoded = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -98,7 +98,7 @@ def source_rows(text: str, unconverted: UnconvertedProperties) -> list[SourceRow
 
 
 def is_set(value: object) -> bool:
-    """Return whether a property has another value than the one that stands for none, also as JSON in a text."""
+    """Return whether a property has a value that does not mean "not set"; the value may be JSON in a text."""
     if isinstance(value, str) and value.strip():
         decoded = json_of(value)
         return decoded not in (None, "", {}, []) if decoded is not INVALID_JSON else True
@@ -109,7 +109,7 @@ INVALID_JSON = object()
 
 
 def json_of(value: object) -> object:
-    """Return the decoded value of a JSON text, `INVALID_JSON` for a text that is none; other values unchanged."""
+    """Return the decoded value of a JSON text, or `INVALID_JSON` if it is not JSON. A value that is no text is unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -119,7 +119,7 @@ def json_of(value: object) -> object:
 
 
 def _named(rows: Iterable[Mapping[str, object]], unconverted: UnconvertedProperties) -> Iterator[SourceRow]:
-    """Yield the channels, each with a name that no other one has."""
+    """Yield the channels, each with a unique name."""
     taken: set[str] = set()
     for columns in rows:
         kind = number(columns.get("type"))
@@ -148,5 +148,5 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def texts(value: object) -> Sequence[str]:
-    """Return the parts of a text between commas, each once, without white space around them."""
+    """Return the comma-separated parts of a text, stripped and without duplicates."""
     return tuple(dict.fromkeys(filter(None, (part.strip() for part in str(value or "").split(",")))))
