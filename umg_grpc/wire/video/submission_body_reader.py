@@ -1,4 +1,4 @@
-"""Reader of a submission's JSON body: parameters and media of a canonical request, with body paths for errors."""
+"""Reader of a submission's JSON body into a canonical request; it keeps each field's path in the body for errors."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
@@ -36,32 +36,32 @@ class Member(NamedTuple):
 
 
 class WholeNumber:
-    """Marker of the type of parameters that are integers, which a body may also write as `5.0`."""
+    """Type marker for integer parameters, which a body may also write as `5.0`."""
 
 
 class Seconds:
-    """Marker of the type of lengths that a body writes as an integer or as a string of digits (`"8"`)."""
+    """Type marker for lengths, which a body writes as an integer or as a string of digits (`"8"`)."""
 
 
 class JsonText:
-    """Marker of the type of parameters whose JSON is kept byte for byte."""
+    """Type marker for parameters whose JSON is kept byte for byte."""
 
 
 Fields: TypeAlias = Mapping[str, Member]
 LENGTH_MEMBER, MODEL_DECIDES = "duration", b"-1"
-"""Member, and its value by which a vendor's model selects the length."""
+"""Field with the length, and the value with which a vendor's model selects the length itself."""
 
 
 class CreateBody:
-    """Reader of a submission's body: each method moves members from it to the request, or raises UmgError with the path
-    of the field. Members that are never taken are kept for the provider.
+    """Reader of a submission's body. Each method moves fields from the body to the request, or raises UmgError with the
+    path of the field. Fields that no method takes are kept for the provider.
     """
 
     def __init__(self, entry: "pb.VideoEntry.ValueType", body: bytes, *, is_form: bool = False) -> None:
-        """Decode the top level of a JSON body. `is_form`: it was a form, whose numbers and booleans are strings."""
+        """Decode the top level of a JSON body. `is_form`: it was a form, with strings for numbers and booleans."""
         self.request = pb.CreateVideoTaskRequest(entry=entry)
         self.given = parse(Members, check_utf8(body))
-        """All members, also null ones."""
+        """All members of the body, including null ones."""
         self._members = {name: raw for name, raw in self.given.items() if is_present(raw)}
         self._is_form = is_form
         self._paths: dict[str, str] = {"parameters.extra_json": ""}
@@ -79,7 +79,7 @@ class CreateBody:
         return None if raw is None else parse(str, raw, name)
 
     def model(self, name: str = "model") -> str:
-        """Remove the member with the model id, set and return it. Raise UmgError if it is missing."""
+        """Remove the model id from the body, set it in the request, and return it. Raise UmgError if it is missing."""
         raw = self.take(name)
         if raw is None:
             raise missing(name)
@@ -88,8 +88,8 @@ class CreateBody:
         return self.request.model
 
     def nested(self, name: str) -> Members:
-        """Remove a member that is an object from the body, and return its members that are not null; an empty dict if
-        it is absent. In a form it is a string with JSON.
+        """Remove an object from the body, and return its members without null ones; an empty dict if it is absent. In a
+        form the object is a string with JSON.
         """
         raw = self.take(name)
         if raw is None:
@@ -108,7 +108,7 @@ class CreateBody:
     # --- parameters
 
     def read(self, fields: Fields, members: Members | None = None, at: str = "") -> None:
-        """Remove the members in `fields` from an object at `at`, or the top level, and set their parameters."""
+        """Remove the members in `fields` from the object at `at` ("" for the top level), and set their parameters."""
         members = self._members if members is None else members
         for name in [name for name in members if name in fields]:
             parameter, kind = fields[name]
@@ -116,28 +116,30 @@ class CreateBody:
             self.set(parameter, self._value(kind, members.pop(name), path), path)
 
     def set(self, parameter: str, value: str | float | None, path: str) -> None:
-        """Set a parameter. Raise UmgError(INVALID_FIELD) if another member has set it to another value."""
+        """Set a parameter. Raise UmgError(INVALID_FIELD) if another field of the body has set a different value."""
         parameters, key = self.request.parameters, f"parameters.{parameter}"
         if (before := self._paths.setdefault(key, path)) != path and getattr(parameters, parameter) != value:
             raise invalid(path, f"it contradicts `{before}`; send one of them")
         setattr(parameters, parameter, value)
 
     def callback(self, raw: Raw | None, path: str) -> None:
-        """Set the URL for notifications of the caller from the member at `path`; do nothing if `raw` is None."""
+        """Set the URL to which the caller wants notifications, from the value at `path`; None is ignored."""
         if raw is not None:
             self.request.callback_url, self._paths["callback_url"] = parse(str, raw, path), path
 
     def external_id(self, raw: Raw | None, path: str) -> None:
-        """Set the caller's own id of the task from the member at `path`; do nothing if `raw` is None."""
+        """Set the id that the caller chose for the task, from the value at `path`; None is ignored."""
         if raw is not None:
             self.request.external_task_id, self._paths["external_task_id"] = parse(str, raw, path), path
 
     def keep(self, members: Members, at: str = "") -> None:
-        """Add members without a canonical parameter, of the object `at` or the top level, to the additional fields."""
+        """Add members of the object `at` ("": the top level) without a canonical parameter to the additional fields."""
         self._extra |= members if not at else {at: Raw(msgspec.json.encode(members))} if members else {}
 
     def keep_open_length(self, members: Members) -> None:
-        """Keep the length -1, by which some vendors' models select one, for the provider: the parameter lacks it."""
+        """Keep the length -1 as an additional field: with it some vendors' models select the length. No parameter has
+        it.
+        """
         if (chosen := members.get(LENGTH_MEMBER)) is not None and bytes(chosen) == MODEL_DECIDES:
             self.keep({LENGTH_MEMBER: members.pop(LENGTH_MEMBER)})
 
@@ -185,8 +187,8 @@ class CreateBody:
     # --- end
 
     def finish(self, required: Mapping[str, str] | None = None) -> pb.CreateVideoTaskRequest:
-        """Return the request, checked by its model's rules if documented; remaining members become additional fields.
-        `required`: canonical field -> path in the body, for errors about fields that are missing.
+        """Return the request, checked by the documented rules of its model; remaining fields become additional fields.
+        `required`: canonical field -> path in the body, for errors about missing fields.
         """
         self._extra = {**self._members, **self._extra}
         if self._extra:
@@ -207,7 +209,7 @@ class CreateBody:
 
 
 def begins(raw: Raw, character: bytes) -> bool:
-    """Return whether a JSON value begins with a character, by which its type is recognized (`{` for an object)."""
+    """Return whether a JSON value begins with a character, which shows its type (`{` for an object)."""
     return memoryview(raw)[:1] == character
 
 
@@ -216,8 +218,8 @@ def _plain(field: str) -> str:
 
 
 def whole_seconds(given: str | float, path: str) -> int | None:
-    """Return a length in seconds, given as a number or as a string of digits, as an integer. `path`: path of the
-    value in the body. Raise UmgError(INVALID_FIELD) for a fraction and for any other text.
+    """Return a length in seconds as an integer from a number or a string of digits. Raise UmgError(INVALID_FIELD) for a
+    fraction and for any other text. `path`: path of the value in the body.
     """
     if isinstance(given, str):
         if not (given.isascii() and given.isdecimal() and len(given) < 10):

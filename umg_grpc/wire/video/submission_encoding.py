@@ -1,5 +1,5 @@
-"""Encoding of submissions within the provider's rules for the model. Parameters that it lacks are left out and
-reported, and a value that it does not accept is refused before anything is sent.
+"""Encoding of submissions by the provider's rules for the model. Parameters that the model lacks are left out and
+reported. A value that it does not accept is rejected before anything is sent.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -27,11 +27,11 @@ ENTRY_PROTOCOLS: dict["pb.VideoEntry.ValueType", Sequence[str]] = {
     pb.VIDEO_ENTRY_F: ("vidF", "umg_video"),
     pb.VIDEO_ENTRY_G: ("vidG", "umg_video"),
 }
-"""Entry that is the API of one vendor -> protocols whose providers have the entry's additional fields."""
+"""HTTP API of one vendor -> protocols whose providers accept the additional fields of that API."""
 NO_LOSS_IF_FALSE = frozenset({"camera_fixed", "watermark", "return_last_frame", "prompt_extend"})
-"""Parameters whose false value means the same as their absence, for a model without them."""
+"""Parameters that can be left out without loss if false, for a model that does not have them."""
 FIELD_NOUNS = {"duration_seconds": "length", "generate_audio": "sound"}
-"""Parameter or frame -> noun in errors, unless it is its name."""
+"""Parameter or frame -> noun in error messages; names not listed are used as they are."""
 
 
 def encode_submission(protocol: VideoProtocol, submission: Submission) -> ProviderRequest:
@@ -56,7 +56,7 @@ def encode_submission(protocol: VideoProtocol, submission: Submission) -> Provid
 
 
 def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel, implied: Mapping[str, Implied]) -> None:
-    """Raise UmgError(INVALID_FIELD) for the first value that a vendor's rules refuse, also among the `implied` ones."""
+    """Raise UmgError(INVALID_FIELD) for the first requested or implied value that the vendor's rules reject."""
     parameters, present = request.parameters, given(request.parameters) - set(row.without)
     for name, allowed in row.values.items():
         choices = ", ".join(str(choice) for choice in allowed)
@@ -75,7 +75,7 @@ def check_values(request: pb.CreateVideoTaskRequest, row: MediaModel, implied: M
 
 
 def _unfit(submission: Submission, row: MediaModel, implied: Mapping[str, Implied]) -> set[str]:
-    """Return the parameters that a neutral model is sent without: they do not fit others, and may be defaults."""
+    """Return the parameters to leave out for a neutral model: they conflict with others, and may be defaults."""
     found = set[str]()
     if not row.conditions:
         return found  # most models have none
@@ -102,7 +102,7 @@ def _values(submission: Submission, implied: Mapping[str, Implied]) -> Mapping[s
 
 
 def _conflict(rule: Condition, value: Value, model: str) -> UmgError:
-    """Return the error for a condition that does not hold. `value`: value of its parameter."""
+    """Return the error for a condition that does not hold. `value`: value of the condition's parameter."""
     noun, choices = _noun(rule.parameter), " or ".join(str(choice).lower() for choice in rule.among)
     stated = f"{'a ' if rule.parameter in FRAME_ROLES else ''}{noun}" if value is True else f"{noun} {value}"
     if rule.needs in FRAME_ROLES:
@@ -122,7 +122,7 @@ def _invalid(name: str, problem: str) -> UmgError:
 
 
 def has_open_length(submission: Submission) -> bool:
-    """Return whether the model is to select the length, by the additional field that some vendors have for it."""
+    """Return whether the model is to select the length: the caller sent the additional field for it with -1."""
     if f'"{LENGTH_MEMBER}"' not in submission.request.parameters.extra_json:
         return False
     return bytes(extra_fields(submission, Report()).get(LENGTH_MEMBER, b"")) == MODEL_DECIDES
@@ -143,7 +143,7 @@ def _without_foreign(submission: Submission, protocol: VideoProtocol) -> tuple[S
 
 
 def _without_unknown(submission: Submission, row: MediaModel, unfit: Collection[str]) -> tuple[Submission, list[str]]:
-    """Return the submission without `unfit` or unknown parameters of its model, and the names of the lost ones."""
+    """Return the submission without `unfit` parameters and those the model lacks, and the names of all removed."""
     unknown = sorted(given(submission.request.parameters).intersection({*row.without, *unfit}))
     if not unknown:
         return submission, []

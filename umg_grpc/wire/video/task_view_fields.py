@@ -14,7 +14,7 @@ VIDEO_FORMAT = "mp4"
 
 
 def states(queued: str, running: str, succeeded: str, failed: str, cancelled: str = "") -> States:
-    """Return state of a task -> its name in one HTTP API; without a name for cancelled, that of failed ones."""
+    """Return task state -> its name in one HTTP API. Cancelled tasks are named as failed ones if `cancelled` is ""."""
     return {
         pb.VIDEO_TASK_STATE_UNSPECIFIED: queued,
         pb.VIDEO_TASK_STATE_SUBMITTING: queued,
@@ -54,7 +54,7 @@ def code_and_message(task: pb.VideoTask) -> JsonObject:
 
 
 def failure_message(task: pb.VideoTask) -> str:
-    """Return the description of the failure of a failed task; a general text if its provider sent none."""
+    """Return the description of a task's failure; a general text if the provider sent none."""
     return task.error.message or ("the task was cancelled" if task.state not in FAILED_STATES else "the task failed")
 
 
@@ -73,8 +73,8 @@ def task_query(
     parameters: Mapping[str, str],
     kind: "pb.VideoTaskKind.ValueType" = pb.VIDEO_TASK_KIND_UNSPECIFIED,
 ) -> pb.GetVideoTaskRequest:
-    """Return the look-up of the task whose id is in the path. `entry`: HTTP API of the call; `parameters`: those of
-    the path and the query; `kind`: kind that the task must have, unspecified for any.
+    """Return the request that looks up the task whose id is in the path. `entry`: HTTP API of the call; `parameters`:
+    of path and query; `kind`: kind that the task must have, unspecified for any.
     """
     if not (task_id := parameters.get("task_id", "")):
         raise missing("task_id")

@@ -44,7 +44,7 @@ BODY_FIELDS = {
     "mode": Member("mode", str),
 }
 """Field of the body or of `metadata` -> canonical parameter. The specification does not name the fields for prompt
-extension and for the audio of family `vidC`; their names are those of the vendor's API.
+extension and for `vidC`'s audio, so they have the names of the vendor's API.
 """
 IMAGE_FIELDS = ("image", "images", "input_reference")
 AUDIO_FIELD, VIDEO_FIELD = "audio_url", "video_url"

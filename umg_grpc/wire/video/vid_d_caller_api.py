@@ -47,7 +47,7 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the JSON body of a submission. Raise UmgError with the specification's texts, naming the field."""
+    """Decode the JSON body of a submission. Raise UmgError with the specification's text and the name of the field."""
     given = CreateBody(pb.VIDEO_ENTRY_D, body)
     model = given.given.get("model")
     if model is None or not is_present(model) or not parse(str, model, "model").strip():

@@ -43,8 +43,8 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the JSON body that submits a task. `parameters`: those of the path, with model and kind. Members without
-    a canonical parameter are kept for the provider. Raise UmgError naming the field.
+    """Decode the JSON body that submits a task; the path (`parameters`) contains model and kind. Members without a
+    canonical parameter are kept for the provider. Raise UmgError naming the field.
     """
     given = CreateBody(pb.VIDEO_ENTRY_E_3, body)
     given.request.model, given.request.kind = parameters["model"], PATH_KINDS[parameters["kind"]]
@@ -83,8 +83,8 @@ def _read_media(given: CreateBody, raw: Raw, name: str) -> None:
 
 
 def decode_query(parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest:
-    """Return the look-up of one task by the query parameters. Raise UmgError if there is no id, if there are several,
-    or both the gateway's and the caller's own id.
+    """Return the look-up of one task by the query parameters. Raise UmgError unless there is exactly one id, either the
+    gateway's or the caller's.
     """
     ids, external = parameters.get("task_ids"), parameters.get("external_task_ids")
     if ids is not None and external is not None:
@@ -101,7 +101,7 @@ def decode_query(parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest:
 
 
 def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
-    """Return a response: an envelope whose `data` has the task as its only item. `request_id`: "" in a notification."""
+    """Return a response: an envelope whose `data` has the task as only item. `request_id`: "" for a notification."""
     return msgspec.json.encode(
         {"code": 0, "message": "success", "request_id": request_id or task.task_id, "data": [_item(task)]}
     )

@@ -1,4 +1,4 @@
-"""HTTP API of `vidF` for callers: `POST /vidF`, submissions and queries by the query parameter `Action`."""
+"""HTTP API of `vidF` for callers: `POST /vidF`. The query parameter `Action` distinguishes submissions and queries."""
 
 from collections.abc import Mapping
 
@@ -66,7 +66,7 @@ def decode_create(body: bytes, parameters: Mapping[str, str]) -> pb.CreateVideoT
 
 
 def decode_posted_query(body: bytes, parameters: Mapping[str, str]) -> pb.GetVideoTaskRequest | None:
-    """Return the look-up of a task if the query parameter `Action` is that of queries; None for a submission."""
+    """Return the look-up of a task if the query parameter `Action` means a query; None if it means a submission."""
     if _action(parameters) != QUERY_ACTION:
         return None
     given = CreateBody(pb.VIDEO_ENTRY_F, body)
@@ -82,8 +82,8 @@ def encode_created(task: pb.VideoTask, request_id: str = "") -> bytes:
 
 
 def encode_task(task: pb.VideoTask, request_id: str = "") -> bytes:
-    """Return the response to a query: an envelope with the task's state. Its `code` is that of the query, which
-    succeeded; `message` and `data.error` have the reason of a failed task. `request_id`: "" in a notification.
+    """Return the response to a query: an envelope with the task's state. `code` describes the query, which succeeded;
+    `message` and `data.error` give the reason of a failed task. `request_id`: "" for a notification.
     """
     data: JsonObject = {"status": STATE_NAMES[task.state]}
     if addresses := urls(task):

@@ -34,7 +34,7 @@ wire_path = wire_paths(
 
 
 def decode_create(body: bytes, _: Mapping[str, str]) -> pb.CreateVideoTaskRequest:
-    """Decode the body of a submission. Raise UmgError naming the field; any `callback_url`, also null, is refused."""
+    """Decode the body of a submission. Raise UmgError naming the field, also for any `callback_url`, even null."""
     given = CreateBody(pb.VIDEO_ENTRY_G, body)
     if "callback_url" in given.given:
         message = "callback_url is not supported by this entry; leave it out and poll"

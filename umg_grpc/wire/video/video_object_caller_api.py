@@ -1,4 +1,4 @@
-"""HTTP API `/v1/videos` for callers of video tasks, as the openai SDK calls it; it shows tasks as video objects."""
+"""HTTP API `/v1/videos` for callers of video tasks, as the openai SDK calls it; responses contain video objects."""
 
 from collections.abc import Mapping
 
@@ -66,8 +66,8 @@ def _decode(body: CreateBody) -> pb.CreateVideoTaskRequest:
 
 
 def decode_remix(body: bytes, parameters: Mapping[str, str]) -> pb.RemixVideoTaskRequest:
-    """Decode the JSON body that submits a remix (change of a finished video); the id of the video is in `parameters`,
-    those of the path. Raise UmgError naming the field, for example for a missing prompt.
+    """Decode the JSON body that submits a remix (change of a finished video). The path (`parameters`) contains the id
+    of the video. Raise UmgError naming the field, for example for a missing prompt.
     """
     given = CreateBody(pb.VIDEO_ENTRY_VIDEO_OBJECT, body)
     model = given.text("model")
@@ -127,7 +127,7 @@ def encode_deleted(task: pb.VideoTask) -> bytes:
 
 
 def decode_list(query: Mapping[str, str]) -> pb.ListVideoTasksRequest:
-    """Decode a video list's query: `limit`, `after`, `order`. Raise UmgError(INVALID_FIELD) naming the parameter."""
+    """Decode the query of a video list: `limit`, `after`, `order`. Raise UmgError(INVALID_FIELD) with the name."""
     request = pb.ListVideoTasksRequest(entry=pb.VIDEO_ENTRY_VIDEO_OBJECT, page_token=query.get("after", ""))
     if (limit := query.get("limit")) is not None:
         if not (limit.isascii() and limit.isdecimal() and len(limit) < 5 and 1 <= int(limit) <= MAX_LIMIT):

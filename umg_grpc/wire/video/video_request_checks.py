@@ -1,9 +1,9 @@
 """Checks of video submissions against the rules of their models, and the defaults for missing parameters.
 
-The rules are those of the specification of videos, whose entries are the HTTP APIs for videos, each with its own paths.
+The rules come from the specification of videos, whose entries are the HTTP APIs for videos, each with its own paths.
 The service calls `check` and `read_urls` once, for HTTP and gRPC callers alike. An error has the canonical path of its
-field and, where the specification has one, its text. The rules bind neutral ids (`vidB-...`) only: other models are
-those of vendors, which are sent the request as the caller stated it. Pure: no I/O and no clock.
+field and, where the specification has one, its text. The rules bind only neutral ids (`vidB-...`). Any other id is a
+vendor's, and its request is sent as the caller wrote it. Pure: no I/O and no clock.
 """
 
 import re
@@ -49,7 +49,7 @@ _HTTP = re.compile(r"https?://[^/?#\s]+")
 _HTTPS = re.compile(r"https://[^/?#\s]+", re.IGNORECASE)
 _EXTERNAL_ID = re.compile(r"[A-Za-z0-9._-]{1,191}")
 ASSET_PREFIX = "asset://"
-"""Prefix of addresses in a provider's own library of media, which only the provider can read."""
+"""Prefix of URLs in a provider's media library, which only that provider can read."""
 _OMNI_OTHERS, _OMNI_OTHERS_WITH_VIDEO = 7, 4
 
 
@@ -78,8 +78,9 @@ def check(request: pb.CreateVideoTaskRequest, family: str = "", upstream_model: 
 
 
 def read_urls(request: pb.CreateVideoTaskRequest, check_url: Callable[..., None]) -> None:
-    """Replace `data:` URLs of media by their bytes, and check other URLs by `check_url`, the method of `Fetcher` that
-    raises UmgError for URLs that the config refuses. Raise UmgError(INVALID_FIELD) for an invalid `data:` URL.
+    """Replace `data:` URLs of media by their bytes, and check other URLs by `check_url`. `check_url` is the method of
+    `Fetcher` that raises UmgError for URLs that the config forbids. Raise UmgError(INVALID_FIELD) for an invalid
+    `data:` URL.
     """
     media = request.parameters.media
     for position, medium in enumerate(media):
@@ -95,7 +96,7 @@ def read_urls(request: pb.CreateVideoTaskRequest, check_url: Callable[..., None]
 
 
 def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str) -> Rules | None:
-    """Return the rules of the request's model in the caller's HTTP API; None for a model without a neutral id."""
+    """Return the rules of the request's model in the caller's HTTP API; None if the model has no neutral id."""
     model, rules = request.model, ENTRY_RULES[request.entry]
     neutral = video_family(model, upstream_model)
     if not neutral and (family or upstream_model or request.entry != ENTRY_D):
@@ -114,8 +115,8 @@ def _rules(request: pb.CreateVideoTaskRequest, family: str, upstream_model: str)
 
 
 def _check_entry(request: pb.CreateVideoTaskRequest, *, needs_text: bool) -> None:
-    """Raise UmgError if the request breaks a rule that its HTTP API has for all models. `needs_text`: whether an API
-    whose models need a text applies this rule, since vendors' models make videos of media alone.
+    """Raise UmgError if the request breaks a rule that its HTTP API has for all models. `needs_text`: whether a missing
+    text is an error; false for vendors' models that make videos from media alone.
     """
     if request.HasField("callback_url"):
         if request.entry == ENTRY_G:
@@ -138,7 +139,7 @@ def _check_entry(request: pb.CreateVideoTaskRequest, *, needs_text: bool) -> Non
 
 
 def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
-    """Raise UmgError for input images and videos whose kinds, roles or number the model does not accept."""
+    """Raise UmgError for input images and videos if the model does not accept their kinds, roles or number."""
     media, model = request.parameters.media, request.model
     for position, medium in enumerate(media):
         at = f"parameters.media[{position}]"
@@ -176,8 +177,8 @@ def _check_media(request: pb.CreateVideoTaskRequest, rules: Rules) -> None:
 
 
 def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia]) -> None:
-    """Raise UmgError for input media that contradict the kind of task that the caller selected (below `/vidE`: by the
-    path), or that exceed the limits of omni models.
+    """Raise UmgError for input media that contradict the kind of task, or that exceed the limits of omni models. Below
+    `/vidE` the kind is part of the path.
     """
     media = request.parameters.media
     omni = request.model.endswith("-omni")
@@ -245,7 +246,7 @@ def _check_parameters(parameters: pb.VideoParameters, rules: Rules, model: str) 
 
 
 RANGE_NAMES = {"duration_seconds": "duration", "sample_count": "sampleCount"}
-"""Names of ranges in the document's texts (`duration must be between 4 and 15`)."""
+"""Parameter -> its name in the documented texts about ranges (`duration must be between 4 and 15`)."""
 
 
 def _present(parameters: pb.VideoParameters) -> Iterator[str]:
@@ -262,7 +263,7 @@ def _check_size(size: str, path: str) -> None:
 
 
 def _check_agreement(parameters: pb.VideoParameters) -> None:
-    """Raise UmgError if the size contradicts resolution or aspect ratio, as only one of them could be applied."""
+    """Raise UmgError if size and resolution, or size and aspect ratio, conflict: only one could be applied."""
     found = _SIZE_OF_ALL.fullmatch(parameters.size)
     if found is None:
         return
@@ -298,7 +299,7 @@ def _set_kind(request: pb.CreateVideoTaskRequest) -> None:
 
 
 def _at(media: Sequence[pb.VideoMedia], role: Role) -> str:
-    """Return the canonical path of the first input medium with the role, which must exist, for errors."""
+    """Return the canonical path of the first input medium with the role, for errors. The medium must exist."""
     return f"parameters.media[{next(position for position, medium in enumerate(media) if medium.role == role)}]"
 
 

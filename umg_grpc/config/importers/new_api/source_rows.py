@@ -109,7 +109,7 @@ INVALID_JSON = object()
 
 
 def json_of(value: object) -> object:
-    """Return the decoded value of a JSON text, or `INVALID_JSON` if it is not JSON. A value that is no text is unchanged."""
+    """Return the decoded value of a JSON text, `INVALID_JSON` if it is no JSON; a value that is no text unchanged."""
     if not isinstance(value, str):
         return value
     try:

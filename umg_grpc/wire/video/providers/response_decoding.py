@@ -29,7 +29,7 @@ from umg_grpc.wire.video.task_errors import (
 
 Parsed = TypeVar("Parsed")
 Text = str | int | float | None
-"""Id, code or state of a provider, which some write as a number; None if absent."""
+"""Id, code or state in a provider's response. Some providers write these as numbers; None if absent."""
 
 QUEUED_STATE, RUNNING_STATE = pb.VIDEO_TASK_STATE_QUEUED, pb.VIDEO_TASK_STATE_RUNNING
 SUCCEEDED_STATE, FAILED_STATE, CANCELLED_STATE = (
@@ -51,7 +51,7 @@ MODERATED_TEXT = re.compile(
 
 
 def read(kind: type[Parsed], body: bytes) -> Parsed:
-    """Decode a JSON body as a `kind`. Raise UmgError(UPSTREAM_FAILED) for a body that does not match it."""
+    """Decode a JSON body as a `kind`. Raise UmgError(UPSTREAM_FAILED) if the body does not match the type."""
     try:
         return decode(msgspec.json.Decoder(kind), bytes(body))
     except (ValueError, RecursionError):
@@ -59,7 +59,7 @@ def read(kind: type[Parsed], body: bytes) -> Parsed:
 
 
 def read_or(default: Parsed, body: bytes) -> Parsed:
-    """Decode a JSON body as a struct of the type of `default`; return `default` for a body that does not match it."""
+    """Decode a JSON body as a struct of the type of `default`; return `default` if the body does not match the type."""
     try:
         return decode(msgspec.json.Decoder(type(default)), bytes(body))
     except (ValueError, RecursionError):
@@ -74,12 +74,12 @@ def error_of(raw: Raw) -> object:
 
 
 def text(value: Text) -> str:
-    """Return an id, code or state of a provider as text; "" for an absent one."""
+    """Return an id, code or state of a provider's response as text; "" if it is absent."""
     return "" if value is None else str(value)
 
 
 def number(value: Text) -> float | None:
-    """Return a number of a provider, also if it is written as text; None for None and any other text."""
+    """Return a number of a provider's response, also if it is written as text; None for any other value."""
     try:
         found = float(value) if value is not None else math.nan
     except ValueError:
@@ -139,7 +139,7 @@ def failed(message: str, code: str = "", *, kind: str = "") -> ProviderStatus:
 
 
 def expired(message: str = "") -> ProviderStatus:
-    """Return the status of a task that the provider gave up or no longer stores. `message`: its reason, if any."""
+    """Return the status of a task that the provider abandoned or no longer stores. `message`: its reason, or ""."""
     message = public_message(message) or "the provider gave the task up; submit it again"
     return ProviderStatus(state=FAILED_STATE, error=task_error(TASK_EXPIRED, message))
 
@@ -152,7 +152,7 @@ def cancelled(message: str = "") -> ProviderStatus:
 
 
 def unknown_task() -> UmgError:
-    """Return the error OBJECT_NOT_FOUND for a task that the provider does not have."""
+    """Return (do not raise) the error OBJECT_NOT_FOUND for a task that the provider does not have."""
     return UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "the provider does not have the task")
 
 

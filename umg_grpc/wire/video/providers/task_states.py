@@ -1,5 +1,5 @@
-"""State of a task from the response to its query: by the members of the protocol's own maker, and where these do not
-suffice, by members of other makers, which relays pass on.
+"""State of a task from the response to its query. The fields of the protocol's vendor are read first; if they do not
+suffice, fields of other vendors, which relays pass on.
 """
 
 import re
@@ -34,7 +34,7 @@ from umg_grpc.wire.video.providers.response_decoding import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTask:
-    """Task as the members of the protocol's own maker state it; the defaults for facts that they do not state."""
+    """State of a task in the fields of the protocol's vendor. A fact that the fields do not contain has its default."""
 
     word: str = ""
     results: Sequence[ProviderResult] = ()
@@ -46,7 +46,7 @@ class OwnTask:
 
 
 _OF_SERVER = re.compile(r"\b50\d\b|internal|server|time[d_ -]?out|unavailable|busy|overload|try again", re.IGNORECASE)
-"""Pattern for codes and messages of a server that could not answer the query."""
+"""Pattern for error codes and messages which mean that the server failed, not the task."""
 NOTHING_OWN = OwnTask()
 NOTHING_RELAYED = RelayedTask()
 VIDEO_TYPE = "video/mp4"
@@ -55,8 +55,8 @@ _NEEDS_KEY = re.compile(r"/videos/[^/?#]+/content(?:[?#]|$)")
 
 
 def status_of(protocol: str, body: bytes, task_id: str, own: OwnTask = NOTHING_OWN) -> ProviderStatus | UmgError:
-    """Return the status of a task, or the error of its query. `body`: the response to the query, or the task's item of
-    it. A relay's word of another maker has that maker's meaning, and a file or a reason is taken from wherever it is.
+    """Return the status of a task, or the error of its query. `body`: response to the query, or the task's item in it.
+    A relay may use another vendor's word, which then has that vendor's meaning. A file or a reason may be in any field.
     """
     meaning = own_meaning(own.word, protocol)
     if _is_complete(own, meaning):
@@ -103,7 +103,7 @@ def _status(own: OwnTask, word: str, meaning: Meaning | None, relayed: RelayedTa
 
 
 def files_of(relayed: RelayedTask) -> list[ProviderResult]:
-    """Return the files whose addresses or bytes a response has, except for files that cannot be decoded."""
+    """Return the files whose URLs or bytes the response contains; files that cannot be decoded are left out."""
     seconds = number(relayed.seconds)
     found = [_file_at(address, seconds) for address in relayed.addresses]
     found += [_file_of(text, seconds) for text in relayed.encoded]
@@ -130,15 +130,15 @@ def _file_of(text: str, seconds: float | None) -> ProviderResult | None:
 
 
 def percent_of(written: Text) -> float | None:
-    """Return a progress in percent, written as a number, as text with `%`, or as a fraction below 1; None for none."""
+    """Return a progress in percent from a number, a text with `%`, or a fraction below 1; None if unreadable."""
     found = number(written.strip().removesuffix("%") if isinstance(written, str) else written)
     return round(found * 100, 1) if found is not None and 0 < found < 1 else found
 
 
 def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str], table: Table) -> str:
-    """Return the provider's id of a task from a successful response to its submission. `own`: the id in the member of
-    the protocol's own maker, "" for none. Raise UmgError for a task that has failed already, and for a response without
-    an id; its `failure` is AMBIGUOUS unless the response states a failure or an error.
+    """Return the provider's task id from a successful response to a submission. `own`: id in the field of the
+    protocol's vendor, "" for none. Raise UmgError if the task has failed already or there is no id. Its `failure` is
+    AMBIGUOUS unless the response contains a failure or an error.
     """
     refuse_failed(protocol, body, headers, table)
     if own:
@@ -154,8 +154,8 @@ def created_id(protocol: str, body: bytes, own: str, headers: Mapping[str, str],
 
 
 def refuse_failed(protocol: str, body: bytes, headers: Mapping[str, str], table: Table) -> None:
-    """Raise UmgError for a successful response to a submission with a word of failure. Protocols whose makers state
-    errors with a successful status call this first: an error alone may leave the outcome open.
+    """Raise UmgError if a successful response to a submission has a word that means failure. Protocols whose vendors
+    report errors with a successful status call this first, since an error alone may leave the outcome open.
     """
     relayed = read_relayed(body, protocol)
     if is_failure(relayed.word):
@@ -165,15 +165,15 @@ def refuse_failed(protocol: str, body: bytes, headers: Mapping[str, str], table:
 
 
 def is_failure(word: str) -> bool:
-    """Return whether a maker's word in the response to a submission means that the task ended without a video.
+    """Return whether the state `word` in the response to a submission means that the task ended without a video.
     `unknown` does not: `vidC` uses it for tasks of long ago.
     """
     return meaning_of(word, ALL_PROTOCOLS) in ("failed", "cancelled", "expired")
 
 
 def failed_at_creation(headers: Mapping[str, str], error: ProviderError, table: Table = ()) -> UmgError:
-    """Return the error of a submission whose response, with a successful HTTP status, states that the task has failed:
-    a refusal, unless its words are those of a failed server. The task does not run, so that another channel may get it.
+    """Return the error for a submission whose response has a successful HTTP status but states that the task failed.
+    The task does not run, so another channel may get it. It counts as rejected, unless the error means a failed server.
     """
     error.message = error.message or "the task failed at its creation, without a reason"
     found = refused(_status_of_words(error), headers, error, table)
@@ -181,7 +181,7 @@ def failed_at_creation(headers: Mapping[str, str], error: ProviderError, table: 
 
 
 def is_lost(protocol: str, status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether a query's response means that the task is unknown: status 404, or a relay's code for it."""
+    """Return whether a query's response means that the provider does not have the task: by status 404 or a code."""
     return is_unknown(status, headers, body) or is_lost_code(protocol, status, body)
 
 

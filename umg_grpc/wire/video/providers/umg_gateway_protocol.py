@@ -1,4 +1,4 @@
-"""Protocol `umg_video` of a provider that is another Unified Model Gateway, called by the HTTP API of the caller.
+"""Protocol `umg_video`: the provider is another Unified Model Gateway, called by the HTTP API that the caller used.
 
 Each submission has this gateway's id of the task as idempotency key. A result without a URL is downloaded from the
 other gateway with the key.
@@ -60,7 +60,7 @@ from umg_grpc.wire.video.task_errors import (
 PROTOCOL_NAME = "umg_video"
 CONTENT_PATH = "/v1/videos/{id}/content"
 UNDECIDED_STATUSES = frozenset({500, 504})
-"""HTTP statuses with which the other gateway does not state that it has submitted nothing to its provider."""
+"""HTTP statuses after which the other gateway may nevertheless have submitted the task to its provider."""
 RESULT_SECONDS = 3600
 """Minimum seconds for which result URLs of the other gateway are expected to be valid."""
 FAILURE_CODES = {400: INVALID_REQUEST, 499: TASK_CANCELLED, 504: TASK_EXPIRED}
@@ -137,7 +137,7 @@ TASK_OF: Mapping[str, Callable[[bytes], Task]] = {
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
     """Decode the response to a submission (`VideoProtocol.decode_created`).
 
-    The status 502 is a definite failure, because the other gateway keeps a task whose outcome it does not know. After a
+    Status 502 is a definite failure, because the other gateway keeps a task whose outcome it does not know. After a
     timeout, and after an HTML page of a proxy, the outcome is unknown.
     """
     _check(status, headers, body)

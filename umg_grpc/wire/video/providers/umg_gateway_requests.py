@@ -1,4 +1,4 @@
-"""Encoding of submissions to another gateway as video provider, in path and body of the API that the caller used."""
+"""Encoding of submissions to another gateway as video provider: path and body of the HTTP API that the caller used."""
 
 from collections.abc import Callable, Mapping
 
@@ -43,7 +43,7 @@ ENTRY_NAMES = {
     pb.VIDEO_ENTRY_F: ENTRY_F,
     pb.VIDEO_ENTRY_G: ENTRY_G,
 }
-"""HTTP API of the caller -> its name in the stored facts of a task; `/v1/video/generations` for all others."""
+"""HTTP API of the caller -> its name in the stored facts of a task; APIs not listed use `/v1/video/generations`."""
 URL_SCHEMES = ("http", "https", "asset")
 VERSION_PARAMETER = "Version=2022-08-31"
 SUBMIT_F, QUERY_F = (
@@ -114,13 +114,13 @@ ENTRY_FIELDS: Mapping[str, Mapping[str, str]] = {
         "watermark": "aigc_watermark",
     },
 }
-"""HTTP API -> canonical parameter -> field of the body."""
+"""HTTP API -> canonical parameter -> field of the API's body."""
 FURTHER_PARAMETERS = {
     VIDEO_OBJECT: {"duration_seconds"},
     E_V1: {"camera_control_json", "dynamic_masks_json"},
     E_3: {"generate_audio"},
 }
-"""HTTP API -> parameters that its body has in another form than as a field."""
+"""HTTP API -> parameters that the API's body contains in another form than as a field of `ENTRY_FIELDS`."""
 
 
 def entry_of(submission: Submission) -> str:
@@ -185,7 +185,7 @@ def _unified(submission: Submission, options: JsonObject, extra: Extra) -> Encod
 
 
 def _images(submission: Submission) -> JsonObject:
-    """Return the members with the media in a body of `/v1/video/generations`."""
+    """Return the fields of a `/v1/video/generations` body that contain the input media."""
     inputs = inputs_of(submission, pairs=True)
     refuse_media([*inputs.masks, *inputs.videos, *inputs.audio[1:]], "images and one audio file")
     images = [*([inputs.first] if inputs.first is not None else []), *inputs.references]

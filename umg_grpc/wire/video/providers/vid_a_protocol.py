@@ -1,4 +1,4 @@
-"""Protocol `vidA`: the API `/videos` of OpenAI. A result's file is downloaded with the key that submitted its task."""
+"""Protocol `vidA`: OpenAI's API `/videos`. A result file can be read only with the key that submitted the task."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -169,7 +169,7 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
 
 
 def _status(body: bytes, task: ProviderTask) -> ProviderStatus | UmgError:
-    """Return the status of a task. Its file is read with the key and, if that fails, at the URL that a relay states."""
+    """Return the status of a task. The file is read with the key or, if that fails, from the URL a relay states."""
     video = read_or(Video(), body)
     error = as_error(any_value(video.error)) if is_present(video.error) else ProviderError()
     own = OwnTask(word=video.status, message=error.message, code=text(error.code), progress=video.progress)

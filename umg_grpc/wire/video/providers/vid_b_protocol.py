@@ -1,5 +1,5 @@
-"""Protocol `vidB` of video providers: long-running operations of Vertex AI, whose names begin with `projects/`, and
-of the Gemini API. Results are in the response, or files that only the key can read.
+"""Protocol `vidB` of video providers: long-running operations of Vertex AI (names begin with `projects/`) and of the
+Gemini API. Results are in the response, or are files that only the key can read.
 """
 
 import re
@@ -61,17 +61,17 @@ PARAMETER_MEMBERS = {
 ONLY_VERTEX = frozenset({"frames_per_second", "watermark", "prompt_extend", "generate_audio"})
 """Canonical parameters that the Gemini API does not have."""
 OF_THE_INSTANCE = ("mask", "cameraControl")
-"""Additional fields that belong to the instance; the others are parameters."""
+"""Additional fields that are sent in the instance; all others are sent in `parameters`."""
 LABELS_MEMBER = "labels"
-"""Additional field at the top of the body."""
+"""Additional field that is sent at the top level of the body."""
 SUPPORTED_FIELDS = frozenset({"prompt", "size", "sample_count", "generate_audio", *PARAMETER_MEMBERS})
 FIELDS_GEMINI = SUPPORTED_FIELDS - ONLY_VERTEX | {"generate_audio"}
-"""Parameters of the Gemini API, whose videos always have sound."""
+"""Parameters of the Gemini API. `generate_audio` is one of them because its videos always have sound."""
 PROTOCOL_NAME = "vidB"
 VERTEX_PREFIX = "projects/"
 OPERATION_NAME = re.compile(r"[\w.-]+(?:/[\w.@:-]+)*", re.ASCII)
 MAX_RESPONSE_BYTES = 256 << 20
-"""Largest response: four videos in base64."""
+"""Maximum size of a response, which may contain four videos in base64."""
 RESULT_SECONDS = 2 * 86_400
 IN_A_BUCKET = "the provider wrote the video to a bucket, which the gateway cannot read; leave out its storage address"
 INVALID_ARGUMENT = 3

@@ -29,7 +29,7 @@ from umg_grpc.wire.video.providers.vid_c_requests import PROTOCOL_NAME, encode_c
 
 TASKS_PATH = "/api/v1/tasks"
 LOCAL_TIME = timezone(timedelta(hours=8))
-"""Time zone of the times in responses, which have no offset."""
+"""Time zone of times in responses, which are written without an offset."""
 RESULT_SECONDS = 86_400
 ERROR_TABLE = (
     rows(BLOCKED_REASON, Failure.CALLER, "DataInspectionFailed", "IPInfringementSuspect"),
@@ -45,7 +45,7 @@ CODE_STATUSES = (
     (re.compile(r"Internal|System"), 500),
     (re.compile(r"AccessDenied|Arrearage|AllocationQuota"), 403),
 )
-"""(pattern of an error code in a response with status 200, HTTP status for its classification); 400 for all others."""
+"""(pattern of an error code in a response with status 200, HTTP status to classify the error by); others: 400."""
 
 
 def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:

@@ -1,4 +1,4 @@
-"""Submissions of the protocol `vidC`, with media, size and sound at the places that the model has."""
+"""Submissions of the protocol `vidC`. The fields for media, size and sound depend on the model."""
 
 from collections.abc import Collection
 
@@ -45,7 +45,7 @@ INPUT_FIELDS = frozenset(
 )
 """Additional fields of callers that are sent in `input`; all others are sent in `parameters`."""
 OF_OTHERS = frozenset({"settings", "options"})
-"""Additional fields with parameters of another vendor, whose bodies group them so."""
+"""Additional fields that group another vendor's parameters and are therefore not sent."""
 TIER_SIZES = {
     "480P": {"16:9": "832*480", "9:16": "480*832", "1:1": "624*624"},
     "720P": {"16:9": "1280*720", "9:16": "720*1280", "1:1": "960*960", "4:3": "1088*832", "3:4": "832*1088"},
@@ -54,7 +54,7 @@ TIER_SIZES = {
 """Sizes in pixels by tier and aspect ratio."""
 DEFAULT_TIER, DEFAULT_RATIO = "720P", "16:9"
 TIER_PIXELS = (("480P", 606_000), ("720P", 1_382_000), ("1080P", 10**9))
-"""(tier, number of pixels up to which its sizes are the nearest ones)."""
+"""(tier, largest number of pixels for which the tier is the nearest one)."""
 ASPECT_RATIOS = ("16:9", "9:16", "1:1", "4:3", "3:4")
 MAX_SEED = 2**31 - 1
 MEDIA_NAMES: dict[Medium, str] = {
@@ -67,7 +67,7 @@ MEDIA_NAMES: dict[Medium, str] = {
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission as a request to the path of its model."""
+    """Encode a submission as a request to the path that its model needs."""
     report = Report()
     parameters, places = submission.request.parameters, video_places(PROTOCOL_NAME, submission.model)
     report_unsupported(parameters, SUPPORTED_FIELDS.difference(places.without), report)
@@ -115,7 +115,7 @@ def _input(submission: Submission, places: VideoPlaces, inputs: Inputs) -> JsonO
 
 
 def _media_of(inputs: Inputs) -> list[tuple[Medium, Numbered]]:
-    """Return all media by their order in the request, to which prompts refer by numbers."""
+    """Return all media in the order of the request; prompts refer to them by numbers in this order."""
     found: list[tuple[Medium, Numbered]] = []
     if inputs.first is not None:
         found.append(("first_frame", inputs.first))
@@ -128,7 +128,7 @@ def _media_of(inputs: Inputs) -> list[tuple[Medium, Numbered]]:
 
 
 def accepted_media(places: VideoPlaces) -> str:
-    """Return the media that a model accepts as a phrase for an error."""
+    """Return the kinds of media that a model accepts, as a phrase for an error message."""
     *others, last = [name for medium, name in MEDIA_NAMES.items() if medium in places.media] or ["no images and files"]
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -158,8 +158,8 @@ def _options(submission: Submission, places: VideoPlaces, inputs: Inputs, report
 
 
 def _size(submission: Submission, report: Report) -> str:
-    """Return the size in pixels: the requested one, otherwise the size for the resolution and the requested aspect
-    ratio; "" leaves it to the provider. `report`: receives a resolution and a ratio that the size does not have.
+    """Return the size in pixels: the requested one, else the size for the requested resolution and aspect ratio; ""
+    leaves it to the provider. `report`: receives a resolution or ratio that the size does not have.
     """
     parameters = submission.request.parameters
     size = parameters.size.lower().replace("x", "*")
@@ -216,7 +216,7 @@ def _ratio(size: tuple[int, int] | None) -> str:
 def _add_sound(
     options: JsonObject, submission: Submission, places: VideoPlaces, inputs: Inputs, report: Report
 ) -> None:
-    """Add the switch for the sound to `options`, in place, or record in `report` that the model ignores the wish."""
+    """Add the sound switch to `options`, in place, or record in `report` that the model cannot apply it."""
     parameters = submission.request.parameters
     if places.sound == "switched":
         if is_sent(submission, "generate_audio"):

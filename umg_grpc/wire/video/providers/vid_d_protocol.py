@@ -56,15 +56,15 @@ PARAMETER_MEMBERS = {
     "seed": "seed",
     "camera_fixed": "camera_fixed",
 }
-"""Canonical parameter -> field of the body, sent even if false, since the provider makes sound by default."""
+"""Canonical parameter -> body field. The sound switch is sent even if false, since the provider's default is true."""
 SUPPORTED_FIELDS = frozenset({"prompt", "watermark", "frames_per_second", "size", "draft_task_id", *PARAMETER_MEMBERS})
 PIXEL_RESOLUTIONS = ((600_000, "480p"), (1_500_000, "720p"), (4_000_000, "1080p"))
-"""(pixels of a frame, resolution of the smaller frames): bounds between the sizes of @ai-sdk/bytedance 1.0.29."""
+"""(upper limit of a frame's pixels, resolution below it): limits are between the sizes of @ai-sdk/bytedance 1.0.29."""
 LARGEST_RESOLUTION = "4k"
 NO_AUDIO = "-noAudio"
-"""Suffix of a public model id that means videos without sound; it is removed, and the sound switched off."""
+"""Suffix of a public model id that means videos without sound. It is removed, and sound is switched off."""
 MAX_BATCH = 20
-"""Maximum number of tasks of one query; the limit of a page is not documented."""
+"""Maximum number of tasks in one query; the vendor does not document the limit of a page."""
 RESULT_SECONDS = 86_400
 ERROR_TABLE = (
     rows(BLOCKED_REASON, Failure.CALLER, r"(?:Input|Output)\w*SensitiveContentDetected[\w.]*"),
@@ -80,7 +80,7 @@ ERROR_TABLE = (
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission: prompt and media in `content`, and the set parameters."""
+    """Encode a submission: prompt and media in `content`, and the parameters that are set."""
     report = Report()
     parameters = submission.request.parameters
     report_unsupported(parameters, SUPPORTED_FIELDS, report)
@@ -118,7 +118,7 @@ def _content(submission: Submission, suffix: str) -> list[JsonObject]:
 
 
 def _add_size(body: JsonObject, size: str, report: Report) -> None:
-    """Add resolution and ratio of a size in pixels to a body without them; report a size not sent, or not exactly."""
+    """Add the resolution and ratio of a pixel size to a body without them; report a size that is not sent exactly."""
     if not size:
         return
     found, ratio = pixels(size), ratio_of(size)
@@ -149,7 +149,7 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
-    """Encode a cancellation, which the provider refuses for a running task; it deletes the record of a finished one."""
+    """Encode a cancellation. The provider rejects it for a running task, and deletes the record of a finished task."""
     return ProviderRequest(method="DELETE", path=f"{TASKS_PATH}/{path_id(task.id)}")
 
 

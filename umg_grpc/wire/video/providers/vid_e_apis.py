@@ -1,4 +1,4 @@
-"""Old and new API of the protocol `vidE`, each with operations, selected by model id and inputs of a submission."""
+"""Old and new API of the protocol `vidE`: the model id selects the API, model id and inputs select the operation."""
 
 import re
 from collections.abc import Mapping
@@ -16,30 +16,30 @@ from umg_grpc.wire.video.providers.request_encoding import (
 
 PROTOCOL_NAME = "vidE"
 OLD_API = "/v1/videos/"
-"""Beginning of the paths of the old API, the only ones at which tokens of access keys are accepted."""
+"""Prefix of the old API's paths. Providers accept tokens made from access keys only at these paths."""
 OLD_PREFIX = "v1"
 OMNI_OPERATION, MOTION_OPERATION = "omni-video", "motion-control"
 DEFAULT_SECONDS = 5
 NEW_ID = re.compile(r"(?:^|-)[0-9]+\.[0-9]")
-"""Pattern for ids of relays that belong to the new API; ids of the old one are written like `v2-6`."""
+"""Pattern of relays' model ids that belong to the new API; ids of the old API are written like `v2-6`."""
 ORIENTATION_MEMBER = "character_orientation"
-"""Member of motion control alone, and of each submission to it."""
+"""Field that only motion control has, and that each of its submissions has."""
 OPERATION_SUFFIX = re.compile(r"-(?:t2v|i2v|motion-control)$")
-"""Operations in ids of SDKs (`kling-v2.6-motion-control`), which are part of the path only."""
+"""Operation suffixes in SDKs' model ids (`kling-v2.6-motion-control`); the provider expects them only in the path."""
 MODE_RESOLUTIONS = {"std": "720p", "pro": "1080p", "4k": "4k"}
 """Mode of the old API -> resolution of the new one (docs.apimart.ai, kling-v2-6, read 2026-11-29)."""
 RESOLUTION_MODES = {resolution: mode for mode, resolution in MODE_RESOLUTIONS.items()}
 ASPECT_RATIOS = ("16:9", "9:16", "1:1")
-"""Ratios of both APIs, of which the nearest one is sent for a size in pixels."""
+"""Aspect ratios of both APIs. For a size in pixels the nearest ratio is sent."""
 
 
 def row_of(submission: Submission) -> MediaModel | None:
-    """Return the rules of the provider for the model of a submission; None without a row."""
+    """Return the rules of the provider for the model of a submission; None if the table has no row for it."""
     return media_model(PROTOCOL_NAME, submission.model)
 
 
 def sends_sound(submission: Submission) -> bool:
-    """Return whether the sound switch is sent: the model has one, and the caller stated it or the model is neutral."""
+    """Return whether the sound switch is sent: the model has one, and the caller set it or the model id is neutral."""
     row = row_of(submission)
     return (row is None or "generate_audio" not in row.without) and is_sent(submission, "generate_audio")
 
@@ -52,17 +52,17 @@ def _api(model: str) -> str:
 
 
 def is_new(model: str) -> bool:
-    """Return whether the provider offers the model in its new API, by the model id."""
+    """Return whether the provider offers the model (by its id) in the new API."""
     return not _api(model).startswith(OLD_PREFIX)
 
 
 def is_omni(submission: Submission) -> bool:
-    """Return whether the model is one whose operation takes frames, references and videos alike."""
+    """Return whether the model has one operation that accepts frames, references and videos alike."""
     return _api(submission.model).endswith(OMNI_OPERATION)
 
 
 def is_motion(submission: Submission) -> bool:
-    """Return whether a submission is for motion control: by the model id, or by the member that only it has."""
+    """Return whether a submission is for motion control: by the model id, or by the field `ORIENTATION_MEMBER`."""
     return (
         submission.model.lower().endswith(MOTION_OPERATION)
         or ORIENTATION_MEMBER in submission.request.parameters.extra_json
@@ -70,20 +70,20 @@ def is_motion(submission: Submission) -> bool:
 
 
 def mode_of(submission: Submission) -> str:
-    """Return the mode in the old API: the stated one, or that of the resolution or size in pixels; "" for none."""
+    """Return the mode for the old API: the requested one, or the one for the resolution or pixel size; "" for none."""
     parameters = submission.request.parameters
     return parameters.mode or RESOLUTION_MODES.get(parameters.resolution.lower() or _of_size(submission), "")
 
 
 def resolution_of(submission: Submission) -> str:
-    """Return the resolution of a submission in the new API, likewise."""
+    """Return the resolution for the new API: the requested one, or the one for the mode or pixel size; "" for none."""
     parameters = submission.request.parameters
     return parameters.resolution or MODE_RESOLUTIONS.get(parameters.mode) or _of_size(submission)
 
 
 def _of_size(submission: Submission) -> str:
-    """Return the model's resolution nearest to the size in pixels. "" for none, for neutral models, whose sizes are
-    names of ratios, and for motion control, which has its inputs' size.
+    """Return the model's resolution nearest to the size in pixels; "" without a size. Also "" for neutral models, where
+    sizes are names of ratios, and for motion control, where the output has the size of the input.
     """
     size, row = submission.request.parameters.size, row_of(submission)
     if not size or is_neutral(submission) or is_motion(submission):
@@ -94,7 +94,7 @@ def _of_size(submission: Submission) -> str:
 
 
 def implied(submission: Submission) -> Mapping[str, Implied]:
-    """Return the resolution by a mode or size in the new API, the mode by a resolution or size in the old one."""
+    """Return the parameter that others imply: in the new API the resolution, in the old API the mode."""
     parameters = submission.request.parameters
     if not is_new(submission.model):
         by = "resolution" if parameters.resolution else "size"
@@ -104,7 +104,7 @@ def implied(submission: Submission) -> Mapping[str, Implied]:
 
 
 def rules_model(submission: Submission) -> str:
-    """Return the id with the operation for motion control, which has rules of its own."""
+    """Return the model id by which rules are looked up: for motion control, which has separate rules, with suffix."""
     model = submission.model
     return (
         f"{model}-{MOTION_OPERATION}"
@@ -114,12 +114,12 @@ def rules_model(submission: Submission) -> str:
 
 
 def has_media(submission: Submission) -> bool:
-    """Return whether a submission has inputs besides its prompt, by its kind or its media."""
+    """Return whether a submission has inputs besides its prompt: it has media, or is of the kind image-to-video."""
     return submission.request.kind == pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO or bool(submission.request.parameters.media)
 
 
 def old_path(submission: Submission) -> str:
-    """Return the path to which a submission is sent in the old API, and below which its task is queried."""
+    """Return the old API's path to which a submission is sent, and below which its task is queried."""
     if is_motion(submission):
         return OLD_API + MOTION_OPERATION
     if is_omni(submission):
@@ -132,8 +132,8 @@ def old_path(submission: Submission) -> str:
 
 
 def model_name(submission: Submission) -> str:
-    """Return the model as a member or a path of the provider: ids of SDKs without their operation and, in the old
-    API, without dots (`kling-v2.6-t2v` is `kling-v2-6`).
+    """Return the model's name in the provider's fields and paths. SDK ids lose their operation suffix and, in the old
+    API, their dots (`kling-v2.6-t2v` becomes `kling-v2-6`).
     """
     name = OPERATION_SUFFIX.sub("", submission.model)
     if is_new(submission.model) or row_of(submission) is None:

@@ -1,4 +1,4 @@
-"""Encoding for the old API of `vidE`: one body, with texts for numbers and switches, and inputs where it has them."""
+"""Encoding for the old API of `vidE`: numbers and switches are texts, and each operation has its fields for inputs."""
 
 from collections.abc import Collection
 
@@ -45,12 +45,12 @@ OPERATION_FIELDS = {
     OMNI_OPERATION: OF_TIMED | {"generate_audio"},
     MOTION_OPERATION: OF_ALL | {"generate_audio"},
 }
-"""Operation -> its parameters; `OF_OTHERS` for the other operations."""
+"""Operation -> parameters that it accepts; operations not listed accept `OF_OTHERS`."""
 OF_OTHERS = OF_TIMED | {
     *("negative_prompt", "cfg_scale", "generate_audio", "camera_control_json", "dynamic_masks_json"),
 }
 WITH_RATIO = frozenset({"text2video", "multi-image2video", OMNI_OPERATION})
-"""Operations in which the ratio is stated; in others it is that of the input."""
+"""Operations that accept an aspect ratio; in all others the video has the ratio of the input."""
 
 
 def encode_old(submission: Submission) -> ProviderRequest:
@@ -84,7 +84,7 @@ def encode_old(submission: Submission) -> ProviderRequest:
 
 
 def _extra(submission: Submission, report: Report) -> dict[str, Raw]:
-    """Return the caller's additional fields."""
+    """Return the caller's additional fields that the provider may receive."""
     extra = extra_fields(submission, report)
     refuse_contents(extra)
     groups = {**members_of(extra.pop("settings", None)), **members_of(extra.pop("options", None))}
@@ -95,7 +95,7 @@ def _extra(submission: Submission, report: Report) -> dict[str, Raw]:
 
 
 def _encode_options(submission: Submission, fields: Collection[str], body: JsonObject) -> None:
-    """Add the stated parameters to the body, of `fields`, which the operation has."""
+    """Add the requested parameters to the body. `fields`: parameters that the operation accepts."""
     parameters = submission.request.parameters
     if "duration_seconds" in fields and is_sent(submission, "duration_seconds"):
         body["duration"] = str(parameters.duration_seconds or DEFAULT_SECONDS)  # the provider refuses a number
@@ -121,7 +121,7 @@ def _encode_ratio(submission: Submission, operation: str, body: JsonObject, repo
 
 
 def _media(submission: Submission, operation: str) -> JsonObject:
-    """Return the members with the inputs of a submission. Raise UmgError for one that the operation does not take."""
+    """Return the fields with a submission's inputs. Raise UmgError for an input that the operation does not accept."""
     inputs = inputs_of(submission, pairs=True)
     if operation == MOTION_OPERATION:
         return _of_motion(inputs)

@@ -1,4 +1,4 @@
-"""Protocol `vidE`: the old and the new API of family `vidE`, of which the model of a task selects one.
+"""Protocol `vidE`: the old and the new API of family `vidE`; the model of a task selects the API.
 
 Both store the gateway's id of a task as external id, by which the task is found after a submission with an unknown
 outcome. A query of the new API may contain several tasks.
@@ -24,7 +24,7 @@ from umg_grpc.wire.video.providers.vid_e_responses import (
 
 TASKS_PATH = "/tasks"
 MAX_BATCH = 20
-"""Maximum number of tasks of one query; the limit is not documented."""
+"""Maximum number of tasks in one query; the vendor does not document the limit."""
 RESULT_SECONDS = 30 * 86_400
 
 
@@ -34,13 +34,13 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:
-    """Decode the response to a submission (`VideoProtocol.decode_created`); old-API tasks store the path of queries."""
+    """Decode the response to a submission (`VideoProtocol.decode_created`). Old-API tasks store the path of queries."""
     facts = "" if is_new(submission.model) else old_path(submission)
     return created_task(status, headers, body, submission.model, facts)
 
 
 def batch_of(task: ProviderTask) -> str:
-    """Return the batch of a task (`VideoProtocol.batch_of`): one for all tasks of the new API, or a task's own."""
+    """Return the batch of a task (`VideoProtocol.batch_of`): one for all new-API tasks, one for each old-API task."""
     return f"{task.facts}/{task.id}" if task.facts else ""
 
 
@@ -60,7 +60,7 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
 
 
 def encode_find(submission: Submission) -> ProviderRequest:
-    """Encode the look-up of a task by the gateway's id of it."""
+    """Encode the look-up of a task by this gateway's id of the task, which the provider stores as external id."""
     external_id = quote(submission.task_id, safe="")
     if is_new(submission.model):
         return get_request(f"{TASKS_PATH}?external_task_ids={external_id}")

@@ -55,12 +55,12 @@ SUPPORTED_FIELDS = frozenset(
 MOTION_FIELDS = frozenset({"prompt", "resolution", "generate_audio", "watermark"})
 SHOTS_MEMBER = "multi_shot"
 OWN_OPTIONS = ("callback_url", "external_task_id")
-"""Fields of `options` that only the gateway sets, also if the caller sends `options`."""
+"""Fields of `options` that only the gateway sets, even if the caller sends `options`."""
 
 
 def encode_new(submission: Submission) -> ProviderRequest:
-    """Encode a submission as a request of the new API. `contents`, `settings` and `options` of the caller take
-    precedence, except for the callback and the external id, which the gateway sets.
+    """Encode a submission as a request of the new API. The caller's `contents`, `settings` and `options` take
+    precedence, except for the callback and the external id, which only the gateway sets.
     """
     report = Report()
     operation = _operation(submission)
@@ -93,8 +93,8 @@ def encode_new(submission: Submission) -> ProviderRequest:
 
 
 def _operation(submission: Submission) -> str:
-    """Return the operation of a submission, which is part of the path: that of its model if the model has one alone,
-    that of its kind, otherwise the one that its media imply.
+    """Return the operation of a submission, a part of the path: the model's only operation, or else the operation of
+    the requested kind, or else the one that the media imply.
     """
     if is_motion(submission):
         return MOTION_OPERATION
@@ -105,7 +105,7 @@ def _operation(submission: Submission) -> str:
 
 
 def _stated(contents: Raw, submission: Submission) -> list[Raw]:
-    """Return the caller's member `contents`, with the prompt if the caller stated it beside the member alone."""
+    """Return the caller's `contents`. The parameter `prompt` is added if `contents` has no prompt item."""
     parameters = submission.request.parameters
     refuse_media(list(enumerate(parameters.media)), "the media in `contents` beside it")
     items = parse(list[Raw], contents, "parameters.extra_json.contents")
@@ -138,7 +138,7 @@ def _contents(submission: Submission, inputs: Inputs, operation: str) -> list[Js
 
 
 def _settings(submission: Submission, inputs: Inputs, operation: str, report: Report) -> JsonObject:
-    """Return the member `settings`."""
+    """Return the field `settings` with the parameters of the submission."""
     parameters, row = submission.request.parameters, row_of(submission)
     settings: JsonObject = {}
     if (resolution := resolution_of(submission)) or is_neutral(submission):
@@ -160,7 +160,7 @@ def _settings(submission: Submission, inputs: Inputs, operation: str, report: Re
 
 
 def _motion_settings(submission: Submission) -> JsonObject:
-    """Return the member `settings` of motion control, whose sound is that of the video or none."""
+    """Return the field `settings` for motion control, where sound is either the input video's or none."""
     parameters = submission.request.parameters
     settings: JsonObject = {}
     if resolution := resolution_of(submission):
@@ -171,7 +171,7 @@ def _motion_settings(submission: Submission) -> JsonObject:
 
 
 def _options(submission: Submission, callers: Mapping[str, Raw]) -> JsonObject:
-    """Return the member `options`, with `callers`, those of the caller, and with those of the gateway."""
+    """Return the field `options`: `callers`, the caller's members, and the members that the gateway sets."""
     options: JsonObject = {name: value for name, value in callers.items() if name not in OWN_OPTIONS}
     if is_sent(submission, "watermark"):
         options.setdefault("watermark_info", {"enabled": submission.request.parameters.watermark})

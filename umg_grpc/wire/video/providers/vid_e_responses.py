@@ -93,8 +93,8 @@ class Envelope(Struct):
 
 
 def created_task(status: int, headers: Mapping[str, str], body: bytes, model: str, facts: str) -> ProviderTask:
-    """Return the task that a submission created. `model`: the provider's model id; `facts`: facts to be stored with
-    the task for its queries, as JSON. Raise UmgError if the submission failed.
+    """Return the task that a submission created; raise UmgError if the submission failed. `model`: provider's model id;
+    `facts`: JSON to be stored with the task for its queries.
     """
     if status >= 400 and is_page(headers, body):
         raise refused_submission(status, headers, body, ProviderError(page=True), ERROR_TABLE)
@@ -119,7 +119,7 @@ def statuses_of_task(status: int, headers: Mapping[str, str], body: bytes, task:
 
 
 def statuses_of_list(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Return id -> status of new-API tasks, without unknown ones, by a query's response; or raise its UmgError."""
+    """Return {id: status} of new-API tasks; unknown tasks are left out. Raise UmgError if the query failed."""
     if len(tasks) == 1 and is_lost_code(PROTOCOL_NAME, status, body):
         return {}
     data = _list(status, headers, body)
@@ -137,8 +137,8 @@ def statuses_of_list(status: int, headers: Mapping[str, str], body: bytes, tasks
 def found_task(
     status: int, headers: Mapping[str, str], body: bytes, submission: Submission, facts: str
 ) -> ProviderTask | None:
-    """Return the task from the response to a look-up by the external id; None if there is none. `facts`: facts to be
-    stored with the task for its queries, as JSON. Raise UmgError if the look-up failed.
+    """Return the task from the response to a look-up by external id; None if there is none. Raise UmgError if the
+    look-up failed. `facts`: JSON to be stored with the task for its queries.
     """
     if not facts:
         tasks = [_task(item) for item in _list(status, headers, body) or []]
@@ -186,7 +186,7 @@ def _videos(task: Task) -> list[Video | Output]:
 
 
 def _read(status: int, body: bytes) -> tuple[Envelope, ProviderError | None]:
-    """Return (envelope of a response, the error that it or the HTTP status states, None for a success)."""
+    """Return (envelope of a response, error by the envelope's code or the HTTP status; None for a success)."""
     if status >= 400:
         return Envelope(), read_error(body)
     envelope = read_or(Envelope(), body)

@@ -47,7 +47,7 @@ INPUT_MEMBERS = {
     pb.VIDEO_MEDIA_KIND_VIDEO: "video_url",
     pb.VIDEO_MEDIA_KIND_AUDIO: "audio_url",
 }
-"""Kind of an input -> the member with its address, for models with inputs of several kinds."""
+"""Kind of input -> field with the URL of the input, for models that accept several kinds."""
 CANCEL_PATH = f"/?Action=CVCancelTask&Version={CANCEL_VERSION}"
 OK_CODE = "10000"
 SUPPORTED_FIELDS = frozenset({"prompt", "seed", "frames", "duration_seconds", "aspect_ratio", "size"})
@@ -69,7 +69,7 @@ ERROR_TABLE = (
     rows(FAILED_REASON, Failure.DOWN, "MissingSignature", "MissingAuthenticationToken", "MissingRequestInfo"),
 )
 TEMPORARY_CODES = re.compile(r"50(?:429|430|500|501)|[1-5]\d\d")
-"""Codes of a failed query, also HTTP statuses that relays write there; any other error code means a failed task."""
+"""Codes which mean that the query failed, including HTTP statuses that relays write; other codes: the task failed."""
 REJECTED_CONTENT = re.compile(r"504(?:0[1-9]|1\d)|505(?:1\d|2[0-2])")
 """Codes of a task whose input or output violates the content policy."""
 
@@ -108,7 +108,7 @@ def _is_avatar(model: str) -> bool:
 
 
 def _addresses(parameters: pb.VideoParameters, members: Collection[str]) -> JsonObject:
-    """Return the members of the body with the addresses of the inputs, one of each kind, of `members`."""
+    """Return the fields with the URLs of the inputs, one input of each kind. `members`: fields that the model has."""
     body: JsonObject = {}
     for position, item in enumerate(parameters.media):
         name = INPUT_MEMBERS.get(item.kind, "")
@@ -200,7 +200,7 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
     """Decode the response to a query (`VideoProtocol.decode_status`).
 
-    With any outer code but success the task has failed, although its own status then only states that it ended.
+    An outer code other than success means that the task failed; the inner status then only states that it ended.
     """
     [task] = tasks
     if (error := _error(status, body)) is not None:
@@ -217,7 +217,7 @@ def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: S
 
 
 def decode_cancelled(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Decode the response to a cancellation (`VideoProtocol.decode_cancelled`); False for a code about the task."""
+    """Decode the response to a cancellation (`VideoProtocol.decode_cancelled`); False if the code rejects it."""
     if (error := _error(status, body)) is None:
         return True
     code = str(error.code or "")
@@ -250,7 +250,7 @@ def _data(body: bytes) -> Data:
 
 
 def _status_of(status: int, error: ProviderError) -> int:
-    """Return the HTTP status for an error's classification: the response's or, if 200, that of the error's code."""
+    """Return the HTTP status to classify an error by: the response's status or, if that is 200, the error code's."""
     code = str(error.code or "")
     if status >= 400:
         return status

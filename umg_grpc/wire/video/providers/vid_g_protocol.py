@@ -1,4 +1,4 @@
-"""Protocol `vidG`: version 2 of the API, and version 1 for older models, whose files a further request looks up."""
+"""Protocol `vidG`: version 2 of the API, and version 1 for older models. A v1 result file needs a further look-up."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ SUBMIT_PATH, PATH_V1 = "/v2/video_generation", "/v1/video_generation"
 QUERY_PATH, QUERY_V1 = "/v2/query/video_generation", "/v1/query/video_generation"
 FILES_PATH = "/v1/files/retrieve"
 SUBJECT_MEMBER = "subject_reference"
-"""Member of v1 with the image of a person, of models for it."""
+"""Field of v1 with the image of a person, for models that animate a person."""
 V1_STATE = '{"api":"v1"}'
 """Facts that are stored with a task of the older API version v1, for its queries."""
 API_V1 = "v1"
@@ -72,7 +72,7 @@ FIELDS_V1 = frozenset({"prompt", "resolution", "duration_seconds", "prompt_exten
 DEFAULT_RESOLUTION, DEFAULT_SECONDS, DEFAULT_RATIO = "768P", 6, "16:9"
 ADAPTIVE_RATIO = "adaptive"
 NEAREST_RESOLUTIONS = {"720p": "768P", "1080p": "2K"}
-"""Resolution that v2 does not have -> the nearest one that it has, which is reported."""
+"""Resolution that v2 lacks -> nearest resolution that v2 has; the change is reported."""
 RESULT_SECONDS = 3600
 NOT_FOUND = re.compile(r"record not found|task.{0,20}not (?:found|exist)", re.IGNORECASE)
 OK_CODES = ("", "0")
@@ -84,14 +84,14 @@ ERROR_TABLE = (
     rows(REJECTED_REASON, Failure.CALLER, "2013", "bad_request_error"),
 )
 CODE_STATUSES = {"1002": 429, "1004": 401, "1008": 402, "1026": 400, "1027": 400, "2013": 400, "2049": 401}
-"""Error code of v1 in a response with status 200 -> HTTP status for its classification; 500 for all others."""
+"""Error code of v1 in a response with status 200 -> HTTP status to classify it by; 500 for codes not listed."""
 
 
 # --- requests
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission for v2 or, for older models, v1; without a callback, which the provider would verify."""
+    """Encode a submission for v2 or, for older models, v1. It has no callback URL, which the provider would check."""
     if is_v1(submission.model):
         return _encode_v1(submission)
     report = Report()
@@ -121,7 +121,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
 
 
 def _resolution(submission: Submission, report: Report) -> str:
-    """Return the resolution in v2: the stated one, otherwise that of a size in pixels; "" leaves it to the provider."""
+    """Return the resolution for v2: the requested one, or the one for the pixel size; "" leaves it to the provider."""
     parameters = submission.request.parameters
     if not (parameters.resolution or is_neutral(submission)):
         return resolution_of_size(parameters.size, _resolutions(submission.model))
@@ -184,7 +184,7 @@ def encode_query(tasks: Sequence[ProviderTask]) -> ProviderRequest:
 
 
 def encode_cancel(task: ProviderTask) -> ProviderRequest:
-    """Encode the cancellation of a task. For v1, which has none, the provider returns an error."""
+    """Encode the cancellation of a task. In v1, which has no cancellation, the provider responds with an error."""
     return ProviderRequest(method="DELETE", path=f"{SUBMIT_PATH}/{path_id(task.id)}")
 
 
@@ -255,8 +255,8 @@ def decode_created(status: int, headers: Mapping[str, str], body: bytes, submiss
 
 
 def decode_status(status: int, headers: Mapping[str, str], body: bytes, tasks: Sequence[ProviderTask]) -> Statuses:
-    """Decode the response to a query (`VideoProtocol.decode_status`). In v1 a succeeded task's status is a further
-    request that looks up the file; the response to it is decoded here too.
+    """Decode the response to a query (`VideoProtocol.decode_status`). For a succeeded v1 task return a further request
+    that looks up the file; the response to that request is decoded here too.
     """
     [task] = tasks
     if status >= 400:

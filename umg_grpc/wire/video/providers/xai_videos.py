@@ -1,4 +1,4 @@
-"""Variant of `vidA` for xAI: tasks at `/videos/generations` and `/videos/edits`, whose files are URLs. Source:
+"""Variant of `vidA` for xAI: tasks at `/videos/generations` and `/videos/edits`, with the result as a URL. Source:
 @ai-sdk/xai 3.0.138, xai-video-model.ts (read 2026-11-29).
 """
 
@@ -48,16 +48,16 @@ SUPPORTED_FIELDS = frozenset(
     {"prompt", "duration_seconds", "aspect_ratio", "resolution", "size", "generate_audio"}  # always sound
 )
 EDIT_FIELDS = frozenset({"prompt"})
-"""Parameters of a change of a video, which keeps the length and the size of the video."""
+"""Parameters of a video edit; the edited video keeps the length and the size of the input."""
 HIGHEST_RESOLUTION, WITH_REFERENCES = "1080p", "720p"
-"""The highest resolution, and the highest one of a video by reference images."""
+"""Highest resolution in general, and highest resolution of a video made with reference images."""
 ALL_RESOLUTIONS = ("480p", "720p", HIGHEST_RESOLUTION)
 ASPECT_RATIOS = ("16:9", "9:16", "1:1", "4:3", "3:4", "3:2", "2:3")
 RESULT_SECONDS = 3600
-"""Assumed lifetime of a file's address: the vendor calls it temporary without a time, so the gateway copies it."""
+"""Assumed lifetime of a result URL in seconds; the vendor calls it temporary only, so the gateway copies the file."""
 STATE_WORDS = {"pending": "in_progress"}
-"""Word for all of a task's time until its end -> the word of `vidA`: to be queued after a response without a body,
-which means running, would be a step back.
+"""xAI's word for a task that has not ended -> word of `vidA`. It counts as running, not as queued, because an earlier
+response without a body already meant running.
 """
 RUNNING_STATUS = 202
 """HTTP status of a query while the task runs, with or without a body."""
@@ -67,8 +67,8 @@ RUNNING_STATUS = 202
 
 
 def encode_create(submission: Submission) -> ProviderRequest:
-    """Encode a submission; one with an input video changes that video. Raise UmgError(UNTRANSLATABLE) for a remix,
-    since a finished task cannot be named, and for media that the provider does not accept.
+    """Encode a submission; with an input video it is an edit of that video. Raise UmgError(UNTRANSLATABLE) for a remix,
+    since xAI cannot refer to a finished task, and for media that the provider does not accept.
     """
     if submission.source is not None:
         raise untranslatable("source", "this model's provider changes videos by their URL; send the video as an input")
@@ -128,7 +128,7 @@ def _of_size(submission: Submission) -> str:
 
 
 def implied(submission: Submission) -> Mapping[str, Implied]:
-    """Return the resolution that a size means."""
+    """Return the resolution that the requested size implies."""
     resolution = _of_size(submission)
     return {"resolution": Implied(resolution, "size")} if resolution else {}
 
