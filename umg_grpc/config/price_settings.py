@@ -15,21 +15,21 @@ CREDITS_FORM = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,6}))?")
 MICRO_DIGITS = 6  # a micro-credit is the sixth decimal of a credit
 MAX_CREDITS = 1_000_000  # of one image, so that the price of a million is within 64 bits
 ANY_VARIANT = "any"
-"""Name of every other size or quality."""
+"""Key in a price for every size or quality that has no key of its own."""
 _UNITS = {name.removeprefix("BILLABLE_UNIT_").lower(): unit for name, unit in pb.BillableUnit.items() if unit}
 _SUFFIX = "_token"
 _TOKENS = {name.removesuffix(_SUFFIX): unit for name, unit in _UNITS.items() if name.endswith(_SUFFIX)}
-"""Tokens by the names under which their prices are in credits."""
+"""Kind of tokens by its name in the config, under which prices are in credits for a million tokens."""
 UNPRICED_FREE, UNPRICED_REFUSED = "free", "refuse"
 FREE_PRICE = pb.Price(unit=REQUEST_UNIT)
-"""Price 0 of a call: a price for every operation."""
+"""Price 0 of a call. It counts as a price for every operation."""
 
 
 def unpriced(
     document: YamlDocument, path: Path, written: str | Mapping[str, object] | None
 ) -> tuple[pb.Price, ...] | None:
-    """Return the prices that an `unpriced` in the config states: `free`, `refuse` (then empty), or prices by unit; None
-    for an unset one. Report a malformed value.
+    """Return the prices that `unpriced` in the config means: `free`, `refuse` (no prices), or prices by unit; None if
+    it is unset. Report a malformed value.
     """
     if written is None:
         return None
@@ -45,7 +45,7 @@ def unpriced(
 
 
 def price_region(document: YamlDocument, path: Path, written: str | None) -> str:
-    """Return the region that a channel states for its prices; "" for none. Report one that no public price has."""
+    """Return the price region that a channel states; "" for none. Report a region that no public price has."""
     if written is not None and written not in price_regions():
         document.problem(path, f"expected {any_of(price_regions())}, which public prices name")
     return written or ""
@@ -71,7 +71,7 @@ def prices(document: YamlDocument, path: Path, written: Mapping[str, object]) ->
 
 
 def _amount(document: YamlDocument, at: Path, name: str, price: object) -> int | None:
-    """Convert a price in the config to the micro-credits for a million units; None, reported, if malformed."""
+    """Convert a price in the config to micro-credits for a million units; report a malformed price and return None."""
     if name.endswith(_SUFFIX):
         if (amount := _whole(price)) is None:
             document.problem(at, "expected a whole number, the micro-credits that a million of them cost")
@@ -84,7 +84,7 @@ def _amount(document: YamlDocument, at: Path, name: str, price: object) -> int |
 
 
 def _prices_of_variants(document: YamlDocument, path: Path, unit: Unit, price: object) -> Iterator[pb.Price]:
-    """Yield the prices of images or videos: one price, or prices by size, or by size and quality."""
+    """Yield the prices of images or videos from one price, or from prices by size, or by size and quality."""
     priced = set[Item]()
     for size, of_size, at in _by_word(path, price):
         for quality, credits_, place in _by_word(at, of_size):
@@ -107,7 +107,7 @@ def _by_word(path: Path, price: object) -> Iterator[tuple[str, object, Path]]:
 
 
 def micro_credits_of(credits_: object) -> int | None:
-    """Convert a decimal number of credits to micro-credits, exactly; None for no number or more than 6 decimals."""
+    """Convert a decimal number of credits to micro-credits, exactly; None for other text or more than 6 decimals."""
     match = CREDITS_FORM.fullmatch(credits_) if isinstance(credits_, str) else None
     return int(match[1] + (match[2] or "").ljust(MICRO_DIGITS, "0")) if match else None
 

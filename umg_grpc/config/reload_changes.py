@@ -1,5 +1,5 @@
-"""Comparison of two configs: the changed settings that a reload applies, and the ones that need a restart. The changes
-are applied by `umg_grpc.process.service_factory.Service.reload`.
+"""Comparison of two configs: which changed settings a reload applies, and which need a restart.
+`umg_grpc.process.service_factory.Service.reload` applies them.
 """
 
 from dataclasses import dataclass, fields, is_dataclass
@@ -16,22 +16,20 @@ RELOADED_KEYS = frozenset(
 )
 """Keys that a reload applies."""
 RELOADED_OF_CHANNELS = frozenset({"overload.queue", "overload.wait"})
-"""Keys that a reload applies to the queues of channels, and only a restart to the queue of the process."""
+"""Keys that a reload applies to the queues of channels. The queue of the process needs a restart for them."""
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Changed settings after a reload, each as `key` or `section.key`: the applied ones, and the ones that need a
-    restart.
-    """
+    """Changed settings of a reload, as `key` or `section.key`: the applied ones, and the ones that need a restart."""
 
     applied: tuple[str, ...]
     need_restart: tuple[str, ...]
 
 
 def changes(started: Config, current: Config, new: Config) -> Changes:
-    """Return the settings that differ in a new config, for the report of a reload. `started`: config at the start of
-    the process, with which settings that need a restart are compared; `current`: config in effect.
+    """Return the settings that differ in the new config, for the report of a reload. `started`: config at the start of
+    the process, to which settings that need a restart are compared; `current`: config in effect.
     """
     reloaded = RELOADED_KEYS | RELOADED_OF_CHANNELS
     return Changes(

@@ -67,8 +67,8 @@ def duration(document: YamlDocument, path: Path, text: str) -> int:
 
 
 def family(document: YamlDocument, path: Path, text: str | None) -> str | None:
-    """Return the name of a model family unchanged, also an unknown one. Report invalid characters, and a known family
-    in another letter case, for example `famo`.
+    """Return the name of a model family unchanged, even if it is unknown. Report invalid characters, and a known family
+    with a wrong letter case, for example `famo`.
     """
     families = (*TEXT_FAMILIES, *IMAGE_FAMILIES, *VIDEO_FAMILIES)
     spelling = next((known for known in families if text is not None and text.lower() == known.lower()), text)
@@ -80,7 +80,7 @@ def family(document: YamlDocument, path: Path, text: str | None) -> str | None:
 
 
 def time(document: YamlDocument, path: Path, text: str | None) -> datetime | None:
-    """Parse a date, an ISO 8601 time (in UTC without an offset) or Unix seconds, to UTC. Report an invalid one."""
+    """Parse a date, an ISO 8601 time (UTC without an offset) or Unix seconds to a time in UTC. Report invalid text."""
     if text is None:
         return None
     try:

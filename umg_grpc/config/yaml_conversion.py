@@ -43,14 +43,14 @@ INFINITE_TEXT = re.compile(r"[-+]?\.?inf(?:inity)?", re.IGNORECASE)
 NAN_TEXT = re.compile(r"[-+]?\.?nan", re.IGNORECASE)
 
 LEAST_SIMILARITY = 0.75
-"""Least ratio of `difflib` between a misspelt word and the meant one; `price` and `pace` have 0.67."""
+"""Least `difflib` ratio at which a misspelt word counts as similar to a name; `price` and `pace` have 0.67."""
 
 Entry = TypeVar("Entry", bound=ConfigEntry)
 
 
 def read_entry(document: YamlDocument, path: Path, value: Value, kind: type[Entry]) -> Entry | None:
-    """Convert the mapping at `path` to the type `kind`, a section of the config; None if it has problems, which are
-    reported. A key without a value counts as absent.
+    """Convert the mapping at `path` to a config section of the type `kind`. Report problems and then return None. A key
+    without a value counts as absent.
     """
     if not isinstance(value, dict):
         document.problem(path, "expected a mapping of keys to values")
@@ -126,8 +126,8 @@ def _keys_of(kind: object) -> Mapping[str, object]:
 
 
 def _number_mismatch(text: str, value: str) -> str:
-    """Return the message of msgspec `text` for the invalid number `value`, completed by a description of the value
-    (fraction, infinity). The value itself is left out, since it may be a secret.
+    """Return msgspec's message `text` about the invalid number `value`, completed by a description of the value
+    (fraction, infinity). The value is left out, since it may be a secret.
     """
     if text == "Number out of range":
         return "Expected a number nearer to 0"

@@ -1,6 +1,6 @@
-"""YAML document with the line of each value, so that a problem can be reported at its place in the file. Scalars stay
-text until the conversion of the field: `api_key: 0123` is a key and `weight: "2"` a number. So a variable (`weight:
-${WEIGHT}`) can be used for any value.
+"""YAML document with the line of each value, so that a problem can be reported at its line. Scalars stay text until
+their field is converted: `api_key: 0123` is a key and `weight: "2"` a number. A variable (`weight: ${WEIGHT}`) can
+therefore be used for any value.
 """
 
 import re
@@ -18,10 +18,10 @@ VARIABLE_REFERENCE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)(?P<end>\}?)")
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NULL_TAG = "tag:yaml.org,2002:null"
 YAML_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Parser, seven times as fast where PyYAML is built with libyaml, as its wheels are."""
+"""YAML parser; it is seven times as fast if PyYAML is built with libyaml, as PyYAML's wheels are."""
 MAX_VALUES = 1_000_000
-"""Most values of a file, about 400 MB of memory. An alias counts with all values that it repeats: a file of ten lines
-could have billions.
+"""Most values of a file, which take about 400 MB of memory. An alias counts as all values that it repeats, since a file
+of ten lines could have billions.
 """
 SHOWN_PROBLEMS = 100
 LINE_HINTS = (
@@ -29,7 +29,7 @@ LINE_HINTS = (
     (re.compile(r"^\s*\t|^ *\t"), "indent by spaces: YAML permits no tabs there"),
     (re.compile(r":\s+[^\s'\"{\[].*:\s"), "put a text with `: ` in it in quotes"),
 )
-"""Patterns of lines that are no YAML, with their usual cause."""
+"""(pattern of a line that is not valid YAML, usual cause)."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """Error for an invalid config, with a line for each of the first problems, in the order of the file. It never
-    contains the value of an environment variable.
+    """Error for an invalid config; its text has a line for each of the first problems, in file order. It never contains
+    the value of an environment variable.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
@@ -87,8 +87,8 @@ class YamlDocument:
         self.value: Value = self._read(root, (), ()) if root is not None else None
 
     def problem(self, path: Path, expected: str) -> None:
-        """Record a problem of the value at `path`, or its absence. `expected`: description of a valid value. Further
-        problems of a value are ignored, since they mostly follow from the first.
+        """Record a problem of the value at `path`, or of a missing value. `expected`: description of a valid value.
+        Only the first problem of a value is kept, since others mostly follow from it.
         """
         problem = Problem(self._filename, self._line(path), _format_path(path), expected, path)
         if problem.path not in self._reported or not problem.path:

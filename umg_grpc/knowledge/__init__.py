@@ -1,1 +1,1 @@
-"""Facts about models, providers and prices, as rows with their sources. Pure: reads only its own data files."""
+"""Facts about models, providers and prices, as rows with their sources. Pure, except that it reads its data files."""

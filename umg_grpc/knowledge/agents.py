@@ -1,5 +1,5 @@
-"""Agents: the programs that make calls, by the headers in which they name themselves. The names are those of the rows
-of `data/agents.json`, never a text of a caller, so that records, totals and metrics have few of them. Pure.
+"""Agents: programs that call the gateway, found by the headers in which they name themselves. Only names in
+`data/agents.json` are used, never a caller's text, so that records, totals and metrics have few different names. Pure.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ UNKNOWN_AGENT = ""
 """Agent of a call whose headers match no row."""
 USER_AGENT = "user-agent"
 AGENT_HEADER = "x-umg-agent"
-"""Header, and name in metadata, that names an agent of the table and decides before all others."""
+"""Header, and key of gRPC metadata, in which a caller names an agent of the table; it precedes other headers."""
 MAX_CHARACTERS = 64
-"""Length to which values of headers are compared. It bounds the size of the cache: callers choose the values."""
+"""Number of characters of a header's value that are compared. It bounds the cache, since callers choose the values."""
 CACHED_VALUES = 1024
 
 
 class AgentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table: the beginning of a header of some agent."""
+    """Row of the table: an agent, and the beginning of a header that it sends."""
 
     agent: str
     """Name in usage and metrics."""
@@ -44,8 +44,8 @@ _OTHER_HEADERS = tuple(dict.fromkeys(row.header for row in AGENT_ROWS if row.hea
 
 
 def agent_of(headers: Mapping[str, str]) -> str:
-    """Return the agent that sent a request; `UNKNOWN_AGENT` if no row matches. It is found by the header
-    `AGENT_HEADER`, else by its user agent, else by further headers (names in lower case).
+    """Return the agent that sent a request; `UNKNOWN_AGENT` if no row matches. The header `AGENT_HEADER` decides, else
+    the user agent, else further headers (names in lower case).
     """
     if (named := headers.get(AGENT_HEADER)) in AGENT_NAMES:
         return named

@@ -1,5 +1,5 @@
-"""Facts about the models of Amazon Bedrock that its Converse API does not hide. They are options outside of its own
-members, and accepted parts of prompts. The rows are in `data/bedrock_models.json`.
+"""Facts about Bedrock models that differ even in the Converse API: options outside the API's common fields, and
+accepted parts of prompts. The rows are in `data/bedrock_models.json`.
 """
 
 import re
@@ -13,8 +13,8 @@ from umg_grpc.knowledge.known_models import FOUND_MODELS
 
 
 class BedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table: models of one maker, with the options and contents that they accept. The defaults are those of
-    a model without a row, for example behind the ARN of an inference profile.
+    """Row of the table: models of one maker, with the options and contents that they accept. The defaults apply to a
+    model without a row, for example behind the ARN of an inference profile.
     """
 
     models: str

@@ -1,7 +1,7 @@
-"""Catalogue of documented models: their operations, limits and capabilities by model id, independent of the provider.
-It has the models of the specifications of texts, images and videos, and the models that run on this machine. Settings
-of the operator have precedence. The specifications do not state the longest prompts of the simulated text models; the
-values here allow the 2 MB that coding agents send.
+"""Catalogue of documented models: operations, limits and capabilities by model id, independent of the provider. It has
+the models in the specifications of texts, images and videos, and the models that run on this machine. Operators'
+settings have precedence. The specifications state no prompt limit for the simulated text models; the limits here allow
+the 2 MB that coding agents send.
 """
 
 from collections.abc import Mapping
@@ -79,7 +79,7 @@ def _rerank(model: str, *, context: int) -> pb.Model:
 
 
 def _image(model: str, *operations: "pb.ModelOperation.ValueType") -> pb.Model:
-    """Return the description of an image model, without a longest prompt, which the specification does not state."""
+    """Return the description of an image model. It has no prompt limit, since the specification states none."""
     inputs = ["image"] if pb.MODEL_OPERATION_EDIT_IMAGE in operations else []
     return pb.Model(
         id=model,

@@ -1,6 +1,6 @@
-"""Headers by which clients and the vendor of their format keep a session together, beside the body. They are of
-requests, and of the vendor's responses, which its clients send back or read. The rows are in
-`data/client_headers.json`. Only a vendor that a row names as the owner is sent its headers. Pure: no I/O and no clock.
+"""Headers that a vendor and the clients of its format exchange besides the body, for example to keep a session
+together. They are request headers, and response headers that clients send back or read. A vendor is sent a header only
+if the header's row names it as owner. The rows are in `data/client_headers.json`. Pure: no I/O and no clock.
 """
 
 from collections.abc import Mapping
@@ -12,21 +12,21 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 
 MAX_CHARACTERS = 8 * 2**10
-"""Longest value that is passed on; longer ones are left out."""
+"""Most characters of a header's value; longer values are not passed on."""
 
 
 class ClientHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table: a header of some clients."""
+    """Row of the table: a header that some clients send or read."""
 
     header: str
     """Name in lower case; a `*` at its end stands for any text."""
     face: str
-    """Text format of the clients and of the vendor."""
+    """Text format in which the clients call, which is the vendor's format."""
     owner: str
     """Vendor that the header is for."""
     direction: Literal["request", "response"]
     names_model: bool = False
-    """Whether the value is the vendor's id of the model, which is for callers of the model by that id alone."""
+    """Whether the value is the vendor's model id. It is passed on only to callers that used the same id."""
     client: str
     source: str
     """Document or report of the fact."""
@@ -48,7 +48,7 @@ class Names(Struct, frozen=True):
     beginnings: tuple[str, ...]
 
     def select(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Return the headers with these names whose values can be sent, by their names in lower case."""
+        """Return the headers that have these names and a sendable value, by lower-case name."""
         selected = dict[str, str]()
         for written, value in headers.items():
             name = written.lower()
@@ -59,7 +59,7 @@ class Names(Struct, frozen=True):
 
 @cache
 def request_names(face: str, owners: tuple[str, ...] | None = None) -> Names:
-    """Return the names of the request headers of clients of a text format. `owners`: of the headers, None for all."""
+    """Return the request headers that clients of a text format send, by `owners` (vendors; None for all)."""
     rows = [row for row in CLIENT_HEADERS if row.face == face and row.direction == "request"]
     names = [row.header for row in rows if owners is None or row.owner in owners]
     beginnings = tuple(name.removesuffix("*") for name in names if name.endswith("*"))
@@ -68,8 +68,8 @@ def request_names(face: str, owners: tuple[str, ...] | None = None) -> Names:
 
 @cache
 def response_names(face: str, owners: tuple[str, ...], *, is_renamed: bool) -> tuple[str, ...]:
-    """Return the names of the headers in responses of the vendors `owners` that clients of a text format are sent.
-    `is_renamed`: whether the caller names the model by another id than the vendor.
+    """Return the names of response headers to pass from the vendors `owners` to clients of a text format. `is_renamed`:
+    whether the caller's model id differs from the vendor's.
     """
     rows = [row for row in CLIENT_HEADERS if row.face == face and row.owner in owners and row.direction == "response"]
     return tuple(row.header for row in rows if not (is_renamed and row.names_model))

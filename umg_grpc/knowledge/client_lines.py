@@ -1,6 +1,6 @@
-"""Lines that agents put in front of the system prompt for their own vendor alone, for example for its accounting. They
-differ between calls with the same prompt otherwise, so that no prompt cache of another vendor would find its beginning.
-The rows are in `data/client_lines.json`. Pure: no I/O and no clock.
+"""Lines that agents put in front of the system prompt only for their own vendor, for example for accounting. The lines
+differ between calls whose prompts are otherwise equal, so that other vendors' prompt caches would never match. The rows
+are in `data/client_lines.json`. Pure: no I/O and no clock.
 """
 
 from msgspec import Struct
@@ -9,7 +9,7 @@ from umg_grpc.knowledge.data_files import read_rows
 
 
 class ClientLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table: lines of one client, which have a name and a colon at their start."""
+    """Row of the table: lines of one client, each of which starts with a name and a colon."""
 
     begins: str
     """Beginning of the line's name."""

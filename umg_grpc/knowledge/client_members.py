@@ -1,6 +1,6 @@
-"""Members that clients put into the items of a conversation for the vendor of their format alone. The rows are in
-`data/client_members.json`. A provider is sent them if it takes the headers of clients of the same owner
-(`client_headers` of the quirks). Pure: no I/O and no clock.
+"""Members that clients add to conversation items only for the vendor of their format. A provider is sent a member only
+if its quirk `client_headers` names the member's owner. The rows are in `data/client_members.json`. Pure: no I/O and no
+clock.
 """
 
 from msgspec import Struct
@@ -9,11 +9,11 @@ from umg_grpc.knowledge.data_files import read_rows
 
 
 class ClientMember(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table: a member of some clients."""
+    """Row of the table: a member that some clients add to items."""
 
     member: str
     face: str
-    """Text format of the clients and of the vendor."""
+    """Text format in which the clients call, which is the vendor's format."""
     owner: str
     """Vendor that the member is for."""
     client: str
@@ -27,5 +27,5 @@ CLIENT_MEMBERS = tuple(read_rows("client_members", ClientMember))
 
 
 def members_for_others(face: str, owners: tuple[str, ...]) -> frozenset[str]:
-    """Return the members of items of a text format that a provider which takes those of `owners` is not sent."""
+    """Return the members of a text format's items whose owner is not in `owners`: a provider must not be sent them."""
     return frozenset(row.member for row in CLIENT_MEMBERS if row.face == face and row.owner not in owners)

@@ -1,5 +1,6 @@
-"""Facts about credentials of clouds: scopes of tokens by host, errors that reject an expired credential, and variables
-that show credentials. The rows are in `data`: `token_scopes`, `credential_rejections` and `cloud_variables`. Pure.
+"""Facts about cloud credentials: token scopes by host, errors that reject an expired credential, and environment
+variables that show credentials. The rows are in `data`: `token_scopes`, `credential_rejections` and `cloud_variables`.
+Pure.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from umg_grpc.knowledge.data_files import read_rows
 
 
 class ScopeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table of scopes."""
+    """Row of the table of scopes: hosts and the token scope that they accept."""
 
     hosts: str
     """End of the names of the hosts."""
@@ -31,12 +32,12 @@ class RejectionRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class VariableRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table of variables: names that show credentials of a cloud in the environment if all are set."""
+    """Row of the table of variables: if all of them are set, the environment has credentials of the cloud."""
 
     cloud: str
-    """Kind of `auth`."""
+    """Kind of `auth` that uses the credentials."""
     variables: str
-    """Names with colons between them."""
+    """Names of the variables, separated by colons."""
     source: str
     as_of: str
 
@@ -52,11 +53,11 @@ def token_scope(host: str) -> str | None:
 
 
 def rejects_credential(status: int, codes: str) -> bool:
-    """Return whether an error means that the credential is expired or unknown. `codes`: text with the error codes."""
+    """Return whether an error means an expired or unknown credential. `codes`: text that contains the error codes."""
     return any(row.status == status and row.code in codes for row in REJECTION_ROWS)
 
 
 def shown_by(cloud: str, variable: Callable[[str], str | None]) -> str | None:
-    """Return the first names of variables, joined by colons, that show a cloud's credentials; None if none do."""
+    """Return the first row of variables, joined by colons, that are all set for a cloud; None if no row is set."""
     rows = (row.variables for row in VARIABLE_ROWS if row.cloud == cloud)
     return next((names for names in rows if all(variable(name) for name in names.split(":"))), None)

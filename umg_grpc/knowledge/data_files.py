@@ -1,4 +1,4 @@
-"""Reading of the package's data files: JSON arrays with one row a line, a row of a fact with its source and date."""
+"""Reading of the package's data files: JSON arrays with a row on each line; a fact's row has its source and date."""
 
 from pathlib import Path
 from typing import TypeVar

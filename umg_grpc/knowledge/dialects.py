@@ -1,5 +1,5 @@
 """Quirks of real providers' models: restrictions beyond the wire format. The rows are in `data/dialects.json`. `known`
-looks up those of one model: the rows first, then the facts about the model (`models`).
+looks up the quirks of one model: the rows have precedence over facts about the model (`models`).
 """
 
 import re
@@ -18,8 +18,8 @@ from umg_grpc.knowledge.vendors import vendor_of
 
 
 class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table of quirks: a fact about models of providers, and the conditions under which it applies. All must
-    match; an unset one always matches.
+    """Row of the table of quirks: a fact about models of providers, and the conditions under which it applies. All
+    conditions must match; an unset one always matches.
     """
 
     quirks: Quirks
@@ -28,28 +28,28 @@ class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     as_of: str
     """Date on which the source was read."""
     sure: bool = False
-    """Whether the refusal is certain, so that bodies of the provider's own format are changed for it, too."""
+    """Whether the provider is certain to reject it; then bodies in the provider's own format are changed, too."""
     models: str = ""
     """Pattern of the beginning of the provider's model id, after a vendor's name (`vendor/`, `vendor.`)."""
     family: str = ""
-    """Family of the model; a row matches by the family that the operator sets, or by the id."""
+    """Family of the model: the one that the operator sets, or the one in the id."""
     hosts: str = ""
     """Pattern of the domain of the channel's `base_url`; it includes all subdomains."""
     vendors: tuple[str, ...] = ()
-    """Vendors (names of presets) whose hosts it applies to; "" for all hosts whose restrictions are not known."""
+    """Vendors (names of presets) to whose hosts it applies; "" stands for all hosts whose restrictions are unknown."""
     path: str = ""
     """Beginning of the path of the channel's `base_url`."""
     protocols: tuple[str, ...] = ()
-    """Formats in which it applies."""
+    """Wire formats in which it applies."""
 
     @property
     def is_general(self) -> bool:
-        """Whether it is a rule of a format, for all models and providers."""
+        """Whether it is a rule about a wire format, for all models and providers."""
         return not (self.models or self.family or self.hosts or self.vendors)
 
     def holds_at(self, host: str, protocol: str, vendor: str = "", path: str = "") -> bool:
-        """Return whether the conditions about the provider match: its host, the wire format, the vendor, and the path.
-        The vendor is that of the host ("" if unknown), the path that of the base URL.
+        """Return whether the conditions about the provider match. `host` and `path`: of the channel's base URL;
+        `protocol`: wire format; `vendor`: vendor of the host, "" if unknown.
         """
         if not path.startswith(self.path) or (self.protocols and protocol not in self.protocols):
             return False
@@ -58,7 +58,7 @@ class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return not self.hosts or _domain(self.hosts).fullmatch(host) is not None
 
     def holds_for(self, model: str, family: str) -> bool:
-        """Return whether the conditions about the model match: the provider's id, and the family ("" if unknown)."""
+        """Return whether the conditions about the model match. `model`: provider's id; `family`: "" if unknown."""
         if self.family and self.family == family:
             return True
         return not self.models or _beginning(self.models).match(model) is not None
@@ -80,13 +80,13 @@ def _beginning(models: str) -> re.Pattern[str]:
 
 
 PROVIDER_QUIRKS = tuple(read_rows("dialects", DialectRow))
-"""For each quirk the first matching row that sets it decides: hosts before models, special ids before general ones."""
+"""Rows of the data file. The first matching row that sets a quirk decides: hosts before models, special ids first."""
 
 
 def known(model: str, family: str, base_url: str, protocol: str, *, certain: bool = False) -> Quirks:
-    """Return the quirks of a provider's model, when requests are encoded as the wire format `protocol`. `base_url`:
-    address of the channel, whose host identifies the provider; `certain`: only refusals that are certain count. Of
-    several rows that set the same quirk, the first decides, and rows precede facts about the model.
+    """Return the quirks of a provider's model for requests in the wire format `protocol`. `base_url`: address of the
+    channel, whose host identifies the provider; `certain`: count only certain rejections. Rows have precedence over
+    facts about the model; among rows the first that sets a quirk decides.
     """
     found = _merged(_numbers_of(model, family, base_url, protocol), certain)
     facts = find(model, vendor_of(base_url)).facts

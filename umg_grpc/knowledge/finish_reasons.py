@@ -1,6 +1,5 @@
-"""Finish reasons: the words by which vendors state why a response ended, with their meanings, as rows in
-`data/finish_reasons.json`. Relays pass on the words of the vendor behind them, in any case, so that one table serves
-all formats.
+"""Finish reasons: vendors' words for why a response ended, with their meanings, as rows in `data/finish_reasons.json`.
+Relays pass on another vendor's words in any letter case, so one table serves all formats.
 """
 
 from collections.abc import Mapping
@@ -30,9 +29,8 @@ Meaning = Literal[
     "outage",
     "overloaded",
 ]
-"""Meaning of a word. `unfinished`: no reason was set, which is a failure of a response without content. Of the
-failures, `malformed` (output that cannot be read) and `failed` are the model's, `outage` and `overloaded` the
-provider's.
+"""Meaning of a word. `unfinished`: no reason was set; without content the response is then a failure. Failures are the
+model's (`malformed`: unreadable output, `failed`) or the provider's (`outage`, `overloaded`).
 """
 
 
@@ -57,5 +55,5 @@ REASON_MEANINGS: Mapping[str, Meaning] = MappingProxyType(
 
 @lru_cache(MAX_WORDS)
 def meaning_of(word: str) -> Meaning | None:
-    """Return the meaning of a finish reason in any case; None for an unknown word."""
+    """Return the meaning of a finish reason, regardless of letter case; None for an unknown word."""
     return REASON_MEANINGS.get(word) or REASON_MEANINGS.get(word.lower())

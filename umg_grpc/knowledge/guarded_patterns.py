@@ -10,27 +10,27 @@ from umg_grpc.knowledge.data_files import read_rows
 
 
 class GuardedPattern(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Pattern of one kind of sensitive text, with the facts by which its beginning is found at the end of a window."""
+    """Pattern of sensitive text, with facts that show whether a match may begin at the end of a window of a stream."""
 
     name: str
-    """Name in masks and reasons; several patterns may have the same one."""
+    """Name in masks and reasons; several patterns may share a name."""
     set: str = ""
-    """Name of the set in the config, `words` for a word of the operator's; "" for a pattern of the operator's own."""
+    """Name of the set in the config: `words` for an operator's word, "" for an operator's pattern."""
     pattern: str
-    """Regular expression of RE2."""
+    """Regular expression in RE2's syntax."""
     begins: tuple[str, ...] = ()
-    """Texts with one of which each match begins; empty if it may begin with any of `characters`."""
+    """Literal beginnings: each match begins with one of them; empty if it may begin with any of `characters`."""
     characters: Literal["token", "digits", "text"] = "text"
     """Characters of a match: printable ASCII without spaces, digits with spaces and hyphens, or any."""
     most: int
     """Length of the longest match."""
     margin: int = 1
-    """Number of characters behind a match from which on it cannot become longer."""
+    """Number of characters after a match that rule out a longer match."""
     check: Literal["", "luhn"] = ""
-    """Further check: the match is a row of digits, in which card numbers are searched."""
+    """Additional check: `luhn` if the match is a sequence of digits in which card numbers are searched."""
     ignores_case: bool = False
-    """Whether it is a phrase: found in upper and lower case, and with any white space between the words. `begins` is
-    `folded`, with single blanks.
+    """Whether the pattern is a phrase: letter case is ignored, and words may be separated by any white space. `begins`
+    is then `folded` and has single blanks.
     """
     source: str = ""
     as_of: str = ""
@@ -39,10 +39,10 @@ class GuardedPattern(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 WORDS_SET = "words"
 MAX_BLANKS = 50
-"""Characters of white space between two words of a phrase up to which its beginning is held back in a stream."""
+"""Most white space between two words of a phrase, in characters, for which its beginning is held back in a stream."""
 GUARDED_PATTERNS = tuple(read_rows("guarded_patterns", GuardedPattern))
 DIGIT_SEPARATORS = " -\u00a0\u2007\u2009\u202f\u2010\u2011\u2013"
-"""Blanks and hyphens between groups of digits, also the ones of typography."""
+"""Blanks and hyphens, also typographic ones, that may separate groups of digits."""
 DIGIT_GROUP = re.compile(r"[0-9]+")
 MIN_DIGITS, MAX_DIGITS = 13, 19
 PATTERN_SETS = tuple(dict.fromkeys(row.set for row in GUARDED_PATTERNS))
@@ -50,13 +50,13 @@ PATTERN_SETS = tuple(dict.fromkeys(row.set for row in GUARDED_PATTERNS))
 
 
 def folded(text: str) -> str:
-    """Return a text of the same length without the difference between upper and lower case."""
+    """Return a text without the difference between upper and lower case, with unchanged length."""
     return "".join(lower if len(lower := each.casefold()) == 1 else each for each in text)
 
 
 def card_numbers(digits: str) -> Iterator[tuple[int, int]]:
-    """Yield the places of card numbers in a row of groups of digits, divided by single `DIGIT_SEPARATORS`: 13 to 19
-    digits in whole groups, of which the first is 2 to 6 and the last the check digit (ISO/IEC 7812-1).
+    """Yield (start, end) of card numbers in groups of digits that single `DIGIT_SEPARATORS` separate. A number is 13 to
+    19 digits in whole groups; the first digit is 2 to 6, the last one the check digit (ISO/IEC 7812-1).
     """
     groups, end = [*DIGIT_GROUP.finditer(digits)], 0
     for at, first in enumerate(groups):

@@ -1,4 +1,4 @@
-"""Descriptions of models for lists of models, made of the facts that are known by their ids. Pure: no I/O, no clock."""
+"""Descriptions of models for model lists, from the facts that are known by model id. Pure: no I/O, no clock."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ INPUT_MEDIA = ("image", "file", "audio", "video")
 
 
 def describe_known(models: Sequence[ModelFacts]) -> pb.Model:
-    """Return the description of a model that one or more providers serve: its limits and capabilities, as far as they
-    are known. `models`: its facts at each of them, of which the common ones are described.
+    """Return the known limits and capabilities of a model that one or more providers serve. `models`: facts about the
+    model at each provider; only facts common to all are described.
     """
     facts = models[0] if len(models) == 1 else in_common(models)
     abilities = facts.abilities or frozenset()

@@ -1,5 +1,5 @@
-"""Facts about models by their ids: hand-kept rows above generated ones. An id that is newer than all has the common
-facts of the newest models of its series. Pure: no I/O and no clock.
+"""Facts about models by id: hand-kept rows have precedence over generated ones. An id newer than all rows gets the
+facts that the newest models of its series have in common. Pure: no I/O and no clock.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,18 +18,18 @@ from umg_grpc.knowledge.vendors import CLOSED_MAKERS, is_closed
 Origin = Literal["hand", "generated", "inherited"]
 NO_NAMES: frozenset[str] = frozenset()
 FOUND_MODELS = 2048
-"""Models whose facts are cached: more than a config has, since callers may name any id where a pattern matches."""
+"""Number of models with cached facts. It exceeds a config's models, since a pattern matches any id of a caller."""
 
 
 class HandRow(Facts, frozen=True, kw_only=True, dict=True):
-    """Hand-kept row: facts about all models whose id matches. Of several rows with the same fact, the first decides."""
+    """Hand-kept row: facts about all models whose id matches. If several rows have a fact, the first one decides."""
 
     models: str
-    """Pattern of the whole id, in the spelling of its maker (`model_ids.spellings`)."""
+    """Pattern of the whole id, as the maker writes it (`model_ids.spellings`)."""
     vendors: tuple[str, ...] = ()
     """Vendors at which the facts hold; empty for all."""
     sure: bool = False
-    """Whether the facts are certain: of the vendor's SDK, page or error message, or of two independent sources."""
+    """Whether the facts are certain: from the vendor's SDK, page or error message, or from two independent sources."""
     source: str
     as_of: str
 
@@ -45,7 +45,7 @@ class HandRow(Facts, frozen=True, kw_only=True, dict=True):
 
 
 class GeneratedRow(Facts, frozen=True, kw_only=True):
-    """Row of public data about one model of one vendor, made by `make knowledge`."""
+    """Row about one model of one vendor, which `make knowledge` generates from public data."""
 
     model: str
     vendor: str
@@ -53,32 +53,32 @@ class GeneratedRow(Facts, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Applied:
-    """Row that gave facts about a model."""
+    """Row that contributed facts about a model."""
 
     origin: Origin
     source: str
     as_of: str
     facts: Mapping[str, object]
-    """Facts of the row that decide, by name."""
+    """Name -> fact, for the facts that this row decides."""
     sure: frozenset[str]
-    """Names of the certain ones among them."""
+    """Names of those facts in `facts` that are certain."""
 
 
 @dataclass(frozen=True)
 class FoundModel:
-    """Facts about one model at one vendor, with the rows that they are from."""
+    """Facts about one model at one vendor, with the rows that contributed them."""
 
     facts: ModelFacts
     applied: tuple[Applied, ...]
     ids: tuple[str, ...]
     """Ids under which the model was looked up."""
     like: tuple[str, ...] = ()
-    """Models of the same series whose common facts an unknown id has."""
+    """Models of the same series whose common facts are used for an unknown id."""
 
 
 @lru_cache(FOUND_MODELS)
 def find(model: str, vendor: str) -> FoundModel:
-    """Return the facts about a provider's model. `vendor`: result of `vendor_of` for the channel, "" if unknown."""
+    """Return the facts about a provider's model. `vendor`: vendor of the channel (`vendor_of`), "" if unknown."""
     ids = spellings(model)
     series = series_of(ids[-1])
     rows = _rows(ids, vendor, series)
@@ -110,7 +110,7 @@ def _applied(row: HandRow, speaks: bool) -> Applied:
 
 
 def _merged(rows: Sequence[Applied], ids: tuple[str, ...], like: tuple[str, ...] = ()) -> FoundModel:
-    """Return the facts of rows, of which the first with a fact decides."""
+    """Return the merged facts of the rows; the first row with a fact decides."""
     found: dict[str, object] = {}
     sure: set[str] = set()
     applied = []
@@ -139,8 +139,8 @@ def _generated(ids: Sequence[str], vendor: str) -> Iterable[GeneratedRow]:
 
 
 def _alike(series: Series, model: str) -> tuple[str, ...]:
-    """Return the models whose common facts an undescribed model of the series has. They are of the newest generation if
-    it is newer than all, else of its own or the nearest older version.
+    """Return the models of a series whose common facts a model without rows gets. They are of the newest generation if
+    the model is newer than all, else of its generation or the nearest older version.
     """
     version = series.version(model)
     known = {each: other for each, other in known_models(series.name).items() if each != model}
@@ -161,7 +161,7 @@ def _inherited(like: Sequence[str], vendor: str) -> Applied:
 
 @cache
 def known_models(series: str) -> Mapping[str, ModelVersion]:
-    """Return the known models of a series, without dates, with their versions."""
+    """Return the known models of a series with their versions; ids have no dates."""
     row = next(each for each in all_series() if each.name == series)
     models = (spellings(model)[-1] for vendor, model in _generated_rows() if vendor == row.vendors[0])
     versions = ((model, row.version(model)) for model in (*row.also, *models) if series_of(model) is row)
@@ -169,7 +169,7 @@ def known_models(series: str) -> Mapping[str, ModelVersion]:
 
 
 def models_of(vendor: str) -> frozenset[str]:
-    """Return the models of a vendor in the generated rows, in the spelling of their makers."""
+    """Return the models of a vendor in the generated rows, as their makers write the ids."""
     return frozenset(model for each, model in _generated_rows() if each == vendor)
 
 

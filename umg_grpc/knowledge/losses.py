@@ -1,7 +1,7 @@
-"""Losses: consequences of leaving a field of a request out for a provider that refuses it. Members of providers' bodies
-have their canonical fields here. One table for all that fits requests to providers: fields that are dropped for a
-format or a model, bodies that are adapted on the same format, and requests that are mended after a refusal. The rows
-are in `data/losses.json`, which are decisions and have a reason in place of a source, and in `data/members.json`.
+"""Losses: consequences of leaving out a request field that a provider rejects. One table for all code that fits
+requests to providers: fields that a format or model lacks, bodies adapted in the caller's own format, and requests
+repaired after a rejection. The rows are in `data/losses.json`, decisions with a reason in place of a source.
+`data/members.json` maps members of providers' bodies to canonical fields.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 
 Loss = Literal["harmless", "adapt", "refuse"]
-"""`harmless`: the field may be left out, and is reported; `adapt`: only another form of it may be sent; `refuse`: the
-request fails, since the response would be another.
+"""`harmless`: the field may be left out, and is reported; `adapt`: it may be sent only in another form; `refuse`: the
+request fails, since without the field the response would differ.
 """
 
 
 class FieldRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table of losses."""
+    """Row of the table of losses: a field, its loss, and the reason."""
 
     field: str
     """Canonical field of a text request, as a dotted path without indexes."""
@@ -28,13 +28,13 @@ class FieldRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class MemberRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table of members."""
+    """Row of the table of members: a member of a provider's body and its canonical field."""
 
     protocol: str
     member: str
     """Member of a provider's body, as a dotted path without indexes, in the spelling that the gateway sends."""
     field: str
-    """Canonical field with its value."""
+    """Canonical field with the same value."""
 
 
 FIELD_LOSSES: Mapping[str, FieldRow] = MappingProxyType({row.field: row for row in read_rows("losses", FieldRow)})
@@ -52,7 +52,7 @@ LOSS_MEMBERS = _members()
 
 
 def loss_of(field: str) -> Loss:
-    """Return the loss of a canonical field by its own row or that of the field around it; `refuse` if unknown."""
+    """Return the loss of a canonical field: that of its row or the nearest enclosing field's; `refuse` without one."""
     while field not in FIELD_LOSSES:
         field, dot, _ = field.rpartition(".")
         if not dot:
@@ -61,7 +61,7 @@ def loss_of(field: str) -> Loss:
 
 
 def field_of_member(protocol: str, member: str) -> str:
-    """Return the canonical field of a member of a provider's body, by the longest known part of its path, or ""."""
+    """Return the canonical field of a provider's member, or of the nearest known enclosing member; "" for none."""
     known = LOSS_MEMBERS.get(protocol, {})
     while member and member not in known:
         member = member.rpartition(".")[0]

@@ -1,5 +1,5 @@
-"""Embedding models whose vectors may be cut to a shorter length (Matryoshka representation learning). The first numbers
-of a vector are a vector of the model, too. The rows are in `data/matryoshka_models.json`. Pure.
+"""Embedding models whose vectors may be shortened (Matryoshka representation learning): the first numbers of a vector
+are a valid vector of the model. The rows are in `data/matryoshka_models.json`. Pure.
 """
 
 import re
@@ -11,10 +11,10 @@ from umg_grpc.knowledge.data_files import read_rows
 
 
 class MatryoshkaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table: models with the shortest length that their vendor documents."""
+    """Row of the table: models, and the shortest vector length that their vendor documents."""
 
     models: str
-    """Pattern of a part of the model id in lower case, after the beginning, a slash, a colon or a hyphen."""
+    """Pattern of a part of the lower-case model id: at the start, or after a slash, a colon or a hyphen."""
     shortest: int = 1
     source: str
     """Document of the vendor, or report."""
@@ -28,7 +28,7 @@ MATRYOSHKA_MODELS = tuple(read_rows("matryoshka_models", MatryoshkaModel))
 
 @lru_cache(maxsize=1024)
 def shortest_vector(model: str) -> int | None:
-    """Return the shortest length to which vectors of a model may be cut; None for a model without known cuts."""
+    """Return the shortest length to which vectors of a model may be cut; None if no cut is known to be valid."""
     for row in MATRYOSHKA_MODELS:
         if re.search(rf"(?:^|[/:-])(?:{row.models})(?![a-z0-9])", model.lower()):
             return row.shortest

@@ -1,6 +1,6 @@
-"""Rules of vendors for their image and video models: parameters that a model lacks, and values that it accepts. A row
-of `data/media_models.json` applies to models of one protocol; of the rows that match an id the first applies. The last
-row of a vendor has its newest behaviour, which newer models inherit. Pure: no I/O and no clock.
+"""Vendors' rules for their image and video models: parameters that a model lacks, and values that it accepts. A row of
+`data/media_models.json` applies to models of one protocol; the first row that matches an id applies. The last row of a
+vendor is its newest behaviour, which newer models inherit. Pure: no I/O and no clock.
 """
 
 import re
@@ -18,38 +18,38 @@ Medium: TypeAlias = Literal["image", "video", "audio"]
 Value: TypeAlias = bool | int | str
 
 FRAME_ROLES = ("first_frame", "last_frame")
-"""Input images that conditions name like parameters: true for a request with the image, else false."""
+"""Input images that conditions treat as boolean parameters: true if the request has the image."""
 
 
 class Condition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Rule about two parameters: with some values of the one, the other has to have one of its values."""
+    """Rule about two parameters: if `parameter` has one of `values`, `needs` must have one of its values."""
 
     parameter: str
-    """A parameter, or one of `FRAME_ROLES`."""
+    """First parameter: the name of a parameter, or one of `FRAME_ROLES`."""
     values: tuple[Value, ...]
-    """Values of the parameter at which the rule applies, of texts in any case."""
+    """Values of the first parameter at which the rule applies; letter case is ignored."""
     needs: str
-    """The other one, likewise."""
+    """Second parameter: the name of a parameter, or one of `FRAME_ROLES`."""
     among: tuple[Value, ...]
     default: Value | None = None
-    """Value that the other one has at the vendor if it is left out; None for a value that the vendor accepts."""
+    """Value that the vendor uses for the second parameter if it is left out; None if that value satisfies the rule."""
 
 
 class Pixels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Rule about a size `<width>x<height>` that is not one of the accepted values."""
+    """Rule about a size `<width>x<height>` that is not among the accepted values."""
 
     step: int
-    """Number of which both sides are multiples."""
+    """Number of pixels of which both sides must be multiples."""
     ratio: int
-    """The largest quotient of the longer side and the shorter one."""
+    """Largest accepted ratio of the longer side to the shorter one."""
     side: int
-    """The largest side."""
+    """Largest accepted side in pixels."""
     least: int
-    """The least number of pixels."""
+    """Least accepted number of pixels."""
     most: int
 
     def problem(self, width: int, height: int) -> str:
-        """Return the limit that a size exceeds, as an instruction; "" for a size within all limits."""
+        """Return the limit that a size violates, as an instruction; "" if it is within all limits."""
         longer, shorter = max(width, height), min(width, height)
         if width % self.step or height % self.step:
             return f"both sides must be multiples of {self.step}"
@@ -61,28 +61,28 @@ class Pixels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """Row of the table: rules of a vendor for some of its models. Parameters have their canonical names."""
+    """Row of the table: a vendor's rules for some of its models. Parameters have their canonical names."""
 
     protocol: str
     models: str
-    """Pattern of whole model ids in lower case, without the path before them (`vendor/`)."""
+    """Pattern of the whole model id in lower case, without a path (`vendor/`)."""
     api: str = ""
-    """Variant of the protocol in which the models are called; "" for the usual one."""
+    """Variant of the protocol by which the models are called; "" for the usual one."""
     without: tuple[str, ...] = ()
     """Parameters that the models do not have: they are left out and reported."""
     members: tuple[str, ...] = ()
-    """Members of the provider's body that these models have beyond those of all models of the protocol."""
+    """Members of the provider's body that only these models have."""
     values: Mapping[str, tuple[str | int, ...]] = {}
-    """Parameter -> its accepted values, of texts in any case."""
+    """Parameter -> accepted values; letter case is ignored."""
     ranges: Mapping[str, tuple[int, int]] = {}
-    """Parameter -> the least and the largest accepted number."""
+    """Parameter -> least and largest accepted number."""
     pixels: Pixels | None = None
-    """Rule about sizes beside those of `values`; None if only these are accepted, or any."""
+    """Rule about sizes outside `values`; None: only `values` are accepted, or any size if there are none."""
     conditions: tuple[Condition, ...] = ()
     most_media: Mapping[Medium, int] = {}
-    """Kind of input media -> the largest number of them."""
+    """Kind of input media -> largest accepted number."""
     default_seconds: int | None = None
-    """Length of a video whose request states none; None if it is not documented."""
+    """Length of a video whose request states none; None if the vendor does not document it."""
     source: str
     as_of: str
     """Date on which the source was read."""
@@ -109,7 +109,7 @@ def is_among(value: object, accepted: Collection[Value]) -> bool:
 
 @lru_cache(maxsize=1024)
 def media_model(protocol: str, model: str) -> MediaModel | None:
-    """Return the row of a vendor's model in a protocol; None for a model without rules, whose vendor checks all."""
+    """Return the row of a vendor's model in a protocol; None for a model without rules, which the vendor checks."""
     name = model.rpartition("/")[2].lower()
     return next((row for row in MEDIA_MODELS if row.protocol == protocol and row.matches(name)), None)
 

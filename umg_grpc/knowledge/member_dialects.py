@@ -1,5 +1,5 @@
-"""Dialects of vendors in the requests of operations with one response: members of the body that a vendor names
-differently, refuses, or takes with other values. The rows are in `data/member_dialects.json`.
+"""Dialects of vendors in operations with a single response: members that a vendor names differently, rejects, or
+accepts with other values. The rows are in `data/member_dialects.json`.
 
 Pure: no I/O and no clock.
 """
@@ -14,16 +14,16 @@ from umg_grpc.knowledge.data_files import read_rows
 
 
 class PurposeMember(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Member of a vendor's body that states the purpose of the vectors."""
+    """Member of a vendor's body that states the purpose of embedding vectors."""
 
     name: str
     values: Mapping[str, str]
-    """Canonical task type -> the vendor's value of the same meaning."""
+    """Canonical task type -> the vendor's value with the same meaning."""
 
 
 class MemberDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table: members of the bodies that a vendor's models accept. The refusals are certain, so that bodies
-    of callers in the same format are changed, too.
+    """Row of the table: members of the bodies that a vendor's models accept. The rejections are certain, so that
+    callers' bodies in the same format are changed, too.
     """
 
     hosts: str
@@ -32,15 +32,15 @@ class MemberDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Pattern of the beginning of the model id; "" for all models of the vendor."""
     protocols: tuple[str, ...]
     path: str = ""
-    """Path of the call in place of that of the format; "" for the same."""
+    """Path of the call at the vendor, if it differs from the wire format's; "" if not."""
     renames: Mapping[str, str] = {}
     """Top-level member of the format -> its name at the vendor."""
     leaves_out: Mapping[str, tuple[str, ...]] = {}
-    """Top-level member that the vendor refuses -> the texts that it refuses; empty for any value."""
+    """Top-level member that the vendor rejects -> values that it rejects; empty for any value."""
     adds: Mapping[str, str] = {}
-    """Top-level member that a body may lack -> the default of the format, where that of the vendor differs."""
+    """Top-level member that a body may lack -> the wire format's default, if the vendor's default differs."""
     only_dimensions: int = 0
-    """Length of all vectors of a model that refuses any statement of a length; 0 for other models."""
+    """Fixed vector length of a model that rejects any requested length; 0 for other models."""
     task: PurposeMember | None = None
     source: str
     """Document or report of the facts."""
@@ -59,7 +59,7 @@ def dialects_at(base_url: str) -> tuple[MemberDialect, ...]:
 
 
 def dialect_of(rows: tuple[MemberDialect, ...], model: str, protocol: str) -> MemberDialect | None:
-    """Return the row of a vendor that applies to a model in a wire format, None if none does."""
+    """Return a vendor's row that applies to a model in a wire format; None if no row does."""
     for row in rows:
         if protocol in row.protocols and re.match(row.models, model, re.IGNORECASE):
             return row

@@ -11,55 +11,55 @@ from umg_grpc.knowledge.quirks import ChatTools, Sampling, Thinking, ToolChoices
 Value = TypeVar("Value")
 
 Endpoint = Literal["chat", "responses"]
-"""OpenAI's two formats of texts, of which a model may have one only."""
+"""OpenAI's two text formats; a model may support only one."""
 
 Ability = Literal["tools", "parallel_tools", "search", "reasoning", "image", "file", "audio", "video"]
-"""Something that a model does besides texts, or a kind of media that it reads."""
+"""Capability of a model besides text output, or a kind of media that it accepts."""
 
 EFFORT_ORDER = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """All efforts, lowest first."""
 SAMPLING_ORDER: tuple[Sampling, ...] = ("never", "without_reasoning", "one", "all")
-"""Strictest first, as the following orders."""
+"""Accepted sampling options, strictest first, like the orders below."""
 TOOL_CHOICE_ORDER: tuple[ToolChoices, ...] = ("none", "required", "named", "without_reasoning", "all")
 CHAT_TOOLS_ORDER: tuple[ChatTools, ...] = ("never", "effort_none", "without_effort", "always")
 THINKING_ORDER: tuple[Thinking, ...] = ("always", "on", "off", "never")
 
 
 class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Facts about a model. None is unknown."""
+    """Facts about a model; None means unknown."""
 
     efforts: tuple[str, ...] | None = None
-    """Efforts that are accepted, lowest first, with `none` if it switches reasoning off; empty if no effort is."""
+    """Accepted efforts, lowest first, with `none` if it switches reasoning off; empty if no effort is accepted."""
     default_effort: str | None = None
     thinking: Thinking | None = None
     budgets: bool | None = None
     """Whether a budget of reasoning tokens is accepted."""
     budget_range: tuple[int, int] | None = None
-    """Least and most reasoning tokens of a budget other than 0."""
+    """Least and largest budget of reasoning tokens, except 0."""
     adaptive: bool | None = None
     """Whether the model chooses its amount of reasoning (`thinking: {type: adaptive}` of the messages format)."""
     max_effort_when_off: str | None = None
-    """Highest effort beside which thinking may be disabled."""
+    """Highest effort that is accepted together with disabled thinking."""
     nearest_efforts: Mapping[str, str] | None = None
-    """Effort that the model lacks -> the vendor's own equivalent."""
+    """Effort that the model lacks -> effort that the vendor names as its equivalent."""
     sampling: Sampling | None = None
     forced_tools: ToolChoices | None = None
     prefill: bool | None = None
-    """Whether the conversation may end with an assistant's message that the model continues."""
+    """Whether the conversation may end with an assistant message, which the model then continues."""
     system_anywhere: bool | None = None
     """Whether instructions are accepted between the turns of a conversation (messages format)."""
     json_schema: bool | None = None
-    """Whether a JSON schema of the response is accepted."""
+    """Whether a JSON schema for the response is accepted."""
     rejects: frozenset[str] | None = None
-    """Members of a chat request that the model refuses."""
+    """Members of a chat request that the model rejects."""
     rejects_beside_reasoning: frozenset[str] | None = None
-    """Members of a chat request that the model refuses while it reasons."""
+    """Members of a chat request that the model rejects while reasoning is on."""
     chat_tools: ChatTools | None = None
     endpoints: frozenset[Endpoint] | None = None
     inputs: frozenset[str] | None = None
     """Kinds of media in a prompt: `image`, `file`, `audio`, `video`."""
     abilities: frozenset[Ability] | None = None
-    """Abilities that are known, for lists of models alone: nothing is refused or left out for one that is missing."""
+    """Known abilities, only for model lists: a request is never changed because of a missing ability."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     retired: str | None = None
@@ -67,7 +67,7 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     successor: str | None = None
     """Model that the vendor names as the replacement."""
     cache_min_tokens: int | None = None
-    """Least length of a prompt that the vendor caches, in tokens."""
+    """Least number of tokens in a prompt that the vendor caches."""
 
 
 FACT_NAMES = Facts.__struct_fields__
@@ -89,8 +89,8 @@ def known_facts(facts: Facts) -> dict[str, object]:
 
 
 def in_common(models: Sequence[ModelFacts]) -> ModelFacts:
-    """Return facts that hold for all of several models: efforts that all accept, the lowest limit, the strictest rule.
-    A model with an unknown fact is ignored for it. A fact is certain if it is certain, and the same, for each model.
+    """Return facts that hold for all of the models: efforts that all accept, the lowest limit, the strictest rule. A
+    model with an unknown fact is ignored for that fact. A fact is certain if it is certain and equal for each model.
     """
     common = ModelFacts(
         efforts=_combined((each.efforts for each in models), _shared_efforts),

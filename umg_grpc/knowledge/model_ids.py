@@ -1,4 +1,4 @@
-"""Ids of models: their spellings by providers, and the series that they belong to. Pure: no I/O and no clock."""
+"""Model ids: how providers spell them, and the series to which models belong. Pure: no I/O and no clock."""
 
 import re
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 
 DEFAULT_TAG = ":latest"
-"""Tag of a model's id that means the same as none; clients of model servers append it."""
+"""Tag of a model id that means the same as no tag; clients of model servers append it."""
 LITERAL_START = re.compile(r"(?:[a-z0-9-](?![?*{]))*")
 
 
 class IdPattern:
-    """Regular expression of whole ids, compiled only for an id that begins as the pattern does. A config needs few of
-    the hundreds of patterns, and to compile all of them would lengthen the start.
+    """Regular expression for whole ids, compiled only when an id begins like the pattern. A config needs few of the
+    hundreds of patterns, and compiling all would delay the start.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -33,7 +33,7 @@ class IdPattern:
 
 
 def _literal_starts(pattern: str) -> Iterator[str]:
-    """Yield the text with which all ids of each alternative of a pattern begin."""
+    """Yield for each alternative of a pattern the literal text with which its ids begin."""
     depth, start = 0, 0
     for at, character in enumerate((*pattern, "|")):
         depth += (character == "(") - (character == ")")
@@ -43,12 +43,12 @@ def _literal_starts(pattern: str) -> Iterator[str]:
 
 
 class Spelling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """Rule that rewrites a provider's spelling of an id into that of the model's vendor."""
+    """Rule that rewrites a provider's spelling of a model id into the spelling of the model's vendor."""
 
     pattern: str
     becomes: str = ""
     optional: bool = False
-    """Whether the id is looked up in both spellings, since some models differ by this part (a date)."""
+    """Whether the id is looked up in both spellings, since for some models this part (a date) matters."""
     source: str
     as_of: str
 
@@ -57,7 +57,7 @@ class Spelling(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, di
         return re.compile(self.pattern)
 
     def apply(self, model: str) -> str:
-        """Return the id in the other spelling, or as it is if the rule does not apply."""
+        """Return the rewritten id, or the id unchanged if the rule does not apply."""
         return self._compiled.sub(self.becomes, model)
 
 
@@ -69,19 +69,19 @@ class ModelVersion(NamedTuple):
 
 
 class Series(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """Series of models of one vendor, of which a newer one is treated as the newest known ones."""
+    """Series of a vendor's models. A newer model of the series is treated like the newest known ones."""
 
     name: str
     pattern: str
     """Ids of the series, with the groups `major` and `minor`, which may be absent."""
     vendors: tuple[str, ...]
-    """Vendors by whose APIs the maker's own rules for the models apply, the maker first."""
+    """Vendors whose APIs apply the maker's rules for the models; the maker is first."""
     generation: Literal["major", "minor"] = "major"
-    """Part of the version up to which models belong to one generation."""
+    """Part of the version that all models of one generation share."""
     also: tuple[str, ...] = ()
-    """Models of the series that the generated rows do not have."""
+    """Models of the series that are missing in the generated rows."""
     like: tuple[str, ...] = ()
-    """Models of other series whose common facts all models of this series have, for ids without a version."""
+    """Models of other series. Models of this series have their common facts, since the ids here have no version."""
     source: str
     as_of: str
 
@@ -100,8 +100,8 @@ class Series(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict
 
 @lru_cache(1024)
 def spellings(model: str) -> tuple[str, ...]:
-    """Return the ids under which rows may have a model, the most special first. They are in lower case, without the
-    prefixes and suffixes of providers, with and without its date.
+    """Return the ids by which rows may refer to a model, most specific first: in lower case, without providers'
+    prefixes and suffixes, with and without its date.
     """
     found = [model.lower()]
     for rule in _rules():
@@ -116,7 +116,7 @@ def spellings(model: str) -> tuple[str, ...]:
 
 
 def series_of(model: str) -> Series | None:
-    """Return the series of a model, given in the spelling of its vendor; None if it is of none."""
+    """Return the series of a model (id as its vendor spells it); None if it belongs to no series."""
     return next((series for series in all_series() if series.version(model) is not None), None)
 
 

@@ -1,7 +1,7 @@
-"""Rules of the image model families: accepted fields, sizes, ranges and numbers of images of each model. They are rows
-of a table after the specification of images, which `family_row` looks up. `image_request_checks` checks requests by
-them, and encoders of requests to providers take default values from them. No wire format depends on a family. Pure: no
-I/O and no clock.
+"""Rules of the image model families: accepted fields, sizes, ranges and number of images of each model. They are a
+table from the specification of images; `family_row` looks up a row. `image_request_checks` checks requests by the
+rules, and encoders of provider requests take defaults from them. No wire format depends on a family. Pure: no I/O and
+no clock.
 """
 
 import math
@@ -31,7 +31,7 @@ RATIO_PIXELS = {
 }
 """Aspect ratio of family G -> width and height in pixels of the 1K tier."""
 SIZE_TIERS = {"1K": 1, "2K": 2, "3K": 3, "4K": 4}
-"""Resolution tier of family G -> factor of the edges of the 1K tier (readings, 24)."""
+"""Resolution tier of family G -> factor by which it enlarges the sides of the 1K tier (readings, 24)."""
 QUALITY_TIERS = {
     **dict.fromkeys(("hd", "high", "2K"), "2K"),
     **dict.fromkeys(("standard", "medium", "low", "auto", "1K"), "1K"),
@@ -39,15 +39,15 @@ QUALITY_TIERS = {
 """Quality of family G -> resolution tier."""
 
 MIN_SIDE, MAX_SIDE = 16, 4096
-"""Limits of a side in pixels where a size has a form instead of a list (family D); not shown."""
+"""Limits of a side in pixels for family D, whose sizes are no list. Our choice: the document shows none."""
 
 _PIXELS = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", re.ASCII)
 SIZE_WITH_ASTERISK = re.compile(r"([1-9][0-9]{0,4})\*([1-9][0-9]{0,4})", re.ASCII)
 
 
 def nearest_ratio(size: str, ratios: Collection[str] = RATIO_PIXELS) -> str:
-    """Return the aspect ratio, one of `ratios`, that `size` names or that is nearest to its pixels (`1024x1024`).
-    Distances are logarithmic, to treat a size and its transpose alike. Raise UmgError(INVALID_FIELD) for other texts.
+    """Return the aspect ratio among `ratios` that `size` names, or the nearest to its pixels (`1024x1024`). Distances
+    are logarithmic, so that a size and its transpose are treated alike. Raise UmgError(INVALID_FIELD) for other text.
     """
     if size in ratios:
         return size
@@ -58,12 +58,12 @@ def nearest_ratio(size: str, ratios: Collection[str] = RATIO_PIXELS) -> str:
 
 
 def nearest_ratio_of(width: int, height: int, ratios: Collection[str] = RATIO_PIXELS) -> str:
-    """Return the nearest one of `ratios` to a width and a height."""
+    """Return the aspect ratio among `ratios` that is nearest to a width and a height."""
     return min(ratios, key=lambda ratio: abs(math.log(width / height / _quotient(ratio))))
 
 
 def ratio_of(request: pb.GenerateImageRequest) -> str | None:
-    """Return the aspect ratio (`16:9`) that a request selects: `aspect_ratio`, or else the nearest to `size`; None
+    """Return the aspect ratio (`16:9`) that a request selects: `aspect_ratio`, or else the one nearest to `size`; None
     without either. Raise UmgError(INVALID_FIELD) for an invalid size.
     """
     if request.HasField("aspect_ratio"):
@@ -72,13 +72,13 @@ def ratio_of(request: pb.GenerateImageRequest) -> str | None:
 
 
 def tier_of(request: pb.GenerateImageRequest) -> str:
-    """Return the resolution class of the images (1K to 4K) by `image_size` or else `quality`; 1K by default."""
+    """Return the resolution tier (1K to 4K) of the images by `image_size`, else by `quality`; 1K by default."""
     return request.image_size or QUALITY_TIERS.get(request.quality, "1K")
 
 
 def requested_pixels(request: pb.GenerateImageRequest, row: "ImageRules | None") -> tuple[int, int] | None:
-    """Return the width and height of the images that a checked request selects. None if the provider decides them: the
-    model has no rules (`row` is None), or the request has no size and the size follows the input images.
+    """Return the width and height that a checked request selects. None if the provider decides them: the model has no
+    rules (`row` is None), or the request has no size and the size follows the input images.
     """
     if row is not None and row.sizes is RATIO_PIXELS:
         ratio = ratio_of(request) or (None if has_images(request) else "1:1")
@@ -99,34 +99,34 @@ def _quotient(ratio: str) -> float:
 
 @dataclass(frozen=True)
 class ImageRules:
-    """Row of the table: rules for requests of one image model, or of a family's models without a row of their own."""
+    """Row of the table: rules for requests to one image model, or to all models of a family that have no row."""
 
     family: str
     fields: frozenset[str]
     """Canonical fields of `FAMILY_FIELDS` that the model accepts."""
     sizes: Collection[str] | None
-    """Accepted values of `size`; None for any `<width>*<height>`. With `RATIO_PIXELS` also a pixel size."""
+    """Accepted values of `size`; None for any `<width>*<height>`. With `RATIO_PIXELS`, pixel sizes are valid too."""
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Canonical field -> its accepted values."""
     default_size: str = ""
-    """Size without `size`; "" where the input images decide it."""
+    """Size if the request has none; "" if the input images decide it."""
     default_quality: str = ""
     default_watermark: bool = False
     max_n: int = 1
     min_inputs: int = 0
     max_inputs: int = 0
     max_input_bytes: int | None = None
-    """Maximum size of each input image in bytes; None where only the body limit applies."""
+    """Maximum size of each input image in bytes; None if only the body limit applies."""
     needs_text: bool = True
-    """Whether a text is required. Without it an input image suffices."""
+    """Whether a text is required; if false, an input image is enough."""
     is_structured: bool = False
     """Whether a body of `/v1/images/generations` has the fields in `input` and `parameters` (family D)."""
     always_bytes: bool = False
     """Whether images are returned as bytes for any `response_format` (response-format rules 1 and 3)."""
     has_variations: bool = False
     is_open: bool = False
-    """Whether the row is that of a vendor's models, which the rules of the document do not bind: they are sent the
-    fields that the caller stated, and their family only selects how images are returned and priced.
+    """Whether the row is for a vendor's models, which the documented rules do not bind. Their requests are sent as the
+    caller wrote them; the family only selects how images are returned and priced.
     """
 
 
@@ -234,7 +234,7 @@ GENERAL_RULES: Mapping[str, ImageRules] = {
     "imgC": _IMG_C,
     "imgD": replace(_IMG_D_EDIT_PLUS, min_inputs=0),
 }
-"""Rules of a family, for its models with other neutral ids (`imgA-...`)."""
+"""Rules of a family, for neutral ids (`imgA-...`) that the image document does not name."""
 
 VENDOR_RULES: Mapping[str, ImageRules] = {
     family: replace(
@@ -248,16 +248,15 @@ VENDOR_RULES: Mapping[str, ImageRules] = {
     )
     for family, row in GENERAL_RULES.items()
 }
-"""Family in the config or preset -> rules of a vendor's models, which have other ids than the neutral ones."""
+"""Family in the config or preset -> rules of a vendor's models, whose ids are not neutral."""
 
 FAMILY_FIELDS = frozenset[str]().union(*(row.fields for row in GENERAL_RULES.values()))
 """Canonical fields that the models of some family accept."""
 
 
 def family_row(model: str, family: str = "") -> ImageRules | None:
-    """Return the rules of an image model: by its id, else of the given `family`, else of the family in the id
-    (`imgC-`). A model without a neutral id has the open rules of `VENDOR_RULES`. None for any other model, which is not
-    checked.
+    """Return the rules of an image model: by its id, else by `family`, else by the family in its id (`imgC-`). A model
+    without a neutral id has the open rules of `VENDOR_RULES`. None for any other model: it is not checked.
     """
     if model in IMAGE_MODELS and family in ("", IMAGE_MODELS[model].family):
         return IMAGE_MODELS[model]
@@ -301,11 +300,11 @@ def is_grouped(request: pb.GenerateImageRequest) -> bool:
 
 
 MAX_GROUP = 4
-"""Maximum images of a group, and the default of `max_sequential_images`."""
+"""Maximum number of images in a group, and the default of `max_sequential_images`."""
 
 
 def max_images(request: pb.GenerateImageRequest) -> int:
-    """Return the largest number of images that the response to a checked request may have, all of which are billed."""
+    """Return the maximum number of images in the response to a checked request; each image of it is billed."""
     if is_grouped(request):
         return request.max_sequential_images or MAX_GROUP
     return request.n or 1

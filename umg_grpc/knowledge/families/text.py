@@ -2,8 +2,8 @@
 
 The specification of texts defines the families by the prefixes of model ids (`famG-`); their fields and reasoning
 controls differ from model to model. Codecs do not depend on families: they record which family-specific fields a body
-has (`RequestNotes.family`). `apply` checks these fields once, before the first attempt, and returns whether it changed
-options, so that a provider of the caller's own format gets the changes, too. Pure.
+has (`RequestNotes.family`). `apply` checks these fields once, before the first attempt. It returns whether it changed
+options, since a provider of the caller's own format then needs a changed body. Pure.
 """
 
 import re
@@ -26,11 +26,11 @@ class FamilyModel:
     """Properties of a text model on which the rules of its family depend."""
 
     family: str = ""
-    """Name of the family; "" for a model without special rules, as those of families that no document names."""
+    """Name of the family; "" for a model to which no documented family's rules apply."""
     levels: bool = False
     """famG: whether reasoning is set by a level (famG-3) instead of a budget of tokens (famG-2.5)."""
     largest_budget: int = 32768
-    """famG: maximum of reasoning tokens; the base of the shares of "the thinking budget"."""
+    """famG: maximum of reasoning tokens, of which "the thinking budget" shares are fractions."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Suffix:
 
     form: Literal["thinking", "budget", "nothinking", "low", "high"]
     budget: int = 0
-    """Number of the form `budget` (`-thinking-<n>`)."""
+    """Number of tokens in the form `budget` (`-thinking-<n>`)."""
 
 
 _SUFFIX = re.compile(r"(.+)-(?:(thinking)|(nothinking)|thinking-(low|high)|thinking-([0-9]{1,18}))", re.ASCII)
@@ -66,10 +66,10 @@ def family_of(*ids: str) -> str:
 
 
 def family_model(family: str, *ids: str) -> FamilyModel:
-    """Return the properties of the model with these ids, the public id first, for the rules of its family. famG-2.5
-    models have reasoning budgets, famG-3 models reasoning levels (readings, 8); `2.5` or `-3` in the first id that has
-    either decides, and budgets are the default. The documents do not state the largest budgets; the values are those of
-    the vendor's own models, 24576 for `flash` and 32768 for others.
+    """Return the properties of a model that the rules of its family need; `ids`: public id first. famG-2.5 models have
+    reasoning budgets, famG-3 models reasoning levels (readings, 8). `2.5` or `-3` in the first id that has either
+    decides; budgets are the default. The documents do not state maximum budgets; these are the vendor's: 24576 for
+    `flash`, 32768 for others.
     """
     if family != "famG":
         return FamilyModel(family)
@@ -107,12 +107,12 @@ INSIDE_PARAMETERS = frozenset(
 
 @dataclass(frozen=True)
 class ChatFields:
-    """Choice of chat fields for a model of a provider, where the chat format has several fields for one option."""
+    """Choice among the chat fields that mean the same option, for a provider's model."""
 
     thinking: Literal["thinking", "enable_thinking", "budget", "level", "reasoning_effort", ""] = "reasoning_effort"
-    """Field that switches reasoning; "" for either switch, as the caller named it."""
+    """Field that controls reasoning; "" for the one that the caller used."""
     parameters: frozenset[str] = frozenset()
-    """Fields that are sent in `parameters`, by their names there. Other fields of it are not sent."""
+    """Fields that are sent inside `parameters`, by their names there. No other field is sent there."""
     search_parameters: bool = False
     """Whether search is requested by `search_parameters`."""
     searches_alone: bool = True
@@ -135,7 +135,7 @@ ANY_FIELDS = ChatFields(thinking="", parameters=INSIDE_PARAMETERS - {"temperatur
 
 
 def chat_words(model: str) -> ChatFields:
-    """Return the fields of chat requests for options that have several fields, by the family of the model's id."""
+    """Return, by the family in the model id, which chat field to send for options that have several fields."""
     family = family_of(model)
     if family_model(family, model).levels:
         return LEVEL_WORDS
@@ -148,11 +148,11 @@ def chat_words(model: str) -> ChatFields:
 def apply(
     request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel, suffix: Suffix | None, *, stream: bool
 ) -> tuple[pb.GenerateRequest, bool]:
-    """Apply the family's rules to a request. Return it, or a copy with another `reasoning`, and whether an option that
-    the caller set was changed: a provider of the caller's own format then needs a new body. A level or budget that is
-    derived from an effort is no change, since the provider reads the effort. `fields`: paths of the family-specific
-    fields in the caller's body; `suffix`: reasoning suffix of the model id; `stream`: whether the response is streamed.
-    Raise UmgError(UNSUPPORTED_FIELD, INVALID_FIELD) for a rejected field.
+    """Apply the family's rules to a request. Return it, or a copy with changed `reasoning`, and whether an option that
+    the caller set was changed: a provider of the caller's format then needs a new body. A level or budget derived from
+    an effort is no change, since the provider reads the effort. `fields`: paths of family-specific fields in the
+    caller's body; `suffix`: reasoning suffix of the model id; `stream`: whether the response is streamed. Raise
+    UmgError(UNSUPPORTED_FIELD, INVALID_FIELD) for a rejected field.
     """
     if fields and model.family in TEXT_FAMILIES:
         _reject_fields(fields, model.family)
@@ -177,7 +177,7 @@ def apply(
 
 
 def _options_of(request: pb.GenerateRequest) -> pb.GenerateRequest:
-    """Return a copy of the request with the fields of the rules alone, since long conversations are slow to copy."""
+    """Return a copy with only the fields that the rules use, since long conversations are slow to copy."""
     options = pb.GenerateRequest()
     if request.HasField("reasoning"):
         options.reasoning.CopyFrom(request.reasoning)
@@ -210,7 +210,7 @@ def _prefixes(path: str) -> Iterator[str]:
 
 
 def _reject_thinking(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
-    """Raise UmgError for `thinking` in a family with another switch for reasoning, which would ignore this one."""
+    """Raise UmgError for `thinking` if the family controls reasoning by another field and would ignore `thinking`."""
     reasoning = request.reasoning
     if "thinking" not in fields or request.face_hints.enable_thinking:
         return
@@ -263,7 +263,7 @@ def _fam_g(
 
 
 def _reject_other_tier(request: pb.GenerateRequest, fields: Sequence[str], model: FamilyModel) -> None:
-    """Raise UmgError for a reasoning budget on a famG model with levels, and the reverse ("generationConfig")."""
+    """Raise UmgError for a reasoning budget on a famG model with levels, or a level on one with budgets."""
     if model.levels and request.reasoning.HasField("budget_tokens"):
         path = _caller_path(fields, "thinking_budget", "thinkingBudget") or "reasoning.budget_tokens"
         raise _unsupported(path, "this model supports no budget; set its thinking level to LOW or HIGH")
@@ -305,8 +305,8 @@ def _turn_on(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
 
 
 def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Convert the reasoning options to the kind that the famG model has: a level or a budget. An effort stays in the
-    request beside it, since providers of formats without budgets read the effort.
+    """Convert the reasoning options to the kind that the famG model has, a level or a budget. An effort stays in the
+    request too, since providers of formats without budgets read it.
     """
     effort = reasoning.effort
     if model.levels:
@@ -328,8 +328,8 @@ def _convert_to_tier(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None
 
 
 def _switch_off(reasoning: pb.ReasoningOptions, model: FamilyModel) -> None:
-    """Turn reasoning off: by the budget 0 or, for models with levels, which have no level for off, by the mode. The
-    effort is set to `none`, since providers of formats without budgets read it.
+    """Turn reasoning off: by budget 0 or, for a model with levels (no level means off), by the mode. The effort is set
+    to `none`, since providers of formats without budgets read it.
     """
     reasoning.ClearField("level")
     reasoning.effort = "none"

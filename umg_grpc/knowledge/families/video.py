@@ -1,6 +1,6 @@
 """Rules of the video models: a table of the parameters that each model accepts in each HTTP API for videos. Sources:
-the specification of videos, "Models by entry" and the tables of the entries, which are the APIs; readings, 1 and 17 to
-22. `video_request_checks` applies the rules. Pure: no I/O and no clock.
+the specification of videos, "Models by entry" and the tables of the entries (the HTTP APIs); readings, 1 and 17 to 22.
+`video_request_checks` applies the rules. Pure: no I/O and no clock.
 """
 
 import re
@@ -38,7 +38,7 @@ RATIOS_D_1 = tuple(ratio for ratio in RATIOS_D if ratio != "21:9")
 RATIOS_G = ("21:9", "16:9", "4:3", "1:1", "3:4", "9:16")
 COMMON_RESOLUTIONS = ("480p", "720p", "1080p")
 MIN_SIDE, MAX_SIDE = 64, 4096
-"""Limits of each side in a size of family C, of which the document has the format alone."""
+"""Limits of each side of a family C size in pixels; the document states only the form of a size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,20 +46,20 @@ class Rules:
     """Parameters, values, defaults and input media that some video models accept in one HTTP API for videos."""
 
     accepted: frozenset[str]
-    """Parameters that the models accept besides the prompt, the media and the fields without a name."""
+    """Parameters that the models accept besides prompt, media and additional fields."""
     required: tuple[str, ...] = ()
     values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     defaults: Mapping[str, Value] = field(default_factory=dict)
     always: Mapping[str, Value] = field(default_factory=dict)
-    """Parameters that the models ignore in favour of a fixed value."""
+    """Parameter that the models ignore -> value that always applies instead."""
     kinds: frozenset["pb.VideoMediaKind.ValueType"] = frozenset({IMAGE_KIND})
-    """Kinds of the media."""
+    """Kinds of media that the models accept."""
     roles: frozenset[Role] = frozenset({ANY_ROLE, FIRST_FRAME})
     max_images: int | None = 1
     needs_image: bool = False
     needs_input: bool = False
-    """Whether a prompt is required where there are no media."""
+    """Whether a request must have a prompt or media."""
 
 
 def _fields(names: str) -> frozenset[str]:
@@ -198,7 +198,7 @@ ENTRY_RULES: dict[Entry, dict[str, Rules]] = {
     ENTRY_F: {"vidF": _F, "vidF_vgfm_t2v_l20": _F},
     ENTRY_G: {"vidG": _G, "vidG-H3": _G},
 }
-"""Entry -> documented model, or family for an operator's own ids of it -> rules."""
+"""HTTP API -> documented model, or family for an operator's own ids of it -> rules."""
 
 ENTRY_PATHS: dict[Entry, str] = {
     UNIFIED_ENTRY: "/v1/video/generations",
@@ -209,7 +209,7 @@ ENTRY_PATHS: dict[Entry, str] = {
     ENTRY_F: "/vidF?Action=CVSync2AsyncSubmitTask",
     ENTRY_G: "/vidG/v2/video_generation",
 }
-"""Entry -> path of its submissions, for messages."""
+"""HTTP API -> path of its submissions, for error messages."""
 
 DOCUMENTED_MODELS = {model for rules in ENTRY_RULES.values() for model in rules if not model.isalnum()}
 _FAMILY = re.compile(rf"({'|'.join(VIDEO_FAMILIES)})[-_0-9]")
