@@ -30,7 +30,7 @@ MAX_OVERLAP = timedelta(days=30)
 
 @dataclass(frozen=True)
 class Key:
-    """API key as it is stored: settings and state, but not the secret, which only its holder has. Times are in UTC."""
+    """API key as it is stored: its settings and state, without the secret, which is not stored. Times are in UTC."""
 
     key_id: str
     prefix: str
@@ -79,7 +79,7 @@ class Key:
 
 
 class KeyChange(NamedTuple):
-    """Key that was changed: the number of its last change, and the key by the hashes of its secrets."""
+    """Key that was changed: number of the last change, and the key by the hashes of its current and former secrets."""
 
     number: int
     key_id: str
@@ -113,7 +113,7 @@ class ApiKeys:
     """Repository of API keys in the database: creates, finds, changes, rotates and revokes them."""
 
     def __init__(self, store: Store, now: Callable[[], datetime] | None = None) -> None:
-        """Open the repository. `now`: returns the time; None for that of the database."""
+        """Open the repository. `now`: returns the time; None for the time of the database."""
         self._store = store
         self._clock = store.clock if now is None else GivenClock(now)
 
@@ -160,10 +160,11 @@ class ApiKeys:
 
     @repeated
     async def rotate(self, reference: str, overlap: timedelta = DEFAULT_OVERLAP) -> tuple[Key, str]:
-        """Replace the secret of the key with the id, name or prefix `reference`. Return it and the new secret, which is
-        not stored. The former secret stays valid for `overlap`; one that an earlier rotation replaced becomes invalid
-        now. Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for several keys and for an overlap outside its range,
-        WRONG_STATE for a revoked key and for the bootstrap key, whose secret comes from a file or a variable.
+        """Replace the secret of the key with the id, name or prefix `reference`. Return the key and the new secret,
+        which is not stored. The former secret stays valid for `overlap`; a secret that an earlier rotation replaced
+        becomes invalid now. Raises UmgError: OBJECT_NOT_FOUND, INVALID_FIELD for several keys and for an overlap
+        outside its range, WRONG_STATE for a revoked key and for the bootstrap key, whose secret comes from a file or a
+        variable.
         """
         if not timedelta(0) <= overlap <= MAX_OVERLAP:
             message = f"the overlap is 0 to {MAX_OVERLAP.days} days; give another"
@@ -182,8 +183,9 @@ class ApiKeys:
 
     @repeated
     async def page(self, after: str, size: int, *, include_ended: bool = False) -> tuple[list[Key], str]:
-        """Return up to `size` keys, newest first, and the id after which the next page begins ("" for none). They
-        follow the key with the id `after` ("" for the first page). Raise UmgError(INVALID_FIELD) if there is none.
+        """Return up to `size` keys, newest first, and the id after which the next page begins ("" for none). The page
+        begins after the key with the id `after` ("" for the first page). Raise UmgError(INVALID_FIELD) if this key does
+        not exist.
         """
         async with self._store.read() as session:
             query = select(*KEY_COLUMNS).order_by(ApiKey.create_time.desc(), ApiKey.key_id.desc()).limit(size + 1)
@@ -232,7 +234,7 @@ class ApiKeys:
 
     @repeated_idempotent
     async def record_uses(self, times: Mapping[str, datetime]) -> None:
-        """Store the times of last calls by key id, unless the database has a later time. Raises SQLAlchemyError."""
+        """Store the times of keys' last calls, by key id, unless it has a later time. Raises SQLAlchemyError."""
         key, time = bindparam("used_key", type_=String()), bindparam("use_time", type_=UtcTime)
         is_earlier = or_(ApiKey.last_use_time.is_(None), ApiKey.last_use_time < time)
         statement = update(ApiKey).where(ApiKey.key_id == key, is_earlier).values(last_use_time=time)
@@ -243,8 +245,9 @@ class ApiKeys:
 
     @repeated
     async def by_hash(self, hashes: Collection[str]) -> dict[str, Key]:
-        """Return the keys whose secrets have these hashes, by hash, also invalid ones. Raises SQLAlchemyError. During a
-        rotation the hash of the former secret finds the key, too, with the end of the overlap as its expiry.
+        """Return hash -> key for the keys whose secrets have these hashes, including invalid keys. Raises
+        SQLAlchemyError. During a rotation the hash of the former secret finds the key, too, with the end of the overlap
+        as its expiry.
         """
         has_hash = or_(ApiKey.secret_hash.in_(hashes), ApiKey.previous_secret_hash.in_(hashes))
         async with self._store.read() as session:
@@ -276,8 +279,8 @@ class ApiKeys:
 
     @repeated
     async def live_page(self, after: str, size: int) -> tuple[dict[str, Key], str]:
-        """Return up to `size` valid keys, by the hashes of their secrets, and the id after which the next page begins
-        ("" for none). They are ordered by id, from the one after `after` on. Raises SQLAlchemyError.
+        """Return up to `size` valid keys by the hashes of their secrets, and the id after which the next page begins
+        ("" for none). The page is ordered by id, and begins after the key `after`. Raises SQLAlchemyError.
         """
         query = select(ApiKey).where(self._is_live(), ApiKey.key_id > after).order_by(ApiKey.key_id).limit(size)
         async with self._store.read() as session:
@@ -289,8 +292,8 @@ class ApiKeys:
 
 
 def by_secret_hash(row: ApiKey | None) -> dict[str, Key]:
-    """Return the key in a database row by the hash of its secret; empty for no row. During a rotation it is also found
-    by the hash of its former secret, whose prefix it has, with the end of the overlap as expiry.
+    """Return hash of the secret -> key for a database row; empty for no row. During a rotation the hash of the former
+    secret is included; its key has the former prefix, and expires at the end of the overlap.
     """
     if row is None:
         return {}

@@ -94,7 +94,7 @@ class Authenticator:
         return len(self._memory.valid)
 
     async def start(self) -> None:
-        """Start the background lookups, and load all valid keys, with a bounded wait for the database."""
+        """Start the background look-ups. Load all valid keys, but wait only a bounded time for the database."""
         if self._owner is None:
             self._owner = asyncio.create_task(self._run(), name="key lookups")
             self._loaded.clear()
@@ -121,13 +121,13 @@ class Authenticator:
         return None if known is None else self.valid_caller(known)
 
     def find(self, authorization: str) -> KnownKey | None:
-        """Return the key in a call's `authorization` metadata, without waiting; None if not in memory or invalid."""
+        """Return the key in `authorization` metadata without waiting; None if it is not in memory or invalid."""
         scheme, _, secret = authorization.partition(" ")
         known = self._memory.valid.get(hash_secret(secret.strip())) if scheme.lower() == "bearer" else None
         return known if known is not None and self.valid_caller(known) is not None else None
 
     def valid_caller(self, known: object) -> Caller | None:
-        """Return the caller of a key that `find` returned; None for any other object. None also for a key that has
+        """Return the caller of a key that `find` returned. Return None for any other object, and for a key that has
         become invalid or must be looked up in the database again.
         """
         if not isinstance(known, KnownKey):
@@ -179,7 +179,7 @@ class Authenticator:
         return outcome
 
     def _is_usable(self, known: KnownKey) -> bool:
-        """Return whether the state of the key is recent enough to rely on. Request a lookup if it is old."""
+        """Return whether the state of the key in memory is recent enough. If it is old, request a look-up."""
         if known.checked == REMOVED_KEY_TIME:
             return False
         now = self._monotonic()
@@ -191,7 +191,7 @@ class Authenticator:
         return True
 
     def _is_outdated(self, known: KnownKey) -> bool:
-        """Return whether the key must not be used any more without the database."""
+        """Return whether the key's state is too old to use the key before the database answers again."""
         age = self._monotonic() - max(known.checked, self._current_at)
         return age > self._max_stale and known.digest not in self._permanent
 

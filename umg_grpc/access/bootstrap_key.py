@@ -138,8 +138,8 @@ async def _current_row(session: AsyncSession) -> ApiKey | None:
 
 
 def _check_length(current: ApiKey | None) -> None:
-    """Raise UmgError(WRONG_STATE) if the valid bootstrap key has a short secret, as an earlier start on loopback may
-    create. The length is inferred from that of the stored prefix, since the secret itself is not stored.
+    """Raise UmgError(WRONG_STATE) if the secret of the valid bootstrap key is short, as a start on loopback permits.
+    Its length is inferred from that of the stored prefix, since the secret itself is not stored.
     """
     if current is not None and len(current.prefix) < MIN_EXPOSED_CHARACTERS // SHOWN_SHARE:
         message = (

@@ -1,5 +1,6 @@
-"""Lease of a process on a key's budget, and its size. It covers the costs of the process at its own rate while the
-lease is valid, and the reservations of its calls in flight.
+"""Lease of a process: the part of a key's budget that it may spend without the database, and the size of this part.
+While the lease is valid, it covers the costs at the process's rate of spending, and the reservations of calls in
+flight.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ class BudgetOwner(Protocol):
     """
 
     def lease(self, lease: LeaseId, directory: str, budget: int, demand: Demand) -> Awaitable[Grant]:
-        """Add micro-credits to a lease, which is created if it does not exist, and confirm it."""
+        """Add micro-credits to a lease and confirm the lease. It is created if it does not exist."""
         ...
 
     def return_unused(self, amounts: Mapping[LeaseId, int]) -> Awaitable[None]:
@@ -56,23 +57,23 @@ class BudgetOwner(Protocol):
         ...
 
     def confirm(self, holder: str) -> Awaitable[set[LeaseId]]:
-        """Confirm all leases of a process. Return their ids."""
+        """Confirm all leases of the process `holder`. Return the ids of these leases."""
         ...
 
     def wanted(self) -> Awaitable[set[tuple[str, int]]]:
-        """Return the accounts, as pairs of key id and start of the period, whose unused amounts should be returned."""
+        """Return the accounts (key id, start of the period) whose unused leased amounts should be returned."""
         ...
 
     def book_lost(self) -> Awaitable[Mapping[LeaseId, int]]:
-        """Book the leases of lost processes as spent. Return their amounts."""
+        """Book the leases of lost processes as spent. Return lease -> amount."""
         ...
 
     def holders(self, directory: str) -> Awaitable[Sequence[str]]:
-        """Return the names of the processes with a data directory that have leases."""
+        """Return the names of the processes with this data directory that have leases."""
         ...
 
     def return_all(self, holders: Collection[str]) -> Awaitable[None]:
-        """Return all that is left of the leases of processes whose usage records are all in the database."""
+        """Return all amounts in the leases of `holders`: processes whose usage records are all in the database."""
         ...
 
 
@@ -87,7 +88,7 @@ class Lease:
     )
 
     def __init__(self, lease_id: LeaseId, budget: int, now: float) -> None:
-        """Create a lease of nothing. `now`: monotonic time, as in the other methods."""
+        """Create an empty lease. `now`: monotonic time, as in the other methods."""
         self.lease_id = lease_id
         self.budget = budget
         self.left = 0
@@ -122,12 +123,12 @@ class Lease:
 
     @property
     def peak(self) -> int:
-        """Largest recent sum of the reservations at the same time."""
+        """Largest recent sum of the amounts that were reserved at the same time."""
         return max(self._peak, self._former_peak)
 
     def aim(self, least: int, most: int, *, alone: bool = False) -> int:
         """Return the unreserved micro-credits that the lease should have before a call that costs `least` to `most`.
-        They are `most`, or less, but at least `least`, if the rest of the budget is small. `alone`: the lease cannot be
+        This is `most` or, if the rest of the budget is small, less, but at least `least`. `alone`: the lease cannot be
         extended.
         """
         part = self.left // ALONE_DIVISOR if alone else (self.left + self.rest) // CALL_DIVISOR
@@ -143,23 +144,23 @@ class Lease:
         self._calls += 1
 
     def end(self, reserved: int, spent: int, moved: int = 0) -> None:
-        """End a reservation. `spent`: cost of the call. `moved`: amount that a video task has taken over."""
+        """End a reservation. `spent`: cost of the call. `moved`: part that a video task has taken over."""
         self.left += reserved - spent - moved
         self.reserved -= reserved
         self.open -= 1
         self._spent += spent + moved
 
     def release(self, micro_credits: int) -> None:
-        """Release a part of the amount of a reservation that goes on."""
+        """Release a part of the amount that a call has reserved. The reservation continues with the rest."""
         self.left += micro_credits
         self.reserved -= micro_credits
 
     def merge(self) -> None:
-        """Count two reservations, whose amounts stay reserved, as one from now on."""
+        """Count two reservations as one from now on. Their amounts stay reserved."""
         self.open -= 1
 
     def give_up(self) -> None:
-        """Stop to spend the amount that no call has reserved, and return it with the next call of the database."""
+        """Stop spending the amount that no call has reserved. It is returned with the next call of the database."""
         if self.left > 0:
             self.to_return, self.left = self.to_return + self.left, 0
 
@@ -176,16 +177,16 @@ class Lease:
             self._peak_at = now
 
     def demand(self, now: float, least: int, most: int) -> Demand:
-        """Return the amounts to lease for a call that costs between `least` and `most`, and for later calls. 0 for both
-        leases in advance.
+        """Return the amounts to lease for a call that costs between `least` and `most`, and for later calls. If both
+        are 0, the lease is only extended in advance.
         """
         more = self.reserved + FLOOR_CALLS * most if most else 0  # as many again: calls in flight may become more
         ahead = max(self._ahead(now, VALID_SECONDS), self._spending(now, VALID_SECONDS) + more)
         return Demand(max(0, least - self.left), max(0, most - self.left), max(0, ahead - self.left))
 
     def target(self, now: float) -> int:
-        """Return the amount without reservations that the process keeps. It is for the time in which the lease is
-        valid, but at most its share of the rest.
+        """Return the unreserved amount that the process should have: for the time in which the lease is valid, at most
+        its share of the rest.
         """
         return min(self._ahead(now, VALID_SECONDS), self._share())
 
@@ -201,7 +202,7 @@ class Lease:
         return (max(0, self.left) + self.rest) // (SHARE_DIVISOR * processes)
 
     def is_tight(self) -> bool:
-        """Return whether the rest was small beside the leases, so that other processes may soon want unused amounts."""
+        """Return whether the rest of the budget is small beside the leases, so that others may soon want a part."""
         others = 0 if self.grant is None else self.grant.others
         return others > 0 and self.rest < 2 * (others + self.left)
 

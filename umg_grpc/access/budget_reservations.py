@@ -1,4 +1,4 @@
-"""Budgets of API keys in a process: it leases a part of a key's budget from the database and reserves costs from it."""
+"""Budgets of API keys in a process, which leases parts of them from the database and reserves costs from its part."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -38,8 +38,8 @@ logger = LazyLogger(__name__)
 
 
 class Reservation:
-    """Amount of a budget that is reserved for the cost of one call. `end` replaces it by the actual cost, or
-    `hand_over` leaves it to a video task, which is charged later.
+    """Amount of a budget that is reserved for the cost of one call. `end` replaces it by the actual cost; `hand_over`
+    moves it to a video task, which is charged when it ends.
     """
 
     __slots__ = ("_lease", "_micro_credits")
@@ -76,8 +76,8 @@ class Reservation:
             self._micro_credits += earlier.move_to(self._lease)
 
     def move_to(self, lease: Lease) -> int:
-        """End the reservation, and return its amount, which stays reserved from `lease`. If it is of another lease, of
-        an earlier budget period, it is released: the cost of a call is charged to one period.
+        """End the reservation, and return its amount, which stays reserved in `lease`. If it belongs to another lease
+        (of an earlier budget period), it is released there: the cost of a call is charged to one period.
         """
         micro_credits, self._micro_credits = self._micro_credits, None
         if micro_credits is None:
@@ -98,8 +98,8 @@ class Reservation:
 class Budgets:
     """Budgets of all API keys as this process uses them, from `start` to `aclose`.
 
-    A call reserves its maximum cost from the amount that this process has leased; the process leases more from the
-    owner of the budgets, the database, only if that does not suffice. Leases are confirmed, extended in advance and
+    A call reserves its maximum cost from the amount that this process has leased; only if this does not suffice, the
+    process leases more from the owner of the budgets, the database. Leases are confirmed, extended in advance and
     returned in the background.
     """
 
@@ -113,8 +113,8 @@ class Budgets:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Create the budgets of a process. `holder`: name of the process in usage records and leases; `directory`: id
-        of its data directory; `clock`: time of the database, which decides on budget periods; the others: clock of this
-        process.
+        of its data directory; `clock`: time of the database, which determines budget periods; `monotonic`, `sleep`:
+        clock of this process.
         """
         self._owner = owner
         self._holder = holder
@@ -131,7 +131,7 @@ class Budgets:
         self._background: Background | None = None
 
     def start(self) -> None:
-        """Start to look after the leases in the background."""
+        """Start to confirm, extend and return the leases in the background."""
         self._background = Background("looking after leases of budgets", self.step, every=STEP_SECONDS)
 
     async def aclose(self, seconds: float) -> None:
@@ -201,14 +201,14 @@ class Budgets:
                     await self._extend_at_owner(lease, lease.demand(now, 0, 0))
 
     def note_wanted(self, wanted: Mapping[tuple[str, int], int]) -> None:
-        """Note the last times at which accounts were wanted by a refused process, the result of `settle`."""
+        """Note when a process was last refused an amount of each account. `wanted`: the result of `settle`."""
         since = (self._clock.now() - WANTED_SECONDS) * 1e6
         for (key_id, period), micros in wanted.items():
             if (lease := self._leases.get(LeaseId(key_id, period, self._holder))) is not None:
                 lease.is_wanted, lease.looked_at = micros > since, self._monotonic()
 
     async def return_unused(self) -> None:
-        """Return unused amounts, and those of accounts that others want. Raise SQLAlchemyError or OSError."""
+        """Return amounts that this process does not need or that others want. Raise SQLAlchemyError or OSError."""
         now, amounts = self._monotonic(), dict[LeaseId, int]()
         for lease_id, lease in [*self._leases.items()]:
             excess = lease.excess(now)
@@ -248,7 +248,7 @@ class Budgets:
         return int(start)
 
     async def _confirm(self) -> None:
-        """Confirm all leases. Amounts of a lease that does not exist any more are spent no longer."""
+        """Confirm all leases. If the database no longer has a lease, spend its amount no longer."""
         sent, known = self._monotonic(), [lease for lease in self._leases.values() if lease.left > 0]
         confirmed = await self._owner.confirm(self._holder)
         now = self._monotonic()
@@ -294,8 +294,9 @@ class Budgets:
                 extended = True
 
     async def _lease_more(self, lease: Lease, least: int, most: int) -> Grant | None:
-        """Lease more of the budget, and wait for a moment if other processes may return unused amounts. None also if
-        the database does not answer but the lease suffices for `least`; otherwise raise UmgError(UNAVAILABLE).
+        """Lease more of the budget. If other processes may return unused amounts, wait for a moment. Return None if
+        there is no more, or if the database does not answer and the lease suffices for `least`. Otherwise raise
+        UmgError(UNAVAILABLE).
         """
         pauses = iter(RETURN_PAUSES if self._monotonic() >= lease.wait_at else ())
         while self._monotonic() >= self._away_until:

@@ -1,4 +1,4 @@
-"""Signatures of notifications: providers send them to the gateway, and the gateway sends them to callers."""
+"""Signatures of notifications: of those from providers to the gateway, and of those from the gateway to callers."""
 
 import hmac
 from base64 import b64encode

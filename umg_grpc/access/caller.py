@@ -59,8 +59,8 @@ class Caller:
 
     @property
     def affinity_id(self) -> str:
-        """Name of the key in the digests of its conversations. The first key of each database has another id, but may
-        have the same secret (UMG_API_KEY) at all replicas, which then have to agree.
+        """Name of the key in the digests of its conversations. It is the same at all replicas for the bootstrap key,
+        which has another id in each database, but may have the same secret (UMG_API_KEY).
         """
         return BOOTSTRAP_KEY if self.name == BOOTSTRAP_KEY else self.key_id
 
@@ -106,7 +106,7 @@ class Caller:
         return alias != "" and self._models.match(alias) is not None
 
     def check_model(self, model: str, alias: str = "") -> None:
-        """Raise UmgError(PERMISSION_DENIED) if the key permits neither the model nor its alias ("" for none)."""
+        """Return whether the key permits a model, by the public id or by the alias in the request ("" for none)."""
         if not self.may_use(model, alias):
             named, allowed = alias or model, ", ".join(self.model_patterns)
             message = f"this API key may not use the model `{named}`; its models are {allowed}"

@@ -1,4 +1,4 @@
-"""Signed, expiring links to result files (`GET /files/{token}`): the token authenticates without a database."""
+"""Raise UmgError(PERMISSION_DENIED) if the key permits neither the id of the model nor its alias ("" for none)."""
 
 import hmac
 from collections.abc import Callable, Sequence
@@ -49,8 +49,8 @@ class FileLinks:
         self._now = now
 
     def url_of(self, blob: Blob, *, file_name: str = "", seconds: float | None = None) -> str:
-        """Return a signed link to a stored file. `file_name`: name that a browser suggests. It expires after `seconds`
-        (None: as late as possible), but not later than the file is deleted because of its age.
+        """Return a signed link to a stored file. `file_name`: name that a browser suggests. The link expires after
+        `seconds` (None: as late as possible), at the latest when the file is deleted because of its age.
         """
         return f"{self.base_url}{FILES_PATH}{self.token_of(blob, file_name=file_name, seconds=seconds)}"
 

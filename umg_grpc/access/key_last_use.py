@@ -13,8 +13,8 @@ CLOSE_SECONDS = 2.0
 
 
 class KeyUses:
-    """Recorder of the time at which each API key was last used, from `start` to `aclose`. The first use after a pause
-    of a minute is in the database within seconds, later uses once a minute.
+    """Recorder of the last use of each API key, from `start` to `aclose`. If a key was not used for a minute, its next
+    use is in the database within seconds; further uses are written once a minute.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class KeyUses:
             await writer.aclose(CLOSE_SECONDS)
 
     async def write(self) -> None:
-        """Write the times of last uses of keys not written within the last minute. Raise SQLAlchemyError."""
+        """Write the last use of each key for which none was written within the last minute. Raise SQLAlchemyError."""
         now = self._monotonic()
         self._written = {key: at for key, at in self._written.items() if at > now - WRITE_SECONDS}
         due = {key: used for key, used in self.used.items() if key not in self._written}

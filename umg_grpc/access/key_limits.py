@@ -26,8 +26,8 @@ class TokenEstimate(msgspec.Struct, frozen=True):
 
 class KeyLimits:
     """Enforcer of the limits of all API keys and models; in this process or, with Redis, in all processes that share
-    it. The counts of this process are checked first. Without a response of Redis they are compared with an equal share
-    of each limit.
+    it. The counts of this process are checked first. While Redis does not answer, they are compared with this process's
+    equal share of each limit.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class KeyLimits:
         self._shared_running = None if redis is None else SharedConcurrencyLimits(redis, now, processes)
 
     def open(self, limited: Limited) -> "Admission":
-        """Create the record of a call under limits of a key or model, which counts from `Admission.acquire` on."""
+        """Return the record of a call under the limits of a key or model, which counts from `acquire` on."""
         return Admission(self, limited)
 
     async def acquire(self, admission: "Admission", estimate: TokenEstimate) -> None:
-        """Count a call against its limits, for `Admission.acquire`. Raise UmgError(RATE_LIMITED) if one is reached."""
+        """Count a call against its limits, for `Admission.acquire`. Raise UmgError(RATE_LIMITED) at a limit."""
         limited = admission.limited
         if limited.concurrent_requests is not None:
             await self._start(admission, limited.concurrent_requests)
@@ -88,7 +88,7 @@ class KeyLimits:
                 self._shared_tokens.count_alone(key_id, tokens)
 
     def release(self, admission: "Admission", tokens: int) -> None:
-        """End a call, for `Admission.release`: free its place, and correct its estimate to the used `tokens`."""
+        """End a call, for `Admission.release`: free its place, and replace its estimate by the used `tokens`."""
         key_id = admission.limited.limit_id
         if admission.is_running:
             admission.is_running = False
@@ -142,7 +142,7 @@ class Admission:
         """Estimated tokens of the request."""
 
     async def acquire(self, estimate: TokenEstimate) -> None:
-        """Count the call against the limits; `release` must follow in any case. Raise UmgError(RATE_LIMITED)."""
+        """Count the call against the limits. `release` must follow in any case. Raise UmgError(RATE_LIMITED)."""
         await self._limits.acquire(self, estimate)
 
     def release(self, tokens: int) -> None:

@@ -53,7 +53,7 @@ class NamedKeyFields(KeyFields, total=False):
 
 
 def check_fields(fields: NamedKeyFields, now: datetime) -> None:
-    """Raise UmgError(INVALID_FIELD) for the first present setting that is invalid. `now`: the expiry must follow it."""
+    """Raise UmgError(INVALID_FIELD) for the first setting that is invalid. `now`: time that the expiry must follow."""
     if "name" in fields:
         _check_name(fields["name"])
     _check_patterns("model_patterns", "model pattern", "`gpt-4o`, `famG-*`", fields.get("model_patterns", ()))

@@ -57,13 +57,13 @@ class KnownKeys:
         """Times at which the last changes of keys were read, by id: a lookup that began before may be outdated."""
 
     def last_check(self, digest: str) -> float:
-        """Return the time at which the state of this key was read, or minus infinity."""
+        """Return the time at which the state of this key was read; minus infinity if it is not in memory."""
         found = self.valid.get(digest) or self.rejected.get(digest)
         return float("-inf") if found is None else found.checked
 
     def record_change(self, change: KeyChange, began: float, ended: float) -> list[str]:
         """Store the state of a changed key, which was read between `began` and `ended`. Return the keys to look up
-        again: another lookup ran at the same time, and either may be the later one.
+        again: if another look-up ran at the same time, it is unknown which state is newer.
         """
         self._changed.pop(change.key_id, None)
         self._changed[change.key_id] = ended
@@ -83,7 +83,7 @@ class KnownKeys:
         return self.record(digest, key, started)
 
     def record(self, digest: str, key: Key | None, checked: float) -> Caller | Rejection:
-        """Store the state of a key (None: unknown) read at `checked`. Return its caller, or why it is invalid."""
+        """Store the state of a key (None: unknown) as read at `checked`. Return its caller, or why it is invalid."""
         if key is None or key.revoke_time is not None:
             self._remove(digest)
             rejection, reference = Rejection.UNKNOWN, None
@@ -118,7 +118,7 @@ class KnownKeys:
             self._remove(digest)
 
     def _remove(self, digest: str) -> None:
-        """Remove a key from memory, and mark it as removed for calls that hold it."""
+        """Remove a key from memory, and mark it as removed for calls that still refer to it."""
         if (known := self.valid.pop(digest, None)) is not None:
             known.checked = REMOVED_KEY_TIME
             secrets = self._secrets[known.caller.key_id]

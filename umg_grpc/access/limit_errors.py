@@ -19,7 +19,7 @@ def requests_exceeded(limit_id: str, limit: int, seconds: float) -> UmgError:
 
 
 def tokens_exceeded(limit_id: str, limit: int, seconds: float) -> UmgError:
-    """Return the error for a call beyond the tokens per minute; its tokens are available in `seconds`."""
+    """Return the error for a call beyond the tokens per minute; enough tokens are available in `seconds`."""
     return _exceeded(limit_id, "tokens_per_minute", limit, f"has used its {limit} tokens of a minute", seconds)
 
 

@@ -8,7 +8,7 @@ MODEL_PREFIX = "model:"  # of the ids of models, to keep them apart from those o
 
 
 class Limited(Protocol):
-    """Interface of a subject of limits, an API key or a model. A limit of None is unlimited."""
+    """Interface of an API key or a model as the subject of limits. A limit of None means unlimited."""
 
     @property
     def limit_id(self) -> str:

@@ -1,4 +1,4 @@
-"""Checks that reject limits where several worker processes run without a common Redis, since each would count alone."""
+"""Checks that reject limits if several worker processes run without a common Redis: each would count separately."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -19,8 +19,8 @@ logger = LazyLogger(__name__)
 
 
 def check_start(keys: Sequence[Key], models: Mapping[str, ModelInfo], workers: int) -> None:
-    """Raise UmgError(INVALID_FIELD) if several workers start without Redis, and a valid key or a model has a limit,
-    which each worker would count alone.
+    """Raise UmgError(INVALID_FIELD) if several workers start without Redis, and a valid key or a model has a limit.
+    Each worker would count it separately.
     """
     limited = [f"{key.name} ({key.prefix}…)" for key in keys if key.has_limits and key.is_live(utc_now())]
     _check(
@@ -29,12 +29,12 @@ def check_start(keys: Sequence[Key], models: Mapping[str, ModelInfo], workers: i
 
 
 def check_models(models: Mapping[str, ModelInfo]) -> None:
-    """Raise UmgError(INVALID_FIELD) if a model has a limit that each worker would count alone."""
+    """Raise UmgError(INVALID_FIELD) if a model has a limit, which each worker would count separately."""
     _check(_limited(models), "these have limits, which each worker would count for itself")
 
 
 def check_key(fields: KeyFields) -> None:
-    """Raise UmgError(WRONG_STATE) if a change of a key's settings sets a limit, which each worker would count alone."""
+    """Raise UmgError(WRONG_STATE) if a change of a key sets a limit, which each worker would count separately."""
     if any(fields.get(name) is not None for name in LIMIT_FIELDS):
         message = (
             f"this gateway has several workers without Redis, and each would count a limit for itself: {LIMIT_REMEDY}"

@@ -1,4 +1,4 @@
-"""Queue of the calls that wait until Redis grants this process a share of a limit, with one command for all of them."""
+"""Queue of the calls that wait until Redis grants a share of a limit. One command is sent for all of them."""
 
 import asyncio
 from collections import deque
@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class _Waiter(Generic[Outcome]):
-    """Call that waits in the queue: its outcome once Redis has decided, and the time since when it waits."""
+    """Call that waits in the queue: its outcome when Redis has decided, and the time at which it began to wait."""
 
     __slots__ = ("outcome", "since", "woken")
 
@@ -22,8 +22,8 @@ class _Waiter(Generic[Outcome]):
 
 
 class LeaseQueue(Generic[Outcome]):
-    """Queue of the calls of one API key or model that wait for Redis; the oldest sends one command for all. `Outcome`:
-    the decision on a call, for example whether it is admitted.
+    """Queue of the calls of one API key or model that wait for Redis. The oldest call sends one command for all.
+    `Outcome`: decision on a call, for example whether it is admitted.
     """
 
     __slots__ = ("_waiting", "is_busy")

@@ -1,4 +1,4 @@
-"""Restoring of the counts of limits after Redis has lost its data, from the counts of this process."""
+"""Restoring of the counts of limits that Redis has lost with its data, from the counts of this process."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
@@ -35,8 +35,8 @@ class Amount(NamedTuple):
 
 
 class Hash(NamedTuple):
-    """Form of the hashes of a kind of limit in Redis: their prefix, that of their fields, and the units of a second in
-    the fields.
+    """Form of one kind of limit's hashes in Redis: prefixes of their keys and of their fields, and the time units per
+    second in the fields.
     """
 
     prefix: str
@@ -46,12 +46,12 @@ class Hash(NamedTuple):
 
 
 class Restoring:
-    """Writer of amounts that Redis does not know to the counts of the limits, in the background until `aclose`. They
-    were admitted by this process without Redis, or in the last minute before Redis lost its data.
+    """Writer of amounts that are missing in Redis to the counts of the limits, in the background until `aclose`. This
+    process admitted them while Redis was unavailable, or in the last minute before Redis lost its data.
     """
 
     def __init__(self, redis: Redis, form: Hash, now: Callable[[], float], work: str) -> None:
-        """Create a writer. `now`: returns seconds of a monotonic clock; `work`: its name in the log."""
+        """Create a writer. `now`: returns seconds of a monotonic clock; `work`: its work in words, for the log."""
         self._redis, self._form, self._now, self._work = redis, form, now, work
         self._unknown: dict[str, deque[Amount]] = {}
         self._background: Background | None = None
@@ -71,7 +71,7 @@ class Restoring:
             self._wake()
 
     async def aclose(self) -> None:
-        """Stop to write, after a last attempt."""
+        """Stop writing, after a last attempt."""
         if self._background is not None:
             await self._background.aclose(RETRY_SECONDS)
 

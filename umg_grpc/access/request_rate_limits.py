@@ -26,7 +26,7 @@ class RequestLimits:
     error states the time until the next request is admitted.
 
     The counts of this process are checked first, also with Redis: a rejection by them needs no command. While Redis is
-    unavailable they are compared with the share of this process.
+    unavailable, they are compared with this process's share of the limit.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class RequestLimits:
             raise requests_exceeded(limited.limit_id, limit.amount, seconds)
 
     def _seconds_alone(self, limit: RateLimitItemPerMinute, limit_id: str) -> float:
-        """Return the seconds until a request that was counted is admitted without Redis, 0 if it is within the share of
-        this process.
+        """Return the seconds until a counted request is admitted without Redis; 0 if it is within the share of this
+        process.
         """
         if self._shared is None:
             return 0.0
@@ -104,8 +104,8 @@ class RequestLimits:
 
 
 class _Windows(MemoryStorage):
-    """Sliding windows of request times in memory: a storage of the `limits` library with a given clock. It replaces the
-    library's own class, which starts a clean-up task at each request.
+    """Sliding windows of request times in memory: a storage for the `limits` library, with an exchangeable clock. The
+    library's own class starts a clean-up task at each request.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:

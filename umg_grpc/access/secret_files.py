@@ -1,4 +1,4 @@
-"""Files with a secret in the data directory, which all processes that use the directory share."""
+"""Files with a secret in the data directory, which all processes with this directory share."""
 
 import os
 import tempfile

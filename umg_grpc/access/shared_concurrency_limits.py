@@ -6,7 +6,7 @@ for later ones, leases some in advance, and synchronizes with Redis every half a
 own permit and returns it at its end.
 
 A call that gets no permit waits until all processes with unused permits have synchronized and returned them. For some
-seconds after that, no process keeps any. So no call is rejected while another process has an unused permit.
+seconds after that, no process keeps unused permits. So no call is rejected while another process has one.
 """
 
 import asyncio
@@ -127,7 +127,7 @@ class _KeyPermits:
     queue: LeaseQueue[bool] = field(default_factory=LeaseQueue)
 
     def start(self, calls: int = 1) -> None:
-        """Count the begin of `calls` calls: as running, for the peak, and as calls since the last command."""
+        """Count the start of `calls` calls: as running, for the peak, and since the last command to Redis."""
         self.running += calls
         self.calls += calls
         self.peak = max(self.peak, self.running)
@@ -154,8 +154,8 @@ class SharedConcurrencyLimits:
         self._returns: Background | None = None
 
     async def acquire(self, key_id: str, limit: int) -> bool:
-        """Take one of `limit` permits for a call; `release` returns it. Return whether there was one. While Redis is
-        unavailable this process has an equal part of the permits.
+        """Take one of `limit` permits for a call; `release` returns it. Return whether a permit was free. While Redis
+        is unavailable, this process has an equal part of the permits.
         """
         key = self._keys.get(key_id)
         if key is None:
@@ -175,8 +175,8 @@ class SharedConcurrencyLimits:
             self._check(key_id)
 
     async def synchronize(self) -> None:
-        """Send the number of permits in use to Redis for each key whose permits are due. This renews the leases of
-        permits in use, and returns unused ones.
+        """For each key that is due, send the number of its permits in use to Redis. This renews the leases of permits
+        in use, and returns unused ones.
         """
         keys, self._unchecked = self._unchecked, set()
         now = self._now()
@@ -266,8 +266,8 @@ class SharedConcurrencyLimits:
     async def _send(
         self, key_id: str, key: _KeyPermits, *, need: int, more: int = 0, kept: int = 0, keeps: bool
     ) -> _PermitReply | None:
-        """Send the number of permits in use to Redis, and lease more of them. Until the reply no unused permit is used,
-        since Redis takes them back.
+        """Send the number of permits in use to Redis, and lease more permits. Until Redis replies, no unused permit is
+        given to a call, since Redis takes unused permits back.
         """
         if self._returns is None:
             self._returns = Background("return of permits", self.synchronize, every=SEARCH_SECONDS, at_end=True)

@@ -140,7 +140,7 @@ class _SliceReply(NamedTuple):
 
 @dataclass(slots=True)
 class _Slice:
-    """Requests leased from Redis: the number that may still be admitted without a command, and the admitted times."""
+    """Requests leased from Redis: the number that may still be admitted without a command, and the times of others."""
 
     slice_id: str
     began_at: float
@@ -153,11 +153,11 @@ class _Slice:
     """Requests by their time on the server's clock, which is rounded up."""
 
     def is_current(self, now: float) -> bool:
-        """Return whether the requests of the slice may still be admitted at the time `now`, used up or not."""
+        """Return whether the slice is valid at the time `now`, even if it has no requests left."""
         return now < self.began_at + LEASE_SECONDS
 
     def is_usable(self, now: float) -> bool:
-        """Return whether the slice can admit a request at the time `now`: it has not expired, and has requests left."""
+        """Return whether the slice can admit a request at the time `now`: it is valid, and has requests left."""
         return self.left > 0 and now < self.began_at + LEASE_SECONDS
 
     def take(self, now: float) -> None:
@@ -168,7 +168,7 @@ class _Slice:
 
 
 class _Refusal(NamedTuple):
-    """Rejection by Redis, which for a moment is repeated for later calls without a command."""
+    """Rejection by Redis. For a moment, later calls are rejected in the same way without a command."""
 
     until: float
     free_at: float
@@ -250,14 +250,14 @@ class SharedRequestLimits:
         return outcome
 
     def remaining(self, key_id: str, limit: int) -> int:
-        """Return the requests left in this minute at this process's last command; `limit` without a command."""
+        """Return the requests left in this minute at this process's last command; `limit` before the first one."""
         key = self._keys.get(key_id)
         if key is None or key.limit != limit:
             return limit
         return key.remaining + (key.slice.left if key.slice is not None else 0)
 
     def count_alone(self, key_id: str) -> None:
-        """Count a request that was admitted without Redis, which receives it later."""
+        """Count a request that was admitted while Redis was unavailable. Redis gets it later."""
         self._restoring.add(key_id, Amount(self._now(), 1))
 
     def last_remaining(self, key_id: str, limit: int) -> Remaining | None:

@@ -84,7 +84,7 @@ class _Lease(NamedTuple):
 
 @dataclass(slots=True)
 class _KeyTokens:
-    """Leased tokens of one API key or model in this process, and corrections of estimates to be sent to Redis."""
+    """Leased tokens of one key or model in this process, and corrections of estimates that Redis lacks yet."""
 
     limit: int
     second: int = 0
@@ -151,8 +151,8 @@ class SharedTokenLimits:
         return key.second
 
     def correct(self, key_id: str, second: int, difference: int) -> None:
-        """Add to an ended call's tokens the actual minus the estimated number, in the second that `take` returned.
-        Redis gets the correction later.
+        """Correct the tokens of an ended call by `difference`, actual minus estimated tokens, in the second that `take`
+        returned. Redis gets the correction later.
         """
         if difference:
             self._keys.setdefault(key_id, _KeyTokens(0)).corrections[second] += difference
@@ -163,7 +163,7 @@ class SharedTokenLimits:
         return limit if key is None or not key.limit else key.left + key.unleased
 
     def count_alone(self, key_id: str, tokens: int) -> None:
-        """Count the tokens of a call that was admitted without Redis, which receives them later."""
+        """Count the tokens of a call that was admitted while Redis was unavailable. Redis gets them later."""
         self._restoring.add(key_id, Amount(self._now(), tokens))
 
     def last_remaining(self, key_id: str) -> Remaining | None:

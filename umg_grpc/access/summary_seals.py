@@ -1,4 +1,4 @@
-"""Seals of summaries: only the gateway can open one, for the same key, at any replica with the same secret."""
+"""Seals of summaries. Only the gateway can open a seal, for the same API key, at any replica with the same secret."""
 
 import hmac
 import secrets
@@ -17,7 +17,7 @@ MAX_SUMMARY_BYTES = 8 << 20
 
 
 class SummarySeals:
-    """Sealing and opening of summaries with the operator's secret (AES-GCM, with a key for each caller's key)."""
+    """Encryption of summaries by the operator's secret (AES-GCM), with a derived key for each caller's API key."""
 
     def __init__(self, secret: str, accepted: Sequence[str] = ()) -> None:
         """Create the seals. `accepted`: further secrets whose seals are opened too, for a rotation."""
@@ -30,7 +30,7 @@ class SummarySeals:
         return urlsafe_b64encode(nonce + _cipher(self._secrets[0], owner).encrypt(nonce, packed, None)).decode()
 
     def open(self, owner: str, sealed: str) -> str | None:
-        """Return the summary sealed for the caller's key `owner`; None if it was changed or sealed otherwise."""
+        """Return the summary sealed for the key `owner`; None if it was changed, or sealed by another secret."""
         try:
             data = b64decode(sealed.encode(), b"-_", validate=True)
         except ValueError:

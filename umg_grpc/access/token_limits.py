@@ -12,7 +12,7 @@ from umg_grpc.wire.core.rate_limit_headers import LimitStatus
 
 @dataclass(slots=True)
 class TokenReservation:
-    """Tokens that count against a limit for one call: first its estimate, later the actual number of tokens."""
+    """Tokens of one call that count against a limit: the estimated number first, later the actual one."""
 
     time: float
     tokens: int
@@ -38,7 +38,7 @@ class _Window:
             self.total -= self.reservations.popleft().tokens
 
     def seconds_until(self, room: int, now: float) -> float:
-        """Return the seconds until enough of the window has expired that its sum is at most `room`; 0 if empty."""
+        """Return the seconds until so much has expired that the sum is at most `room`; 0 for an empty window."""
         left = self.total
         for reservation in self.reservations:
             left -= reservation.tokens
@@ -49,8 +49,8 @@ class _Window:
 
 class TokenWindows:
     """Limiter of the tokens per minute of each API key or model, by a sliding window of 60 seconds in this process. A
-    call counts with its estimated tokens, which are rejected if they exceed the limit, until `correct` replaces them by
-    the actual number. Corrections may exceed the limit; they delay later calls.
+    call counts with its estimated tokens until `correct` replaces them by the actual number; it is rejected if the
+    estimate exceeds the limit. Corrections may exceed the limit; they delay later calls.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -87,8 +87,9 @@ class TokenWindows:
             self._window(key_id).add(now, difference)
 
     def check_share(self, key_id: str, limit: int, share: Share, reservation: TokenReservation) -> None:
-        """Check the reservation of a call that Redis did not count against the share of this process. Remove it and
-        raise UmgError(RATE_LIMITED) beyond the share, except for the only call of the span.
+        """Check a call's reservation against this process's share of the limit, because Redis did not count it. Beyond
+        the share, remove the reservation and raise UmgError(RATE_LIMITED). The only call of the span is always
+        accepted.
         """
         now, window = self._now(), self._window(key_id)
         counted = [each for each in window.reservations if each.time > share.since]

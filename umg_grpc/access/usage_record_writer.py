@@ -1,8 +1,9 @@
-"""Usage log: one record of each call, written to a local file at once and to the database in the background.
+"""Usage log: one record of each call, written to a local file at once, and to the database in the background.
 
-A record passes through three places, each of which keeps it until the next one has it: a memory-mapped file of the
-calls in flight; a journal file, to which several records are appended by one system call; and the database. Records
-that the journal refuses, for example since the disk is full, stay in memory until the database or the journal has them.
+A record passes through three places, each of which stores it until the next one has it: a memory-mapped file of the
+calls in flight; a journal file, to which several records are appended by one system call; and the database. If the
+journal refuses records, for example since the disk is full, they stay in memory until the database or the journal has
+them.
 """
 
 import asyncio
@@ -51,7 +52,7 @@ logger = LazyLogger(__name__)
 class UsageLog:
     """Writer of the usage records of a process, from `start` to `aclose`.
 
-    A record survives the end of this process as soon as `add` returns, which waits for neither the database nor the
+    As soon as `add` returns, the record survives the end of this process. `add` waits for neither the database nor the
     disk. Records that did not reach the database, also those of a killed process, are written later by any process with
     the same data directory.
     """
@@ -145,19 +146,19 @@ class UsageLog:
 
     @property
     def waiting_writes(self) -> int:
-        """Number of records due in the database; 0 unless a write is running or the last one failed."""
+        """Number of records that should be in the database by now; 0 unless a write runs or the last one failed."""
         if self._late_since is None:
             return 0
         return len(self._completed) + len(self._writing) + self._journal.waiting_records
 
     @property
     def problem(self) -> str:
-        """Reason why the journal cannot take records, or will soon not; "" if it can."""
+        """Reason why the journal cannot take records, or soon will not be able to; "" if there is none."""
         return self._journal.problem
 
     @property
     def can_charge(self) -> bool:
-        """Whether the journal or the database takes a further record, so that its cost is charged even after a kill."""
+        """Whether the journal or the database takes another record: its cost is then charged even after a kill."""
         if not self._journal.refusal:
             return True
         is_silent = self._late_since is not None and time.monotonic() - self._late_since > SILENT_SECONDS
@@ -165,7 +166,7 @@ class UsageLog:
 
     def add(self, record: UsageRecord, slot: int) -> None:
         """Store the record of a completed call, and charge its cost to its key's budget. `slot`: place of the call in
-        the file of calls in flight, whose record is replaced.
+        the file of calls in flight, where the provisional record is replaced.
         """
         encoded = encode_record(record)
         if self._memory_bytes + len(encoded) > self._max_memory_bytes:
@@ -190,7 +191,7 @@ class UsageLog:
         return stored == len(records) and bool(self._completed)
 
     async def _insert_completed(self) -> None:
-        """Insert the records that the journal has refused into the database. Raise SQLAlchemyError."""
+        """Insert the records that the journal refused into the database. Raise SQLAlchemyError."""
         while self._completed:
             self._writing, self._completed = self._completed[:WRITTEN_RECORDS], self._completed[WRITTEN_RECORDS:]
             try:
@@ -234,7 +235,7 @@ class UsageLog:
             self._lost = 0
 
     async def _write_all(self) -> None:
-        """Write all records to the journal, or else to the database, then the journal's; return leases of budgets."""
+        """Write the records in memory to the journal or database, then those of the journal; return leases."""
         self._journal.check()
         while self._append_completed():  # noqa: ASYNC110  it appends, and waits for nothing
             await asyncio.sleep(0)  # many may wait after an outage, and calls must not wait for all of them

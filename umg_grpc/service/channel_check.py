@@ -115,5 +115,5 @@ def _cheap_call(channel: Channel, upstreams: Channels, model: ChannelModel) -> P
 
 
 def explain(error: UmgError) -> str:
-    """Return the failure of a channel with its remedy and the provider's message, in one line without the key."""
+    """Return the cause of a channel's failure, the remedy and the provider's message, as a line without API key."""
     return error.message if error.facts is None else advice(error.facts)

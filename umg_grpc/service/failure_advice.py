@@ -28,7 +28,7 @@ NO_CREDENTIALS = "the channel has no credentials: check `auth`"
 
 
 def advice(facts: ProviderFailure) -> str:
-    """Return the remedy of a failure with the provider's message, in one line without the key."""
+    """Return the remedy of a provider's failure and the provider's message in one line, without the API key."""
     preset = next(
         (each.base_url for each in PROVIDER_PRESETS.values() if urlsplit(each.base_url).netloc == facts.host), ""
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """Definition of a counter. A definition is a key of the counts of each call: it is compared by identity."""
+    """Definition of a counter. It is a key in the counts of each call, and is compared by identity, which is fast."""
 
     name: str
     help_text: str

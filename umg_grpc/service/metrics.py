@@ -84,9 +84,9 @@ BUILD_VALUES: Values = {(version("unified-model-gateway"), platform.python_versi
 
 class Metrics:
     """Counters, histograms and gauges of this process. Label values come from the schema and the config; at most
-    `MAX_MODELS` models, and `key_labels` keys, have their own (0 for metrics without the label `key`). Calls are
-    counted in plain integers, which are added to the Prometheus library when the metrics are read or shared: each
-    update in the library takes a lock and, with several workers, a write to a file.
+    `MAX_MODELS` models, and `key_labels` keys, have their own values, all others share one (0: metrics have no label
+    `key`). Calls are counted in plain integers, which are added to the Prometheus library when the metrics are read or
+    shared: each update in the library takes a lock and, with several workers, a write to a file.
     """
 
     def __init__(self, key_labels: int = 0) -> None:
@@ -139,8 +139,8 @@ class Metrics:
     def attempt_ended(
         self, _call: Call, attempt: Attempt[EncodedRequest], outcome: str, error: UmgError | None
     ) -> None:
-        """Count an attempt that has ended, by its channel and the provider's id of the model, and the failure of its
-        provider. `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure.
+        """Count an attempt that has ended, by channel and the provider's model id. If its provider failed, count the
+        failure too. `outcome`: `ok`, `left` (cancelled), `refused`, or the kind of the failure.
         """
         self._counts[totals.FINISHED_ATTEMPTS, (attempt.channel, self._models[attempt.target.model], outcome)] += 1
         if error is not None and error.failure is not None and error.facts is not None:
@@ -153,11 +153,11 @@ class Metrics:
         self._counts[totals.CHANNEL_FAILURES, labels] += 1
 
     def refused(self, reason: str) -> None:
-        """Count a call that an overloaded process rejected, by `full`, `behind`, `memory` or `connections`."""
+        """Count a call that the overloaded process rejected, by `full`, `behind`, `memory` or `connections`."""
         self._counts[totals.REFUSED_CALLS, (reason,)] += 1
 
     def mended(self, channel: str, model: str, member: str) -> None:
-        """Count a request that a provider accepted without the member that it had refused, or with it adapted."""
+        """Count a request that a provider refused for a member, and accepted with the member left out or adapted."""
         self._counts[totals.MENDED_REFUSALS, (channel, self._models[model], member)] += 1
 
     def hedged(self, model: str, won: bool) -> None:
@@ -165,7 +165,7 @@ class Metrics:
         self._counts[totals.HEDGED_CALLS, (self._models[model], str(won).lower())] += 1
 
     def fell_back(self, model: str, fallback: str, cause: str) -> None:
-        """Count a call of a fallback in place of a model. `cause`: key of the config."""
+        """Count a call that continues with the model `fallback`. `cause`: of the failure of `model`, a config key."""
         self._counts[totals.FALLBACK_CALLS, (self._models[model], self._models[fallback], cause)] += 1
 
     def count_guard(self, guard: str, phase: str, decision: str, seconds: float) -> None:
@@ -192,11 +192,11 @@ class Metrics:
         self._counts[totals.EGRESS_REQUESTS, (outcome,)] += 1
 
     def count_lost_records(self, count: int, reason: str) -> None:
-        """Count lost usage records. `reason`: `full` if the journal has no space, `disk` if it cannot be written."""
+        """Count lost usage records. `reason`: `full` if the journal has no space, `disk` if writes to it fail."""
         self._counts[totals.LOST_RECORDS, (reason,)] += count
 
     def count_records_deleted_early(self, count: int) -> None:
-        """Count usage records that were deleted before `usage.ttl`, since all together exceeded `usage.max_bytes`."""
+        """Count usage records that were deleted before `usage.ttl`, since all records exceeded `usage.max_bytes`."""
         self._counts[totals.DELETED_EARLY, ()] += count
 
     def count_cost(self, channel: str, model: str, key_id: str, micro_credits: int) -> None:
@@ -205,8 +205,8 @@ class Metrics:
         self._totals[totals.CALL_COST].labels(channel, self._models[model], *key).inc(micro_credits / MICRO_CREDITS)
 
     def count_storage(self, call: Call) -> None:
-        """Add the tokens and the cost of the beginning of a prompt that a provider has stored. `call`: that of the
-        storage, which no caller made.
+        """Add the tokens and the cost of storing the beginning of a prompt at a provider. `call`: the gateway's own
+        call for this.
         """
         facts, usage, owner = call.facts, call.facts.usage, call.known_caller
         if usage is None or owner is None:
@@ -219,7 +219,7 @@ class Metrics:
         self.count_cost(facts.channel, facts.model, owner.key_id, call.charges.micro_credits)
 
     def counter(self, name: str, help_text: str, *labels: str) -> Callable[..., None]:
-        """Create a counter with these label names. Return a function that takes their values and adds 1, or its
+        """Create a counter with these label names. Return a function that takes the labels' values and adds 1, or its
         argument `by`. `help_text`: for operators.
         """
         row = Total(name, help_text, labels)
@@ -237,7 +237,7 @@ class Metrics:
         self.watch(RELOAD_TIME, lambda: {(): moment})
 
     def watch(self, level: Level, read: Callable[[], Values]) -> None:
-        """Register the gauge `level`. `read`: returns the values by label values, when the metrics are read."""
+        """Register the gauge `level`. `read`: called when the metrics are read; returns label values -> value."""
         known = self._gauges.get(level)
         self._gauges[level] = known or _Gauge(level, self._registry, shared=self._shared)
         self._gauges[level].read = read
@@ -324,7 +324,7 @@ class Metrics:
 
 
 class _Labels(dict[str, str]):
-    """Map from a name to its label value: its own for the first `limit` names, `other` for all later ones."""
+    """Label values of names: the first `limit` names are their own values, all later names share the value `other`."""
 
     def __init__(self, limit: int, other: str) -> None:
         super().__init__()
@@ -360,8 +360,8 @@ class _Gauge:
         self.read: Callable[[], Values] = dict
 
     def refresh(self) -> None:
-        """Set the gauge to its current values. Label values that have disappeared are removed or, with several workers,
-        set to 0, since the library cannot remove them there.
+        """Set the gauge to its current values, and remove label values that have disappeared. With several workers they
+        are set to 0, since the library cannot remove them there.
         """
         values = self.read()
         for labels in self._shown - values.keys():

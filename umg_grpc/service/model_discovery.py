@@ -45,7 +45,7 @@ logger = structlog.get_logger()
 
 @dataclass(eq=False)
 class _ChannelList:
-    """Model list of a channel, with the state of its reads."""
+    """Model list of a channel, with the times and failures of its reads."""
 
     channel: Channel
     models: Sequence[pb.Model] | None
@@ -96,13 +96,13 @@ class ModelDiscovery:
         metrics.watch(MODEL_LIST_AGE, self._ages)
 
     def preview(self, config: Config) -> Config:
-        """Return the config that `configure` would return for a config, without effect. May be called in a thread."""
+        """Return the config that `configure` would return, without changing the channels. May be called in a thread."""
         lists = {channel.name: self._models(channel) for channel in config.channels if channel.reads_list}
         return with_discovered(config, lists)
 
     def configure(self, config: Config) -> Config:
-        """Set the channels to those of the config. Return the config with the models that are known to be in their
-        lists. A list stored on disk is used until the first read, before which `connect` is called.
+        """Set the channels to those of the config. Return the config with the models that are known to be in the
+        channels' lists. Until the first read, for which `connect` must be called before, a list stored on disk is used.
         """
         self._config = config
         self._lists = {channel.name: self._configured(channel) for channel in config.channels if channel.reads_list}
@@ -125,7 +125,7 @@ class ModelDiscovery:
         return known.models
 
     def _configured(self, channel: Channel) -> _ChannelList:
-        """Return a channel's list in a new config, which is read now if its last read failed or had another address."""
+        """Return the list of a channel of a new config, to be read now after a failed read or a change of address."""
         models, known = self._models(channel), self._lists.get(channel.name)
         if known is None:
             return _ChannelList(channel, models)
@@ -137,9 +137,9 @@ class ModelDiscovery:
         return known
 
     async def start(self, changed: Callable[[], Awaitable[None]]) -> None:
-        """Read all lists now, and then periodically in the background. Return at once if each channel whose config
-        requests the list has a stored one, else when all were read, but at the latest after the time limit in the
-        config. `changed`: called after each refresh in which a list has changed.
+        """Read all lists now, and then periodically in the background. Return at once if all these channels have a
+        stored list. Otherwise return when all lists were read, or after the time limit in the config. `changed`: called
+        after each refresh in which a list has changed.
         """
         self._changed = changed
         self._refreshes = Background("refreshing the model lists of providers", self._read_due)
@@ -173,7 +173,7 @@ class ModelDiscovery:
         await self._read([each for each in self._lists.values() if each.due <= now])
 
     async def _read(self, lists: Iterable[_ChannelList]) -> None:
-        """Read the lists of channels at the same time, that of an account once."""
+        """Read the lists of channels at the same time. Channels of the same account share one read."""
         accounts: dict[str, list[tuple[_ChannelList, ProviderModelList]]] = {}
         for each in lists:
             if (listing := model_list(each.channel.listing_protocols)) is not None:
@@ -219,7 +219,7 @@ class ModelDiscovery:
                 os.close(lock)
 
     async def _lock(self, source: str) -> int | None:
-        """Wait until no other process of the machine reads the lists of an account."""
+        """Wait until no other process of the machine reads the account's lists. Return the lock file; None without."""
         for _ in range(round(FETCH_SECONDS / LOCK_PAUSE_SECONDS)):
             try:
                 if (lock := self._files.try_lock(source)) is not None:
@@ -230,7 +230,9 @@ class ModelDiscovery:
         return None
 
     async def _take_shared(self, source: str, lists: Sequence[_ChannelList], began: float) -> bool:
-        """Use the result of another process of the machine that has read the lists of an account lately."""
+        """Use the result of another process of the machine that has just read the account's list. Return whether one
+        did.
+        """
         failure, first = self._files.failure(source), lists[0]
         if failure is not None and failure[0] != self._marked.get(source):
             pause = self._pause(first) / 2 if first.failures else START_SECONDS
@@ -250,7 +252,7 @@ class ModelDiscovery:
         return True
 
     async def _take(self, taken: _ChannelList, models: list[pb.Model]) -> None:
-        """Use a list that was read."""
+        """Set the models of a channel to a list that was read. If they have changed, announce it."""
         if taken.is_failure_logged:
             logger.info("the model list of a channel can be read again", channel=taken.channel.name)
         taken.failures, taken.is_failure_logged, taken.read_at = 0, False, self._now()
@@ -261,7 +263,7 @@ class ModelDiscovery:
             taken.is_awaited = False
 
     async def _announce(self) -> None:
-        """Call `changed` for lists that were read, once for all that are read while a call of it runs."""
+        """Call `changed` after lists were read. Lists that are read while a call of it runs share the next call."""
         self._news += 1
         news = self._news
         async with self._announcing:
@@ -290,7 +292,7 @@ class ModelDiscovery:
 
 
 async def _ignore() -> None:
-    """Do nothing: no change is waited for before the start."""
+    """Do nothing on a change, before `start` sets another function."""
 
 
 def _log_failure(failed: _ChannelList, failure: ListFailure) -> None:

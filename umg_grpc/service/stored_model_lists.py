@@ -1,5 +1,5 @@
-"""Model lists of providers as files have them, for processes that read no lists themselves. They give the router with
-the discovered models, and the reasons of lists that could not be read.
+"""Model lists of providers, as stored in files, for processes that read no lists from providers. They provide the
+router with the discovered models, and the reasons why lists could not be read.
 """
 
 import time
@@ -27,7 +27,7 @@ def stored_router(config: Config, data: Path) -> Router:
 
 
 def list_source(channel: Channel, listing: ProviderModelList) -> str:
-    """Return a text that identifies an account's list in one shape, with its keys: only a hash of it may be stored."""
+    """Return a text that identifies an account's list in one format. It contains API keys: store only a hash."""
     shape = listing.decode.__name__  # a relay has the lists of several vendors at one address
     sent = (channel.auth, sorted(channel.headers.items()), sorted(channel.query.items()))  # may name an organization
     return "\0".join((channel.base_url, listing.path, shape, repr(sent), *channel.api_keys))

@@ -1,5 +1,5 @@
-"""Models without a price in this process: their metric and log lines. The lines name them, and the keys to which they
-are refused.
+"""Models without a price in this process: a metric counts them, and log lines name them and the keys that cannot use
+them.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class UnpricedModels:
-    """Models without a price, of the current config and of the calls of this process."""
+    """Models without a price: models of the current config, and models that this process was called for."""
 
     def __init__(self, channels: Channels, metrics: Metrics) -> None:
         self._channels = channels
@@ -46,14 +46,14 @@ class UnpricedModels:
 
     @property
     def known(self) -> Sequence[str]:
-        """Models without a price in the list of models."""
+        """Models in the list of models that have no price."""
         if self._router is not (router := self._channels.router):
             self._router, self._known = router, unpriced_models(router)
         return self._known
 
     def note(self, model: str) -> None:
-        """Take note of a call of a model without a price. It is logged once, unless it is in the list of models, which
-        is logged at the start.
+        """Take note of a call of a model without a price, and log it once. Models in the list of models were logged at
+        the start.
         """
         if model not in self._called and len(self._called) < MAX_CALLED and model not in self.known:
             self._called[model] = None
@@ -65,8 +65,8 @@ class UnpricedModels:
             logger.warning("models without a price", count=len(known), models=shortened(known), remedy=PRICE_REMEDY)
 
     async def name_keys(self, keys: ApiKeys, data: Path) -> None:
-        """Log each key with a budget to which models are refused, at the first start of a version of the program with
-        the data directory `data`. An unavailable database leaves it to the next start.
+        """Log each key with a budget that cannot use some models because they have no price. This is done once for each
+        version of the program with the data directory `data`. If the database is unavailable, the next start does it.
         """
         file = data / FILE_NAME
         models = self._unpriced_somewhere()
@@ -78,7 +78,7 @@ class UnpricedModels:
             await asyncio.to_thread(file.write_text, GATEWAY_VERSION)
 
     def _unpriced_somewhere(self) -> Sequence[str]:
-        """Return the listed models that some channel serves without a price: some keys may use it alone."""
+        """Return the listed models that some channel serves without a price: a key may be restricted to it."""
         router, found = self._channels.router, list[str]()
         for model in router.models():
             channels = [target.channel.name for target in router.targets(model.id)]
@@ -87,7 +87,7 @@ class UnpricedModels:
         return found
 
     def _name(self, key: Key, models: Sequence[str]) -> None:
-        """Log which of the models are refused to a key, if any is."""
+        """Log which of the models are refused to a key, if any are."""
         if key.budget_micro_credits is None:
             return
         caller = caller_of(key)

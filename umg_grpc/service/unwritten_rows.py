@@ -1,6 +1,6 @@
-"""Error for an object that is not found while another process may still hold it unwritten, since the database was away.
-Rows of an outage are written within seconds after it; until then an absent row does not mean that the object does not
-exist.
+"""Error for an object that is not found, but that another process may not have written yet, since the database was
+unavailable. Its rows are written within seconds after an outage; until then, an absent row does not mean that the
+object does not exist.
 """
 
 from umg_grpc.base.errors import UmgError
@@ -9,7 +9,7 @@ from umg_grpc.v1 import pb
 
 
 def unwritten(object_id: str, *, field: str = "") -> UmgError:
-    """Return the error UNAVAILABLE for an object that may not be written yet. `field`: path of its id, "" for none."""
+    """Return the error for an object that may not be in the database yet. `field`: path of its id, or ""."""
     shown = object_id[:MAX_OBJECT_ID_CHARACTERS]
     message = (
         f"'{shown}' is not found, but the database was away until a moment ago and may not have all objects yet; try "

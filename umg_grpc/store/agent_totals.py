@@ -1,6 +1,6 @@
-"""Totals of usage by agent, with the calls of unknown agents, which the tables of agents leave out. These are the
-difference to the totals of all calls: totals of versions that knew no agents need no change, and calls of unknown
-agents are written once.
+"""Totals of usage by agent. The tables of agents leave out calls of unknown agents, which are computed as the
+difference to the totals of all calls. So each of these calls is written once, and totals of versions without agents
+need no change.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _UNKNOWN = cast(literal_column("''"), NAME_TYPE)
 
 
 def _with_unknown(of_agents: Totals) -> FromClause:
-    """Return the rows of known agents and, for unknown ones, those of all calls and the others with negative counts."""
+    """Return the rows of known agents, and for unknown ones all calls, and known agents' calls with negative counts."""
     others = tuple(name for name in of_agents.columns if name != AGENT_COLUMN)
     [of_all] = [each.table for each in TOTAL_TABLES if (each.bucket, each.columns) == (of_agents.bucket, others)]
 

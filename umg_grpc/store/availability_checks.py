@@ -16,7 +16,7 @@ CLOSE_SECONDS = 1.0
 
 class Availability:
     """Periodic check whether the database or Redis answers, for readiness and metrics, from `start` to `aclose`. It
-    logs no failures: the users of the database or of Redis log theirs.
+    logs no failures, since the code that uses the database or Redis logs its own.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Availability:
 
     @property
     def problem(self) -> str:
-        """Message for operators if the last check failed, else "". It has no address, since `/readyz` needs no key."""
+        """Message for operators if the last check failed, else "". It has no address, as `/readyz` is public."""
         if self._away_since is None:
             return ""
         return f"{self.name}: no response for {self._now() - self._away_since:.0f} s"

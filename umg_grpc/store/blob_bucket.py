@@ -102,7 +102,7 @@ class BlobBucket:
 
 
 async def _translated(work: Awaitable[Result]) -> Result:
-    """Await a request to the bucket, and return its result."""
+    """Await a request to the bucket, and return its result. Errors of the library become OSError."""
     try:
         return await work
     except FileNotFoundError:

@@ -291,7 +291,7 @@ class _Spooled:
         return self._waiting_bytes
 
     def flush(self) -> None:
-        """Write the buffered chunks to the file."""
+        """Write the buffered chunks to the temporary file."""
         for chunk in self._waiting:
             self.hash.update(chunk)
             self._file.write(chunk)
@@ -327,7 +327,7 @@ def _unavailable(error: OSError) -> UmgError:
 
 
 def _remove_partial_files(folder: Path, modified_before: float) -> None:
-    """Delete temporary files last modified before a time in Unix seconds: their processes were killed."""
+    """Delete temporary files last modified before a time in Unix seconds, whose processes were killed."""
     for path in folder.iterdir() if folder.is_dir() else ():
         try:
             if path.stat().st_mtime < modified_before:

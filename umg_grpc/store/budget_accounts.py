@@ -1,5 +1,5 @@
 """Budget accounts of API keys in the database: the spent amount of each key in a budget period, and leases. A lease is
-a part of the rest that one process may spend without a query.
+a part of the rest of the budget that one process may spend without a query.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ class Charge(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """Micro-credits of a key in one budget period: spent ones, and those in leases of processes and video tasks."""
+    """Amounts of a key in one budget period, in micro-credits: spent, and leased by processes and video tasks."""
 
     spent: int
     """Costs of calls, and the leases of lost processes."""
@@ -58,7 +58,7 @@ class Balance(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """Amounts in micro-credits that a process requests."""
+    """Amounts in micro-credits by which a process wants to enlarge a lease."""
 
     need: int
     """Least amount; if the rest of the budget is smaller, nothing is granted."""
@@ -69,7 +69,7 @@ class Demand(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """Result of a request to enlarge a lease: the granted amount, and the leases of the key before it was added."""
+    """Result of a request to enlarge a lease: the granted amount, and the key's leases before the amount was added."""
 
     micro_credits: int
     """Amount that was added to the lease; 0 if the remaining budget does not suffice."""
@@ -122,8 +122,8 @@ async def lock_accounts(session: AsyncSession, accounts: Iterable[tuple[str, int
 
 async def settle(session: AsyncSession, charges: Sequence[Charge]) -> Mapping[tuple[str, int], int]:
     """Add the costs of calls to the spent amounts of their accounts (locked by `lock_accounts`), and subtract them from
-    their leases. Return the last time at which each account (key id, start of the period) was wanted by a refused
-    process, in microseconds since 1970; 0 for never. So a process that writes records needs no query for it.
+    their leases. Return account (key id, start of the period) -> time at which a process was last refused an amount of
+    it, in microseconds since 1970; 0 for never. A process that writes records therefore needs no other query for this.
     """
     wanted = dict[tuple[str, int], int]()
     by_account: dict[tuple[str, int], int] = {}
@@ -143,8 +143,9 @@ async def settle(session: AsyncSession, charges: Sequence[Charge]) -> Mapping[tu
 
 
 async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: int) -> LeaseId:
-    """Move a reserved amount from the lease of a process to a new lease of a video task. Return its id. It must run in
-    the transaction that creates the task. The new lease lasts until `end_hold`, not until a process ends.
+    """Move a reserved amount from the lease of a process to a new lease of a video task. Return the id of the new
+    lease. Must run in the transaction that creates the task. The new lease lasts until `end_hold`, not until a process
+    ends.
     """
     await lock_accounts(session, [(lease.key_id, lease.period)])
     held = lease._replace(holder=f"{TASK_PREFIX}{task}")
@@ -155,8 +156,8 @@ async def hold(session: AsyncSession, lease: LeaseId, task: str, micro_credits: 
 
 
 async def end_hold(session: AsyncSession, held: LeaseId, micro_credits: int) -> bool:
-    """Delete the lease of a video task, and add `micro_credits`, its actual cost, to the spent amount. Return False,
-    without a charge, if the lease does not exist any more: a process may then repeat the transaction of a process that
+    """Delete the lease of a video task, and add `micro_credits`, the task's actual cost, to the spent amount. Return
+    False, without a charge, if the lease no longer exists: another process may repeat a transaction of a process that
     was killed.
     """
     await lock_accounts(session, [(held.key_id, held.period)])
@@ -280,7 +281,7 @@ class BudgetAccounts:
         return self._store.clock.sql_micros()
 
     async def _locked_account(self, session: AsyncSession, lease: LeaseId) -> tuple[int, bool]:
-        """Lock the account of a lease, which is created if it does not exist."""
+        """Lock the account of a lease; create the account if it does not exist. Return its data for the lease."""
         is_wanted = func.coalesce(BudgetAccount.wanted_micros, 0) > self._now() - int(WANTED_SECONDS * 1e6)
         account = select(BudgetAccount.spent_micro_credits, is_wanted)
         locked = account.where(_is_account(lease.key_id, lease.period)).with_for_update()
@@ -290,7 +291,7 @@ class BudgetAccounts:
         return int(row[0]), bool(row[1])
 
     async def _add(self, session: AsyncSession, lease: LeaseId, directory: str, amount: int, *, exists: bool) -> None:
-        """Add an amount to a lease. The account is locked, so that `exists` is still true or false."""
+        """Add an amount to a lease. `exists`: whether there is one, which cannot change with a locked account."""
         if exists:
             held = BudgetLease.held_micro_credits + amount
             values = {"held_micro_credits": held, "renew_micros": self._now(), "booked_micros": None}
@@ -306,8 +307,8 @@ _BOOKED = func.sum(case((_IS_BOOKED, BudgetLease.held_micro_credits), else_=0))
 
 
 def _sums(lease: LeaseId) -> "Select[Any, Any, Any, Any, Any, Any]":
-    """Return the query of the sums of a key's leases. They are: all, those booked as spent, the lease itself, those of
-    video tasks; the number of other processes, and 1 if the lease exists.
+    """Return the query of the sums of a key's leases: all leases, those booked as spent, the lease itself, those of
+    video tasks, the number of other processes, and 1 if the lease exists.
     """
     table, held = BudgetLease, BudgetLease.held_micro_credits
     is_own, is_task = table.holder == lease.holder, table.directory == NO_DIRECTORY

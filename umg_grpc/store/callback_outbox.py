@@ -16,7 +16,7 @@ LONGEST_PAUSE_SECONDS = 43_200
 
 
 class OutgoingCallback(NamedTuple):
-    """Notification to a caller about a video task that this process has leased to deliver it."""
+    """Notification to a caller about a video task, which this process has leased to deliver it."""
 
     callback_id: str
     task_id: str
@@ -28,7 +28,7 @@ class OutgoingCallback(NamedTuple):
 
 
 class Excluded(NamedTuple):
-    """Notifications that are not to be sent now: of these owners, and to these receivers (`receiver_of`)."""
+    """Owners, and receivers (`receiver_of`), whose notifications are not to be sent now."""
 
     owners: Collection[str] = ()
     receivers: Collection[str] = ()
@@ -77,9 +77,9 @@ class TaskCallbacks:
     async def claim(
         self, lease_seconds: float, limit: int, share: int, without: Excluded = NONE_EXCLUDED
     ) -> list[OutgoingCallback]:
-        """Lease up to `limit` due notifications to this process, up to `share` for each owner, those `without`
-        excluded. Only the oldest notification of each task is leased, so that callers receive the changes in their
-        order.
+        """Lease up to `limit` due notifications to this process, at most `share` for each owner, without the excluded
+        ones (`without`). Only the oldest notification of each task is leased, so that callers receive the changes in
+        their order.
         """
         table, earlier = TaskCallback, aliased(TaskCallback)
         is_later = exists().where(
@@ -111,7 +111,7 @@ class TaskCallbacks:
             return [OutgoingCallback._make(row) for row in (await session.execute(taken)).all()]
 
     async def reset_times(self) -> None:
-        """Make the notifications due now whose next attempt is later than any pause."""
+        """Make those notifications due now whose next attempt is later than the longest pause."""
         time = TaskCallback.next_attempt_micros
         reset = update(TaskCallback).where(time > self._clock.sql_micros(LONGEST_PAUSE_SECONDS))
         async with self._store.write() as session:
@@ -131,7 +131,7 @@ class TaskCallbacks:
 
     @repeated
     async def give_up(self, sent: OutgoingCallback, reason: str) -> None:
-        """Mark a notification as given up, so that it is not sent again, with the reason in its task's row."""
+        """Mark a notification as given up, so that it is not sent again; store the reason in its task's row."""
         task = update(MediaTask).where(MediaTask.task_id == sent.task_id).values(callback_error=reason)
         async with self._store.write() as session:
             await session.execute(self._attempted(sent, None))

@@ -1,5 +1,5 @@
-"""File with the last failure of each channel and model, which all processes write and `umg models` reads. Only
-operators of the machine can read it: `/metrics`, which needs no key by default, has only kind and status.
+"""File with the last failure of each channel and model. All processes write it, and `umg models` reads it. Only
+operators of the machine can read the file: `/metrics`, which needs no key by default, has only kind and status.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ _FAILURES = msgspec.json.Decoder(list[LastFailure])
 
 
 class ChannelFailures:
-    """Writer of the last failures of channels to a file, from `start` to `aclose`; keeps those of other processes."""
+    """Writer of the last failures of channels to a file, from `start` to `aclose`; it keeps others' failures."""
 
     def __init__(self, data: Path, now: Callable[[], float] = time.time) -> None:
         """Create a writer of the file in `data`, the data directory of the gateway. `now`: returns Unix seconds."""
@@ -66,7 +66,7 @@ class ChannelFailures:
         self._background = Background("write the failures of channels", self._gather_and_write)
 
     async def aclose(self) -> None:
-        """Write the recorded failures, and stop. Write errors are ignored, since the directory may be gone."""
+        """Write the recorded failures, and stop. Write errors are ignored: the directory may be deleted already."""
         await self._background.aclose(CLOSE_SECONDS)
         with suppress(OSError):
             await self._write_pending()
@@ -87,13 +87,13 @@ class ChannelFailures:
         self._queue(failure.key, failure)
 
     def forget_unknown(self, channel: str, model: str) -> None:
-        """Remove the failure of a model that a provider has refused as unknown, and that has answered since."""
+        """Remove the failure of a model that was refused as unknown and that the provider has served since."""
         key = channel, model
         self.unknown_models.pop(key, None)
         self._queue(key, None)
 
     async def read_unknown_models(self) -> frozenset[Key]:
-        """Return the channels and models that providers have refused as unknown in the last day, to any process."""
+        """Return the channels and models that providers have refused as unknown in the last day, in any process."""
         with suppress(OSError):
             if (written_at := _written_at(self._path)) != self._written_at:
                 stored = {each.key: each for each in await asyncio.to_thread(self.read)}

@@ -11,8 +11,8 @@ MAX_LOOKUPS = 16
 
 
 class Lookups:
-    """DNS resolver with at most `MAX_LOOKUPS` threads of its own. A name whose DNS servers do not answer occupies one
-    for many seconds, and delays neither other work in threads nor the end of the process.
+    """DNS resolver with at most `MAX_LOOKUPS` threads of its own. If a name's DNS servers do not answer, the look-up
+    occupies one of these threads for many seconds. It delays neither other work in threads nor the end of the process.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""HTTP client for URLs of callers and in providers' responses, guarded against access to internal hosts (server-side
+"""HTTP client for URLs from callers and from providers' responses. It prevents access to internal hosts (server-side
 request forgery). Each host name is resolved once, all its addresses are checked, and the connection is made to these
 addresses. Redirects are followed here, each checked in the same way. No credentials, cookies or headers of callers are
 used.
@@ -49,7 +49,7 @@ Lookup: TypeAlias = Callable[[str, int], Awaitable[Addresses]]
 
 
 class FetchedFile(NamedTuple):
-    """Downloaded file."""
+    """File that was downloaded completely."""
 
     body: bytes
     content_type: str
@@ -88,7 +88,7 @@ class Download:
 
 @dataclass(frozen=True, eq=False)
 class ProviderRoute:
-    """Way to the files at the addresses that a channel's provider returns."""
+    """Rules for the URLs that a channel's provider returns: the provider's own servers, and the way to them."""
 
     own_place: NetworkPlace | None = None
     """Host and port of the provider's API, which are exempt from the rules for URLs; None for none."""
@@ -106,7 +106,7 @@ class ProviderRoute:
     """TLS context for all other places."""
 
     def is_own(self, target: CheckedUrl) -> bool:
-        """Return whether a URL is at the provider's own place."""
+        """Return whether a URL is on the provider's own server, by host or address, and port."""
         place, address = self.own_place, target.address
         if place is None:
             return False
@@ -127,9 +127,9 @@ class PostResponse(NamedTuple):
 
 class Fetcher:
     """HTTP client for URLs of callers, which refuses URLs of internal hosts. `field` of its methods is the path of the
-    request field with the URL; None for a URL in a provider's response. A forbidden URL and a failed download raise
-    UmgError: INVALID_FIELD with `field`, since no other channel can serve the request; UPSTREAM_FAILED without. An
-    error repeats nothing that a server sent but its status.
+    request field with the URL; None for a URL in a provider's response. A forbidden URL or a failed download raises
+    UmgError. It is INVALID_FIELD if there is a `field`, since no other channel can serve the request, and else
+    UPSTREAM_FAILED. Of a server's response, an error only repeats the status.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Fetcher:
         self._rules = rules
 
     def check(self, url: str, *, field: str | None) -> None:
-        """Raise UmgError if the rules forbid a URL by its scheme, port or host, which is not resolved."""
+        """Raise UmgError if the rules forbid the scheme, port or host of a URL. The host name is not resolved."""
         check_url(url, self._rules, field)
 
     async def fetch(
@@ -238,8 +238,9 @@ class Fetcher:
     async def post(
         self, url: str, *, field: str | None, body: bytes, headers: Mapping[str, str], seconds: float = math.inf
     ) -> PostResponse:
-        """Send `body` by POST, and return the response's status, which may be any, and headers. Redirects are not
-        followed. The time limit is `seconds` or that of the rules, the shorter one. Raise UmgError without a response.
+        """Send `body` by POST, and return status and headers of the response; any status is accepted. Redirects are not
+        followed. The shorter time limit applies, of `seconds` and that of the rules. Raise UmgError if there is no
+        response.
         """
         rules = self._rules
         deadline = asyncio.get_running_loop().time() + min(rules.timeout, seconds)
@@ -323,7 +324,7 @@ class Fetcher:
     async def _checked_addresses(
         self, target: CheckedUrl, deadline: float, rules: EgressRules, field: str | None
     ) -> Addresses:
-        """Return all addresses of the target's host, which the rules allow. Raise UmgError."""
+        """Return all addresses of the target's host. Raise UmgError if the rules forbid one."""
         try:
             addresses = await self._addresses(target, deadline)
         except (OSError, UnicodeError) as error:  # TimeoutError is one
@@ -384,7 +385,7 @@ FAULT_TEXTS = {
 
 
 def _translated(field: str | None, error: UmgError) -> UmgError:
-    """Return the error about a caller's URL for an error of the HTTP client, whose text is about a provider."""
+    """Return the error about a caller's URL in place of an error of the HTTP client, whose text is about a provider."""
     why = FAULT_TEXTS.get(error.reason)
     if why is None:  # the gateway has no more connections, for example
         return error

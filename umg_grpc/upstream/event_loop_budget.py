@@ -9,11 +9,11 @@ ROUND_BYTES = 32 << 10
 
 class RoundBudget:
     """Limiter of the bytes that one iteration of the event loop processes. Waiting tasks continue in the order of
-    arrival, so that two hundred streams with data to translate do not delay every other call until all are done.
+    arrival. Without it, two hundred streams with data to translate would delay every other call until all are done.
     """
 
     def __init__(self, max_bytes: int = ROUND_BYTES) -> None:
-        """Create a limiter of `max_bytes` in one iteration. A larger piece of work gets an iteration of its own."""
+        """Create a limiter of `max_bytes` in one iteration. A larger amount is processed in an iteration alone."""
         self._max_bytes = max_bytes
         self._left = max_bytes
         self._waiting = deque[tuple[asyncio.Future[None], int]]()

@@ -1,4 +1,4 @@
-"""Check of the URLs that providers name: of results in their responses, and of redirects."""
+"""Check of the URLs that come from providers: URLs of results in their responses, and redirects."""
 
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -9,7 +9,7 @@ from umg_grpc.v1 import pb
 
 
 def resolved(url: str, base: str) -> str:
-    """Return a provider's URL, made absolute by `base`. Raise UmgError(UPSTREAM_FAILED) if it is no URL of HTTP."""
+    """Return a provider's URL, made absolute by `base`. Raise UmgError(UPSTREAM_FAILED) if it is no HTTP URL."""
     try:
         joined = urljoin(base, url)
         if _is_http(urlsplit(joined)) and str(URL(joined)).isprintable():

@@ -1,6 +1,6 @@
 """Memory budget for the large provider responses of all calls in this process.
 
-A channel calls `hold` after the headers of a response and before its body, so that TCP keeps unread bytes at the
+A channel calls `hold` after the headers of a response and before its body, so that TCP leaves unread bytes at the
 provider while memory is short. The memory is released at the end of the call by `CallMemory.release`, once the caller
 has read the response.
 """
@@ -22,7 +22,7 @@ MAX_BYTES = 192 << 20
 
 
 class _Waiting(NamedTuple):
-    """Response that waits for memory."""
+    """Provider's response that waits for memory."""
 
     granted: asyncio.Future[None]
     memory: CallMemory
@@ -43,7 +43,7 @@ class ResponseBudget:
 
     @property
     def held(self) -> int:
-        """Number of bytes that all calls hold together."""
+        """Number of bytes that all calls have reserved together."""
         return self._held
 
     @property
@@ -53,8 +53,8 @@ class ResponseBudget:
 
     async def hold(self, body_bytes: int, seconds: float = math.inf) -> None:
         """Reserve memory for `body_bytes` further bytes of a response until the current call ends; wait for it if
-        needed. For a body of unknown length this is called for each part. Does nothing for a small body, and outside of
-        a call. Raise UmgError(UNAVAILABLE) after `seconds` of waiting; this is no failure of the provider.
+        needed. If the length of the body is unknown, this is called for each part. Does nothing for a small body, and
+        outside of a call. Raise UmgError(UNAVAILABLE) after `seconds` of waiting; this is no failure of the provider.
         """
         memory = CALL_MEMORY.get()
         if memory is None or body_bytes <= FREE_BYTES:
@@ -93,8 +93,8 @@ class ResponseBudget:
         self._holders[memory] = None
 
     def _grant_waiting(self) -> None:
-        """Reserve memory for the waiting responses while there is room. The call that has held memory longest is the
-        first; the others follow in the order of arrival.
+        """Reserve memory for waiting responses while there is room. The call that has held memory longest is the first;
+        the others follow in the order of arrival.
         """
         oldest = next(iter(self._holders), None)
         for waiting in [each for each in self._waiting if each.memory is oldest]:

@@ -33,7 +33,7 @@ class PreparedCall(Protocol[Response_co]):
 
 
 class PromptStorage(Protocol):
-    """Storage of beginnings of prompts at the provider of a call (`cachedContents`)."""
+    """Storage for the beginnings of prompts at the provider that a call is sent to (`cachedContents`)."""
 
     @property
     def body(self) -> bytes:
@@ -42,19 +42,19 @@ class PromptStorage(Protocol):
 
     @property
     def marks(self) -> Sequence[PromptMark]:
-        """Places in the body that the caller has marked."""
+        """Marks of the caller in the body: the places up to which a beginning may be stored."""
         ...
 
     def before_send(self, change: Callable[[], None]) -> None:
-        """Let a function change the body before the call is sent: other channels may be called in its place."""
+        """Register a function that may change the body just before it is sent: the call may not be sent at all."""
         ...
 
     def replace_body(self, body: bytes) -> None:
-        """Send another body, with a stored beginning in place of its own."""
+        """Replace the body that is sent by one that names a stored beginning."""
         ...
 
     async def store(self, prompt: DividedPrompt, beginning: Beginning, model: str, seconds: int) -> Created:
-        """Store a prompt's beginning for some seconds. `model`: the provider's id. Raise UmgError if that fails."""
+        """Store the beginning of a prompt for `seconds`. `model`: the provider's id. Raise UmgError on failure."""
         ...
 
 
@@ -73,7 +73,7 @@ class TextCall(PreparedCall[pb.GenerateResponse], Protocol):
 
     @property
     def storage(self) -> PromptStorage | None:
-        """Storage of the beginning of the prompt; None for a request without marks, and without a storage."""
+        """Storage for the beginning of the prompt; None if the request has no marks, or the provider no storage."""
         ...
 
     def stream(self, seconds: float) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
@@ -84,7 +84,7 @@ class TextCall(PreparedCall[pb.GenerateResponse], Protocol):
 
 
 class UnaryUpstream(Protocol[Request_contra, Response_co]):
-    """Embedding or reranking by the provider of one channel: an operation with one request and one response."""
+    """Upstream of an operation with one request and one response, at the provider of one channel."""
 
     def is_slow(self, size: int) -> bool:
         """Return whether `prepare` takes milliseconds for `size` bytes, so that it should be called in a thread."""
@@ -132,7 +132,7 @@ class ImageCall(PreparedCall[pb.GenerateImageResponse], Protocol):
 
 
 class ImageUpstream(Protocol):
-    """Image generation by one channel's provider. An image in a response is a URL or bytes, as the provider sent it."""
+    """Image generation by one channel's provider. Images in a response are URLs or bytes, as the provider sends."""
 
     def is_slow(self, size: int) -> bool:
         """Return whether `prepare` takes milliseconds for `size` bytes, so that it should be called in a thread."""
@@ -184,7 +184,7 @@ class VideoUpstream(Protocol):
 
     @property
     def deadline_seconds(self) -> float:
-        """Seconds from the submission after which a task that has not ended counts as failed."""
+        """Seconds from the submission of a task until it counts as failed if it has not ended."""
         ...
 
     async def submit(self, submission: Submission, seconds: float) -> tuple[ProviderTask, Report]:
@@ -195,15 +195,15 @@ class VideoUpstream(Protocol):
         ...
 
     async def find(self, submission: Submission, seconds: float) -> ProviderTask | None:
-        """Return the provider's task of a submission whose outcome is unknown. None if there is none, or if the
-        provider cannot look up tasks by the gateway's id. Raise UmgError if the provider does not answer.
+        """Return the provider's task of a submission whose outcome is unknown. Return None if the provider does not
+        have it, or cannot look up tasks by the gateway's id. Raise UmgError if the provider does not answer.
         """
         ...
 
     async def poll(self, tasks: Sequence[ProviderTask], seconds: float) -> Mapping[str, ProviderStatus | UmgError]:
-        """Query tasks of one key. Return the provider's task id -> status, or error. An error OBJECT_NOT_FOUND: the
-        provider does not have the task. The state `SUCCEEDED` without results: no file is usable. Both may be
-        temporary. Raise UmgError if no task could be queried.
+        """Query tasks of one key. Return the provider's task id -> status or error. The error OBJECT_NOT_FOUND means
+        that the provider does not have the task. The state `SUCCEEDED` without results means that no file is usable.
+        Both may be temporary. Raise UmgError if no task could be queried.
         """
         ...
 

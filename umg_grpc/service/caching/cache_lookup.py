@@ -1,4 +1,4 @@
-"""Use of the response cache by calls: decides whether a call may use the cache, and returns or records its response."""
+"""Use of the response cache by a call: whether the call may use it, and the response that it returns or stores."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -76,7 +76,9 @@ class CacheEntry:
     seconds: float  # maximum age of a cached response, and its lifetime
 
     async def whole(self, make: Callable[[], Awaitable[Response]], kind: type[Response]) -> Response:
-        """Return the cached response or, if there is none, that of `make`, which is then cached. Raise its errors."""
+        """Return the cached response. If there is none, return that of `make`, which is then cached, or raise its
+        errors.
+        """
         if self.key is None:
             response, outcome = await make(), CACHE_BYPASS
         else:
@@ -109,15 +111,16 @@ class CacheEntry:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the response may be cached under the key. The provider must have got every field of the request
-        (another call's channel may support more), without a reload of the config or a failed guard since.
+        """Whether the response answers exactly the request of the key, and may be cached. The provider must have got
+        all fields (another call's channel may support more); no config was reloaded, and no guard failed, since the
+        call began.
         """
         guards = self.call.facts.guards
         is_checked = guards is None or not guards.has_failed
         return is_checked and self.call.changes is None and self.lookup.channels.router is self.router
 
     def report(self, outcome: str) -> None:
-        """Set the header `x-umg-cache` to the outcome, and count it, when there is a response; not after an error."""
+        """Count the outcome of a call with a response, and set its header `x-umg-cache`; not for calls with errors."""
         call = self.call
         call.headers[CACHE_HEADER] = outcome
         self.lookup.metrics.count_cache_lookup(outcome)
@@ -129,7 +132,7 @@ class CacheEntry:
 
 
 class Recording:
-    """Recorder of a stream on its way to the caller, which caches the complete stream as one message."""
+    """Recorder of a stream: passes its messages on to the caller, and caches the complete stream as one message."""
 
     def __init__(self, entry: CacheEntry, lead: CacheFill[pb.StreamGenerateResponse] | None) -> None:
         """Create the recorder of a call's stream. `lead`: context in which this call makes the response for which
@@ -145,7 +148,7 @@ class Recording:
     async def record(
         self, messages: AsyncGenerator[pb.StreamGenerateResponse, None]
     ) -> AsyncGenerator[pb.StreamGenerateResponse, None]:
-        """Yield the messages of a stream, and cache the stream when it is complete."""
+        """Yield the messages of a stream as they come. At its end, cache them, if the stream is complete."""
         async with aclosing(messages):
             with self._lead or nullcontext():
                 async for message in messages:

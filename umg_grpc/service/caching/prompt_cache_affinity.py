@@ -1,5 +1,5 @@
-"""Affinity of calls by prompt caches. The requests of a conversation have one digest, in every process, by which they
-are sent to the same account of a provider, in whose prompt cache their beginning is.
+"""Choice of accounts by prompt caches. All requests of a conversation have one digest, in every process. By it they are
+sent to the same account of a provider, whose prompt cache has the beginning of their prompts.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ MAX_PART_BYTES = 16 * 2**10
 
 
 class Digest(Protocol):
-    """Digest that is being computed."""
+    """Hash function that is fed with the parts of a conversation one after the other."""
 
     def update(self, data: bytes, /) -> None: ...
 
@@ -35,8 +35,8 @@ def find_affinity(owner: str, request: pb.GenerateRequest, headers: Mapping[str,
 
 
 def conversation_digest(owner: str, request: pb.GenerateRequest, session: Session | None) -> bytes:
-    """Return a digest that all requests of a conversation have. It is that of its session, else of the names of its
-    tools and its beginning: the instructions and the messages before the assistant's first one.
+    """Return a digest that all requests of a conversation have: that of the session, if it has one. Otherwise it is
+    computed from the names of the tools, the instructions and the messages before the assistant's first one.
     """
     digest = blake2b(owner.encode(), digest_size=16)
     if session is not None:
@@ -64,7 +64,7 @@ def _add_tool(digest: Digest, tool: pb.Tool) -> None:
 
 
 def _add_part(digest: Digest, part: pb.Part) -> None:
-    """Add the beginning of a part, without its cache mark: clients move marks to other parts in each request."""
+    """Add the beginning of a part to the digest, without cache marks, which clients move to other parts each time."""
     if part.HasField("text"):
         text = part.text.text
         digest.update(b"\0text %d " % len(text))

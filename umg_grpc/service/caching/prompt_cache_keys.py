@@ -13,13 +13,13 @@ KEY_MEMBER = "prompt_cache_key"
 
 
 def lacks_key(request: pb.GenerateRequest) -> bool:
-    """Return whether the request came in a format whose callers cannot send a key."""
+    """Return whether the caller's format has no field for a key of a prompt cache."""
     face = request.source.format
     return bool(face) and KEY_MEMBER not in LOSS_MEMBERS[face]
 
 
 def make_key(owner: str, request: pb.GenerateRequest, headers: Mapping[str, str]) -> str:
-    """Return the key for a request: by the session that its client names, else by its tools and the beginning of its
-    conversation. `owner`: `affinity_id` of the caller; `headers`: of the call, with names in lower case.
+    """Return the key for a request: by the session that its client names, or else by its tools and the first messages
+    of its conversation. `owner`: `affinity_id` of the caller; `headers`: of the call, with names in lower case.
     """
     return f"umg-{conversation_digest(owner, request, session_of(headers, user=request.user)).hex()}"

@@ -220,7 +220,7 @@ class ResponseCache:
 
 
 class CacheFill(Generic[Response]):
-    """Context manager around the making of a response for which other calls with the same key wait. They get the
+    """Context manager in which a call makes a response while other calls with the same key wait for it. They get the
     response that is passed to `keep`. If the block ends without one, each makes its own; if the block fails or is
     cancelled, one of the waiting calls makes the response for all.
     """

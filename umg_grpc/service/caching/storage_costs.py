@@ -1,4 +1,6 @@
-"""Costs of stored beginnings of prompts: input and storage, against reads that cost less than the input."""
+"""Costs of explicit caches of prompts. A stored beginning costs a write and its storage; later reads of it cost less
+than new input.
+"""
 
 from dataclasses import dataclass
 
@@ -19,7 +21,7 @@ MAX_READS = 12
 
 @dataclass(frozen=True)
 class Costs:
-    """Prices of a beginning, in micro-credits for a million tokens, and its size."""
+    """Prices for the beginning of a prompt, in micro-credits for a million tokens, and its estimated tokens."""
 
     tokens: int
     """Estimated tokens."""
@@ -29,17 +31,17 @@ class Costs:
     """Price of a stored token by its lifetime: with storage for five minutes, and for an hour (`long_cache_write`)."""
 
     def write(self, *, is_long: bool) -> int:
-        """Return the price of a token that is stored."""
+        """Return the price of a stored token: with storage for an hour if `is_long`, else for five minutes."""
         return self.prices.price_of(LONG_CACHE_WRITE if is_long else CACHE_WRITE)
 
     def maximum(self, beginning: Beginning) -> int:
-        """Return the most micro-credits that the storage of a beginning costs: a token has at least one byte."""
+        """Return the most micro-credits that the storage of a beginning can cost: each of its bytes may be a token."""
         return -(-beginning.size * self.write(is_long=beginning.is_long) // PRICED_UNITS)
 
     def pays(self, beginning: Beginning, gap: float, seconds: int, covered: int, *, implicit: bool) -> bool:
         """Return whether the expected reads save more than the storage costs. `gap`: seconds between two calls with the
         beginning; `seconds`: lifetime; `covered`: size of the part that is stored already; `implicit`: whether the
-        provider has a cache of its own, which serves calls with shorter gaps.
+        provider also caches prompts without a call for it, so that calls in quick succession need no storage.
         """
         if implicit and gap < IMPLICIT_SECONDS:
             return False
@@ -49,8 +51,9 @@ class Costs:
 
 
 def costs_of(prices: Prices, row: StorageRow, size: int, now: float) -> Costs:
-    """Return the costs of a beginning of `size` bytes at `now`, a Unix time. A price of written tokens above that of
-    the input, which it is by default, is that of stored ones; else it is the price of the input and of the storage.
+    """Return the costs of the beginning of a prompt of `size` bytes at `now`, a Unix time. If the prices of cache
+    writes exceed that of input, stored tokens cost them. Otherwise they cost the price of input and of the storage in
+    `row`.
     """
     tokens = size // TOKEN_BYTES
     usual, _ = prices_at(prices, Terms(tokens, seconds=now))
@@ -63,7 +66,7 @@ def costs_of(prices: Prices, row: StorageRow, size: int, now: float) -> Costs:
 
 
 def stored_usage(tokens: int, *, is_long: bool) -> pb.Usage:
-    """Return the usage of a stored beginning: written tokens, by the lifetime."""
+    """Return the usage of a call that stored a beginning: its tokens as cache writes of five minutes, or of an hour."""
     if is_long:
         return pb.Usage(input_tokens=tokens, long_cache_write_tokens=tokens)
     return pb.Usage(input_tokens=tokens, cache_write_tokens=tokens)

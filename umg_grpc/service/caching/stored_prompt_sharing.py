@@ -1,4 +1,6 @@
-"""Sharing of stored beginnings of prompts by the database: one process stores one, the others use it within seconds."""
+"""Sharing of stored beginnings of prompts through the database: one process stores a beginning, the others use it
+within seconds.
+"""
 
 from datetime import UTC, datetime
 
@@ -29,8 +31,8 @@ _STORED = msgspec.json.Decoder(Stored)
 
 
 class StoredPromptTable(RetainedStore[StoredPromptRow]):
-    """Table of stored beginnings: written in the background, and read periodically, from `start` to `aclose`. It is not
-    read before a call could use it.
+    """Table of stored beginnings of prompts, from `start` to `aclose`. It is written in the background, and read
+    periodically once a call has a prompt that may be stored.
     """
 
     def __init__(self, store: Store, prompts: StoredPrompts) -> None:
@@ -88,11 +90,11 @@ class StoredPromptTable(RetainedStore[StoredPromptRow]):
             logger.warning("stored beginning of a prompt not deleted", reason=reason_of(error))
 
     async def flushed(self) -> bool:
-        """Wait a bounded time until the queued rows are written. Return whether they were."""
+        """Wait a bounded time until the queued rows are in the database. Return whether they are."""
         return await self._rows.flushed(CLOSE_SECONDS)
 
     async def load(self) -> None:
-        """Use the beginnings of the table."""
+        """Take the stored beginnings in the table over into this process."""
         if self._prompts.is_used:
             self._prompts.replace(await self.read())
 

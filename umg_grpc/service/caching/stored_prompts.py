@@ -1,6 +1,6 @@
-"""Explicit prompt caches: beginnings of marked prompts that a provider stores for a price (`cachedContents`), where
-that costs less than to send them. One is stored in the background when it comes a second time, and later calls name it.
-It ends by its lifetime.
+"""Explicit prompt caches (`cachedContents`): a provider stores the beginnings of marked prompts for a price. A
+beginning is stored where this costs less than to send it again, in the background, when it comes a second time. Later
+calls name it. It ends by its lifetime.
 """
 
 import asyncio
@@ -49,34 +49,34 @@ class Stored(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Beginnings of the prompts of one API key at a channel."""
+    """Identity of a set of stored beginnings: the caller's API key and the channel at which they are stored."""
 
     owner: str
     channel: str
 
 
 class Sharing(Protocol):
-    """Beginnings that all processes share."""
+    """Interface by which the processes of the gateway share stored beginnings of prompts."""
 
     async def claim(self, owner: str, digest: bytes) -> bool:
-        """Return whether this process may store the beginning."""
+        """Return whether this process may store the beginning of a prompt: no other process is storing it now."""
         ...
 
     def publish(self, owner: str, digest: bytes, stored: Stored) -> None:
-        """Let other processes use a beginning."""
+        """Report a stored beginning to the other processes, which may then use it."""
         ...
 
     async def withdraw(self, owner: str, digest: bytes) -> None:
-        """Let no process use a beginning any more."""
+        """Report that a stored beginning no longer exists, so that no process uses it."""
         ...
 
 
 class StoredPrompts:
-    """Stored beginnings of the prompts of this process, until `aclose`."""
+    """Stored beginnings of prompts that this process uses, until `aclose`."""
 
     def __init__(self, usage: UsageLog | None, count: Callable[[Call], None], now: Callable[[], float]) -> None:
-        """Create the cache. `usage`: log for the costs; None without usage records. `count`: adds a storage to the
-        metrics. `now`: Unix time.
+        """Create the cache. `usage`: log for the costs; None without usage records. `count`: counts a stored beginning
+        in the metrics. `now`: returns Unix time.
         """
         self.now = now
         self._usage, self._count = usage, count
@@ -95,7 +95,7 @@ class StoredPrompts:
         self._tasks = set[asyncio.Task[None]]()
 
     async def aclose(self) -> None:
-        """Stop to store beginnings. Those at providers end by their lifetime: other processes may use them."""
+        """Stop storing beginnings. Those at providers stay for their lifetime, as other processes may use them."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
         for task in self._tasks:
@@ -103,21 +103,21 @@ class StoredPrompts:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def share_by(self, sharing: Sharing) -> None:
-        """Share the beginnings of this process with others."""
+        """Share the beginnings that this process stores with other processes from now on."""
         self._sharing = sharing
 
     def replace(self, stored: Mapping[bytes, Stored]) -> None:
-        """Use the shared beginnings, and the newest of this process, which may not be written yet."""
+        """Use the shared beginnings `stored`, and the newest of this process, which may not be in the table yet."""
         self._stored = {digest: each for digest, each in {**self._own, **stored}.items() if each.name not in self._lost}
         self._own = {digest: each for digest, each in self._own.items() if digest not in stored}
 
     async def settled(self) -> None:
-        """Wait until no beginning is being stored."""
+        """Wait until no beginning of a prompt is being stored."""
         await asyncio.gather(*self._tasks)
 
     def divided(self, storage: PromptStorage, target: Target, call: Call) -> DividedPrompt | None:
-        """Return the prompt of a call as the beginnings that may be stored. None for a prompt without marks, and for a
-        model whose vendor stores none. It takes milliseconds for a large body.
+        """Return a call's prompt, divided into the beginnings that may be stored. Return None if the prompt has no
+        marks or the model's vendor stores none. Takes milliseconds for a large body.
         """
         if storage_of(target.model) is None:
             return None
@@ -128,8 +128,8 @@ class StoredPrompts:
         return prompt if prompt.beginnings else None
 
     def apply(self, prompt: DividedPrompt, storage: PromptStorage, target: Target, call: Call) -> bytes:
-        """Let a call use the longest stored beginning of its prompt, and store a longer one in the background if that
-        pays. Return the digest of the used one; b"" for none.
+        """Replace the longest stored beginning of a call's prompt by its name. If a longer beginning is worth its
+        price, store it in the background. Return the digest of the beginning that is used; b"" for none.
         """
         if (row := storage_of(target.model)) is None:
             return b""
@@ -151,7 +151,7 @@ class StoredPrompts:
         return used.digest
 
     def refuses(self, digest: bytes, error: UmgError) -> bool:
-        """Return whether the provider refused a call since it does not have the stored beginning, and forget that."""
+        """Return whether a call failed since the provider no longer has the stored beginning. If so, forget it."""
         status, facts = error.metadata.get("upstream_status"), error.facts
         is_named = facts is not None and "cache" in facts.message.lower()
         if digest not in self._stored or not (status in REFUSED_STATUSES or (status == "400" and is_named)):
@@ -173,7 +173,7 @@ class StoredPrompts:
         return None
 
     def _longest_seen(self, prompt: DividedPrompt, used: Beginning | None) -> Beginning | None:
-        """Return the longest beginning that came before and is not stored, if it is longer than the used one."""
+        """Return the longest beginning that came before and is not stored; None if it is shorter than `used`."""
         for beginning in reversed(prompt.beginnings):
             if used is not None and beginning.size <= used.size:
                 return None
@@ -236,7 +236,7 @@ def lifetime_of(beginning: Beginning) -> int:
 
 
 def _pays(row: StorageRow, costs: Costs, beginning: Beginning, gap: float, *, covered: int) -> bool:
-    """Return whether a stored beginning costs less than to send it. `gap`: seconds since it came last."""
+    """Return whether it costs less to store a beginning than to send it. `gap`: seconds since the last call with it."""
     seconds = lifetime_of(beginning)
     if gap > seconds or costs.tokens < row.min_tokens:
         return False

@@ -34,9 +34,9 @@ def account_objects(
     request: pb.GenerateRequest, protocols: Collection[str], notes: RequestNotes = NO_NOTES
 ) -> list[AccountObject]:
     """Return all references to objects that the provider gets if the request is sent to a channel with these protocols.
-    `notes`: facts about the decoded body, which fields were changed after decoding among them. If the channel has the
-    format of the caller's body, the body itself is searched by the rules of this format, since it may contain fields
-    without a canonical form.
+    `notes`: facts about the decoded body, for example the fields that were changed after decoding. If the channel has
+    the format of the caller's body, the body itself is searched by the rules of this format, since it may contain
+    fields without a canonical form.
     """
     source = request.source
     own = TEXT_FORMATS.get(source.format) if source.format in protocols else None
@@ -99,7 +99,7 @@ def check_ownership(objects: Sequence[AccountObject], made: Mapping[str, str], c
 
 
 def _in_fields(request: pb.GenerateRequest) -> Iterator[AccountObject]:
-    """Yield the references in fields outside of messages and tools, as to a conversation or a prompt template."""
+    """Yield the references in fields outside of messages and tools, for example to a conversation or a template."""
     for field, name in (
         ("previous_response_id", request.previous_response_id),
         ("conversation_id", request.conversation_id),
@@ -151,8 +151,8 @@ def _in_tools(request: pb.GenerateRequest, protocols: Collection[str]) -> Iterat
 
 
 def _in_part(part: pb.Part, protocols: Collection[str], *, from_model: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the place and id of each reference in a part that a channel with these protocols is sent. A place is the
-    path of the field below the part. `from_model`: whether the part is in an assistant message.
+    """Yield (path of the field below the part, object id) for each reference in a part. Only references that a channel
+    with these protocols is sent are included. `from_model`: whether the part is in an assistant message.
     """
     match part.WhichOneof("kind"):
         case "media":
@@ -194,8 +194,8 @@ def _in_media(media: pb.MediaPart, protocols: Collection[str], *, from_model: bo
 
 
 def _in_opaque(opaque: pb.OpaquePart, protocols: Collection[str], *, from_model: bool = False) -> Iterator[str]:
-    """Yield the object ids in an opaque part, raw JSON of one format. There are none for a channel without this format,
-    which is not sent the part.
+    """Yield the object ids in an opaque part (raw JSON of one provider's format). A channel without this format is not
+    sent the part, so that there are none.
     """
     if opaque.format in protocols and (codec := TEXT_UPSTREAMS.get(opaque.format)) is not None:
         yield from (name for _, name in codec.objects.in_json(opaque.json, from_model=from_model))

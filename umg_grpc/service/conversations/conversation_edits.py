@@ -1,9 +1,9 @@
-"""Edits that a caller requests to shorten a conversation, made by the gateway for a provider that does not have them.
+"""Edits that shorten a conversation. A caller requests them, and the gateway makes them for a provider that cannot.
 
-Callers send the whole conversation with each request, without the edits, so each request repeats the edits of the
-requests before it: the conversation is read from its beginning, and results are removed at the places where an
-earlier request had to remove them. The prompt of a request therefore begins with that of the request before, which
-prompt caches need, until an edit removes something again.
+Callers send the whole unedited conversation with each request, so each request repeats the edits of the requests before
+it. The gateway reads the conversation from its beginning, and removes results at the places where an earlier request
+had to remove them. The prompt of a request therefore begins with the prompt of the request before, which prompt caches
+need, until an edit removes something again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -59,8 +59,8 @@ def may_edit(request: pb.GenerateRequest, edits: Sequence[ContextEdit]) -> bool:
 def edited_conversation(
     request: pb.GenerateRequest, edits: Sequence[ContextEdit], counter: TokenCounter
 ) -> EditedConversation:
-    """Return the request with a conversation that is shortened by the edits; the request itself if they remove nothing.
-    A `Compact` makes no summary here, but the newest one in the conversation replaces the messages before it.
+    """Return the request with its conversation shortened by the edits, or the request itself if they remove nothing. A
+    `Compact` makes no summary here: the newest summary in the conversation replaces the messages before it.
     """
     clears_reasoning = any(isinstance(edit, ClearThinking) and edit.keep is not None for edit in edits)
     if any(isinstance(edit, Compact) for edit in edits):
@@ -75,8 +75,8 @@ def edited_conversation(
 
 
 class _Editing:
-    """Request whose edits are made one after the other. Each reads the conversation as the caller sent it, as the edits
-    of its earlier requests did.
+    """Request whose edits are made one after the other. Each edit reads the conversation as the caller sent it, since
+    the edits of earlier requests did so too.
     """
 
     def __init__(self, request: pb.GenerateRequest, counter: TokenCounter, *, clears_reasoning: bool) -> None:
@@ -88,7 +88,7 @@ class _Editing:
         self._without_reasoning = set[int]()
 
     def clear_tool_uses(self, edit: ClearToolUses) -> None:
-        """Remove the results of the oldest calls, in this request and in those before it."""
+        """Remove the results of the oldest tool calls, and the results that earlier requests have removed."""
         uses = list(_tool_uses(self._given, edit))
         if len(uses) <= edit.keep or not any(use.is_clearable for use in uses):
             return
@@ -120,7 +120,7 @@ class _Editing:
         applied.cleared_thinking_turns = len(old)
 
     def result(self) -> EditedConversation:
-        """Return the request after all edits. Reasoning is removed last, since that moves the parts behind it."""
+        """Return the request after all edits. Reasoning is removed last, as this changes the indexes of parts."""
         for index in self._without_reasoning:
             parts = self._copied().messages[index].parts
             for place in reversed(range(len(parts))):
@@ -165,7 +165,7 @@ def _tool_uses(request: pb.GenerateRequest, edit: ClearToolUses) -> Iterator[_To
 
 
 class _ClearedUses:
-    """Reader of a conversation that finds the tool calls which its requests have cleared so far."""
+    """Finder of the tool calls whose results were removed by the earlier requests of a conversation."""
 
     def __init__(
         self, request: pb.GenerateRequest, edit: ClearToolUses, counter: TokenCounter, *, ignores_reasoning: bool
@@ -181,7 +181,7 @@ class _ClearedUses:
         self._savings = dict[_ToolUse, int]()
 
     def read(self, uses: Sequence[_ToolUse]) -> tuple[list[_ToolUse], int]:
-        """Return the cleared calls, and the tokens that they save."""
+        """Return the calls whose results are removed, and the number of tokens that this saves."""
         request, counts = self._request, self._edit.trigger_tokens is not None
         if counts:
             head = pb.GenerateRequest(instructions=request.instructions, tools=request.tools)
@@ -200,7 +200,7 @@ class _ClearedUses:
         return self._cleared, self._saved
 
     def _edit_prompt(self) -> None:
-        """Remove the results that a request removes whose conversation ends here."""
+        """Remove the results that the edit would remove if the conversation ended at this point."""
         edit, latest = self._edit, max(0, len(self._waiting) - self._edit.keep)
         old = [use for use in self._waiting[:latest] if use.is_clearable]
         if not old or not self._is_triggered():
@@ -257,8 +257,8 @@ def _clear_arguments(part: pb.Part) -> None:
 
 
 def _thinking_turns(request: pb.GenerateRequest) -> list[list[int]]:
-    """Return the indexes of the messages with reasoning, by turns of the model. A message of reasoning alone is left
-    out, because nothing would be left of it.
+    """Return the indexes of the messages with reasoning, grouped by turns of the model. Messages of reasoning alone are
+    left out: without their reasoning they would be empty.
     """
     turns = list[list[int]]([[]])
     for index, message in enumerate(request.messages):

@@ -1,6 +1,6 @@
 """Message threads: stored conversations that a caller continues by sending only its new messages. They work with every
-provider. One of the messages format that stores threads itself is sent the id of its own previous response, as long as
-the conversation stays at its channel; any other is sent the whole conversation.
+provider. A provider of the messages format may store threads itself: it is sent only the id of its previous response,
+as long as the conversation stays at its channel. Any other provider is sent the whole conversation.
 """
 
 import asyncio
@@ -89,9 +89,9 @@ class Thread:
 
     def request_for(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
         """Return the request as it is sent to a channel. A provider that stores threads is sent the id of its own
-        previous response or, if it does not have the thread, a request with all messages that begins one. Any other
-        provider is sent all messages without a thread; also a provider that has refused the thread, and any provider if
-        the conversation began in another format than the request's.
+        previous response or, if it does not have the thread, all messages, which begin one. A provider is sent all
+        messages without a thread if it stores none, if it has refused the thread, or if the conversation began in
+        another format than the request's.
         """
         keeps = self.caller.canonical.source.format in target.channel.protocols and target.quirks.keeps_threads
         if not keeps or self._refused or (self.continued and not self.continued.canonical.HasField("source")):
@@ -118,8 +118,8 @@ class Thread:
 
 
 class Threads(RetainedStore[ThreadRow]):
-    """Store of the message threads of all callers, usable from `start` to `aclose`. A thread exists only for the key
-    that began it (`owner`: id of the key).
+    """Store of the message threads of all callers, usable from `start` to `aclose`. Only the key that began a thread
+    can use it (`owner`: id of the key).
     """
 
     def __init__(self, store: Store, *, bounds: Bounds, max_bytes: int, clock: Clock | None = None) -> None:
@@ -187,8 +187,8 @@ class Threads(RetainedStore[ThreadRow]):
         return stored
 
     async def close(self, owner: str, thread: Thread) -> None:
-        """End the exclusive right of a call to continue the previous response, and mark that as continued after a
-        complete response. If the database fails, the right lasts until its end time.
+        """End the exclusive right of a call to continue the previous response. If the call's own response is complete,
+        mark the previous one as continued. If the database fails, the right lasts until its end time.
         """
         if thread.claim_end_time is None or thread.answered_id == thread.previous_id:
             return  # with equal ids the row is that of the new response, which no call has claimed
@@ -270,7 +270,7 @@ def _row_of(owner: str, object_id: str) -> Update:
 
 
 def _pack(row: ThreadRow, request: pb.GenerateRequest, response: pb.GenerateResponse) -> int:
-    """Fill in the columns of a thread's row: the conversation with request and response, compressed."""
+    """Store the whole conversation in a thread's row, compressed. Return its size before the compression."""
     stored = pb.GenerateRequest()
     if request.source.format == THREADED_FORMAT:
         received = TEXT_FORMATS[THREADED_FORMAT].encode_response(response, request)

@@ -1,5 +1,5 @@
-"""Restoration of stored reasoning, and of the channels of reasoning states, which a client has not sent back. A
-reasoning state is a provider's opaque data that belongs to its reasoning, for example a signature.
+"""Restoration of data that a client has not sent back: the reasoning before tool calls, and the channels that made
+reasoning states. A reasoning state is a provider's opaque data that belongs to its reasoning, for example a signature.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ ENTRY_BYTES = 512  # memory of an entry beside its reasoning
 
 @dataclass(frozen=True, slots=True)
 class ReasoningEntry:
-    """Entry of the reasoning store: the reasoning before a tool call. For a reasoning state or a provider's object it
-    is only the channel that made it.
+    """Entry of the reasoning store. The entry of a tool call has the reasoning before the call; that of a reasoning
+    state or a provider's object only has the channel that made it.
     """
 
     channel: str
@@ -33,7 +33,7 @@ class ReasoningEntry:
 
 
 class _Position(NamedTuple):
-    """Position of a part in the request: index of its message, and index of the part in the message."""
+    """Position of a part in the request: index of the message, and index of the part in the message."""
 
     message: int
     part: int
@@ -42,7 +42,7 @@ class _Position(NamedTuple):
 class Restoration:
     """Restoration of the stored reasoning in one request. Consecutive assistant messages are treated as one output of
     the model: formats whose items are separate messages have the reasoning and the tool calls of one output in several.
-    With `by_message` each is an output of its own, for a provider that gets the messages as the caller sent them.
+    With `by_message` each message is an output, for a provider that gets the messages as the caller sent them.
     """
 
     def __init__(

@@ -75,9 +75,9 @@ def without_states_of_others(request: pb.GenerateRequest, channel: str, known: M
 
 
 def digest_of(kind: str, text: str) -> str:
-    """Return the key of an entry of the reasoning store: the BLAKE2b digest of a kind and a text, in hexadecimal. They
-    are `call` and the id of a tool call, `object` and the id of a provider's object, or `state` and the data of a
-    reasoning state. The base64 alphabet and padding of the data, which some clients change, make no difference.
+    """Return the key of an entry of the reasoning store: the BLAKE2b digest of a kind and a text, in hexadecimal. Kind
+    and text are `call` and the id of a tool call, `object` and the id of a provider's object, or `state` and the data
+    of a reasoning state. The base64 alphabet and padding of the data, which some clients change, make no difference.
     """
     if kind == "state":
         text = text.translate(STANDARD_ALPHABET).rstrip("=")
@@ -85,7 +85,7 @@ def digest_of(kind: str, text: str) -> str:
 
 
 def state_digest(state: pb.ReasoningState) -> str:
-    """Return the key of a reasoning state's entry, the same for one that a client has read and written anew."""
+    """Return the key of a reasoning state's entry. It stays the same if a client parses and serializes the state."""
     codec = TEXT_UPSTREAMS.get(state.format)
     return digest_of("state", state.data if codec is None else codec.state_identity(state.data))
 
@@ -117,7 +117,7 @@ class _Item(msgspec.Struct):
 
 
 def _ids_in_json(part: pb.Part) -> Iterator[str]:
-    """Yield the ids in a part of raw JSON in a provider's format: its own, and those of files and vector stores."""
+    """Yield the ids in a part of raw JSON in a provider's format: of the part itself, of files and of vector stores."""
     wire_format, text = part.opaque.format, part.opaque.json
     if part.HasField("server_tool_result"):
         wire_format, text = part.server_tool_result.format, part.server_tool_result.output_json

@@ -38,7 +38,7 @@ _Key = tuple[str, str]  # owner, digest
 
 
 class ReasoningStore(RetainedStore[ReasoningRow]):
-    """Store of reasoning for all processes, from `start` to `aclose`: in memory at once, soon also in the database."""
+    """Store of reasoning for all processes, from `start` to `aclose`. New data is soon in the database too."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         clock: Clock | None = None,
         read_seconds: float = READ_SECONDS,
     ) -> None:
-        """Create the store. `lifetime`: since the last use of an entry. `memory_bytes`: of the entries in memory.
-        `bounds`: of the rows in the database. `clock`: None for that of the database. `read_seconds`: time limit of a
-        read from the database.
+        """Create the store. `lifetime`: time from the last use of an entry to its removal. `memory_bytes`: maximum size
+        of the entries in memory. `bounds`: limits of the rows in the database. `clock`: None for the clock of the
+        database. `read_seconds`: time limit of a read from the database.
         """
         self._clock = clock or store.clock
         super().__init__(Retained(store, ReasoningRow, bounds, self._clock))
@@ -78,8 +78,8 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         self, owner: str, channel: str, parts: Iterable[pb.Part], content_ids: ContentIds | None = None
     ) -> None:
         """Store the reasoning before each tool call with an id in a response, and the channel of each reasoning state.
-        `content_ids`: ids by which the caller's client names the calls, if it loses theirs. Cheap for a response
-        without reasoning.
+        `content_ids`: other ids under which a client may send the calls back, if it drops their ids. Takes little time
+        for a response without reasoning.
         """
         turn = pb.Message()
         for part in parts:
@@ -115,11 +115,12 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
         """Return the request with its stored reasoning: reasoning before tool calls that lack it, reasoning states, and
         the channel of each state. `channel`: only reasoning that this channel made is restored; None for all.
         `text_format`: only text of reasoning with a state of this format is restored; None for all. `texts_of_others`:
-        the text of reasoning that other channels made is restored, too, without their states. `by_message`: it is
-        restored in the message of its call, not at the beginning of consecutive assistant messages.
+        the text of reasoning that other channels made is restored, too, without their states. `by_message`: reasoning
+        is restored in the message of its tool call, not at the beginning of consecutive assistant messages.
 
-        For providers for which the request is translated. Never fails: without the database it uses the memory alone.
-        The request is not modified. The source document of the result does not contain the restored reasoning.
+        Needed if the request is translated for the provider. Never fails: while the database is unavailable, only
+        entries in memory are used. The request is not modified. The source document of the result does not contain the
+        restored reasoning.
         """
         known = await self._find(owner, set(digests_of(request)))
         if not known:
@@ -138,7 +139,7 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
 
     @property
     def may_lack_rows(self) -> bool:
-        """Whether other processes may hold entries that they could not write, since the database is or was away."""
+        """Whether rows of other processes may be missing, because the database is or was unavailable to them."""
         return self._rows.may_lack_rows
 
     def has_states_of(self, channel: str) -> bool:
@@ -160,8 +161,8 @@ class ReasoningStore(RetainedStore[ReasoningRow]):
                 self._remember(owner, digest_of("object", object_id), channel, b"")
 
     async def channels_of(self, owner: str, object_ids: Iterable[str]) -> dict[str, str]:
-        """Return object id -> channel that made the object, for the objects that were made for this owner; other ids
-        are left out. Never fails: without the database it uses the memory alone.
+        """Return object id -> channel that made the object, for the objects made for this owner; other ids are left
+        out. Never fails: while the database is unavailable, only entries in memory are used.
         """
         digests = {object_id: digest_of("object", object_id) for object_id in object_ids}
         known = await self._find(owner, set(digests.values()))

@@ -16,8 +16,8 @@ PAGE_SIZE = 20
 
 
 def page(messages: Iterable[pb.Message], scope: str, request: pb.ListInputItemsRequest) -> pb.ListInputItemsResponse:
-    """Return a page of the input items in messages. Items without an id get one that is the same in every call.
-    `scope`: makes these ids unique to the response. Raise UmgError(INVALID_FIELD) for an unknown page token.
+    """Return a page of the input items in messages. An item without an id gets a generated one, the same in every call.
+    `scope`: makes the generated ids unique to the response. Raise UmgError(INVALID_FIELD) for an unknown page token.
     """
     items = [item for message in messages for item in items_of(message)]
     ids = dict[str, int]()
@@ -39,8 +39,8 @@ def page(messages: Iterable[pb.Message], scope: str, request: pb.ListInputItemsR
 
 
 def items_of(message: pb.Message) -> Iterator[pb.Message]:
-    """Split a message into items: each tool call, tool result and reasoning part, and each run of other parts. Thus
-    formats with all of them in one message are listed like formats with an item for each.
+    """Split a message into items: one for each tool call, tool result and reasoning part, and one for each run of other
+    parts. Formats that have several of these in one message are thus listed like formats with an item for each.
     """
     if len(message.parts) <= 1:
         yield _item(message, list(message.parts), message.message_id)
@@ -60,7 +60,7 @@ def items_of(message: pb.Message) -> Iterator[pb.Message]:
 
 
 def _item(message: pb.Message, parts: list[pb.Part], item_id: str) -> pb.Message:
-    """Return an item, a message with the given parts of `message`. `item_id`: id that the caller sent, "" for none."""
+    """Return an item: a message with these parts and the role of `message`. `item_id`: from the caller, or ""."""
     item = pb.Message(role=message.role, name=message.name, phase=message.phase, parts=parts)
     part = parts[0] if parts else pb.Part()
     match part.WhichOneof("kind"):

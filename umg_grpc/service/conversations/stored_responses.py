@@ -59,8 +59,8 @@ NOT_FOUND_CODES = frozenset({"previous_response_not_found"})
 
 @dataclass
 class Continued:
-    """Request that continues a stored response, in two forms. One has the id of the response, for the provider that
-    stores it; the other has all messages of the conversation, for all others.
+    """Request that continues a stored response, in two forms. The provider that stores the response gets the response's
+    id. Any other provider gets all messages of the conversation.
     """
 
     caller: DecodedRequest[pb.GenerateRequest]
@@ -76,8 +76,8 @@ class Continued:
     _forgotten: bool = False  # whether the provider no longer has the response
 
     def request_for(self, target: Target) -> DecodedRequest[pb.GenerateRequest]:
-        """Return the request as it is sent to a channel. It has the id of the previous response if the channel made it
-        and has the caller's format, otherwise all messages of the conversation.
+        """Return the request as it is sent to a channel. It has the id of the previous response if the channel made
+        that response and has the caller's format; otherwise it has all messages of the conversation.
         """
         same = self.caller.canonical.source.format in target.channel.protocols
         known = self.origin.upstream_response_id and self.origin.channel == target.channel.name and not self._forgotten
@@ -115,8 +115,8 @@ def new_response_id() -> str:
 
 
 class Conversations(RetainedStore[ResponseRow]):
-    """Store of all callers' responses, from `start` to `aclose`. A response exists only for the key whose call made it
-    (`owner`: its id). Reads raise UmgError(UNAVAILABLE) without the database.
+    """Store of all callers' responses, from `start` to `aclose`. Only the key whose call made a response can use it
+    (`owner`: id of the key). Reads raise UmgError(UNAVAILABLE) while the database is unavailable.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Conversations(RetainedStore[ResponseRow]):
         bounds: Bounds = STORE_BOUNDS,
         clock: Clock | None = None,
     ) -> None:
-        """Create the store of responses. `clock`: None for that of the database."""
+        """Create the store of responses. `clock`: None for the clock of the database."""
         self._clock = clock or store.clock
         super().__init__(Retained(store, ResponseRow, bounds, self._clock))
         self._lifetime = lifetime
@@ -223,7 +223,7 @@ class Conversations(RetainedStore[ResponseRow]):
 
     async def delete(self, owner: str, response_id: str) -> ResponseOrigin:
         """Delete a response, so that it can no longer be read or continued; responses that continued it stay complete.
-        Return its channel and the provider's id of it. Raise UmgError: OBJECT_NOT_FOUND, UNAVAILABLE.
+        Return the channel that made it, and its id at the provider. Raise UmgError: OBJECT_NOT_FOUND, UNAVAILABLE.
         """
         row = await self._row(owner, response_id)
         async with _reading():
@@ -232,8 +232,8 @@ class Conversations(RetainedStore[ResponseRow]):
         return ResponseOrigin(row.channel, row.upstream_response_id)
 
     async def cancel(self, owner: str, response_id: str) -> NoReturn:
-        """Raise UmgError, since no stored response can be cancelled: OBJECT_NOT_FOUND for an unknown one, else
-        WRONG_STATE, since it is complete.
+        """Raise UmgError, since a stored response cannot be cancelled: WRONG_STATE, as it is complete; OBJECT_NOT_FOUND
+        if unknown.
         """
         status = (await self.get(owner, response_id)).response.status or "completed"
         message = f"response {response_id} is {status}; only one that is being made in the background can be cancelled"
@@ -267,7 +267,7 @@ class Conversations(RetainedStore[ResponseRow]):
 def _pack(
     row: ResponseRow, request: pb.GenerateRequest, response: pb.GenerateResponse, earlier: bytes, *, streamed: bool
 ) -> None:
-    """Fill in the columns of a stored response: its conversation, request and response, and size."""
+    """Fill in the columns of a stored response: the conversation with request and response, and its size."""
     conversation = pb.GenerateRequest(messages=request.messages)
     if response.candidates and response.candidates[0].message.parts:
         output = conversation.messages.add()
@@ -285,7 +285,7 @@ def _pack(
 
 
 def _remove_conversation(request: pb.GenerateRequest) -> None:
-    """Remove the messages from the source document, which is stored for the fields that a response repeats."""
+    """Remove the messages from the caller's body; its other fields are stored, since a response repeats them."""
     codec = TEXT_FORMATS.get(request.source.format)
     if codec is None:
         return
@@ -329,8 +329,8 @@ def _continue(row: ResponseRow, decoded: DecodedRequest[pb.GenerateRequest]) -> 
 
 
 def _compact(conversation: pb.GenerateRequest) -> bool:
-    """Remove the turns before the last response that is a summary of them, earlier summaries too, except those of users
-    and the instructions. Return False for a conversation without a summary.
+    """Remove the turns before the newest summary of a conversation. Messages of users, instructions and the summary
+    stay; earlier summaries do not. Return False for a conversation without a summary.
     """
     messages = conversation.messages
     at = next((at for at in reversed(range(len(messages))) if _is_summary(messages[at])), None)

@@ -1,6 +1,6 @@
-"""Ids of tool calls, which pair calls with their results, for providers that send none or the same one twice. They are
-set before the response is translated, so that the response to the caller, the stored conversation and the stored
-reasoning have the same ids.
+"""Ids of tool calls, which pair calls with their results. They are set for providers that send none, or the same id
+twice. This is done before the response is translated, so that the response to the caller, the stored conversation and
+the stored reasoning have the same ids.
 """
 
 import secrets
@@ -12,8 +12,8 @@ from umg_grpc.wire.core.tool_call_ids import CallIdPlaces, conversation_ids, unu
 
 
 class NewCallIds:
-    """Generator of the ids of the tool calls of one response. All of them differ, also from those of the conversation
-    before it, since many clients pair calls and results by the id alone.
+    """Generator of the ids of the tool calls of one response. Each id differs from all others in the response and in
+    the conversation before it, since many clients pair calls and results by the id alone.
     """
 
     def __init__(self, conversation: pb.GenerateRequest) -> None:
@@ -22,12 +22,12 @@ class NewCallIds:
 
     @cached_property
     def earlier(self) -> frozenset[str]:
-        """Ids of the conversation, which are collected for the first call."""
+        """Ids of tool calls in the conversation. They are collected only when the response has a tool call."""
         return conversation_ids(self._conversation)
 
     def complete(self, part: pb.Part, candidate: int = 0) -> None:
-        """Set another id in a tool call that has none, or the id of an earlier call. Ignore parts of other kinds.
-        `candidate`: index of the candidate, which is an alternative to the others.
+        """Set a new id in a tool call that has none, or that has the id of an earlier call. Ignore other parts.
+        `candidate`: index of the alternative response (candidate) in which the part is.
         """
         if not part.HasField("tool_call"):
             return
@@ -41,8 +41,8 @@ class NewCallIds:
 
 
 class PassedCallIds:
-    """Ids of the tool calls of one passed-through response. Only the ids that the conversation before it has too are
-    replaced; all other bytes are unchanged.
+    """Ids of the tool calls of one passed-through response. An id that already occurs in the conversation is replaced;
+    all other bytes are unchanged.
     """
 
     def __init__(self, places: CallIdPlaces, conversation: pb.GenerateRequest) -> None:
@@ -55,7 +55,7 @@ class PassedCallIds:
         return conversation_ids(self._conversation)
 
     def body(self, body: bytes) -> bytes:
-        """Return the body of a response with the ids replaced."""
+        """Return the body of a response, with ids replaced that already occur in the conversation."""
         names = self._names(self._places.ids_in(body))
         return self._places.renamed_body(body, names) if names else body
 

@@ -1,4 +1,4 @@
-"""Guard that an operator serves over gRPC (`umg.v1.GuardService`)."""
+"""Guard that calls a service of the operator over gRPC (`umg.v1.GuardService`)."""
 
 import grpc
 
@@ -8,7 +8,7 @@ from umg_grpc.v1 import pb, rpc
 
 
 class GrpcGuard(Guard):
-    """Guard over gRPC."""
+    """Guard that calls a service over gRPC."""
 
     def __init__(self, row: GuardRow, channel: grpc.aio.Channel) -> None:
         super().__init__(row)

@@ -12,7 +12,7 @@ CHECKED_TEXT = "Hello"
 
 
 async def check_guards(guards: Guards | None) -> Sequence[CheckResult]:
-    """Check all guards at the same time. Return the results in their order."""
+    """Check all guards at the same time. Return the results in the order of the guards."""
     return await asyncio.gather(*map(_check, guards.all if guards is not None else ()))
 
 

@@ -1,5 +1,5 @@
-"""Driver of the guards: runs the guards of a call in their order, each within its time limit, applies their decisions,
-and records them.
+"""Driver of the guards: it runs the guards of a call in their order, each within its time limit, and applies and
+records their decisions.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Checked(NamedTuple, Generic[MessageT]):
-    """Message that the guards let pass."""
+    """Message after the guards have allowed it, with the changes that they made."""
 
     message: MessageT
     """The given message if no guard has changed it, else a copy."""
@@ -68,7 +68,7 @@ class Checked(NamedTuple, Generic[MessageT]):
 
 
 class GuardRun(msgspec.Struct, eq=False):
-    """Guards of one phase of a call."""
+    """Guards that run on the request, or on the response, of one call."""
 
     plan: GuardPlan
     call: Call
@@ -85,8 +85,8 @@ class GuardRun(msgspec.Struct, eq=False):
         return self.plan.request if self.phase == "request" else self.plan.response
 
     async def check(self, message: MessageT, *, is_part: bool = False) -> Checked[MessageT]:
-        """Run the guards on a whole message. `is_part`: whether it is a part of a stream, in which only texts are
-        checked. Raise UmgError: GUARD_REFUSED, and UNAVAILABLE for a guard that failed and is closed then.
+        """Run the guards on a message. `is_part`: the message is a part of a stream, in which only texts are checked.
+        Raise UmgError: GUARD_REFUSED; UNAVAILABLE if a guard failed that refuses after failures (`closed`).
         """
         given, changed = message, set[str]()
         unread = await self._unread_paths(message)
@@ -116,7 +116,7 @@ class GuardRun(msgspec.Struct, eq=False):
         return request
 
     async def _decisions(self, requests: Sequence[tuple[Guard, pb.CheckRequest]]) -> Sequence[pb.CheckResponse]:
-        """Return the decisions of guards that decide at the same time. The first error ends the others."""
+        """Return the decisions of guards that run at the same time. The first error ends the other checks."""
         if len(requests) == 1:
             return [await self.decision(*requests[0])]
         try:
@@ -127,7 +127,7 @@ class GuardRun(msgspec.Struct, eq=False):
         return [task.result() for task in tasks]
 
     async def _unread_paths(self, message: Message) -> Sequence[str]:
-        """Return the paths of the members of the caller's body of a request that the message does not contain."""
+        """Return the paths of the members of the caller's body that the request `message` does not contain."""
         if self.phase != "request" or (source := source_of(message)) is None:
             return ()
         if len(source.body) < BIG_BYTES:
@@ -142,7 +142,7 @@ class GuardRun(msgspec.Struct, eq=False):
             yield self.rest
 
     def request_to(self, guard: Guard, texts: Sequence[pb.GuardedText]) -> pb.CheckRequest:
-        """Return the request of a check of texts."""
+        """Return the request by which a guard checks texts."""
         caller = self.call.caller
         return pb.CheckRequest(
             guard=guard.row.name,
@@ -156,8 +156,8 @@ class GuardRun(msgspec.Struct, eq=False):
         )
 
     async def decision(self, guard: Guard, request: pb.CheckRequest) -> pb.CheckResponse:
-        """Return the decision of a guard, and record it: that it allows the content after a failure of a guard that is
-        open then. Raise UmgError for a refusal, and for a failure of a guard that is closed then.
+        """Return the decision of a guard, and record it. After a failure, a guard that is `open` allows the content.
+        Raise UmgError if the guard refuses the content, or if a guard that is `closed` fails.
         """
         began, seconds = time.perf_counter(), min(guard.row.timeout, self.call.seconds_left())
         try:
@@ -183,8 +183,8 @@ class GuardRun(msgspec.Struct, eq=False):
         return response
 
     def replaced(self, guard: Guard, given: pb.GuardedText, replace: pb.GuardReplace) -> str:
-        """Return the text that a guard puts in the place of the only checked one. A replacement that does not fit is a
-        failure of the guard.
+        """Return the guard's replacement of the only text that was checked. A replacement of anything else is a failure
+        of the guard.
         """
         texts = {each.path: each.text for each in replace.texts}
         text = texts.get(given.path, given.text)
@@ -199,7 +199,7 @@ class GuardRun(msgspec.Struct, eq=False):
     def _replace(
         self, guard: Guard, message: Message, found: Sequence[Found], replace: pb.GuardReplace
     ) -> frozenset[str]:
-        """Change a message as a guard demands."""
+        """Change a message as a guard requests. Return the names of the fields that are replaced as a whole."""
         texts = {each.path: each.text for each in replace.texts}
         changed = frozenset[str]()
         try:
@@ -218,7 +218,7 @@ class GuardRun(msgspec.Struct, eq=False):
         return changed | frozenset(map(_first_name, texts))
 
     def _fail(self, guard: Guard, cause: str, began: float) -> pb.CheckResponse:
-        """Record a failure of a guard. Return that it allows the content if it is open then, else raise UmgError."""
+        """Record the failure of a guard. Return that it allows the content if it is `open`; else raise UmgError."""
         name, is_open = guard.row.name, guard.row.on_failure == "open"
         logger.warning(
             "guard failed",
@@ -236,7 +236,7 @@ class GuardRun(msgspec.Struct, eq=False):
         raise UmgError(pb.ERROR_REASON_UNAVAILABLE, message, guard=name)
 
     def _refused(self, guard: Guard, refusal: pb.GuardRefuse) -> UmgError:
-        """Return the error for content that a guard refuses. It is no failure of the channel, and has no fallback."""
+        """Return the error for content that a guard refuses. No channel is at fault, so no fallback model is called."""
         name, reason = guard.row.name, printable(refusal.reason)[:MAX_REASON]
         remedy = "change the request" if self.phase == "request" else "no more of it is sent"
         message = f"the guard `{name}` refuses the {self.phase}{f': {reason}' if reason else ''}; {remedy}"
@@ -264,20 +264,20 @@ class GuardRun(msgspec.Struct, eq=False):
 
 
 def side_by_side(guards: Sequence[Guard]) -> Iterator[Sequence[Guard]]:
-    """Yield the guards in their order: neighbours that only decide together, any other guard alone."""
+    """Yield the guards in their order, in groups that run at the same time. Guards that may change texts are alone."""
     for replaces, group in groupby(guards, lambda guard: guard.row.replaces):
         together = tuple(group)
         yield from ((guard,) for guard in together) if replaces else (together,)
 
 
 def clear_field(message: Message, name: str) -> None:
-    """Clear a field of a message, if its type has the field."""
+    """Clear a field of a message if the type of the message has this field."""
     if name in message.DESCRIPTOR.fields_by_name:
         message.ClearField(name)
 
 
 def content_of(message: Message) -> pb.GuardedContent:
-    """Return the content of a check with a message, without the caller's body."""
+    """Return the content of a message that a guard checks: the message without the caller's body."""
     content = pb.GuardedContent()
     if (field := CONTENT_FIELDS.get(message.DESCRIPTOR.full_name)) is not None:
         copy = getattr(content, field)
@@ -288,7 +288,7 @@ def content_of(message: Message) -> pb.GuardedContent:
 
 
 def source_of(message: Message) -> pb.SourceDocument | None:
-    """Return the body in a message; None if it has none."""
+    """Return the caller's or provider's body that a message contains; None if it contains none."""
     if SOURCE_FIELD not in message.DESCRIPTOR.fields_by_name or not message.HasField(SOURCE_FIELD):
         return None
     source: pb.SourceDocument = getattr(message, SOURCE_FIELD)
@@ -296,7 +296,7 @@ def source_of(message: Message) -> pb.SourceDocument | None:
 
 
 def without_source(message: MessageT) -> MessageT:
-    """Return a copy of a message without its body."""
+    """Return a copy of a message without the body that it contains."""
     copy = type(message)()
     copy.CopyFrom(message)
     clear_field(copy, SOURCE_FIELD)
@@ -308,8 +308,8 @@ def _first_name(path: str) -> str:
 
 
 def _edit_source(message: Message, texts: Sequence[tuple[pb.GuardedText, str]], replaced: frozenset[str]) -> None:
-    """Change the caller's body as the texts of a request. A body that does not have them in the same form is left out,
-    so that the request is encoded without it. `replaced`: fields that are replaced as a whole.
+    """Make the changes of a request's texts in the caller's body too. If the body has one of the texts in another form,
+    remove the body, so that the request is encoded without it. `replaced`: fields that are replaced as a whole.
     """
     if (source := source_of(message)) is None:
         return
@@ -320,7 +320,7 @@ def _edit_source(message: Message, texts: Sequence[tuple[pb.GuardedText, str]], 
 
 
 def _replace_content(message: Message, content: pb.GuardedContent) -> frozenset[str]:
-    """Replace fields of a message by those of a guard's."""
+    """Replace the fields of a message that a guard has returned anew. Return the names of the changed fields."""
     kind = content.WhichOneof("message")
     if kind is None or kind != CONTENT_FIELDS.get(message.DESCRIPTOR.full_name):
         raise ValueError("the replaced content is of another kind")

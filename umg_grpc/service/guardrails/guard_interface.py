@@ -12,7 +12,7 @@ ALLOW_RESPONSE = pb.CheckResponse(allow=pb.GuardAllow())
 
 
 class GuardFailedError(Exception):
-    """Failure of a guard: it cannot be reached, or has not decided. The text is for the log."""
+    """Failure of a guard: it could not be called, or returned no decision. The text of the error is for the log."""
 
 
 class Guard(ABC):
@@ -26,7 +26,7 @@ class Guard(ABC):
 
     @abstractmethod
     async def check(self, request: pb.CheckRequest) -> pb.CheckResponse:
-        """Decide whether the content of a check may pass. The driver has the time limit. Raise GuardFailedError."""
+        """Decide whether the content of a request may pass; the caller limits the time. Raise GuardFailedError."""
 
     def due(self, context: str, text: str) -> int:
         """Return the length of the text's beginning to check now, 0 to wait for more. `context`: text before it."""

@@ -1,4 +1,4 @@
-"""Guards of the current config, and the choice of the guards of the calls of a key to a model."""
+"""Guards of the current config, and the selection of the guards that check the calls of a key to a model."""
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -38,7 +38,7 @@ class Guards:
         self._count = count
 
     def plan(self, operation: ModelOperation, model: str, caller: Caller) -> GuardPlan | None:
-        """Return the guards of the calls of a key to a model; None if none checks them."""
+        """Return the guards that check the calls of a key to a model; None if no guard does."""
         scope = OPERATIONS_BY_VALUE[operation].scope
         found = [guard for guard in self.all if _applies(guard.row, scope, model, caller.name)]
         if not found:

@@ -1,5 +1,5 @@
-"""JSON bodies that are passed through: members of them that the gateway does not read, which guards check, too, and the
-places of texts that guards have changed.
+"""Texts in JSON bodies that are passed through. Guards also check members that the gateway does not read, and their
+changes of texts are made in the body.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class FoundMember(NamedTuple):
     """Text of an object with the member alone, or of the whole body."""
 
     def replace(self, text: str) -> None:
-        """Put the members of a JSON object in its place. Raise ValueError for a text that is none."""
+        """Replace the member by the JSON object in a text. Raise ValueError for a text that is no JSON object."""
         members = msgspec.json.decode(text, type=dict[str, object])
         document = inner = msgspec.json.decode(self.source.body)
         *places, name = self.place or ("",)
@@ -48,26 +48,26 @@ class FoundMember(NamedTuple):
 
 
 class FoundRest(NamedTuple):
-    """Texts of a provider's body that the gateway passes on without reading them. If a guard changes one, the body is
-    not passed on, but the response is encoded without them.
+    """Texts of a provider's body that the gateway passes on without reading them. If a guard changes one of these
+    texts, the caller gets a newly encoded response without them, not the provider's body.
     """
 
     guarded: pb.GuardedText
 
     def replace(self, text: str) -> None:
-        """Put a text in their place, for the next guard."""
+        """Replace these texts by the text of a guard, which the next guard then checks."""
         self.guarded.text = text
 
 
 def unread_paths(source: pb.SourceDocument, notes: RequestNotes) -> Sequence[str]:
-    """Return the paths of the members of a caller's body that have no place in the canonical request."""
+    """Return the paths of the members of a caller's body that the canonical request has no field for."""
     face = TEXT_FACES.get(source.format)
     nested = () if face is None or face.unknown_fields is None else face.unknown_fields(source.body)
     return [*dict.fromkeys([*notes.uncarried, *notes.indispensable, *nested])]
 
 
 def unread_members(source: pb.SourceDocument, paths: Sequence[str]) -> Iterator[FoundMember]:
-    """Yield the members of a caller's body at some paths: the whole body if one of them cannot be found there."""
+    """Yield the members of a caller's body at these paths. If one of the paths is not found, yield the whole body."""
     if not paths:
         return
     try:
@@ -90,8 +90,8 @@ def unread_members(source: pb.SourceDocument, paths: Sequence[str]) -> Iterator[
 
 
 async def found_rest(body: bytes, encode: Callable[[], bytes]) -> FoundRest | None:
-    """Return the texts of a provider's body that its canonical response lacks, found in a thread for a large one.
-    `encode`: returns the encoding of the response.
+    """Return the texts of a provider's body that the canonical response lacks; None for none. A large body is searched
+    in a thread. `encode`: returns the canonical response, encoded as a body.
     """
     if len(body) < BIG_BYTES:
         return rest_of(body, encode())
@@ -99,7 +99,7 @@ async def found_rest(body: bytes, encode: Callable[[], bytes]) -> FoundRest | No
 
 
 def rest_of(body: bytes, encoded: bytes) -> FoundRest | None:
-    """Return the texts of a provider's body that the encoding of its canonical response lacks; None without any."""
+    """Return the texts of a provider's body that `encoded`, its canonical response as a body, lacks; None for none."""
     try:
         own, known = msgspec.json.decode(body), {each for _, each in _leaves(msgspec.json.decode(encoded))}
     except ValueError:
@@ -116,7 +116,7 @@ def rest_of(body: bytes, encoded: bytes) -> FoundRest | None:
 
 
 def edit_body(source: pb.SourceDocument, texts: Collection[tuple[pb.GuardedText, str]]) -> bool:
-    """Change texts everywhere in a caller's body. Return whether the body has all of them in the same form."""
+    """Replace texts everywhere in a caller's body. Return whether each old text was found in it unchanged."""
     if not texts:
         return True
     try:
@@ -129,7 +129,7 @@ def edit_body(source: pb.SourceDocument, texts: Collection[tuple[pb.GuardedText,
 
 
 class _Edits:
-    """Changes of texts in a body."""
+    """Replacements of texts and JSON values in a body, with the number of each that is not found yet."""
 
     def __init__(self, texts: Iterable[tuple[pb.GuardedText, str]]) -> None:
         self._texts = dict[str, str]()
@@ -162,7 +162,7 @@ class _Edits:
 
 
 def _places(value: object, path: str, at: Place = ()) -> Iterator[Place]:
-    """Yield the places at a path. A name may contain dots; a list without an index stands for all of its elements."""
+    """Yield the positions of a path in a JSON value. Names may contain dots; a list without index means all items."""
     if not path:
         yield _of_member(at)
     elif isinstance(value, list):
@@ -179,7 +179,7 @@ def _places(value: object, path: str, at: Place = ()) -> Iterator[Place]:
 
 
 def _of_member(place: Place) -> Place:
-    """Return the place of a member around a place."""
+    """Return the position of the object member that contains a position, without the list indexes at its end."""
     while place and isinstance(place[-1], int):
         place = place[:-1]
     return place

@@ -1,4 +1,4 @@
-"""Guards of a streamed response: hold its texts back until they were checked, and end it where a guard refuses it."""
+"""Guards of a streamed response: its texts are held back until the guards allow them. A refusal ends the response."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
@@ -30,7 +30,7 @@ Estimate = Callable[[StreamAggregator], Awaitable[None]]
 
 
 class _Part(msgspec.Struct, eq=False):
-    """Part of the response whose texts are checked."""
+    """Part of a streamed response, with its texts that guards check and its events that are held back."""
 
     texts: dict[str, GuardedText] = {}
     """Path in the part -> text."""
@@ -88,7 +88,7 @@ class GuardedTextStream(msgspec.Struct, eq=False):
         await self._inner.break_off(messages, error)
 
     async def _passed(self, event: pb.GenerateEvent) -> list[pb.GenerateEvent]:
-        """Return the events that may be sent after an event of the provider."""
+        """Return the events that the caller may get after an event of the provider."""
         kind, key = event.WhichOneof("kind"), (event.candidate_index, event.part_index)
         if kind == "started":
             self._has_begun = True
@@ -139,7 +139,7 @@ class GuardedTextStream(msgspec.Struct, eq=False):
         return passed + _due(part)
 
     async def _rest(self, key: tuple[int, int]) -> list[pb.GenerateEvent]:
-        """Return the events of a part that were held back, after its end."""
+        """Return all events of a part that are still held back, once the part has ended."""
         if (part := self._parts.get(key)) is None:
             return []
         rest = list[pb.GenerateEvent]()
@@ -151,7 +151,7 @@ class GuardedTextStream(msgspec.Struct, eq=False):
         return rest + _due(part)
 
     async def _refuse(self, error: UmgError, passed: Sequence[pb.GenerateEvent]) -> None:
-        """Prepare the end of the response after the refusal of a guard."""
+        """End the response because a guard refused it: keep the last events for the caller."""
         await self._estimate(self._seen)
         if error.reason != pb.ERROR_REASON_GUARD_REFUSED:
             raise error
@@ -168,7 +168,7 @@ class GuardedTextStream(msgspec.Struct, eq=False):
 
 
 def _with_text(part: _Part, path: str, text: str) -> list[pb.GenerateEvent]:
-    """Return the event with a text that has passed; none for ""."""
+    """Return an event with a text that the guards allow; none for an empty text."""
     if not text:
         return []
     passed = pb.GenerateEvent()
@@ -184,7 +184,7 @@ def _with_text(part: _Part, path: str, text: str) -> list[pb.GenerateEvent]:
 
 
 def _text_of(event: pb.GenerateEvent) -> str:
-    """Return the piece of a text in an event."""
+    """Return the piece of text that an event contains."""
     match event.WhichOneof("kind"):
         case "summary_delta":
             return event.summary_delta.text
@@ -196,7 +196,7 @@ def _text_of(event: pb.GenerateEvent) -> str:
 
 
 def _due(part: _Part) -> list[pb.GenerateEvent]:
-    """Return the events that waited for texts which have passed now."""
+    """Return the events that may be sent now, since all texts before them have passed."""
     if part.start is not None:
         return []
     passed = part.characters - sum(text.held_characters for text in part.texts.values())

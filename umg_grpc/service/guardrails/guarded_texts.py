@@ -1,4 +1,4 @@
-"""Texts of a message that guards check, by the option `guarded_text` of the fields of the schema."""
+"""Texts of a message that guards check. The option `guarded_text` marks their fields in the schema."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -27,7 +27,7 @@ class _Field(NamedTuple):
 
 
 class FoundText(NamedTuple):
-    """Text of a message, by its place."""
+    """Text of a message that guards check, with the field in which it is."""
 
     owner: Message
     field: str
@@ -37,7 +37,7 @@ class FoundText(NamedTuple):
     guarded: pb.GuardedText
 
     def replace(self, text: str) -> None:
-        """Put a text in its place. Likelihoods of its tokens, and positions of citations, are removed."""
+        """Replace the text. Likelihoods of its tokens and positions of citations no longer fit, and are removed."""
         if self.position is not None:
             getattr(self.owner, self.field)[self.position] = text
         else:
@@ -51,8 +51,8 @@ class FoundText(NamedTuple):
 
 
 def texts_of(message: Message, path: str = "", role: "pb.Role.ValueType" = pb.ROLE_UNSPECIFIED) -> Iterator[FoundText]:
-    """Yield the texts of a message that are not empty, in the order of the fields. `path`: its own one in front of the
-    paths of the texts; `role`: that of the message of the conversation around it.
+    """Yield the texts of a message that are not empty, in the order of the fields. `path`: path of the message, with
+    which the paths of the texts begin. `role`: role of the conversation's message that contains this message.
     """
     if isinstance(message, pb.Message):
         role = message.role
@@ -75,18 +75,18 @@ def texts_of(message: Message, path: str = "", role: "pb.Role.ValueType" = pb.RO
 
 
 class Found(Protocol):
-    """Text that guards check, by its place."""
+    """Text that guards check, with a method to replace it."""
 
     @property
     def guarded(self) -> pb.GuardedText: ...
 
     def replace(self, text: str) -> None:
-        """Put a text in its place."""
+        """Replace the text where it was found."""
 
 
 def replace_texts(found: Iterable[Found], texts: Mapping[str, str]) -> None:
-    """Replace texts of a message by path. Raise ValueError for an unknown path, and for a text that is not JSON in
-    place of one that is.
+    """Replace texts of a message by path. Raise ValueError for an unknown path, and if JSON is replaced by a text that
+    is not JSON.
     """
     by_path = {each.guarded.path: each for each in found}
     for path, text in texts.items():
@@ -119,7 +119,7 @@ def _entries(value: object, path: str) -> Iterator[tuple[int | str, str, str]]:
 
 
 def _text_of_file(message: Message, data: bytes) -> str | None:
-    """Return the text of a file in a message; None for a file of another type, and for one that is not UTF-8."""
+    """Return the text of a file in a message; None if its media type is not a text, or its bytes are not UTF-8."""
     if not data or not str(getattr(message, MIME_TYPE, "")).startswith(TEXT_TYPES):
         return None
     try:
@@ -160,7 +160,7 @@ def _kind(field: FieldDescriptor) -> str | None:
 
 
 def has_texts(descriptor: Descriptor, seen: frozenset[Descriptor] = frozenset()) -> bool:
-    """Return whether a message, or one in it, has a guarded text. `seen`: messages around it."""
+    """Return whether a message type, or the type of a field in it, has a guarded text. `seen`: types around it."""
     if descriptor in seen:
         return False
     inner = seen | {descriptor}

@@ -1,5 +1,5 @@
-"""Segments and words of a transcription whose text a guard has changed: a guard that masks "4111 1111 1111 1111" in the
-text does not find it in four words.
+"""Segments and words of a transcription after a guard has changed its text. A guard that masks "4111 1111 1111 1111" in
+the text does not find the number in its four words.
 """
 
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from umg_grpc.v1 import pb
 
 
 def fit_parts(response: pb.TranscribeResponse) -> None:
-    """Remove the words, and put one segment in place of all, if they have another text than the whole."""
+    """Remove words that no longer match the text of a transcription, and join segments that do not into one."""
     text = _letters([response.text])
     if _letters(word.word for word in response.words) != text:
         del response.words[:]

@@ -21,7 +21,7 @@ SLOW_CHARACTERS = 2**17
 
 
 class PatternGuard(Guard):
-    """Guard by regular expressions, which masks matches or refuses texts with them."""
+    """Guard by regular expressions. It masks the matches in a text, or refuses a text with a match."""
 
     is_local = True
 
@@ -67,5 +67,5 @@ def _refusal(matches: Sequence[Match]) -> pb.GuardRefuse:
 
 
 def _kind(row: GuardedPattern) -> str:
-    """Return the kind of a found text, in words for the caller."""
+    """Return the kind of sensitive text that a pattern finds, as words for the caller."""
     return SET_NOUNS.get(row.set, f"a text of the pattern `{row.name}`").format(row.name)

@@ -26,7 +26,7 @@ ESCAPED_CHARACTERS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
 class Match(NamedTuple):
-    """Sensitive text, by its place in the searched one."""
+    """Sensitive text that a pattern found: its start and end in the text."""
 
     start: int
     end: int
@@ -34,12 +34,12 @@ class Match(NamedTuple):
 
     @property
     def mask(self) -> str:
-        """Text that takes its place."""
+        """Text by which a guard replaces the match."""
         return f"[{self.row.name.upper()}]"
 
 
 class Beginnings:
-    """Beginnings of the matches of patterns with the same characters, for texts whose end is not known yet."""
+    """Search for the beginning of a match at the end of an incomplete text, for patterns of the same characters."""
 
     def __init__(self, rows: Sequence[GuardedPattern]) -> None:
         self._characters = MATCH_CHARACTERS.get(rows[0].characters)
@@ -51,7 +51,7 @@ class Beginnings:
         self._longest = max(map(len, begins), default=1) - 1
 
     def begun(self, text: str) -> int:
-        """Return the length of the end of a text with which a match may begin."""
+        """Return the number of characters at the end of a text that may be the beginning of a match."""
         tail = text[-self._most :]
         if self._characters is not None:
             tail = tail[len(tail.rstrip(self._characters)) :]
@@ -83,7 +83,7 @@ class PatternSearch:
         self._searches = [(_union(group), group) for group in (plain, *checked, phrases) if group]
 
     def find(self, text: str, start: int = 0) -> list[Match]:
-        """Return the matches that begin at `start` or behind it, in their order and without overlaps."""
+        """Return the matches that begin at the index `start` or later, in their order and without overlaps."""
         found, data = list[Match](), text.encode()  # a search in a text that is not ASCII takes 30 times as long
         if b"\\" in data:  # "\nAKIA..." in the text of a log: the letter is no part of the secret
             data = ESCAPED_BLANK.sub(b"  ", data)
@@ -104,7 +104,9 @@ class PatternSearch:
         return "".join((*pieces, text[at:]))
 
     def cut(self, context: str, text: str) -> int:
-        """Return the length of the text that no later text can make a part of a match. `context`: text before it."""
+        """Return the length of the part of a text that no later text can change into a match. `context`: text before
+        it.
+        """
         if len(text) > MAX_HELD:
             return len(text)
         held, complete = len(text), 0
@@ -118,8 +120,8 @@ class PatternSearch:
         return max(complete, min(held, *(len(text) - each.begun(rest) for each in self._beginnings)))
 
     def masked_json(self, text: str) -> tuple[str, list[Match]]:
-        """Return a JSON text with masks in place of the matches in its strings, keys and numbers, and the matches. A
-        text that is not JSON is searched as it is.
+        """Return a JSON text with masks in place of the matches in its strings, keys and numbers; and the matches. A
+        text that is not JSON is searched as plain text.
         """
         if not (matches := self.find(_unescaped(text))):
             return text, matches
@@ -146,7 +148,7 @@ class PatternSearch:
 
 
 def _uncollapsed(text: str, size: int) -> int:
-    """Return the length of the end of a text that has `size` characters if each row of white space counts as one."""
+    """Return the length of the end of a text with `size` characters, where each run of white space counts as one."""
     start = len(text)
     for _ in range(size):
         start -= 1
@@ -163,7 +165,7 @@ def _is_open(match: Match, text: str) -> bool:
 
 
 def _joined(phrases: Sequence[GuardedPattern]) -> Iterator[GuardedPattern]:
-    """Yield one pattern for all phrases: with a group for each, a search takes time for each."""
+    """Yield one pattern that matches any of the phrases, without groups: each group would make the search slower."""
     if phrases:
         pattern, most = "|".join(row.pattern for row in phrases), max(row.most for row in phrases)
         yield msgspec.structs.replace(phrases[0], pattern=pattern, most=most)

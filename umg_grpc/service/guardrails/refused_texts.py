@@ -1,11 +1,11 @@
-"""Responses with text that a guard refuses: they end as if a provider's content filter had cut them off."""
+"""Responses whose text a guard refuses: they end as if a provider's content filter had cut them off."""
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 
 def refused_response(response: pb.GenerateResponse, error: UmgError) -> pb.GenerateResponse:
-    """Return a response without its content, that of a guard's refusal. Ids, names and usage remain."""
+    """Return the response to a call whose content a guard refused: without content, but with ids, names and usage."""
     refused = pb.GenerateResponse()
     refused.CopyFrom(response)
     refused.ClearField("candidates")
@@ -22,7 +22,7 @@ def refused_response(response: pb.GenerateResponse, error: UmgError) -> pb.Gener
 
 
 def refused_end(error: UmgError) -> pb.CandidateFinished:
-    """Return the end of a candidate that a guard refuses."""
+    """Return the end of a candidate whose text a guard refuses."""
     return pb.CandidateFinished(
         finish_reason=pb.FINISH_REASON_CONTENT_FILTER,
         finish_message=error.message,

@@ -1,5 +1,5 @@
-"""Windows of one text of a stream. The guards check it one after the other, each in windows of its own; the last
-characters of a window are held back until they were checked with the next one.
+"""Windows of a streamed text. The guards check the text one after the other, each in windows of its own. The last
+characters of a window are held back, and checked once more with the next window.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ CONTEXT_CHARACTERS = 200
 
 
 class _Stage(msgspec.Struct, eq=False):
-    """Text on its way through one guard."""
+    """One guard with the text that it has not allowed yet."""
 
     guard: Guard
     context: str = ""
@@ -47,14 +47,16 @@ class GuardedText(msgspec.Struct, eq=False):
         return sum(len(stage.held) for stage in self._stages) + sum(map(len, self._whole))
 
     async def feed(self, text: str) -> str:
-        """Add a piece of the text. Return the part that passes now, or "". Raise UmgError as `GuardRun.decision`."""
+        """Add a piece of the text. Return the part that all guards have allowed, or "". Raise as `GuardRun.decision`
+        does.
+        """
         if self.is_whole:
             self._whole.append(text)
             return ""
         return await self._pass(text, is_last=False)
 
     async def close(self) -> str:
-        """Return the rest of the text after its end."""
+        """Check the last characters at the end of the text. Return the part that was held back until now."""
         text = "".join(self._whole)
         self._whole.clear()
         return await self._pass(text, is_last=True)
@@ -66,7 +68,7 @@ class GuardedText(msgspec.Struct, eq=False):
         return text
 
     async def _check(self, stage: _Stage, *, is_last: bool) -> str:
-        """Return the text that passes one guard now."""
+        """Run one guard on its text. Return the part of the text that it allows now."""
         guard, held = stage.guard, stage.held
         size = len(held) if is_last else guard.due(stage.context, held)
         if not size:

@@ -1,4 +1,4 @@
-"""Guard that an operator serves at a URL: the messages of `umg.v1.GuardService` as JSON."""
+"""Guard that calls a URL of the operator: with the messages of `umg.v1.GuardService` as JSON."""
 
 from google.protobuf import json_format
 
@@ -12,7 +12,7 @@ from umg_grpc.v1 import pb
 
 
 class WebhookGuard(Guard):
-    """Guard at a URL."""
+    """Guard that calls a URL."""
 
     def __init__(self, row: GuardRow, client: Client) -> None:
         super().__init__(row)

@@ -1,1 +1,1 @@
-"""Additions of each operation to the steps of the pipeline, one room an operation."""
+"""Pipelines of the operations: one package for each, with its additions to the common steps."""

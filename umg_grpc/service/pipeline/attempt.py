@@ -21,7 +21,7 @@ are the kinds of failures.
 
 
 class EncodedRequest(Protocol):
-    """Request of a caller in one channel's format. `report`: fields that the format cannot express."""
+    """Request of a caller, encoded in one channel's format. `report`: fields that this format cannot express."""
 
     @property
     def report(self) -> Report: ...
@@ -69,20 +69,20 @@ class RequestEncoder(Protocol[AttemptT]):
         ...
 
     def can_repair(self, attempt: AttemptT, error: UmgError) -> bool:
-        """Return whether the failed attempt may succeed at the same channel if the request is encoded again."""
+        """Return whether the failed attempt may succeed at the same channel with another encoding of the request."""
         ...
 
     def can_mend(self, attempt: AttemptT, error: UmgError) -> bool:
-        """Return whether a refused part is left out or adapted if the request is encoded again, which costs a retry."""
+        """Return whether another encoding can leave out or adapt the part that was refused; this costs a retry."""
         ...
 
     def note_success(self, attempt: AttemptT) -> None:
-        """Take note that the attempt succeeded."""
+        """Take note that the attempt succeeded, and that its encoding was therefore accepted."""
         ...
 
 
 class UnmendedRequests:
-    """Part of an encoder whose requests are neither repaired nor mended: another encoding helps after no failure."""
+    """Part of an encoder that has only one encoding of a request, so that no failure is followed by another one."""
 
     def can_repair(self, attempt: object, error: Exception) -> bool:
         return False
@@ -100,10 +100,10 @@ OUTPUT_LIMIT = "max_output_tokens"
 def finish_report(
     call: Call, report: Report, wire_path: Callable[[str], str] | None, uncarried: Collection[str] = ()
 ) -> None:
-    """Complete the report of a request that was encoded for a channel. Add the limit that the budget sets for the
-    response, and name dropped fields by their paths in the caller's body. Raise UmgError(UNTRANSLATABLE) in strict mode
-    if a field was dropped. `wire_path`: translates a canonical path to one in the body; None without a body.
-    `uncarried`: names in the report that are paths in the body already. Called once for each encoded request.
+    """Complete the report of a request that was encoded for a channel. Add the output limit that the gateway sets
+    because of the budget. Name dropped fields by their paths in the caller's body. Raise UmgError(UNTRANSLATABLE) in
+    strict mode if a field was dropped. `wire_path`: translates a canonical path to one in the body; None without a
+    body. `uncarried`: names in the report that are paths in the body already. Called once for each encoded request.
     """
     if call.charges.output_limit is not None:
         report.limit(OUTPUT_LIMIT, str(call.charges.output_limit))

@@ -1,5 +1,6 @@
-"""Events of attempts, and the list of the functions that record them: usage records, spans, metrics, and the protection
-of the channels. An observer is bound once in a process, gets the events of all calls, and neither waits nor raises.
+"""Events of attempts, and the functions (observers) that are called with them for usage records, spans, metrics and the
+protection of the channels. An observer is registered once in a process, gets the events of all calls, and neither waits
+nor raises.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ error; None for a success and for a cancelled attempt.
 
 
 class AttemptObservers(NamedTuple):
-    """Functions that get the events of every attempt, each list in the order of its calls."""
+    """Functions that are called with the events of every attempt: a list for each event, in the order of the calls."""
 
     begun: Sequence[AttemptEvent]
     """Called when an attempt has its slot, before its request is sent."""

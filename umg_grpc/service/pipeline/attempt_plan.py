@@ -46,7 +46,7 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
 
     @property
     def encodes_again(self) -> bool:
-        """Whether the next attempt repeats one with another encoding of its request."""
+        """Whether the next attempt repeats a failed one at the same channel, with another encoding of the request."""
         return self._again is not None
 
     async def next(self) -> AttemptT | None:
@@ -80,8 +80,8 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         return best
 
     async def next_hedge(self, hedged: AttemptT) -> AttemptT | None:
-        """Return an attempt at an untried channel that can run beside `hedged`; None without one. The channel is
-        healthy and has a free slot, and its request loses no more fields.
+        """Return an attempt at an untried channel that can run beside the attempt `hedged`; None if there is none. The
+        channel is healthy and has a free slot, and its format expresses at least as many fields of the request.
         """
         skipped, found = list[AttemptT](), None
         while found is None and (self.targets or self._deferred) and (attempt := await self.next()) is not None:
@@ -116,7 +116,7 @@ class AttemptPlan(msgspec.Struct, Generic[AttemptT], eq=False):
         self._again = target
 
     def add_retry(self, attempt: AttemptT, *, first: bool = False) -> None:
-        """Add a failed attempt to repeat when no untried channel is left. `first`: before the other repetitions."""
+        """Add a failed attempt, to repeat when no untried channel is left. `first`: before other repetitions."""
         self._repeatable.insert(0 if first else len(self._repeatable), attempt)
 
     def next_retry(self) -> AttemptT | None:

@@ -1,4 +1,4 @@
-"""Records of the attempts of a call: facts for its log line, its metrics and its usage record."""
+"""Records of the attempts of a call: facts for the call's log line, metrics and usage record."""
 
 import time
 from functools import partial
@@ -15,7 +15,7 @@ CANCELLED_REASON = "CANCELLED"
 
 
 def attempt_begun(call: Call, attempt: Attempt[EncodedRequest]) -> None:
-    """Count the attempt, and begin its record, to which the HTTP client adds the facts of the provider's response."""
+    """Count the attempt, and begin its record. The HTTP client adds facts of the provider's response."""
     call.facts.attempts += 1
     attempt.began_at, usage = time.perf_counter(), call.charges.usage_in_flight
     # a retry is the same attempt, with another response
@@ -29,7 +29,7 @@ def attempt_begun(call: Call, attempt: Attempt[EncodedRequest]) -> None:
 
 
 def attempt_selected(call: Call, attempt: Attempt[EncodedRequest]) -> None:
-    """Charge the call by the channel of the attempt, whose response the caller gets."""
+    """Charge the call at the prices of the attempt's channel, since the caller gets the response of this attempt."""
     facts, charges = call.facts, call.charges
     facts.channel, facts.report = attempt.channel, attempt.call.report
     facts.usage = facts.quantities = None

@@ -61,7 +61,7 @@ class PipelineContext:
 
 
 class Admitted(msgspec.Struct, Generic[ModelRequestT], kw_only=True, eq=False):
-    """Call on its way through the pipeline, which each step completes."""
+    """Admitted call with its request, model and channels. Each step of the pipeline adds to it."""
 
     call: Call
     message: Message
@@ -98,7 +98,7 @@ class Pipeline(ABC, Generic[AdmittedT]):
         self, context: PipelineContext, operation: ModelOperation, note_unpriced: Callable[[str], None] = lambda _: None
     ) -> None:
         """Create the pipeline, and check the order of its steps. `note_unpriced`: called with the id of a resolved
-        model without a price. Raise ValueError if a step lacks one that it needs.
+        model without a price. Raise ValueError if a step needs another step that the operation does not have.
         """
         self._context = context
         self._operation = operation
@@ -113,10 +113,10 @@ class Pipeline(ABC, Generic[AdmittedT]):
 
     @abstractmethod
     def _request_steps(self) -> Mapping[Step, RequestStep[AdmittedT]]:
-        """Return the steps that run one after the other, each with its method."""
+        """Return the steps that run one after the other before a response, each with its method."""
 
     def _enclosing_steps(self) -> Collection[Step]:
-        """Return the steps behind them, which enclose each other, so that the pipeline has a method for all of them."""
+        """Return the steps after the request steps. They enclose each other, as one method of the pipeline."""
         return ()
 
     def _resolve(self, admitted: AdmittedT) -> None:
@@ -142,7 +142,7 @@ class Pipeline(ABC, Generic[AdmittedT]):
             self._take_request(admitted, checked)
 
     def _take_request(self, admitted: AdmittedT, checked: Checked[Any]) -> None:
-        """Take the request as the guards have changed it, with the body of the caller."""
+        """Continue with the request that the guards have changed, and its body."""
         admitted.request = checked.message
 
     # --- fallbacks
@@ -155,7 +155,7 @@ class Pipeline(ABC, Generic[AdmittedT]):
         return False
 
     async def _fall_back(self, admitted: AdmittedT, fallbacks: ModelFallbacks[Any], error: UmgError) -> None:
-        """Admit the call again, with the next of its fallbacks."""
+        """Admit the call again with the next fallback model, after the current model failed with `error`."""
         while True:
             admitted.request, admitted.notes = self._next_request(admitted.call, fallbacks, error), fallbacks.notes
             try:
@@ -178,4 +178,4 @@ class Pipeline(ABC, Generic[AdmittedT]):
             self._context.observers.fell_back(fallbacks.model.id, admitted.model.id, fallbacks.cause)
 
     async def _leave_model(self, admitted: AdmittedT) -> None:
-        """Release resources of the operation for the model that failed. The default has none."""
+        """Release the resources that the operation holds for the failed model. The default has none."""

@@ -57,7 +57,7 @@ class Arrival(msgspec.Struct, eq=False):
 
 
 class GuardFacts(msgspec.Struct, eq=False):
-    """Facts of a call that guards have checked."""
+    """Results of the guards that checked a call."""
 
     decisions: dict[str, str] = {}
     """Phase and name of each guard (`request:secrets`) -> its most severe decision."""
@@ -68,7 +68,7 @@ class GuardFacts(msgspec.Struct, eq=False):
 
     @property
     def described(self) -> list[str]:
-        """Decisions as `request:secrets=masked`, for headers and records."""
+        """Decisions of the guards as `request:secrets=masked`, for headers and records."""
         return [f"{guard}={decision}" for guard, decision in self.decisions.items()]
 
 
@@ -110,7 +110,7 @@ class CallFacts(msgspec.Struct, eq=False):
 
 
 class CallCharges(msgspec.Struct, eq=False):
-    """Resources that a call uses until its end (slot, limits, budget), and its cost; defaults if not in use."""
+    """Resources that a call holds until its end (slot, limits, budget), and its cost; defaults if not in use."""
 
     load_shedder: LoadShedder | None = None
     """Load shedder whose slot the call holds."""
@@ -161,7 +161,7 @@ class Call(msgspec.Struct, eq=False):
 
     @property
     def agent(self) -> str:
-        """Program that made the call, of the table of agents. The HTTP server names that of its own calls."""
+        """Name of the calling program, by the table of agents. The HTTP server states that of its own calls."""
         metadata = self.arrival.metadata
         if FACE_HEADER not in metadata:
             return agent_of(metadata)
@@ -174,13 +174,13 @@ class Call(msgspec.Struct, eq=False):
 
     @property
     def changes(self) -> Report | None:
-        """Fields of the request that the provider was not sent, or was sent with another value; None for none."""
+        """Report of the request's fields that the provider got with other values or not at all; None for none."""
         report = self.facts.report
         return report if report is not None and report.dropped else None
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Headers of the response as initial metadata, with those of the provider and the known dropped fields."""
+        """Headers of the response as initial metadata, with the provider's headers and the dropped fields so far."""
         headers, report = (*self.headers.items(),), self.facts.report
         if report is None:
             return headers
@@ -189,7 +189,7 @@ class Call(msgspec.Struct, eq=False):
         return (*headers, (DROPPED_HEADER, report.header())) if report.dropped else headers
 
     def limit(self) -> None:
-        """Shorten the deadline to that of the header `x-umg-timeout`. Raise UmgError(INVALID_FIELD) if malformed."""
+        """Shorten the deadline to that of `x-umg-timeout`. Raise UmgError(INVALID_FIELD) if the header is malformed."""
         self.ends_at = min(self.ends_at, time.monotonic() + timeout_seconds(self.arrival.metadata.get(TIMEOUT_HEADER)))
 
     def seconds_left(self) -> float:
@@ -197,7 +197,7 @@ class Call(msgspec.Struct, eq=False):
         return inf if self.ends_at == inf else self.ends_at - time.monotonic()
 
     def list_dropped(self, response: Message) -> None:
-        """List the dropped fields in `dropped_fields` for a gRPC caller alone: HTTP callers get a header."""
+        """Add the dropped fields to the response to a gRPC caller; HTTP callers get them as a header."""
         if not self.arrival.trusted and (changes := self.changes) is not None:
             listed: list[str] = getattr(response, DROPPED_FIELDS)
             listed.extend(changes.entries())

@@ -1,4 +1,4 @@
-"""gRPC interceptor of every call: admits the call, authenticates its caller, and ends it with status and log line."""
+"""gRPC interceptor of every call: admits it, authenticates the caller, and writes status and log line at its end."""
 
 import asyncio
 import time
@@ -30,8 +30,8 @@ MAX_KEYLESS_BYTES = 2 << 20
 
 
 class CallInterceptor(Interceptor):
-    """Interceptor of every method of `umg.v1`. It opens the call, admits it, authenticates its caller, decodes its
-    request, and ends it with the headers of the response or the status of an error, and with its log line.
+    """Interceptor of every method of `umg.v1`. It admits the call, authenticates the caller and decodes the request. At
+    the end it sends the headers of the response, or the status of an error, and writes the log line.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class CallInterceptor(Interceptor):
         self._is_shutting_down = False
 
     def cut_off(self) -> None:
-        """Cancel the calls in flight over sockets, with the error of a shutdown. The HTTP server cancels its own."""
+        """Cancel the calls over sockets with the error of a shutdown. The HTTP server cancels its calls itself."""
         self._is_shutting_down = True
         for task in tuple(self._socket_tasks.values()):
             if task is not None:
@@ -166,8 +166,8 @@ class CallInterceptor(Interceptor):
         caller.check_scopes(scopes)
 
     async def _decode(self, method: str, request: bytes, scopes: frozenset[str] | None) -> object:
-        """Return the message of a request, which came over a socket as bytes. `scopes`: None for a method that needs no
-        key, whose requests must be small.
+        """Return the message of a request that came over a socket as bytes. `scopes`: None for a method without key,
+        for which only small requests are decoded.
         """
         if scopes is None and len(request) > MAX_KEYLESS_BYTES:
             message = f"the request is larger than {MAX_KEYLESS_BYTES} bytes"
@@ -192,7 +192,7 @@ def _hold_memory(task: asyncio.Task[Any] | None) -> None:
 
 
 def _failure(error: Exception, call: Call) -> UmgError:
-    """Return the error for the caller of a failed call."""
+    """Return the error that the caller of a failed call gets. Log any error that is no UmgError."""
     if isinstance(error, UmgError):
         if error.place:
             logger.error("a body could not be decoded", request_id=call.arrival.request_id, place=error.place)
@@ -208,8 +208,8 @@ def _caller_cancelled() -> UmgError:
 async def _abort(
     error: UmgError, call: Call, context: Context, *, sent: bool = False, headers_sent: bool = False
 ) -> Never:
-    """End the call with the error, by an exception of gRPC. They must not refer to the context: the cycle would keep
-    the request until the next garbage collection.
+    """End the call with the error, which gRPC raises as an exception. The exception must not refer to the context: the
+    cycle would keep the request in memory until the next garbage collection.
     """
     headers = () if sent else call.metadata
     if not headers_sent:

@@ -95,7 +95,7 @@ class CallLog:
         self._write = line_logger("call")
 
     def open(self, method: str, context: Context) -> Call:
-        """Create a call's state, with a span if there is telemetry, and make it the current one. `method`: its path."""
+        """Create the state of a call, with a span if there is telemetry; make it the current one. `method`: path."""
         if isinstance(context, InProcessContext):
             metadata: dict[str, str] = dict(context.pairs)  # type: ignore[arg-type]  # the face sends no bytes
             request_id = metadata.get("x-request-id") or request_id_of()
@@ -178,7 +178,7 @@ class CallLog:
 
 
 def _span_attributes(call: Call) -> dict[str, Attribute | None]:
-    """Return the attributes of the span of a call; None for an attribute that does not apply."""
+    """Return the attributes of a call's span; the value None means that an attribute does not apply."""
     facts, micro_credits = call.facts, call.charges.micro_credits
     return {
         "umg.request_id": call.arrival.request_id,

@@ -44,7 +44,7 @@ class UnaryUpstreams:
 
 @dataclass
 class Channels:
-    """Router of the current config, and the upstream of each of its channels. A reload of the config replaces both."""
+    """Router of the current config, and the upstreams of its channels. A reload of the config replaces all of them."""
 
     router: Router
     text: dict[str, TextUpstream] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Channels:
     """Guards of the config; None without any."""
 
     def replace(self, other: Channels) -> None:
-        """Take over the router and upstreams of `other`, the channels of a new config, for calls that start later."""
+        """Take over the router and upstreams of `other` (channels of a new config) for calls that start later."""
         self.router, self.text, self.unary = other.router, other.text, other.unary
         self.images, self.videos = other.images, other.videos
         self.providers, self.routes, self.suspended_keys = other.providers, other.routes, other.suspended_keys

@@ -1,4 +1,4 @@
-"""Failover: the attempts of one call one after the other, and the choice of the next one after a failure."""
+"""Failover: makes the attempts of a call one after the other, and selects the next one after a failure."""
 
 import asyncio
 from math import inf
@@ -75,7 +75,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        """Record the attempt's outcome. Return True, which suppresses the failure, if another attempt may succeed."""
+        """Record the attempt's outcome. If another attempt may succeed, return True, which suppresses the exception."""
         attempt = self.attempt
         if error is None:
             for record in self._observers.ended:
@@ -106,7 +106,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return self._plan.has_untried
 
     async def next_hedge(self, hedged: AttemptT) -> AttemptT | None:
-        """Begin the next attempt that can run beside `hedged`, and return it; None if there is none."""
+        """Begin the next attempt that can run beside the attempt `hedged`, and return it; None if there is none."""
         while (attempt := await self._plan.next_hedge(hedged)) is not None:
             if (self._take_slot(attempt) or await self._wait_for_slot(attempt)) and self._begin(attempt):
                 self._failures.route += (f"{self.call.facts.channel}: slow",)
@@ -114,7 +114,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return None
 
     def select(self, attempt: AttemptT) -> None:
-        """Make an attempt the one whose response the caller gets, and set the headers accordingly."""
+        """Select the attempt whose response the caller gets, and set the headers that depend on it."""
         self.attempt, call = attempt, self.call
         for record in self._observers.selected:
             record(call, attempt)
@@ -165,7 +165,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return public_error
 
     def _follow(self, attempt: AttemptT) -> None:
-        """Charge the response of an attempt that the caller does not get, and plan the next request to its channel."""
+        """Record the cost of a response that the caller does not get; plan the next request to its channel."""
         call = self.call
         if (usage := call.facts.usage) is not None:
             call.facts.usage = None
@@ -176,8 +176,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         self._plan.encode_again(attempt.target)
 
     def _can_encode_again(self, attempt: AttemptT, error: UmgError) -> bool:
-        """Return whether the channel may accept another encoding of the request: with the whole conversation, or
-        without the refused members or protocol.
+        """Return whether the channel may accept another encoding of the request: with the whole conversation, without
+        the refused members, or in another protocol.
         """
         encoder = self._plan.encoder
         if encoder.can_repair(attempt, error):
@@ -189,8 +189,8 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
 
     def abandon(self, attempt: AttemptT, *, slow: bool) -> None:
         """End an attempt that was cancelled because another one was faster (hedging); the provider may charge for it.
-        `slow`: it began first, and counts as a failure, so that the circuit breaker opens for a channel that never
-        answers.
+        `slow`: this attempt began first. It then counts as a failure, so that the circuit breaker opens for a channel
+        that never answers.
         """
         attempt.is_abandoned = True
         if slow:
@@ -203,7 +203,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         self._observers.hedged(self._model.id, won)
 
     async def _next_retry(self) -> AttemptT | None:
-        """Wait for the back-off. Return the next failed attempt to repeat; None if none is left or allowed."""
+        """Wait for the back-off, and return the next failed attempt to repeat; None if none may be repeated."""
         shared = self._plan.shared
         while self._retries < shared.retries.repeats and (attempt := self._plan.next_retry()) is not None:
             seconds = shared.backoff(self._retries)
@@ -218,7 +218,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return limiter is None or limiter.try_take()
 
     async def _wait_for_slot(self, attempt: AttemptT) -> bool:
-        """Wait for a slot of the attempt's channel."""
+        """Wait for a free slot of the attempt's channel. Return whether the attempt got one."""
         try:
             await self._plan.limiters[attempt.channel].take(self.call.seconds_left())
         except UmgError as error:
@@ -229,7 +229,7 @@ class FailoverLoop(msgspec.Struct, Generic[AttemptT], eq=False):
         return True
 
     def _begin(self, attempt: AttemptT) -> bool:
-        """Begin the attempt, which has a slot of its channel."""
+        """Begin the attempt, which already has a slot of its channel. Return whether the circuit breaker admits it."""
         plan, shared = self._plan, self._plan.shared
         is_last = not plan.targets and not self.has_fallback
         if not shared.admit(attempt, is_last=is_last, is_retry=self._retries > 0):

@@ -1,4 +1,4 @@
-"""Rules for failed attempts: which may be repeated at their channel, and which of several failures the caller gets."""
+"""Rules for failed attempts: which attempts may be repeated at their channel, and which failure the caller gets."""
 
 import re
 
@@ -30,14 +30,14 @@ NO_SLOT_PRECEDENCE = FAILURE_PRECEDENCE.index(Failure.TRANSIENT) + 0.5
 
 
 def is_repeatable(error: UmgError) -> bool:
-    """Return whether the same channel may be tried again after this failure. It may not after a deadline of the
-    gateway has passed: a second attempt would take as long.
+    """Return whether the same channel may be tried again after this failure. If a time limit of the gateway was
+    exceeded it may not: a second attempt would take as long.
     """
     return error.failure in REPEATABLE_FAILURES and "deadline" not in error.metadata
 
 
 class FailureLog(msgspec.Struct, eq=False):
-    """Failures of the attempts of one call, from which the error for the caller is selected."""
+    """Failures of the attempts of one call. The most important one becomes the error for the caller."""
 
     route: tuple[str, ...] = ()
     """Channels that failed, each with the reason ("name: overloaded"), for the header `x-umg-route`."""
@@ -51,7 +51,7 @@ class FailureLog(msgspec.Struct, eq=False):
             self.route += (f"{channel}: {error.failure.value if error.failure else error.name.lower()}",)
 
     def count_refused_key(self, channel: str) -> int:
-        """Count that the provider refused a key of the channel. Return the number of these keys during the call."""
+        """Count a refused key of the channel. Return the number of the channel's keys that were refused in the call."""
         self._channels_of_refused_keys += (channel,)
         return self._channels_of_refused_keys.count(channel)
 
@@ -62,7 +62,7 @@ class FailureLog(msgspec.Struct, eq=False):
 
 
 def _precedence(error: UmgError) -> tuple[float, float]:
-    """Return the sort key of a failure: the greatest one is the most important, and is sent to the caller."""
+    """Return the sort key of a failure: the greatest one is the most important, which the caller gets."""
     failure = error.failure
     if failure is Failure.NOT_SENT and error.reason == pb.ERROR_REASON_UNAVAILABLE:
         return NO_SLOT_PRECEDENCE, 0.0
@@ -79,9 +79,9 @@ def facts_of(error: UmgError) -> ProviderFailure:
 
 
 def with_channel(error: UmgError, target: Target, model: PublicModel, requested_model: str) -> UmgError:
-    """Return the error of an attempt with facts for the operators, which `error` gets too. An unknown model is one for
-    the caller, too, unless the config names it: an error of the caller if the channel serves it by a pattern, whose
-    names callers choose. `requested_model`: id or alias in the request.
+    """Return the error of an attempt with facts for operators; `error` gets the facts too. A provider's error about an
+    unknown model is an error of the caller if callers choose the provider's model name by a pattern. If the config
+    names the model, it is an error of the config. `requested_model`: id or alias in the request.
     """
     missing = error.failure is Failure.DOWN and error.metadata.get("upstream_status") == "404"
     is_chosen = missing and all(served.id != model.id for served in target.channel.models)
@@ -100,7 +100,7 @@ def with_channel(error: UmgError, target: Target, model: PublicModel, requested_
 
 
 def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:
-    """Return a provider's error with the caller's `model` in place of the provider's own id, which is private."""
+    """Return a provider's error with the caller's `model` in place of the provider's model id, which is private."""
     if target.model in (model, "") or target.model not in error.message:
         return error
     # the longer id first: either may be a part of the other one, and the message may have the public id already
@@ -110,7 +110,7 @@ def under_public_name(error: UmgError, target: Target, model: str) -> UmgError:
 
 
 def too_slow() -> UmgError:
-    """Return the error of a slow attempt that was cancelled because the attempt beside it answered first (hedging)."""
+    """Return the error of a slow attempt that was cancelled, since the hedge beside it answered first."""
     message = "the provider was too slow to begin; another answered"
     return UmgError(pb.ERROR_REASON_UPSTREAM_TIMEOUT, message, deadline="first_byte").with_failure(Failure.AMBIGUOUS)
 

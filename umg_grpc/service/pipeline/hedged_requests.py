@@ -1,4 +1,4 @@
-"""Hedged requests: beside a slow channel a second one is called. The first response wins, the other is cancelled."""
+"""Hedged requests: beside a slow channel a second one is called. The first response is used, the other cancelled."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -18,11 +18,11 @@ Opened = tuple[list[Message], AsyncGenerator[Message, None]]
 
 
 class StatefulCheck(ABC, Generic[Message]):
-    """Check of the messages of one stream for output, which depends on the earlier ones and on the end."""
+    """Check whether messages of one stream have output. Its results depend on the earlier messages and on the end."""
 
     @abstractmethod
     def begin(self) -> Self:
-        """Return the check of another stream."""
+        """Return a new check, for another stream."""
 
     @abstractmethod
     def __call__(self, message: Message) -> bool:
@@ -30,7 +30,7 @@ class StatefulCheck(ABC, Generic[Message]):
 
     @abstractmethod
     def close(self) -> None:
-        """Note the end of a stream without output."""
+        """Take note that the stream has ended without output."""
 
 
 async def first_response(
@@ -42,8 +42,8 @@ async def first_response(
     """Return the result of the current attempt. If it takes longer than `seconds`, start a second attempt (the hedge)
     beside it, and return the first result of the two. `start`: calls the channel of an attempt, and returns the result.
     `close`: releases a result that is not needed. The winner is then the current attempt; the other was cancelled and
-    has ended. Raise the failure of the last attempt that is left, or one of the first after which no other channel is
-    tried.
+    has ended. If both attempts fail, raise the later failure. Raise a first failure at once if no other channel may be
+    tried after it.
     """
     first, hedge, won = attempts.attempt, None, False
     running = {asyncio.create_task(start(first), name="attempt"): first}
@@ -94,7 +94,7 @@ async def first_stream(
 async def _open_stream(
     stream: AsyncGenerator[Message, None], has_no_output: Callable[[Message], bool], hold_seconds: float
 ) -> Opened[Message]:
-    """Read the stream up to its first message with output, or the first message after `hold_seconds`."""
+    """Read a stream up to its first message with output, at most until `hold_seconds` after the first message."""
     early, deadline = list[Message](), inf
     if isinstance(has_no_output, StatefulCheck):
         has_no_output = has_no_output.begin()
@@ -119,7 +119,7 @@ async def _open_stream(
 async def _cancel_all(
     tasks: Collection[asyncio.Task[Result]], close: Callable[[Result], Awaitable[None]] | None
 ) -> None:
-    """Cancel the tasks, and wait for their end unless this task is cancelled again."""
+    """Cancel the tasks, and wait for their end, unless this task itself is cancelled while it waits."""
     if not tasks:
         return
     for task in tasks:

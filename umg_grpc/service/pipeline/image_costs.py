@@ -1,5 +1,5 @@
-"""Priced quantities of image calls: those of a response, the maximum cost before the call, and an estimate for a lost
-response. Images are priced by size and quality. If the request determines both, the cost is known before the call;
+"""Priced quantities of image calls: of a response, of the maximum cost before the call, and of a lost response
+(estimated). Images are priced by size and quality. If the request determines both, the cost is known before the call;
 otherwise the provider's response states them. For family famG the size in a price is the resolution tier (`2K`).
 """
 
@@ -27,8 +27,8 @@ AUTO_VALUE = "auto"
 
 
 class ImageVariant(NamedTuple):
-    """Size and quality of images, on which their price depends. None if only the provider's response states them, "" if
-    the price does not depend on them.
+    """Size and quality of images, on which their price depends. None: only the provider's response states it. "": the
+    price does not depend on it.
     """
 
     size: str | None
@@ -36,9 +36,7 @@ class ImageVariant(NamedTuple):
 
 
 def requested_variant(request: pb.GenerateImageRequest, rules: ImageRules | None) -> ImageVariant:
-    """Return size and quality of the images as the request and the defaults of the model's family (`rules`) determine
-    them.
-    """
+    """Return size and quality of images as the request and the family's defaults (`rules`) determine them."""
     if rules is not None and rules.sizes is RATIO_PIXELS:
         return ImageVariant(tier_of(request), "")
     size = request.size or (rules.default_size if rules is not None else "")
@@ -79,8 +77,8 @@ def max_cost(request: pb.GenerateImageRequest, rules: ImageRules | None, prices:
 
 
 def with_estimated_tokens(quantities: Quantities, images: int, prices: Prices) -> Quantities:
-    """Return the quantities of a response, with the images' usual tokens if only tokens have a price and none were
-    reported. Otherwise the call would cost nothing.
+    """Return the quantities of a response. If only tokens have a price and none were reported, add the usual tokens of
+    the images, since the call would cost nothing otherwise.
     """
     if IMAGE_OUTPUT in quantities or IMAGE_UNIT in prices.micro_credits or IMAGE_OUTPUT not in prices.micro_credits:
         return quantities
@@ -96,7 +94,7 @@ def estimated_image_quantities(request: pb.GenerateImageRequest, input_tokens: i
 
 
 def text_bytes(request: pb.GenerateImageRequest) -> int:
-    """Return the size of all texts of a request in bytes, which bounds their tokens."""
+    """Return the size of all texts of a request in bytes, which is at least the number of their tokens."""
     texts = [request.prompt, request.negative_prompt]
     texts += [part.text for turn in request.turns for part in turn.parts]
     return sum(len(text.encode()) for text in texts)

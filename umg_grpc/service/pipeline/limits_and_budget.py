@@ -1,4 +1,4 @@
-"""Limits and budget of a call: acquired before the first attempt, held until the end of the call."""
+"""Limits and budget of a call: acquired before the first attempt, and held until the call ends."""
 
 import time
 from datetime import UTC, datetime
@@ -18,8 +18,8 @@ async def acquire_limits(
     call: Call, limits: KeyLimits, model: PublicModel, estimate: TokenEstimate, source_format: str = ""
 ) -> None:
     """Count a call against the limits of its key and its model until it ends. Set the headers that report the key's
-    limits. `estimate`: tokens that the call counts for. `source_format`: format of the caller's body, which determines
-    the names of the headers; "" for none. Raise UmgError(RATE_LIMITED).
+    limits. `estimate`: tokens that count until the actual number is known. `source_format`: format of the caller's
+    body, which determines the names of the headers; "" for none. Raise UmgError(RATE_LIMITED).
     """
     counted = call.charges.admissions  # by the key, if another model was called before
     own = [limits.open(call.caller)] if call.caller.has_limits and not counted else []
@@ -34,9 +34,10 @@ async def acquire_limits(
 
 
 async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: int | None = None) -> int | None:
-    """Reserve cost from the key's budget until the call ends: `most` micro-credits (None: `least`) or, if less is left,
-    at least `least`. Return the reserved micro-credits; None without a budget. Raise UmgError: QUOTA_EXHAUSTED, or
-    UNAVAILABLE if usage records, by which budgets are charged, are disabled or cannot be stored.
+    """Reserve cost from the key's budget until the call ends. Reserve `most` micro-credits (None: `least`) or, if less
+    is left, the rest of the budget, if it is at least `least`. Return the reserved micro-credits; None without a
+    budget. Raise UmgError: QUOTA_EXHAUSTED, or UNAVAILABLE if usage records, by which budgets are charged, are disabled
+    or cannot be stored.
     """
     if usage is None:
         message = "this API key has a budget, and the gateway keeps no usage records; set `usage: {enabled: true}`"
@@ -53,8 +54,8 @@ async def reserve_budget(call: Call, usage: UsageLog | None, least: int, most: i
 
 
 def release_model(call: Call, usage: UsageLog | None) -> None:
-    """Release the resources that a call holds for a model that has failed. They are its place under the model's limits,
-    its provisional usage record, and its reservation but for the cost of charged answers.
+    """Release the resources that a call holds for a failed model: place under its limits, provisional usage record,
+    reserved cost. The cost of answers that are charged stays reserved.
     """
     charges, tokens = call.charges, 0
     for answer, _ in charges.earlier_answers:

@@ -85,7 +85,7 @@ class CostBound(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Micro-credits without which the call is refused."""
+        """Least micro-credits for which the call is made; with less left in the budget it is refused."""
         return -(-(self.fixed + self.token_price * self.least_tokens) // PRICED_UNITS)
 
     @property
@@ -213,7 +213,7 @@ def _canonical_bytes(request: pb.GenerateRequest, media: Iterable[pb.MediaPart])
 
 
 def _input_tokens(request: pb.GenerateRequest, model: pb.Model, found: _Content, size: int, searches: int) -> int:
-    """Return the maximum number of input tokens of a request."""
+    """Return the maximum number of input tokens of a request. `size`: bytes of its texts."""
     unread = (
         searches > 0,
         any(tool.HasField("file_search") or tool.HasField("opaque") for tool in request.tools),
@@ -255,7 +255,7 @@ def _input_units(found: _Content) -> Iterator[Unit]:
 
 
 def _added_reasoning(request: pb.GenerateRequest) -> int:
-    """Return the tokens that may be added to an output limit, since only some formats count reasoning as output."""
+    """Return the tokens by which an output limit may be exceeded: some formats do not count reasoning as output."""
     if not request.HasField("reasoning"):
         return 0
     return max(MIN_REASONING_TOKENS, request.reasoning.budget_tokens)

@@ -1,8 +1,7 @@
 """Access of keys to models, by one rule for calls and for the lists of models. A key may use a model if one of its
-model patterns matches, and one of its channels serves the model for one of its operations. Any other model does not
-exist for it (404 in the body of the format, which clients of all formats handle as a wrong model id), so that a
-restricted key cannot discover models. An operation that the key does not have is refused before, for every model alike
-(403), which reveals no model.
+model patterns matches, and one of its channels serves the model for one of its operations. For the key, no other model
+exists: calls get 404 in the caller's format, as for a wrong model id, so that a restricted key cannot discover models.
+An operation that the key may not use is refused earlier (403), for every model alike, which reveals none.
 """
 
 from collections.abc import Callable
@@ -35,7 +34,7 @@ MAX_RESOLVED = 4096
 
 
 class Access(NamedTuple):
-    """Model that a key may use for one operation, with facts that all calls of the key share."""
+    """Model that a key may use for one operation, with the facts that all these calls share."""
 
     caller: Caller
     resolved: Resolved
@@ -76,7 +75,7 @@ class ModelAccess:
         self._resolved: dict[tuple[str, str], Access] = {}
 
     def resolve(self, caller: Caller | None, name: str) -> Access:
-        """Return the access of a caller to the model with this name. Raise UmgError: MISSING_KEY for None,
+        """Return the access of a caller to the model with this name. Raise UmgError: MISSING_KEY if `caller` is None,
         MODEL_NOT_FOUND for a model that does not exist or that the key may not use, UNSUPPORTED_FIELD if no channel
         serves the model for the operation, PERMISSION_DENIED if the key may use none of the channels that do.
         """
@@ -91,7 +90,7 @@ class ModelAccess:
         return self._find(router, caller, name)  # apart: its comprehensions would slow down each call
 
     def _find(self, router: Router, caller: Caller, name: str) -> Access:
-        """Return the access of a caller to a model, and cache it. Raise UmgError as `resolve` does."""
+        """Find the access of a caller to a model, cache it and return it. Raise UmgError as `resolve` does."""
         resolved = find_model(router, caller, name, self._operation)
         targets = router.reachable(resolved.model.id, self._operation, caller.channels)
         if len(self._resolved) >= MAX_RESOLVED:
@@ -121,9 +120,9 @@ class ModelAccess:
 
 
 def find_model(router: Router, caller: Caller, name: str, operation: ModelOperation = GENERATE_VALUE) -> Resolved:
-    """Return the model for the name in a request; the suffix of a text model names none for another `operation`. Raise
-    UmgError(MODEL_NOT_FOUND) with one message for a model that does not exist and for one that the key may not use, so
-    that a restricted key cannot discover models.
+    """Return the model for the name in a request. A suffix that only text models have is part of the name for another
+    `operation`. Raise UmgError(MODEL_NOT_FOUND) with one message for a model that does not exist and for one that the
+    key may not use, so that a restricted key cannot discover models.
     """
     with suppress(UmgError):
         found = router.resolve(name)

@@ -1,4 +1,4 @@
-"""Fallbacks by name: the models with which a call is repeated after its own model has failed, and the causes for it."""
+"""Fallbacks: if the model of a call fails, the call is repeated with other models, which depend on the cause."""
 
 import copy
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class RequestOfModel(Protocol):
-    """Request of an operation, with the name of its model."""
+    """Request message of an operation that names its model."""
 
     model: str
 
@@ -39,7 +39,7 @@ RequestT = TypeVar("RequestT", bound=RequestOfModel)
 
 
 def cause_of(error: UmgError) -> str:
-    """Return a fallback's cause, a key of the config; "" for an error of the caller or of its limits and budget."""
+    """Return the cause of a failure, a key of the config; "" for errors of the caller, of limits and of budgets."""
     if error.reason in TOO_LONG and error.failure in (Failure.CONTEXT, None):
         return "context"
     if error.reason == pb.ERROR_REASON_UPSTREAM_RATE_LIMITED and error.failure is Failure.CONTEXT:
@@ -52,7 +52,7 @@ def cause_of(error: UmgError) -> str:
 
 
 class ModelFallbacks(msgspec.Struct, Generic[RequestT], eq=False):
-    """Fallbacks of the model of one call. The cause of its failure selects their list, of which each is tried once."""
+    """Fallbacks of one call's model. The cause of its failure selects a list; each model in it is tried once."""
 
     model: PublicModel
     """Model that the caller requested."""
@@ -68,13 +68,13 @@ class ModelFallbacks(msgspec.Struct, Generic[RequestT], eq=False):
     _prices: Prices | None = None  # by which the last attempts are charged
 
     def names_for(self, cause: str) -> Sequence[str]:
-        """Return the models that are called if the current one fails by a cause; none if the cause is ""."""
+        """Return the models to call after a failure of the current model with this cause; none if the cause is ""."""
         names: Sequence[str] = self._names if self._errors else getattr(self.model.fallbacks, cause, ())
         return names
 
     def next_request(self, call: Call, error: UmgError) -> RequestT:
-        """Return the request for the next model. Raise the error of the requested model if none is left. `error`: that
-        of the model, or later that of its last fallback.
+        """Return the request for the next fallback model. If none is left, raise the error of the requested model.
+        `error`: failure of the current model, the requested one or a fallback.
         """
         if not self._errors:
             self.cause, self._prices = cause_of(error), call.charges.prices
@@ -93,7 +93,7 @@ class ModelFallbacks(msgspec.Struct, Generic[RequestT], eq=False):
         return request
 
     def take_over(self, call: Call) -> None:
-        """Note that the call of the current fallback begins."""
+        """Take note that the call now uses the current fallback model."""
         call.facts.requested_model, call.facts.fallback_cause = self.model.id, self.cause
         call.facts.fallback_route = f"fallback={self._name}; cause={self.cause}; "
         logger.warning(
@@ -105,7 +105,7 @@ class ModelFallbacks(msgspec.Struct, Generic[RequestT], eq=False):
         )
 
     def _end(self, call: Call) -> UmgError:
-        """Note that no fallback is left. Return the error of the requested model, which the caller gets."""
+        """End the fallbacks, since none is left. Return the error of the requested model, which the caller gets."""
         facts = call.facts
         facts.model, facts.requested_model, facts.fallback_cause, facts.fallback_route = self.model.id, "", "", ""
         call.charges.prices = self._prices

@@ -14,7 +14,7 @@ from umg_grpc.wire.request_notes import DecodedRequest
 
 
 class Face(Protocol):
-    """Wire format of a body. `source_headers`: names of the HTTP headers that the decoder reads besides the body."""
+    """Caller's wire format of a body. `source_headers`: names of the HTTP headers that its decoder also reads."""
 
     @property
     def source_headers(self) -> tuple[str, ...]: ...

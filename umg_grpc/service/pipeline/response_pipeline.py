@@ -1,5 +1,5 @@
 """Pipeline of the operations with a response (all but videos): admission, cache, routing, attempts with failover and
-hedging, completion. An operation adds its decoder, its encoder, its preferences for channels, and the completion of its
+hedging, completion. Each operation adds a decoder, an encoder, preferences for channels, and the completion of its
 responses with usage and cost.
 """
 
@@ -53,7 +53,7 @@ with which the attempt fails.
 
 
 class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, AdmittedT, AttemptT]):
-    """Base class of the pipelines of the operations with a response, with the steps that all share."""
+    """Base class of the pipelines of operations with a response. It has the steps that these operations share."""
 
     def __init__(
         self,
@@ -91,8 +91,8 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         """Return the steps that complete a response, each with its method."""
 
     async def admit(self, call: Call, message: Message, request: RequestT, *, stream: bool = False) -> AdmittedT:
-        """Run the steps before the attempts. Return the admitted call, whose resources are released if a step fails.
-        `message`: gRPC message with `request`, checked by the schema. Raise UmgError.
+        """Run the steps before the attempts. Return the admitted call; if a step fails, its resources are released.
+        `message`: gRPC message that contains `request`, checked by the schema. Raise UmgError.
         """
         notes = call.arrival.notes or NO_NOTES
         admitted = self._call_type(call=call, message=message, request=request, notes=notes, stream=stream)
@@ -110,9 +110,9 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
         return None
 
     async def response_to(self, admitted: AdmittedT, *, use_cache: bool = True) -> ResponseT:
-        """Return the response to an admitted call: the cached one, or that of the first channel that succeeds. It is
-        completed for the caller, with its usage recorded. If all channels fail, the fallbacks of the model are called.
-        `use_cache`: False in the call that makes the response for the cache. Raise UmgError.
+        """Return the response to an admitted call: the cached response, or the response of the first channel that
+        succeeds. The response is completed for the caller, and its usage recorded. If all channels fail, the fallbacks
+        of the model are called. `use_cache`: False in the call that makes the response for the cache. Raise UmgError.
         """
         call: Call = admitted.call
         attempts: FailoverLoop[AttemptT] | None = None
@@ -178,7 +178,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
 
     @abstractmethod
     def _charge_refused(self, admitted: AdmittedT, attempt: AttemptT, response: ResponseT) -> Awaitable[None] | None:
-        """Record the usage of a response that the caller does not get."""
+        """Record the usage of a response that a guard refused, so that the caller does not get it."""
 
     # --- steps before the attempts
 
@@ -191,7 +191,7 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
 
     @abstractmethod
     async def _decode_body(self, admitted: AdmittedT) -> None:
-        """Decode the caller's body in `request.source`, with facts about the body for the encoders. Raise UmgError."""
+        """Decode the caller's body in `request.source`, and note facts about it for the encoders. Raise UmgError."""
 
     def _validate(self, admitted: AdmittedT) -> Awaitable[None] | None:
         if admitted.is_canonical:
@@ -274,6 +274,6 @@ class ResponsePipeline(Pipeline[AdmittedT], Generic[RequestT, ResponseT, Admitte
 
 
 def checked_message(admitted: Admitted[RequestT]) -> Message:
-    """Return the message to check by the schema: the request, or the message around an empty one."""
+    """Return the message to check by the schema: the request or, if it is empty, the message that has it."""
     message, request = admitted.message, admitted.request
     return message if message is request or not request.ListFields() else request

@@ -35,7 +35,7 @@ def check(message: Message) -> None:
 
 @dataclass(frozen=True)
 class _TimeField:
-    """Field with a time or duration, or with a message that has one; `inner` is empty for the time itself."""
+    """Field with a time or duration (`inner` is empty), or with a message that has one (in the fields `inner`)."""
 
     name: str
     inner: tuple["_TimeField", ...] = ()
@@ -58,7 +58,7 @@ def _found_time_fields(kind: Descriptor, outer: frozenset[str]) -> Iterator[_Tim
 
 
 def _check_times(message: Message, fields: tuple[_TimeField, ...], path: str) -> None:
-    """Check the times in the fields that are set."""
+    """Check the times and durations in those fields of a message that are set."""
     for field in fields:
         if not message.HasField(field.name):
             continue

@@ -1,5 +1,5 @@
-"""Early response headers of streams whose first message is late, so that proxies and clients keep the connection.
-Without a provider's status they wait longer: an error that comes then still has its own status.
+"""Early response headers of streams whose first message is late, so that proxies and clients keep the connection. They
+are sent later if the provider has not answered yet: an error that comes before them can still set the status.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class WaitingStream(StreamStart):
-    """Stream whose first message has not come. It has no reference to its call, which refers to it."""
+    """Stream whose first message has not come yet. It does not refer to its call, since the call refers to it."""
 
     is_sent: bool = False
     """Whether the headers were sent early, or are about to be."""
@@ -35,7 +35,7 @@ class WaitingStream(StreamStart):
     """Task that sends the headers over a gRPC socket; None in process, where they are sent at once."""
 
     async def finish_sending(self) -> None:
-        """Wait until headers that are being sent early are sent, since nothing can be sent before them."""
+        """Wait until headers that are just being sent early are sent: nothing can be sent before them."""
         if self.sending is not None:
             await asyncio.wait({self.sending})
 
@@ -46,13 +46,13 @@ class SlowStarts:
     """
 
     def __init__(self, headers_after: float = Config.stream_headers_after) -> None:
-        """Create the check. `headers_after`: seconds until a stream's headers are sent without a provider's status."""
+        """Create the check. `headers_after`: seconds until headers are sent if the provider has sent no status."""
         self._headers_after = headers_after
         self._waiting: dict[WaitingStream, tuple[Call, Context]] = {}  # the oldest first
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, call: Call, context: Context) -> WaitingStream:
-        """Add a stream whose call was admitted. `end` must follow. `context`: sends its headers."""
+        """Add the stream of an admitted call; `end` must be called later. `context`: sends the headers."""
         stream = call.stream_start = WaitingStream(time.monotonic())
         self._waiting[stream] = call, context
         if self._timer is None:
@@ -60,8 +60,8 @@ class SlowStarts:
         return stream
 
     def end(self, stream: WaitingStream) -> bool:
-        """Remove a stream that has begun or failed. Return whether its headers were sent early; `finish_sending` must
-        follow then.
+        """Remove a stream that has begun or failed. Return whether its headers were sent early: call `finish_sending`
+        then.
         """
         self._waiting.pop(stream, None)
         return stream.is_sent
@@ -96,7 +96,7 @@ class SlowStarts:
 
 
 def _send_headers(stream: WaitingStream, call: Call, context: Context) -> None:
-    """Send the headers of a stream as they are known now."""
+    """Send the headers of a stream with the values that are known now."""
     headers = (*call.metadata, (WAITING_HEADER, "true"))
     if isinstance(context, InProcessContext):
         stream.is_sent = context.send_early(headers)

@@ -1,4 +1,4 @@
-"""Steps of the pipeline in their order, each with the steps that must have run before: checked for each pipeline."""
+"""Steps of the pipeline in their order, each with the steps that must run before it: checked for each pipeline."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """Step of the pipeline. `needs`: steps that must have run before."""
+    """Step of the pipeline. `needs`: steps that must run before it."""
 
     name: str
     needs: tuple["Step", ...] = ()
@@ -42,8 +42,8 @@ READING_STEPS = frozenset(PIPELINE_STEPS[: PIPELINE_STEPS.index(PRICE)])
 
 
 def in_order(taken: Collection[Step]) -> tuple[Step, ...]:
-    """Return the steps that an operation takes in their order. Raise ValueError for a step that is not in the list, and
-    for one that needs a step which the operation does not take.
+    """Return the steps of an operation in the order of the pipeline. Raise ValueError for a step that is not in the
+    list, and for one that needs a step which the operation does not have.
     """
     for step in taken:
         if step not in PIPELINE_STEPS:

@@ -1,4 +1,4 @@
-"""Usage record of the storage of a prompt's beginning, which the key of a call pays beside the call."""
+"""Usage record of a call that stores the beginning of a prompt; the key pays for it beside the caller's call."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ STORAGE_PROTOCOL = "cachedContents.create"
 
 
 class StorageRecord:
-    """Record of one attempt to store a beginning, with the request id of the call that caused it."""
+    """Record of one attempt to store the beginning of a prompt, with the request id of the call that caused it."""
 
     def __init__(
         self, usage: UsageLog | None, count: Callable[[Call], None], call: Call, target: Target, prices: Prices
@@ -31,12 +31,12 @@ class StorageRecord:
         self._call.facts.model, self._call.facts.channel = call.facts.model, target.channel.name
 
     async def reserve(self, micro_credits: int) -> None:
-        """Reserve the cost from the budget of the key, if it has one. Raise UmgError if too little is left."""
+        """Reserve the cost from the key's budget, if it has one. Raise UmgError if too little of the budget is left."""
         if self._has_budget:
             await reserve_budget(self._call, self._usage, micro_credits)
 
     def charge(self, usage: pb.Usage) -> None:
-        """Charge the stored tokens."""
+        """Charge the tokens that were stored."""
         facts = self._call.facts
         seconds = time.perf_counter() - facts.began_at
         facts.usage, facts.attempts = usage, 1
@@ -56,7 +56,7 @@ class StorageRecord:
         self._count(self._call)
 
     def end(self) -> None:
-        """Release the rest of the reservation."""
+        """End the record, and release the part of the reservation that was not used."""
         charges = self._call.charges
         if charges.reservation is not None:
             charges.reservation.end(charges.micro_credits)

@@ -1,5 +1,5 @@
 """Pipeline of the operations whose responses may be streamed. It has the attempts up to the first output, the
-completion of each message, and the cache around the stream.
+completion of each message, and the response cache.
 """
 
 from abc import abstractmethod
@@ -26,15 +26,15 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 class StreamEndedError(Exception):
-    """End of the response before that of the provider's stream, since a guard refuses the rest."""
+    """End of a response before the end of the provider's stream: a guard has refused the rest."""
 
 
 class StreamedResponse(Protocol[MessageT]):
-    """Streamed response of one attempt: completes the provider's messages for the caller."""
+    """Streamed response of one attempt, which completes the provider's messages for the caller."""
 
     def feed(self, message: MessageT) -> Awaitable[bool] | bool:
-        """Complete a message in place. Return whether to send it now; if not, it is held back until `close`. Awaitable
-        if the completion has to wait.
+        """Complete a message in place. Return whether to send it now; otherwise it is held back until `close`. The
+        result is awaitable if the completion has to wait.
         """
         ...
 
@@ -56,9 +56,9 @@ class StreamPipeline(
     async def stream(  # noqa: PLR0912  a function for a part of it would be one more for each message
         self, call: Call, message: Message, request: RequestT, admitted: AdmittedT | None = None
     ) -> AsyncGenerator[MessageT, None]:
-        """Admit the call, and yield its response: the cached one in one message, else the stream of the first channel
-        that answers. After the first message no other channel or model is tried. `admitted`: the admitted call of a
-        stream for the cache. Raise UmgError.
+        """Admit the call, and yield its response: the cached response in one message, or else the stream of the first
+        channel that answers. After the first message no other channel or model is tried. `admitted`: the admitted call
+        of a stream for the cache. Raise UmgError.
         """
         is_inner, is_sent, is_answered = admitted is not None, False, False
         admitted = admitted or await self.admit(call, message, request, stream=True)
@@ -118,8 +118,8 @@ class StreamPipeline(
 
     @abstractmethod
     def _output_check(self, admitted: AdmittedT) -> Callable[[MessageT], bool]:
-        """Return the function that returns whether a message contains no output, so that it can be held back."""
+        """Return a function that checks whether a message contains no output of the model, and can be held back."""
 
     @abstractmethod
     def _streamed(self, admitted: AdmittedT, attempts: FailoverLoop[AttemptT]) -> StreamedResponse[MessageT]:
-        """Return the state of the streamed response of the current attempt, with its guards."""
+        """Return the state of the streamed response of the current attempt, including its guards."""

@@ -19,8 +19,8 @@ DEFAULT_OUTPUT_TOKENS = 1000
 
 
 def estimate_tokens(request: CanonicalRequest, model: pb.Model, limit: int | None = None) -> TokenEstimate:
-    """Return the estimated input tokens and the maximum output tokens of a request. The latter is its output limit, but
-    no more than the model's maximum, so that a high limit does not use up a whole rate limit, nor than `limit`, which
+    """Return the estimated input tokens and the maximum output tokens of a request. The maximum is its output limit,
+    but at most the model's maximum, so that a high limit does not use up a whole rate limit; and at most `limit`, which
     the gateway sets.
     """
     if not isinstance(request, pb.GenerateRequest):
@@ -46,15 +46,15 @@ def estimate_tokens(request: CanonicalRequest, model: pb.Model, limit: int | Non
 
 
 def unary_bytes(request: CanonicalRequest) -> int:
-    """Return the size in bytes of the request of an operation with one request, without its file."""
+    """Return the size in bytes of the request of an operation that is not a text generation, without an input file."""
     name = UNARY_BY_REQUEST[type(request)].file_field
     body_size = len(request.source.body)
     return body_size or request.ByteSize() - (getattr(request, name).ByteSize() if name else 0)
 
 
 def text_bytes(request: CanonicalRequest, media: Collection[pb.MediaPart] = ()) -> int:
-    """Return the size of the request in bytes without the data of `media`, its media parts. The size of the caller's
-    body is used if there is one: the size of a message takes longer to compute.
+    """Return the size of the request in bytes, without the data of `media` (its media parts). If there is a body of the
+    caller, its size is used, since that of a message takes longer to compute.
     """
     body_size = len(request.source.body)
     size = body_size or request.ByteSize()

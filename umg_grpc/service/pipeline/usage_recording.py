@@ -1,4 +1,4 @@
-"""Usage record of a call (tokens, cost, outcome): provisional while a provider answers, final at its end."""
+"""Usage record of a call (tokens, cost, outcome). It is provisional while a provider answers, and final at the end."""
 
 import time
 from collections import Counter
@@ -53,7 +53,7 @@ KILLED_DETAILS = CallDetails(
 
 
 def begin_usage(call: Call, usage: UsageInFlight) -> None:
-    """Write the provisional record, with estimated tokens and cost, before an attempt is sent to a provider."""
+    """Write the provisional record with estimated tokens and cost, before an attempt calls a provider."""
     usage.attempts += 1
     if usage.slot != NO_SLOT:
         return
@@ -82,7 +82,7 @@ def begin_usage(call: Call, usage: UsageInFlight) -> None:
 
 
 def withdraw_usage(usage: UsageInFlight) -> None:
-    """Record that an attempt failed without charge; delete the provisional record if no other attempt runs."""
+    """Note that an attempt failed without charge. If no other attempt runs, delete the provisional record."""
     usage.attempts -= 1
     if not usage.attempts:
         usage.log.open_records.delete(usage.slot)
@@ -90,7 +90,7 @@ def withdraw_usage(usage: UsageInFlight) -> None:
 
 
 def prices_of_call(prices: Prices, usage: pb.Usage, now: Callable[[], float]) -> tuple[Prices, Sequence[Rate]]:
-    """Return the prices of a call that ends `now`, a Unix time, by its usage, and the rates that apply."""
+    """Return the prices of a call that ends at `now`, a Unix time, and the rates that its usage selects."""
     rates = prices.rates
     if rates is None or (
         usage.input_tokens <= rates.usual_tokens and not usage.service_tier and not usage.region and not rates.is_timed
@@ -178,13 +178,13 @@ def details_of(call: Call, message: str = "") -> CallDetails:
 
 
 def cost_of_earlier_answers(call: Call, now: Callable[[], float]) -> int:
-    """Return the micro-credits of the answers of earlier attempts, which the caller did not get."""
+    """Return the cost, in micro-credits, of the answers of earlier attempts, which the caller did not get."""
     answers = call.charges.earlier_answers
     return sum(prices_of_call(prices, used, now)[0].cost(quantities_of(used)) for used, prices in answers)
 
 
 def _charge_earlier_answers(call: Call, quantities: Quantities, now: Callable[[], float]) -> Quantities:
-    """Add the answers of earlier attempts, each at the prices of its channel, to the cost and the usage of the call."""
+    """Add the answers of earlier attempts to the cost and the usage of the call, each at the prices of its channel."""
     facts, charges, total = call.facts, call.charges, Counter(quantities)
     usage = pb.Usage()
     if facts.usage is not None:
@@ -200,8 +200,8 @@ def _charge_earlier_answers(call: Call, quantities: Quantities, now: Callable[[]
 
 
 def _new_record(log: UsageLog, call: Call) -> UsageRecord:
-    """Return a usage record of the call as one that was killed, to be completed at the end. Names are cut, so that the
-    record fits into a slot of the file of calls in flight.
+    """Return a usage record for the case that this process is killed; it is completed at the end of the call. Long
+    names are cut, so that it fits into a slot of the file of calls in flight.
     """
     arrival, facts, caller = call.arrival, call.facts, call.known_caller
     elapsed = time.perf_counter() - facts.began_at

@@ -1,4 +1,4 @@
-"""Start queue: the process starts a few calls in each iteration of the event loop; other calls wait in the queue."""
+"""Start queue. In each iteration of the event loop the process starts a few calls; other calls wait in the queue."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ WINDOW_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class WarmUp:
-    """Period from the first call on in which long waits reject no calls: modules and connections are being loaded."""
+    """Period after the first call in which long waits reject no calls, since modules are being loaded."""
 
     seconds: float
     max_waiting: int
@@ -31,7 +31,7 @@ class WarmUp:
 
 
 class RecentMaximum:
-    """Largest of the values recorded recently: in the last 30 to 60 seconds."""
+    """Largest of the values that were recorded in the last 30 to 60 seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -45,7 +45,7 @@ class RecentMaximum:
         return max(self._latest, self._before)
 
     def add(self, value: float) -> None:
-        """Record a value now, which counts for the next 30 to 60 seconds."""
+        """Record a value, which counts for the next 30 to 60 seconds."""
         self._rotate()
         self._latest = max(self._latest, value)
 
@@ -57,8 +57,8 @@ class RecentMaximum:
 
 
 class _Waiting(NamedTuple):
-    """Call that waits for its start: the future that is set at its start, and its arrival. The arrival is in processor
-    time, in wall time, and as the number of waiting calls before it.
+    """Call that waits for its start: the future that is set at its start, and its arrival. The arrival is stored in
+    processor time, in wall time, and as the number of calls that waited before it.
     """
 
     turn: "asyncio.Future[None]"
@@ -70,8 +70,8 @@ class _Waiting(NamedTuple):
 class StartQueue:
     """First-in, first-out queue of calls to start, which rejects calls that could not start soon. It is limited by its
     length and by the time that its first call has waited (as in CoDel, RFC 8289: the time in the queue shows an
-    overload, the length of the queue does not). The time of the first call alone shows an overload too late: the calls
-    behind it will wait longer. So after a wait the queue has room for as many calls as start in the permitted time
+    overload, the length of the queue does not). The wait of the first call alone shows an overload too late: later
+    calls will wait longer. So after a wait the queue has room for as many calls as start in the permitted time
     (Little's law, by the wait of the first call and the number of calls before it). An empty queue has all of its room
     again.
     """
@@ -120,7 +120,7 @@ class StartQueue:
         return max(self._delay.value, self._clock() - self._queue[0].arrived_clock if self._queue else 0.0)
 
     def expect(self) -> bool:
-        """Announce a call that will soon call `may_start`. Return False, if the queue is full, to reject the call."""
+        """Announce a call that will soon call `may_start`. Return False if the queue is full: the call is rejected."""
         count = len(self._queue) + self._expected_now + self._expected_before
         if count >= ALWAYS_STARTED and self._is_full(count):
             return False
@@ -131,7 +131,7 @@ class StartQueue:
         return True
 
     def may_start(self) -> bool:
-        """Return whether a call may start in this iteration, and count it as started; else it awaits `wait_turn`."""
+        """Return whether a call may start in this iteration, and count it then; otherwise it awaits `wait_turn`."""
         if self._expected_before:
             self._expected_before -= 1
         elif self._expected_now:
@@ -170,7 +170,7 @@ class StartQueue:
         asyncio.get_running_loop().call_soon(self._begin_round)
 
     def _begin_round(self) -> None:
-        """Begin an iteration of the event loop: start as many of the first calls in the queue as may start in it."""
+        """Begin an iteration of the event loop: start the first calls in the queue, as many as may start in it."""
         self._expected_before, self._expected_now = self._expected_now, 0
         self._starts_left = AT_ONCE
         if self._queue:

@@ -1,4 +1,4 @@
-"""Protection of channels for all calls of a process: circuit breakers, concurrency limits, retry budgets, back-off."""
+"""Protection of channels in all calls of a process: circuit breakers, concurrency limits, retry budgets, back-off."""
 
 import random
 import time
@@ -70,9 +70,9 @@ class Resilience:
         return self.health.is_unpaid(target.channel.name, target.model)
 
     def admit(self, attempt: Attempt[EncodedRequest], *, is_last: bool, is_retry: bool) -> bool:
-        """Begin an attempt, which has its slot, if the circuit breaker admits it; else release the slot. Return whether
-        it is admitted; `attempt_ended` must follow then. `is_last`: whether the call has no other channel left.
-        `is_retry`: whether the call was retried, so that its attempts earn no further retry.
+        """Begin an attempt, which has a slot, if the circuit breaker admits it; otherwise release the slot. Return
+        whether it is admitted; `attempt_ended` must follow then. `is_last`: no other channel is left for the call.
+        `is_retry`: the call was retried, so that its attempts earn no further retry.
         """
         attempt.generation = self.health.begin(attempt.channel, attempt.target.model, is_last=is_last)
         if not attempt.generation:
@@ -90,8 +90,8 @@ class Resilience:
     def attempt_ended(
         self, _call: Call, attempt: Attempt[EncodedRequest], outcome: str, error: UmgError | None
     ) -> None:
-        """Release the slot of the attempt, and record its outcome at its circuit breaker. A failure is stored as the
-        channel's last one, which `umg models` prints.
+        """Release the slot of the attempt, and report its outcome to the circuit breaker. A failure is stored as the
+        last one of the channel, which `umg models` prints.
         """
         if attempt.limiter is not None:
             attempt.limiter.release()
@@ -106,8 +106,8 @@ class Resilience:
             self.health.end(attempt.channel, target.model, error, attempt.generation)
 
     def backoff(self, retries: int) -> float:
-        """Return the seconds to wait before the next retry of a call, half of them random, doubled with each earlier
-        retry (`retries`).
+        """Return the seconds to wait before the next retry of a call. They are doubled with each earlier retry
+        (`retries`); half of them are random.
         """
         whole = min(self.retries.max_backoff, self.retries.backoff * 2.0 ** min(retries, 32))
         return whole * (0.5 + self._chance() / 2)

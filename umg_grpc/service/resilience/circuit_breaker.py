@@ -1,4 +1,4 @@
-"""Circuit breakers: a channel that fails for a model gets no calls for a while (open time), then one test call."""
+"""Circuit breakers: if a channel fails for a model, it gets no calls for the open time, then one test call."""
 
 import random
 import time
@@ -43,8 +43,8 @@ ANSWERED_FAILURES = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.TOO_LARG
 
 
 def has_no_quota(error: UmgError) -> bool:
-    """Return whether the account of a provider has no credit or quota left. A quota of a day or a month is a rate limit
-    by its reason, but not by its consequence.
+    """Return whether the error shows that the provider's account has no credit or quota left. Providers report the end
+    of a daily or monthly quota as a rate limit, but waiting does not help.
     """
     if error.facts is not None and error.facts.kind is FailureKind.UNPAID:
         return True
@@ -53,8 +53,8 @@ def has_no_quota(error: UmgError) -> bool:
 
 
 class _Circuit:
-    """Circuit breaker of one channel and model. It is closed, which lets calls pass, while `until`, the end of its open
-    time, is 0.
+    """Circuit breaker of one channel and model. While `until`, the end of the open time, is 0, it is closed and lets
+    calls pass.
     """
 
     __slots__ = (
@@ -89,8 +89,8 @@ class _Circuit:
 
 
 class CircuitBreakers:
-    """Circuit breakers of all pairs of a channel and a provider's model id. `begin` returns a generation, which the
-    caller passes to `end` or `cancelled`: the result of a call that began before the breaker opened is ignored. Not
+    """Circuit breakers of all pairs of a channel and a provider's model id. `begin` returns a generation, which is
+    passed to `end` or `cancelled`, so that the results of calls that began before the breaker opened are ignored. Not
     thread-safe; a successful call costs less than a microsecond.
     """
 
@@ -131,8 +131,8 @@ class CircuitBreakers:
         return circuit is not None and circuit.until > 0 and circuit.is_unpaid
 
     def begin(self, channel: str, model: str, *, is_last: bool = True) -> int:
-        """Record the start of a call. Return 0 if the breaker rejects it, else a generation, with which `end` or
-        `cancelled` must be called. `is_last`: no other channel is left: one whose breaker is not closed may be used.
+        """Record the start of a call. Return 0 if the breaker rejects the call, else a generation, with which `end` or
+        `cancelled` must be called. `is_last`: no other channel is left, so that an open breaker may be passed.
         """
         circuit = self._circuits.get((channel, model)) or self._new_circuit(channel, model)
         if circuit.until:
@@ -224,8 +224,8 @@ class CircuitBreakers:
         _log_open(channel, model, seconds, error)
 
     def _record_overload(self, circuit: _Circuit, retry_after: float | None) -> None:
-        """Open the breaker after an overload of the provider. If it was closed, it closes again at the end of the open
-        time without a test call, since an overload is no fault.
+        """Open the breaker after an overload of the provider. If it was closed before, it closes at the end of the open
+        time without a test call, since an overload is no fault of the channel.
         """
         seconds = min(retry_after or OVERLOADED_SECONDS, LONGEST_OVERLOADED_SECONDS)
         if circuit.until:
@@ -235,8 +235,8 @@ class CircuitBreakers:
         circuit.until = max(circuit.until, self._now() + seconds)
 
     def _open(self, circuit: _Circuit, first: float, longest: float) -> float:
-        """Open the breaker. Return its open time in seconds: `first`, doubled with each time that it opened since the
-        last success, up to `longest`.
+        """Open the breaker. Return the open time in seconds. It is `first`, doubled with each opening since the last
+        success, but at most `longest`.
         """
         seconds = min(first * 2.0 ** min(circuit.times_opened, MAX_DOUBLINGS), longest) * (
             1 + OPEN_TIME_JITTER * self._chance()

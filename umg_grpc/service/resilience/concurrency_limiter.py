@@ -24,8 +24,8 @@ class ConcurrencyLimiter:
     def __init__(
         self, limit: int, queue: int, wait: float, resource: str, now: Callable[[], float] = time.monotonic
     ) -> None:
-        """Allow `limit` calls in flight and `queue` waiting calls, each up to `wait` seconds. `resource`: the limited
-        one in error messages, for example `the gateway`. `now`: monotonic seconds.
+        """Allow `limit` calls in flight and `queue` waiting calls, each up to `wait` seconds. `resource`: name of the
+        limited resource in error messages, for example `the gateway`. `now`: returns monotonic seconds.
         """
         self.free = limit
         """Number of free slots."""
@@ -65,8 +65,8 @@ class ConcurrencyLimiter:
         return is_blocked or WAIT_MARGIN * self.expected_wait > within
 
     async def take(self, seconds: float = float("inf")) -> None:
-        """Acquire a slot, which the caller must release by `release`. `seconds`: time for which the call can wait.
-        Raise UmgError(UNAVAILABLE) if the queue is full or the wait is too long.
+        """Take a slot, which the caller must release by `release`. `seconds`: time for which the call can wait. Raise
+        UmgError(UNAVAILABLE) if the queue is full or the wait would be too long.
         """
         if self.try_take():
             return
@@ -90,7 +90,7 @@ class ConcurrencyLimiter:
             raise self._full_error()
 
     def try_take(self) -> bool:
-        """Acquire a slot if one is free; the caller must release it by `release`. Return whether one was free."""
+        """Take a slot if one is free, and return whether one was. The caller must release it by `release`."""
         if self.free <= 0:
             return False
         self.free -= 1
@@ -125,7 +125,7 @@ class ConcurrencyLimiter:
 
     @property
     def expected_wait(self) -> float:
-        """Estimated seconds until a call that joins the queue now gets a slot, more while none is released."""
+        """Estimated seconds until a call that joins the queue now gets a slot. They grow while no slot is released."""
         length = self._all_busy_seconds / max(1, self._released)
         return length / self.limit * (len(self._waiting) + 1)
 

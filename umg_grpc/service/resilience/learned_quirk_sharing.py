@@ -1,4 +1,4 @@
-"""Sharing of learned quirks by the database: other processes apply a restriction within seconds."""
+"""Sharing of learned quirks through the database: other processes apply a new restriction within seconds."""
 
 import hashlib
 from datetime import UTC, datetime
@@ -65,14 +65,14 @@ class LearnedQuirkTable(RetainedStore[LearnedQuirkRow]):
         return await self._rows.flushed(CLOSE_SECONDS)
 
     async def load(self) -> None:
-        """Use the restrictions of the table, and recent ones of this process, which may not be written yet."""
+        """Apply the restrictions in the table, and recent ones of this process, which may not be in the table yet."""
         stored = await self.read()
         found, recent = {each.key for each in stored}, self._clock.now() - 2 * LOAD_SECONDS
         self._added = {key: each for key, each in self._added.items() if key not in found and each.learn_time > recent}
         self._learned.replace([*stored, *self._added.values()])
 
     async def read(self) -> list[LearnedQuirk]:
-        """Return the restrictions in the table, without expired ones and those of a version that cannot be read."""
+        """Return the restrictions in the table that have not expired and whose version can be read."""
         query = select(LearnedQuirkRow.learned).where(
             LearnedQuirkRow.owner == ROW_OWNER, LearnedQuirkRow.expire_time > self._clock.sql_time()
         )

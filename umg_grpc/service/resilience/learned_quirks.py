@@ -1,5 +1,6 @@
-"""Learned quirks: restrictions of models that refusals have shown, kept for a day and applied to later calls. One is
-learned only after the mended request succeeded, so that the refused member is known to be the cause.
+"""Learned quirks: restrictions of providers' models that their refusals have shown. They are applied to later calls for
+a day. A restriction is learned only after the changed request succeeded, which shows that the refused member was the
+cause.
 """
 
 import time
@@ -43,11 +44,11 @@ class LearnedQuirk(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Key:
-        """Identity of the restriction: one that is learned again replaces it."""
+        """Identity of the restriction. A restriction with the same identity that is learned later replaces it."""
         return self.channel, self.model, self.protocol, self.member, self.value_class
 
     def stated(self) -> dict[str, object]:
-        """Return the restriction as a config states it: name of each quirk -> value."""
+        """Return the restriction as a config states it: name of the quirk -> value."""
         return {
             name: sorted(value) if isinstance(value, frozenset) else value
             for name in Quirks.__dataclass_fields__
@@ -55,7 +56,7 @@ class LearnedQuirk(Struct, frozen=True, kw_only=True):
         }
 
     def line(self) -> str:
-        """Return the config's line by which an operator states the restriction for the channel, or the change of it."""
+        """Return the line of the config by which an operator would state the restriction for the channel."""
         if self.quirks.served is False:
             return f"remove {self.protocol} from its protocols"
         return f"quirks: {msgspec.json.encode(self.stated()).decode()}"
@@ -99,8 +100,8 @@ class LearnedQuirks:
         return [each for each in self._learned.values() if each.learn_time > oldest]
 
     def learn(self, target: Target, protocol: str, mended: Iterable[Mended]) -> None:
-        """Keep the restrictions under which a refused request succeeded, and log each new one with the line that an
-        operator would add to the channel.
+        """Store the restrictions under which a refused request succeeded. Log each new one, with the line that an
+        operator would add to the channel's config.
         """
         for each in mended:
             if not each.lasting:
@@ -129,7 +130,7 @@ class LearnedQuirks:
                 )
 
     def take(self, learned: Iterable[LearnedQuirk]) -> None:
-        """Add restrictions, which may come from other processes; a later one replaces an earlier one."""
+        """Add restrictions, also of other processes. A later one replaces an earlier one with the same identity."""
         for each in learned:
             known = self._learned.get(each.key)
             if known is None or each.learn_time > known.learn_time:
@@ -141,7 +142,7 @@ class LearnedQuirks:
             self._applied.pop((removed.channel, removed.model), None)
 
     def replace(self, learned: Iterable[LearnedQuirk]) -> None:
-        """Use exactly these restrictions, which are those of the store."""
+        """Replace all restrictions by `learned`, those in the database."""
         self._learned.clear()
         self._applied.clear()
         self.take(learned)

@@ -39,7 +39,7 @@ WARM_UP_WAITING = 4096
 
 
 class LoadShedder:
-    """Limit on the calls of the process: admits calls, and rejects the calls beyond its limits at once."""
+    """Limit on the calls of the process. It admits calls, and rejects calls beyond its limits at once."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LoadShedder:
         memory: MemoryWatch | None = None,
     ) -> None:
         """Create a load shedder. `count`: called with the reason of each rejection. `warm_up_seconds`: period from the
-        first call on without rejections because the process is behind. `memory`: watch of the memory in use.
+        first call on in which long waits reject no calls. `memory`: watch of the memory in use.
         """
         self.memory = memory or MemoryWatch(math.inf)
         self._limiter = ConcurrencyLimiter(bounds.calls or UNLIMITED_CALLS, bounds.queue, bounds.wait, "the gateway")
@@ -93,7 +93,7 @@ class LoadShedder:
         return self._start_queue.expect()
 
     def refusal(self) -> UmgError:
-        """Count the rejection of a call that `admits` did not admit, and return the error for its caller."""
+        """Count a call that `admits` rejected, and return the error for its caller."""
         if self._limiter.refuses():
             return self._rejection(FULL_CAUSE)
         is_short = self.memory.is_exceeded and self._limiter.taken >= ALWAYS_STARTED
@@ -106,7 +106,7 @@ class LoadShedder:
 
     async def enter(self, seconds: float = float("inf")) -> None:
         """Wait for the start of an admitted call, up to `seconds`, and take a slot, which `leave` must release. Raise
-        UmgError(UNAVAILABLE) if there is none in time.
+        UmgError(UNAVAILABLE) if the call gets none in time.
         """
         if not self._start_queue.may_start():
             await self._start_queue.wait_turn()
@@ -140,5 +140,5 @@ class LoadShedder:
 
 
 def uses_model(method: str) -> bool:
-    """Return whether a method (`/package.Service/Method`) is subject to load shedding: it calls a model."""
+    """Return whether load shedding applies to a method (`/package.Service/Method`), since it calls a model."""
     return method.startswith(OWN_METHODS) and not method.rpartition("/")[2].startswith(READ_PREFIXES)

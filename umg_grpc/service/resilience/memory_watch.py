@@ -1,4 +1,4 @@
-"""Memory limit of the process: whether it uses more than its share of the memory of its container or machine."""
+"""Memory limit of the process: a share of the memory of its container or machine."""
 
 import asyncio
 import ctypes
@@ -26,8 +26,8 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def memory_limit(share: float, processes: int) -> float:
-    """Return the bytes that each of `processes` processes may use, which together use `share` of the memory of the
-    container, or else the machine. Infinite where the system does not report its memory.
+    """Return the bytes that each of `processes` processes may use. All together use `share` of the memory of the
+    container, or else of the machine. Infinite where the system does not report its memory.
     """
     sizes = [os.sysconf("SC_PHYS_PAGES") * PAGE_BYTES]
     for name in LIMIT_FILES:
@@ -44,7 +44,7 @@ def resident_bytes() -> int:
 
 
 def trim_heap() -> None:
-    """Give free memory of the C library back to the system. Do nothing where the library cannot do this."""
+    """Return free memory of the C library to the system, where the library supports this."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
@@ -61,8 +61,8 @@ class MemoryWatch:
         trim: Callable[[], None] = trim_heap,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create a watch with a limit in bytes; infinite for none. `resident`: returns the bytes in use; `trim`: gives
-        free memory back to the system, called in a thread; `now`: returns seconds of a monotonic clock.
+        """Create a watch with a limit in bytes; infinite for none. `resident`: returns the bytes in use; `trim`:
+        returns free memory to the system, called in a thread; `now`: returns seconds of a monotonic clock.
         """
         self.limit = limit
         self.is_exceeded = False
@@ -84,8 +84,8 @@ class MemoryWatch:
         self._background = Background("memory check", step, every=CHECK_SECONDS)
 
     async def check(self, calls: int) -> None:
-        """Compare the memory with the limit. Give free memory back first if it exceeds the limit, if most of many
-        calls have ended, or if they ended `SETTLING_SECONDS` ago. `calls`: number of calls in flight.
+        """Compare the memory with the limit. Return free memory to the system first if the memory exceeds the limit, or
+        if most of many calls have ended, now or `SETTLING_SECONDS` ago. `calls`: number of calls in flight.
         """
         if self.limit == math.inf:
             return

@@ -26,7 +26,7 @@ class RetryBudget:
 
     def spend(self, credit: float = 0.0) -> bool:
         """Take one retry from the budget. Return False if none is left. `credit`: number of retries that may be taken
-        in advance, which later calls make up for.
+        in advance, before calls have earned them.
         """
         if not self._share:
             return False

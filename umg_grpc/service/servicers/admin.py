@@ -1,4 +1,4 @@
-"""Servicer of `umg.v1.AdminService`: `administration.py`, with requests checked by the rules of the schema."""
+"""Servicer of `umg.v1.AdminService`: the class in `administration.py`, with requests checked by the schema."""
 
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.servicers.administration import Administration, ChannelList

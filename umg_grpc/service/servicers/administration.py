@@ -1,6 +1,6 @@
 """Administration of keys, usage, records of calls, and channels. An interceptor lets only keys of administrators call
-these methods, except those by which each key reads its own data. Commands that work on a database use the class too, in
-a process that imports neither gRPC nor the rules of the schema.
+these methods, except the methods by which a key reads its own data. Commands that work on a database use the class too,
+in a process that imports neither gRPC nor the rules of the schema.
 """
 
 from __future__ import annotations  # the context is needed by type checkers alone, and slow to import

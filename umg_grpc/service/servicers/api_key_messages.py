@@ -26,8 +26,8 @@ def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFiel
 
 
 def fields_of(settings: pb.KeySettings) -> KeyFields:
-    """Return the settings of a key as fields of the database, without the key's name. A value that its enum does not
-    have gets its number as its name, which `check_fields` refuses.
+    """Return the settings of a key as fields of the database, without the key's name. An unknown number of an enum
+    becomes its own name, which `check_fields` refuses.
     """
     return {
         "model_patterns": list(settings.model_patterns),

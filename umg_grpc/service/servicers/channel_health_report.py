@@ -1,5 +1,5 @@
-"""List of the config's channels with their health: the circuit breakers of this process. The last failures and model
-lists are those of all processes.
+"""List of the config's channels with their health. The circuit breakers are those of this process; the last failures
+and the model lists are those of all processes.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class ChannelReport:
         model_lists: Callable[[], Iterable[pb.ProviderModelList]],
     ) -> None:
         """Create the list. `breakers`: returns the states of the circuit breakers of this process. `failures`: reads
-        the last failures from their file, which blocks, as `model_lists` does.
+        the last failures from their file. It blocks, as does `model_lists`.
         """
         self._channels = channels
         self._breakers = breakers

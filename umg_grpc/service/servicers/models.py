@@ -41,7 +41,7 @@ class ModelServicer(rpc.ModelServiceServicer):
         return response
 
     async def GetModel(self, request: pb.GetModelRequest, context: Context) -> pb.GetModelResponse:
-        """Return the model with this id or alias. Raise UmgError(MODEL_NOT_FOUND), also if the key may not use it."""
+        """Return the model with this id or alias. Raise UmgError(MODEL_NOT_FOUND) unless the key may use it."""
         check(request)
         found = find_model(self._channels.router, current().caller, request.model)
         return pb.GetModelResponse(model=under_name(found.model, request.model))

@@ -11,7 +11,7 @@ def utc(time: Timestamp) -> datetime:
 
 
 def timestamp(time: datetime | None) -> Timestamp | None:
-    """Convert a datetime to a timestamp; None to None."""
+    """Convert a datetime to a timestamp; return None for None."""
     if time is None:
         return None
     message = Timestamp()

@@ -1,4 +1,4 @@
-"""Servicer of the operations with one request and one response, by their rows."""
+"""Servicer of the operations with one request and one response, each described by a row of a table."""
 
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -16,7 +16,7 @@ REQUEST_FIELD = "request"
 
 
 class UnaryServicer:
-    """Servicer of one operation: responds to its methods by its pipeline."""
+    """Servicer of one operation: calls the operation's pipeline for each request."""
 
     def __init__(self, operation: UnaryOperation[Any, Any], pipeline: UnaryPipeline[Any, Any]) -> None:
         self._operation = operation

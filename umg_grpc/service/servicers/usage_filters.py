@@ -21,8 +21,8 @@ PositionT = TypeVar("PositionT", bound="Position")
 
 
 class Position(msgspec.Struct, array_like=True):
-    """Position in a list at which the next page begins, encoded in the page token. It has the time span of the list in
-    microseconds since 1970, so that all pages have the same span.
+    """Position in a list at which the next page begins, encoded in the page token. It includes the time span of the
+    list in microseconds since 1970, so that all pages have the same span.
     """
 
     since: int
@@ -33,7 +33,7 @@ class Position(msgspec.Struct, array_like=True):
         return encode_token(PageBoundary(msgspec.json.encode(self).decode()))
 
     def apply_to(self, calls: CallFilter) -> CallFilter:
-        """Return the filter of a further page: that of its request with the time span of the first page. Raise
+        """Return the filter of a further page: the filter of the request, with the time span of the first page. Raise
         UmgError(INVALID_FIELD) if the request has another span.
         """
         try:

@@ -87,7 +87,7 @@ class UsageReport:
 
 
 def _add_begin(response: pb.ListUsageResponse, begin: UsageBegin) -> None:
-    """Add the times at which the stored usage begins to the first page of sums."""
+    """Add the times at which the stored usage begins to the response with the first page of sums."""
     if begin.records is not None:
         response.record_begin_time.FromDatetime(begin.records)
     for field, bucket in (

@@ -40,7 +40,7 @@ logger = structlog.get_logger()
 
 class ContentCapture:
     """Encoder of prompts and responses as attributes of spans. `redact`: the operator's redaction function, called with
-    each text. If it raises an exception, the content is left out of the span.
+    each text. If the function raises an exception, the content is left out of the span.
     """
 
     def __init__(self, redact: Redact | None = None) -> None:
@@ -49,8 +49,9 @@ class ContentCapture:
     def attributes(
         self, request: pb.GenerateRequest, response: pb.GenerateResponse | ResponseAggregator | None
     ) -> Attributes:
-        """Return the messages of a request and of its response as attributes of a span. They are JSON texts by name,
-        and empty after an error, which is logged. `response`: the response, or the aggregator of its stream.
+        """Return the messages of a request and of its response as attributes of a span. The values are JSON texts;
+        there are no attributes after an error, which is logged. `response`: the response, or the aggregator of its
+        stream.
         """
         try:
             found = {"gen_ai.input.messages": [self._message(each) for each in request.messages[-MAX_MESSAGES:]]}
@@ -75,7 +76,7 @@ class ContentCapture:
         return [self._part(part) for part in parts]
 
     def _part(self, part: pb.Part) -> Json:
-        """Return a part of a message as OpenTelemetry's conventions encode it; of a part without text only the kind."""
+        """Return a part of a message as OpenTelemetry's conventions encode it; without text, only its kind."""
         match part.WhichOneof("kind"):
             case "text":
                 return {"type": "text", "content": self._text(part.text.text)}
@@ -112,7 +113,7 @@ def aggregator_of(request: pb.GenerateRequest, first: pb.StreamGenerateResponse)
 
 def open_capture(environment: Mapping[str, str]) -> ContentCapture | None:
     """Return the encoder of content that the environment enables; None by default. Raise UmgError(INVALID_FIELD) for a
-    redaction function that cannot be imported, since content must not be recorded unredacted.
+    redaction function that cannot be imported, because content must not be recorded unredacted.
     """
     if environment.get(CAPTURE_VARIABLE, "").lower() not in ENABLING_VALUES:
         return None

@@ -49,7 +49,7 @@ SERVER_FAULTS = frozenset({"INTERNAL", "UNKNOWN", "UNAVAILABLE", "DEADLINE_EXCEE
 
 
 class OtelTelemetry:
-    """Telemetry by OpenTelemetry: spans of calls, and metrics. Its providers export both in their own threads."""
+    """Telemetry by OpenTelemetry: spans of calls, and metrics. OpenTelemetry's providers export both in threads."""
 
     def __init__(self, tracers: TracerProvider, meters: MeterProvider, content: ContentCapture | None = None) -> None:
         """Create the telemetry and its metrics. `content`: encoder of prompts and responses; None leaves them out."""
@@ -121,7 +121,7 @@ class OtelCallSpan:
 
 
 class OtelAttemptSpan:
-    """Span of one attempt. It is exported at the end of the call, when the usage is known."""
+    """Span of one attempt. It is exported at the end of the call, when the usage of the attempt is known."""
 
     def __init__(
         self,

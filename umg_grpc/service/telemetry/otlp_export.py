@@ -28,8 +28,8 @@ logger = structlog.get_logger()
 
 
 def _resource_attributes(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes of this process that the environment does not set. One is an id of its own, so that a
-    collector does not mix up the metrics of several workers.
+    """Return the attributes of this process that the environment does not set. A random id among them prevents that a
+    collector mixes up the metrics of several workers.
     """
     given = environment.get(RESOURCE_ATTRIBUTES, "")
     found: dict[str, str] = {}

@@ -56,8 +56,8 @@ USAGE_ATTRIBUTES = (
 
 @lru_cache(maxsize=1024)
 def provider_of(base_url: str, protocol: str) -> tuple[str, str, int]:
-    """Return name, host and port of a channel's provider for telemetry; host "" and port 0 for a model in this process.
-    The name of a provider whose host is not well known is derived from `protocol`, as the conventions require.
+    """Return name, host and port of a channel's provider for telemetry; for a model in this process, the host is "" and
+    the port 0. If the host is unknown, the name is derived from `protocol`, as the conventions require.
     """
     url = URL(base_url) if base_url else None
     host = (url.host or "") if url is not None else ""

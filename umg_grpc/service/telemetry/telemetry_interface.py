@@ -33,11 +33,11 @@ class CallSpan(Protocol):
 
     @property
     def trace(self) -> TraceContext:
-        """Trace context of which this span is the current one."""
+        """Trace context with this span as the current one."""
         ...
 
     def describe(self, request: CanonicalRequest, *, stream: bool) -> None:
-        """Set the request whose properties the spans of the attempts record, and whether a stream is requested."""
+        """Set the request, whose properties are recorded in the spans of attempts. `stream`: a stream is requested."""
         ...
 
     def begin_attempt(self, target: Target) -> AttemptSpan:
@@ -45,8 +45,8 @@ class CallSpan(Protocol):
         ...
 
     def end(self, attributes: Mapping[str, Attribute | None], usage: pb.Usage | None, error: UmgError | None) -> None:
-        """End the spans of the call and its attempts. `attributes`: None for one that does not apply. `usage`: tokens
-        of the last attempt. `error`: None after a success.
+        """End the spans of the call and its attempts. `attributes`: the value None means that one does not apply.
+        `usage`: tokens of the last attempt. `error`: None after a success.
         """
         ...
 

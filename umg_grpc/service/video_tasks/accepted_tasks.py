@@ -1,5 +1,5 @@
-"""Journal of the outcomes of submissions that ended while the database did not answer. Providers work on the video
-tasks that they accepted, and charge for them, so that they must not be lost.
+"""Journal of submissions whose outcome could not be written to the database. Providers work on the video tasks that
+they accepted, and charge for them, so these outcomes must not be lost.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ log_lines = RepeatedLines(__name__)
 
 
 class _Accepted(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """Record of the journal. A new field comes last and has a default."""
+    """Record of the journal. New fields are added at the end, with a default, so that old records can be read."""
 
     task_id: str
     upstream_task_id: str = ""
@@ -47,8 +47,8 @@ _DECODER = msgspec.json.Decoder(_Accepted)
 
 
 class AcceptedTasks:
-    """Accepted tasks in files of the data directory, until the database has them as accepted ones. A
-    process also writes those of processes that were killed.
+    """Accepted tasks in files of the data directory, until the database has recorded their acceptance. A process also
+    writes the tasks of processes that were killed.
     """
 
     def __init__(self, context: TaskContext, directory: Path) -> None:
@@ -65,14 +65,14 @@ class AcceptedTasks:
         self._writer.wake()
 
     async def aclose(self) -> None:
-        """Write the remaining tasks within a bounded time; the next start writes the rest."""
+        """Write the remaining tasks to the database within a bounded time; the next start writes the others."""
         if self._writer is not None:
             await self._writer.aclose(CLOSE_SECONDS)
         self._journal.close()
 
     def keep(self, row: MediaTask, accepted: ProviderTask, first_poll_seconds: float) -> bool:
-        """Store an accepted task until the database has it, and set the columns of its row that the caller gets. Return
-        False, without a change, if the journal cannot take it.
+        """Store an accepted task in the journal until the database has it, and set the columns of `row` that the caller
+        gets. Return False, without a change, if the journal cannot store it.
         """
         record = _Accepted(
             task_id=row.task_id,
@@ -93,8 +93,8 @@ class AcceptedTasks:
         return True
 
     async def report_unknown(self, task_id: str, details: str | None = None) -> None:
-        """Report in the database, or later from the journal, that it is unknown whether a provider accepted a task.
-        `details`: new value of the column in the database; None for no change.
+        """Report that a provider may have accepted a task, in the database or else in the journal. `details`: new value
+        of the column in the database; None for no change.
         """
         try:
             await self._context.rows.report_unknown(task_id, details)
@@ -102,13 +102,13 @@ class AcceptedTasks:
             self.keep_unknown(task_id)
 
     def keep_unknown(self, task_id: str) -> None:
-        """Report from the journal that it is unknown whether a provider accepted a task, if it is in the database."""
+        """Report in the journal that a provider may have accepted a task, if the database has the task."""
         self._journal.append(_encode([task_id]))  # without columns that earlier versions would take for an acceptance
         if self._writer is not None:
             self._writer.wake()
 
     def has_tasks_of(self, process: str) -> bool:
-        """Return whether outcomes of a process are not yet in the database, or the process is running."""
+        """Return whether outcomes of a process may not be in the database yet; also while the process is running."""
         return self._journal.has_segments_of(f"{process}-")
 
     async def write(self) -> None:

@@ -28,8 +28,8 @@ CLOSE_SECONDS = 5.0
 
 
 class Tasks:
-    """Background work of this process on video tasks. Tasks of processes that have ended are taken over: at once if
-    they share the data directory, else when their leases end.
+    """Background work of this process on video tasks. Tasks of a process that has ended are taken over: at once if it
+    shares the data directory, or else when its leases end.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Tasks:
         self._sweeper: Background | None = None
 
     def start(self) -> None:
-        """Start the background work: first the tasks of ended processes are taken over."""
+        """Start the background work. It first takes over the tasks of processes that have ended."""
         self._takeover = Background("taking over video tasks", self._take_over, every=TAKEOVER_SECONDS)
         self._takeover.wake()
         self.accepted.start()
@@ -66,7 +66,7 @@ class Tasks:
         self._notifier.start()
 
     async def aclose(self) -> None:
-        """Stop all background work. The submissions in flight must be finished before."""
+        """Stop all background work. The submissions in flight must have ended before."""
         await self.accepted.aclose()
         for background in (self._sweeper, self._takeover):
             if background is not None:
@@ -82,7 +82,7 @@ class Tasks:
         return int(self._config.ttl * 1e6)
 
     async def _release_own(self) -> bool:
-        """Release the tasks that this process has leased or was submitting."""
+        """Release the tasks that this process has leased or was submitting. Return whether it could."""
         if self.accepted.has_tasks_of(self.context.process):
             return False
         with suppress(SQLAlchemyError, OSError, TimeoutError):

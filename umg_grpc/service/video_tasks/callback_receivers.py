@@ -1,4 +1,4 @@
-"""Receivers of notifications that are being called or do not answer, whose further notifications have to wait."""
+"""Receivers of notifications: further notifications wait while a receiver is being called or does not answer."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class _Pause(NamedTuple):
 
 
 class Receivers:
-    """Receivers and keys of the notifications in flight, and the pauses of receivers that did not answer."""
+    """Receivers and API keys of the notifications in flight, and the pauses of receivers that did not answer."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         """Create the state of a process. `now`: returns seconds of a monotonic clock."""
@@ -40,7 +40,7 @@ class Receivers:
         self._called[receiver_of(sent.url)] += 1
 
     def end(self, sent: OutgoingCallback, *, answered: bool) -> None:
-        """Count a notification as ended. `answered`: whether its receiver sent a response; one that did not pauses."""
+        """Count a notification as ended. `answered`: its receiver sent a response; otherwise the receiver is paused."""
         receiver = receiver_of(sent.url)
         for counts, name in ((self._owners, sent.owner), (self._called, receiver)):
             counts[name] -= 1
@@ -59,7 +59,7 @@ class Receivers:
 
     @property
     def excluded(self) -> Excluded:
-        """Owners and receivers that get no further notifications now."""
+        """Owners (API keys) and receivers that get no further notifications now."""
         now = self._now()
         forgotten = [name for name, pause in self._pauses.items() if pause.until < now - MAX_PAUSE_SECONDS]
         for name in forgotten:

@@ -1,5 +1,5 @@
 """Delivery of notifications about video tasks to callers: each at least once, in the order of the changes, with a
-limited number of attempts. A key or receiver that is slow does not delay the notifications of others.
+limited number of attempts. The notifications of a slow key or receiver do not delay those of others.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Notifier:
         self._tasks.wake_notifier = self._background.wake
 
     async def aclose(self) -> None:
-        """Stop sending. A notification in flight may be sent again by another process."""
+        """Stop sending. A notification whose result is unknown may be sent again by another process."""
         self._tasks.wake_notifier = lambda: None
         if self._background is not None:
             await self._background.aclose(CLOSE_SECONDS)
@@ -61,7 +61,7 @@ class Notifier:
             await asyncio.gather(*late, return_exceptions=True)
 
     async def _step(self) -> None:
-        """Start to send the due notifications, as many as there are free slots. The end of each one wakes this step."""
+        """Send the due notifications, as many at a time as there are free slots. The end of each wakes this step."""
         callbacks = self._tasks.callbacks
         backlog = await callbacks.backlog()
         self._tasks.metrics.set_backlog(backlog)
@@ -94,7 +94,7 @@ class Notifier:
             self._receivers.end(sent, answered=status is not None)
 
     async def _record(self, sent: OutgoingCallback, problem: str, *, is_final: bool) -> None:
-        """Record the result of an attempt: delivered, to be repeated, or given up."""
+        """Record the result of an attempt: the notification is delivered, will be repeated, or is given up."""
         if not problem:
             self._tasks.metrics.called_back("out", "delivered")
             await self._tasks.callbacks.delivered(sent.callback_id)
@@ -108,7 +108,7 @@ class Notifier:
             await self._tasks.callbacks.retry(sent, pause)
 
     async def _post(self, sent: OutgoingCallback) -> tuple[int | None, str]:
-        """Send a notification to its receiver."""
+        """Send a notification to its receiver. Return the HTTP status (None without a response) and a problem."""
         seconds = self._tasks.now() // 10**6
         headers = {
             "content-type": "application/json",

@@ -1,4 +1,4 @@
-"""Processing of a provider's response to a poll: stores the task's next state and cost, or the next poll."""
+"""Processing of a provider's response to a poll: stores the new state and cost of the task, or plans the next poll."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -91,8 +91,8 @@ class Outcomes:
     async def apply(
         self, upstream: VideoUpstream, batch: Sequence[Claim], statuses: Mapping[str, ProviderStatus | UmgError]
     ) -> list[Poll]:
-        """Change the tasks of a poll by the provider's responses (by the provider's task id). Return the next polls of
-        the tasks whose state is unchanged.
+        """Change the tasks of a poll by the provider's responses (task id at the provider -> status). Return the next
+        polls of the tasks that have not ended.
         """
         polls = list[Poll]()
         for claim in batch:
@@ -105,8 +105,8 @@ class Outcomes:
         return polls
 
     async def without_channel(self, batch: Sequence[Claim]) -> list[Poll]:
-        """Fail the tasks whose deadline has passed, of a batch whose channel is no longer in the config. Return the
-        next polls of the others, for which the channel may come back.
+        """Handle tasks whose channel is no longer in the config. Fail those whose deadline has passed; return the next
+        polls of the others, since the channel may come back.
         """
         polls = list[Poll]()
         for claim in batch:
@@ -116,10 +116,10 @@ class Outcomes:
         return polls
 
     async def confirm(self, upstream: VideoUpstream, claim: Claim) -> list[Poll]:
-        """Look for a task at its provider, after a submission of which it is unknown whether the provider accepted it.
-        The task is accepted if the provider has it. It fails after several look-ups; if the database was away in the
-        meantime, not before its submitter has reported that it has no acceptance, or `SUBMITTER_SECONDS`. It is never
-        sent again. Return the next look-up, or an empty list if the state of the task has changed.
+        """Look for a task at its provider, since the provider may have accepted it. If the provider has the task, it is
+        accepted; after several look-ups without it, it fails. If the database was unavailable in between, the task
+        fails only when its submitter has reported that it has no acceptance, or after `SUBMITTER_SECONDS`. The task is
+        never sent again. Return the next look-up, or an empty list if the state of the task has changed.
         """
         row = await self._tasks.rows.get(claim.task_id)
         if row is None:
@@ -156,7 +156,7 @@ class Outcomes:
 
     @property
     def _may_give_up(self) -> bool:
-        """Whether a task may fail because of its age: not while the clock of this process is wrong."""
+        """Whether tasks may fail because of their age. They may not while the clock of this process is wrong."""
         return self._tasks.clock.is_trusted
 
     async def _apply_one(
@@ -189,8 +189,8 @@ class Outcomes:
         return Poll(claim, self._tasks.jittered(self._interval(upstream, claim)), 0, status.progress_percent, stall)
 
     async def _is_given_up(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus, stall: Stall) -> bool:
-        """End a task whose state the gateway does not know, at its deadline or if the state has not changed for a long
-        time. Return whether it has ended: it succeeds if the response has a video nevertheless.
+        """End a task in an unknown state at its deadline, or if the state has not changed for a long time. Return
+        whether the task has ended. It succeeds if the response contains a video all the same.
         """
         now, word = self._tasks.now(), status.unknown_word
         if stall != claim.stall:
@@ -257,7 +257,7 @@ class Outcomes:
         return None
 
     async def _stored(self, result: ProviderResult) -> TaskResult:
-        """Return the provider's result in the form in which it is stored with the task."""
+        """Return a provider's result in the form that is stored with the task."""
         found = TaskResult(
             variant=result.variant,
             url=result.url,
@@ -274,7 +274,7 @@ class Outcomes:
         return found
 
     def _tail(self, claim: Claim, status: ProviderStatus) -> Poll:
-        """Return the next poll of a task that has failed by its deadline."""
+        """Return the next poll of a task that failed by its deadline; a late success is only logged."""
         end = claim.deadline_micros + int(TAIL_SECONDS * 1e6)
         if status.state in TERMINAL_STATES:
             if status.state == SUCCEEDED_STATE:
@@ -285,8 +285,8 @@ class Outcomes:
         return Poll(claim, pause if self._tasks.now() + pause < end else None)
 
     async def _is_lost(self, claim: Claim, error: UmgError | None, stall: Stall | None) -> bool:
-        """Fail a task of which its provider has answered for some time that it does not have it, or whose queries it
-        has refused. Return whether it was failed. `error`: error of the last poll.
+        """Fail a task if the provider has answered for some time that it does not have the task, or has refused the
+        queries. Return whether the task failed. `error`: error of the last poll.
         """
         now = self._tasks.now()
         if (
@@ -307,7 +307,7 @@ class Outcomes:
         return True
 
     async def _expire(self, claim: Claim, *, tail: bool = True) -> bool:
-        """Fail a task if its deadline has passed, and return whether it has."""
+        """Fail a task whose deadline has passed. Return whether it has."""
         now = self._tasks.now()
         if claim.state in TERMINAL_STATES or now < claim.deadline_micros or not self._may_give_up:
             return False

@@ -1,4 +1,4 @@
-"""Scheduler of the polls of all video tasks: at the times in their database rows, never because of a call."""
+"""Scheduler of the polls of all video tasks: at the times in the database rows, never because of a call."""
 
 import asyncio
 from collections import deque
@@ -39,7 +39,7 @@ log_lines = RepeatedLines(__name__)
 
 
 class Lane:
-    """Queue of one channel's polls, with limits on the polls that run at the same time and start in a second."""
+    """Queue of one channel's polls. It limits the polls at the same time and the polls that start in a second."""
 
     def __init__(self, concurrency: int, per_second: float, now: Callable[[], float]) -> None:
         self.waiting: deque[Claim] = deque()
@@ -56,8 +56,8 @@ class Lane:
         return max(0, limit - len(self.waiting)) if len(self.waiting) <= limit // 2 else 0
 
     def take(self, max_batch: int) -> list[Claim]:
-        """Remove the tasks of the next poll from the queue, and return them; empty if no poll may start now. They were
-        submitted with the same provider key. `max_batch`: maximum number of them.
+        """Remove the tasks of the next poll from the queue, and return them; empty if no poll may start now. All of
+        them were submitted with the same provider key. `max_batch`: maximum number of tasks.
         """
         if not self.waiting or self.running >= self._concurrency or not self._spend():
             return []
@@ -121,7 +121,7 @@ class Poller:
         self._scheduler.wake()
 
     async def aclose(self) -> None:
-        """Stop polling. Polls in flight are cancelled after a while, which changes nothing at the provider."""
+        """Stop polling. Polls in flight are cancelled after a while; the tasks at the provider do not change."""
         self._closing = True
         self._tasks.wake_poller = lambda: None
         if self._scheduler is not None:
@@ -200,7 +200,7 @@ class Poller:
                 self._scheduler.wake()
 
     async def _polled(self, channel: str, batch: list[Claim]) -> list[Poll]:
-        """Poll a batch of tasks of one channel, and change them by the responses."""
+        """Poll a batch of tasks of one channel, and change the tasks by the responses. Return their next polls."""
         upstream = self._channels.videos.get(channel)
         if upstream is None:  # the config has changed, and may change again
             return await self._outcomes.without_channel(batch)

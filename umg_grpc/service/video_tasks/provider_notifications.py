@@ -1,4 +1,4 @@
-"""Notifications of providers about video tasks, after which a task is polled at once. Their content is not trusted."""
+"""Notifications of providers about video tasks. Their content is not trusted: a task is polled at once after one."""
 
 import msgspec
 
@@ -12,14 +12,14 @@ from umg_grpc.wire.core.json import invalid
 
 
 class ProviderNotifications:
-    """Receiver of the notifications."""
+    """Receiver of the notifications of providers."""
 
     def __init__(self, tasks: TaskContext) -> None:
         self._tasks = tasks
 
     async def receive(self, request: pb.ReceiveVideoCallbackRequest) -> pb.ReceiveVideoCallbackResponse:
         """Schedule an early poll of the task that a notification is about. Raise UmgError: OBJECT_NOT_FOUND for an
-        unknown task or an invalid signature, INVALID_FIELD for a body that is no notification about it.
+        unknown task or an invalid signature, INVALID_FIELD for a body that is no notification about this task.
         """
         tasks = self._tasks
         is_signed = tasks.signatures.is_valid(request.task_id, request.signature)
@@ -38,7 +38,7 @@ class ProviderNotifications:
 
 
 def _check_body(body: bytes, row: MediaTask) -> None:
-    """Check the body of a provider's notification about the task `row`."""
+    """Check that the body of a provider's notification is about the task `row`. Raise UmgError."""
     try:
         found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         ids = [msgspec.json.decode(found[name], type=str) for name in ("id", "task_id") if name in found]

@@ -52,7 +52,7 @@ class _Opened:
 
 
 class _Source(NamedTuple):
-    """Origin from which a result file may be read, with a function that opens the file there."""
+    """Place from which a result file may be read, with a function that opens the file there."""
 
     name: str
     """`store` (the blob store), `storage` (address at the provider without a key), `channel` (the provider's API with
@@ -104,7 +104,7 @@ class TaskContent:
     async def _opened(
         self, stack: AsyncExitStack, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange
     ) -> _Opened:
-        """Open the result at the first source from which it can be read, until `stack` is closed."""
+        """Open the result from the first source at which it can be read. It stays open until `stack` is closed."""
         failure: UmgError | None = None
         for source in self._sources(row, result, index, wanted):
             try:
@@ -131,7 +131,7 @@ class TaskContent:
         raise failure
 
     def _sources(self, row: MediaTask, result: TaskResult, index: int, wanted: pb.ByteRange) -> Iterator[_Source]:
-        """Yield a result's sources, nearest first. The last is a new poll: the provider may return a new address."""
+        """Yield a result's sources, nearest first. The last is a new poll: the provider may return a new URL."""
         if result.blob_id:
             yield _Source("store", lambda: self._from_blob(result, wanted))
         yield from self._provider_sources(row, result, wanted)
@@ -201,7 +201,7 @@ class TaskContent:
             yield opened
 
     async def _polled(self, row: MediaTask) -> ProviderStatus:
-        """Return the provider's response to a poll of a task that has succeeded."""
+        """Poll a task that has succeeded once more. Return the provider's response."""
         upstream, known = self._channels.videos.get(row.channel), provider_task_of(row)
         if upstream is None:
             raise _not_found("the channel of this task is not served any more")
@@ -216,7 +216,7 @@ class TaskContent:
 
 
 def _selected(row: MediaTask, request: pb.DownloadVideoRequest) -> tuple[TaskResult, int]:
-    """Return the result that a download requests, and its position among the results of its variant."""
+    """Return the result that a download requests, and its position among the results of the same variant."""
     if row.state in UNFINISHED_STATES:
         state = UNFINISHED_STATES[row.state]
         message = f"task is not completed yet, current status: {state}"
@@ -244,7 +244,7 @@ def range_header(wanted: pb.ByteRange) -> Mapping[str, str]:
 
 
 def _part(part: ContentPart, result: TaskResult, wanted: pb.ByteRange) -> _Opened:
-    """Return the requested bytes of a provider's HTTP response, also if the provider has ignored the range."""
+    """Return the requested bytes of a provider's HTTP response; cut them out if it ignored the range."""
     headers = part.headers
     head = pb.ContentHead(mime_type=_mime_type(headers, result))
     if etag := headers.get("etag", "").removeprefix("W/").strip('"'):
@@ -284,7 +284,7 @@ def _mime_type(headers: Mapping[str, str], result: TaskResult) -> str:
 
 
 def check_type(headers: Mapping[str, str]) -> None:
-    """Raise UmgError(UPSTREAM_FAILED) if the headers of a response declare a page or an error in place of a file."""
+    """Raise UmgError(UPSTREAM_FAILED) if a response is declared as a web page or an error instead of a file."""
     if (declared := _declared(headers)) in NO_FILES:
         raise _broken(f"its server sent {declared} in place of a file")
 
@@ -296,7 +296,7 @@ def _declared(headers: Mapping[str, str]) -> str:
 async def _cut(
     chunks: AsyncGenerator[bytes, None], skipped: int, length: int | None, *, is_exact: bool = True
 ) -> AsyncGenerator[bytes, None]:
-    """Yield `length` bytes of a stream after the first `skipped` ones; None for `length` yields all."""
+    """Yield `length` bytes of a stream (None: all) after its first `skipped` bytes."""
     left = length
     async with aclosing(chunks):
         async for chunk in chunks:

@@ -65,7 +65,7 @@ class Mirror:
         self._copier: Background | None = None
 
     def start(self) -> None:
-        """Start to copy: first the results that ended processes have not copied."""
+        """Start copying. The results that ended processes have not copied come first."""
         if self._blobs is not None:
             self._copier = Background("copying results of videos", self._step, every=STEP_SECONDS)
             self._copier.wake()

@@ -1,5 +1,6 @@
-"""Stalls: conditions in which a video task makes no progress at its provider. A stall fails the task if it lasts, so
-that a caller does not wait for the task's deadline, and not earlier, since the provider may still charge for the video.
+"""Stalls: conditions in which a video task makes no progress at its provider. A stall that lasts fails the task, so
+that a caller does not wait for the deadline. A short one does not, since the provider may still make the video, and
+charge for it.
 """
 
 from umg_grpc.base.errors import Failure, UmgError
@@ -21,8 +22,8 @@ longer than almost all videos take; most protocols give a task up after this tim
 
 
 def failed_poll(claim: Claim, response: ProviderStatus | UmgError | None, now: int) -> Stall | None:
-    """Return a task's stall after a failed poll. A response that the provider does not have the task, or that refuses
-    the query, begins one; after other failures, for example a rate limit, the former one continues.
+    """Return a task's stall after a failed poll. A stall begins when the provider responds that it does not have the
+    task, or refuses the query. After other failures, for example a rate limit, an earlier stall continues.
     """
     if not isinstance(response, UmgError):
         return claim.stall
@@ -37,12 +38,12 @@ def no_video(claim: Claim, now: int) -> Stall:
 
 
 def unknown_state(claim: Claim, status: ProviderStatus, now: int) -> Stall:
-    """Return the stall of a task in an unknown state, which begins anew with each change of state or progress."""
+    """Return the stall of a task in a state that is unknown. It begins anew with each change of state or progress."""
     return _continued(claim, f"{UNKNOWN_STATE} {status.unknown_word} {status.progress_percent}", now)
 
 
 def has_lasted(stall: Stall | None, name: str, seconds: float, now: int) -> bool:
-    """Return whether the stall is the one with this name and has lasted for the time. `now`: in microseconds."""
+    """Return whether the stall has this name and has lasted for `seconds`. `now`: in microseconds since 1970."""
     return stall is not None and stall.name.startswith(name) and now - stall.since_micros >= seconds * 1e6
 
 

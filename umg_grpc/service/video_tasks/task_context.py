@@ -1,4 +1,4 @@
-"""Parts that the submissions, the poller and the servicer of video tasks share."""
+"""Objects that the submissions, the poller and the servicer of video tasks share."""
 
 import asyncio
 import random
@@ -87,7 +87,7 @@ class TaskContext:
         )
 
     def changed(self, row: MediaTask) -> None:
-        """Signal a change of a task: wake the callers that watch it, and the delivery of its notification."""
+        """Signal a change of a task: it wakes the callers that watch the task, and the delivery to its receiver."""
         for event in self._watchers.get(row.task_id, ()):
             event.set()
         if row.callback_url is not None:
@@ -106,7 +106,7 @@ class TaskContext:
                 del self._watchers[task_id]
 
     def _notification(self, row: MediaTask) -> TaskCallback | None:
-        """Return the notification about a task's present state; None if the caller has set no address for it."""
+        """Return the notification about a task's present state; None if the caller set no URL for notifications."""
         if row.callback_url is None or (entry := self._entries.get(pb.VideoEntry.ValueType(row.entry))) is None:
             return None
         now = self.now()

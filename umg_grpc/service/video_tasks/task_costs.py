@@ -30,8 +30,8 @@ TOKENS_PER_SECOND = 1920 * 1080 * 30 // 1024
 
 
 def stored_prices(prices: Prices, seconds: float) -> bytes:
-    """Return the prices of a channel's model as they are stored with a task; b"" without prices. The cost is computed
-    from them at its end. `seconds`: Unix time of the submission, whose rates apply.
+    """Return the prices of a channel's model in the form that is stored with a task; b"" without prices. The cost at
+    the end of the task is computed from them. `seconds`: Unix time of the submission, which selects the rates.
     """
     stored, (submitted, _) = pb.Model(), prices_at(prices, Terms(seconds=seconds))
     for item, micro_credits in submitted.micro_credits.items():
@@ -42,7 +42,7 @@ def stored_prices(prices: Prices, seconds: float) -> bytes:
 
 def max_cost(parameters: pb.VideoParameters, prices: Prices, model: str = "") -> int:
     """Return the maximum cost of a task in micro-credits, by the requested number, length, size and quality of its
-    videos. `model`: the provider's id, whose default length may be known.
+    videos. `model`: the provider's id of the model, for its default length.
     """
     videos = parameters.sample_count or 1
     default = None if _has_length(parameters) else default_seconds(model)
@@ -55,8 +55,8 @@ def max_cost(parameters: pb.VideoParameters, prices: Prices, model: str = "") ->
 
 def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUsage) -> int:
     """Return the cost in micro-credits of a task that has succeeded. `stored`: result of `stored_prices` at its
-    submission. Seconds of input video that the provider bills cost as much as those of the output. Tokens that it does
-    not report are estimated if nothing else has a price.
+    submission. Billed seconds of input video cost as much as seconds of output. If only tokens have a price and the
+    provider reports none, they are estimated.
     """
     prices = price_list(pb.Model.FromString(stored).prices)
     billed = usage.output_seconds + usage.input_seconds
@@ -74,8 +74,8 @@ def actual_cost(stored: bytes, parameters: pb.VideoParameters, usage: pb.VideoUs
 def complete_usage(
     usage: pb.VideoUsage | None, parameters: pb.VideoParameters, videos: int, model: str = ""
 ) -> pb.VideoUsage:
-    """Return the usage that the provider reported (or none), completed by the number of its videos and their length.
-    The length is the requested one, else the default one of the provider's `model`.
+    """Return the usage that the provider reported (or none), completed by the number and the length of the videos. The
+    length is the requested one or else the default of the provider's `model`.
     """
     found = pb.VideoUsage()
     if usage is not None:

@@ -33,7 +33,7 @@ class TaskLookup:
     @reports_outages
     async def own(self, caller: Caller, task_id: str) -> MediaTask:
         """Return a task of this caller. Raise UmgError: OBJECT_NOT_FOUND, also for a task of another caller;
-        UNAVAILABLE for one that may not be written yet.
+        UNAVAILABLE for a task that may not be in the database yet.
         """
         row = await self._rows.get(task_id)
         if row is None and self._rows.may_lack_rows:
@@ -43,8 +43,8 @@ class TaskLookup:
         return row
 
     async def find(self, caller: Caller, request: pb.GetVideoTaskRequest) -> MediaTask:
-        """Return the task that a request names, by its id or by the caller's external id. Raise UmgError as `own`
-        does, also for a task of another HTTP API, kind or model than the request states.
+        """Return the task that a request names, by its id or by the caller's external id. Raise UmgError as `own` does.
+        A task of another HTTP API, kind or model than the request states counts as unknown.
         """
         if request.HasField("external_task_id"):
             named = request.external_task_id
@@ -58,8 +58,8 @@ class TaskLookup:
         return row
 
     async def page(self, caller: Caller, request: pb.ListVideoTasksRequest) -> pb.ListVideoTasksResponse:
-        """Return a page of the tasks of a key: of the caller's own, unless it is an administrator. Raise UmgError:
-        PERMISSION_DENIED; INVALID_FIELD for an unknown page.
+        """Return a page of tasks. A key reads its own tasks; an administrator may read those of any key. Raise
+        UmgError: PERMISSION_DENIED; INVALID_FIELD for an unknown page.
         """
         owner = _owner(caller, request)
         after = None
@@ -101,7 +101,7 @@ class TaskLookup:
                     await asyncio.wait_for(changed.wait(), WATCH_SECONDS)
 
     def shown(self, call: Call, row: MediaTask) -> pb.VideoTask:
-        """Return the task as a message, and set the headers that state when to read an unfinished one again."""
+        """Return the task as a message. For an unfinished one, set the headers that state when to read it again."""
         call.facts.model, call.facts.channel = call.facts.model or row.public_model, row.channel
         if row.state not in TERMINAL_STATES:
             call.headers.update(poll_hints(row, self._tasks.now()))

@@ -68,7 +68,7 @@ class TaskView:
         return max(after, min([row.expire_micros or after, *ends]))
 
     def _progress(self, row: MediaTask) -> int:
-        """Return the progress of a task in percent: as the provider reported it, else estimated by the task's age."""
+        """Return the progress of a task in percent, as the provider reported it or estimated by the task's age."""
         if row.state == SUCCEEDED_STATE:
             return 100
         if row.state in TERMINAL_STATES:

@@ -35,9 +35,9 @@ class TaskMetrics:
         )
 
     def set_open(self, tasks: Mapping[str, int], lateness: float) -> None:
-        """Set the gauges of unfinished tasks by channel, and of the seconds by which the latest poll is overdue."""
+        """Set the gauges of unfinished tasks by channel, and of the seconds for which the latest poll is overdue."""
         self._open, self._lateness = tasks, lateness
 
     def set_backlog(self, backlog: Backlog) -> None:
-        """Set the gauges of undelivered notifications: waiting, and given up."""
+        """Set the gauges of undelivered notifications: the waiting ones, and the ones that were given up."""
         self._backlog = backlog

@@ -16,7 +16,7 @@ def check_remix(source: MediaTask, given: pb.RemixVideoTaskRequest) -> None:
 
 
 def check_draft(source: MediaTask) -> None:
-    """Raise UmgError if the draft of the task `source` cannot be made into a video."""
+    """Raise UmgError if the task `source` has no draft that can be made into a video."""
     if source.state != SUCCEEDED_STATE:
         raise wrong_state(source, "only the draft of a task that has succeeded can be made into a video")
 

@@ -1,4 +1,4 @@
-"""Storage of beginnings of prompts at a provider over HTTP (`cachedContents`)."""
+"""Storage of the beginnings of prompts at a provider over HTTP (`cachedContents`)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ keys and at rates with which they answer calls: a refusal must not send the call
 
 
 class HttpPromptStorage:
-    """Storage at the provider of a call, with the key of the call's account."""
+    """Storage at the provider that a call is sent to, with the same API key as the call."""
 
     def __init__(self, call: HttpCall[pb.GenerateRequest, pb.GenerateResponse]) -> None:
         self._call = call

@@ -1,4 +1,4 @@
-"""Secrets of a channel that its provider may repeat: keys, tokens, headers, query values, the proxy's password."""
+"""Secrets of a channel that a provider may repeat: keys, tokens, header and query values, the proxy's password."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ AUTH_SCHEMES = frozenset({"apikey", "basic", "bearer", "digest", "token"})
 
 
 class ChannelSecrets:
-    """Secrets of a channel's endpoints and proxy. The mask is made on demand, and again when a key got a new token."""
+    """Secrets of a channel's endpoints and proxy. The mask is made when needed, and again after a new token."""
 
     def __init__(self, endpoints: Sequence[ProviderEndpoint], proxy: str | None = None) -> None:
         self._endpoints = endpoints

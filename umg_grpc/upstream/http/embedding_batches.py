@@ -1,4 +1,4 @@
-"""Embeddings by a provider over HTTP, in batches of the size that it accepts."""
+"""Embeddings by a provider over HTTP, in several requests if one has too many inputs for the provider."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ MAX_EMBEDDINGS_BYTES = 192 << 20
 
 
 class HttpEmbedding:
-    """Embedding by a channel's provider over HTTP, with several requests for a batch above the provider's limit."""
+    """Embedding by a channel's provider over HTTP. Several requests are sent if one would have too many inputs."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ STEP_BYTES = 1 << 20
 
 
 class CallEnd(NamedTuple):
-    """Deadlines of a call for all its HTTP requests together, as times on the event loop's clock."""
+    """Deadlines of a call, which all its HTTP requests share, as times on the event loop's clock."""
 
     callers: float
     """Deadline of the caller."""
@@ -45,12 +45,12 @@ class CallEnd(NamedTuple):
 
     @property
     def left(self) -> float:
-        """Seconds until the earlier of both deadlines, at least 0."""
+        """Seconds until the earlier of the two deadlines, at least 0."""
         return max(0.0, min(self) - asyncio.get_running_loop().time())
 
     def limit(self, outgoing: OutgoingRequest) -> OutgoingRequest:
-        """Return a copy of the HTTP request whose time limits end at the channel's deadline. Raise
-        UmgError(UPSTREAM_TIMEOUT) if it has passed.
+        """Return a copy of the HTTP request with time limits up to the channel's deadline. Raise
+        UmgError(UPSTREAM_TIMEOUT) if this deadline has passed.
         """
         deadlines, left = outgoing.deadlines, self.channels - asyncio.get_running_loop().time()
         if left <= 0:
@@ -66,7 +66,7 @@ class CallEnd(NamedTuple):
 
 
 class Held:
-    """Memory of the budget that is reserved for one response, and that grows with the received bytes."""
+    """Memory that is reserved for one response, and extended with the received bytes."""
 
     def __init__(self, budget: ResponseBudget, end: CallEnd) -> None:
         self._budget = budget
@@ -74,8 +74,8 @@ class Held:
         self._bytes = 0
 
     async def cover(self, size: int, *, ahead: int = 0) -> None:
-        """Wait until at least `size` bytes are reserved. If more are needed, reserve `ahead` bytes in addition, so
-        that not each part of the response waits. Raise UmgError(UNAVAILABLE) at the deadline of the call.
+        """Wait until at least `size` bytes are reserved. If more have to be reserved, reserve `ahead` bytes in
+        addition, so that not each part of the response waits. Raise UmgError(UNAVAILABLE) at the deadline of the call.
         """
         if size > self._bytes:
             step = size - self._bytes + ahead
@@ -138,8 +138,8 @@ class ImageExchanges:
     async def decoded(
         self, exchange: ProviderExchange, held: Held, decode: Callable[[bytes], Decoded], beginning: bytes = b""
     ) -> Decoded:
-        """Read the body of a response as fast as memory becomes free, and return it decoded. `beginning`: first
-        bytes, which were read before. Raise UmgError(UPSTREAM_FAILED) if the body is too large.
+        """Read the body of a response as fast as memory becomes free, and return it decoded. `beginning`: bytes of the
+        body that were read before. Raise UmgError(UPSTREAM_FAILED) if the body is too large.
         """
         parts = await self._read(exchange, held, beginning)
         return await decoded_parts(parts, decode, self.channel.client.decodes)

@@ -1,4 +1,4 @@
-"""Image calls at providers that only offer tasks: one request creates the task, others query it until it ends."""
+"""Image calls at providers that only offer tasks: one request creates a task, others query it until the task ends."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ PERMANENT_FAILURES = frozenset({Failure.CALLER, Failure.CONTEXT, Failure.DOWN})
 
 
 class TaskRunner:
-    """Runner of a channel's image tasks: creates and polls a task. Remembers the models that accept only tasks."""
+    """Runner of image tasks of a channel: creates and polls them. It remembers models that accept only tasks."""
 
     def __init__(self, exchanges: ImageExchanges, tasks: ImageTasks) -> None:
         self._exchanges = exchanges
@@ -29,7 +29,7 @@ class TaskRunner:
         return self._tasks.is_required(error)
 
     def is_known(self, model: str) -> bool:
-        """Return whether the model accepts only tasks, as it is known or an earlier call has shown."""
+        """Return whether the model accepts only tasks: by its name, or as an earlier call has shown."""
         return model in self._models or self._tasks.is_known(model)
 
     def encode(self, request: pb.GenerateImageRequest, model: str, notes: RequestNotes) -> UpstreamRequest | None:
@@ -67,7 +67,7 @@ class TaskRunner:
             failed, waits = 0, 0.0
 
     def _status(self, body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | UmgError | None:
-        """Return a finished task's images, a failed one's error, or None while it runs, from the body of a query."""
+        """Return a finished task's images, a failed one's error, or None while it runs. `body`: of a query."""
         try:
             return self._tasks.decode_status(body, request)
         except UmgError as error:

@@ -25,7 +25,7 @@ def addresses(request: pb.GenerateImageRequest) -> Iterator[PlacedImage]:
 
 
 def with_placeholders(request: pb.GenerateImageRequest) -> pb.GenerateImageRequest:
-    """Return the request with placeholders for image URLs, so that it can be checked before their download."""
+    """Return the request with placeholders for image URLs, by which it is checked before their download."""
     copied = pb.GenerateImageRequest()
     copied.CopyFrom(request)
     for place in addresses(copied):

@@ -1,4 +1,4 @@
-"""Selection of a channel's provider keys: in turn or by affinity. Rejected ones are suspended for a time."""
+"""Selection of a channel's API keys, in turn or by affinity. Keys that the provider rejects are skipped for a time."""
 
 from collections.abc import Callable, Sequence
 
@@ -48,8 +48,9 @@ class KeyRotation:
         return key
 
     def nearest(self, distances: Sequence[float]) -> int:
-        """Return the number of the key with the smallest distance that is not suspended; if all are, of the key whose
-        suspension ends first. The turn does not advance. `distances`: one for each key.
+        """Return the number of the key with the smallest distance among the keys that are not suspended. If all are
+        suspended, return the one whose suspension ends first. `next` continues as if this were not called. `distances`:
+        one for each key.
         """
         if self.none_suspended:
             return distances.index(min(distances))
@@ -60,8 +61,8 @@ class KeyRotation:
         return min(free, key=distances.__getitem__)
 
     def record_success(self, key: int) -> None:
-        """Record that a call with a key succeeded, and end the suspension of the key. It stays while other keys are
-        usable, since the call was then begun before the suspension.
+        """Record that a call with a key succeeded, which ends the key's suspension. It does not end while other keys
+        are usable: then the call began before the suspension.
         """
         if self.none_suspended or (self._until[key] > self._now() and self.suspended < len(self._until)):
             return
@@ -74,7 +75,7 @@ class KeyRotation:
         return max(0.0, min(self._until) - self._now())
 
     def record_failure(self, key: int, error: UmgError) -> bool:
-        """Suspend a key if the error of a call concerns it. Return whether it does and another key is usable."""
+        """Suspend a key if the error of a call concerns the key. Return whether it does, and another key is usable."""
         now = self._now()
         if (seconds := self._suspension_seconds(key, error, now)) is None:
             return False

@@ -16,7 +16,7 @@ from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 
 
 class HasSource(Protocol):
-    """Request message with the caller's original body in the field `source`."""
+    """Request message whose field `source` has the caller's original body."""
 
     @property
     def source(self) -> pb.SourceDocument: ...
@@ -59,18 +59,18 @@ class HttpCall(msgspec.Struct, Generic[Request, Response], eq=False):
         return self.encoded.report
 
     def decode(self, body: bytes) -> Response:
-        """Return the decoded response of a provider. Raise UmgError for a body that cannot be decoded."""
+        """Return the decoded response of a provider. Raise UmgError if the body is invalid in its format."""
         return self.format.decode_response(body, self.request, self.passes)
 
     def decode_guarded(self, body: bytes) -> Response:
-        """Return the decoded response of a provider. Raise UmgError for any bytes that cannot be decoded."""
+        """Return the decoded response of a provider. Raise UmgError also for a failure of the decoder itself."""
         return decoded_body(body, self.decode)
 
     def read_headers(self, response: Response, headers: Mapping[str, str]) -> None:
-        """Add the facts in the headers of a response to it, in place. Usual formats have none there."""
+        """Add the facts in a response's HTTP headers to the response, in place. Most formats have none there."""
 
     def prepare_send(self) -> None:
-        """Call the function that changes the body, if there is one."""
+        """Call the function that may change the body before the call is sent, if there is one."""
         if (change := self.before_send) is not None:
             self.before_send = None
             change()

@@ -1,5 +1,5 @@
 """Connection of a channel to its provider over HTTP: address, key, headers and time limits of each request. All
-operations share it; the outcomes of their calls rotate its keys. Codecs encode and decode the bodies.
+operations share it, and their failures suspend its keys. Codecs encode and decode the bodies.
 """
 
 import asyncio
@@ -135,7 +135,7 @@ class HttpChannel:
     def _request_template(
         self, endpoint: ProviderEndpoint, encoded: UpstreamRequest, key_header: str, kind: tuple[object, ...]
     ) -> OutgoingRequest:
-        """Return a request without its body, from the cache or added to it."""
+        """Return a request without its body, taken from the cache; a new one is added to the cache."""
         url, headers = endpoint.url(encoded.path), endpoint.request_headers(key_header)
         content_type = encoded.headers.get(CONTENT_TYPE)
         if encoded.headers:  # the operator's headers override those of the format, except the type of its body
@@ -152,14 +152,14 @@ class HttpChannel:
         return template
 
     def record_success_status(self) -> None:
-        """Record that the provider answered a request for a stream with 200, before the first bytes of the stream."""
+        """Record that the provider sent the status 200 for a stream, before the first bytes of the stream."""
         if (progress := ATTEMPT_PROGRESS.get()) is not None:
             progress.record_success_status()
 
     def record_success(self, endpoint: ProviderEndpoint, headers: Headers, report: Report) -> None:
         """Record that a successful response arrived or began, for the rotation of keys. `headers`: those of the
-        response. `report`: gets the changes that a provider which is a gateway states there. Raise
-        UmgError(UNTRANSLATABLE) if the caller accepts no changes.
+        response. `report`: a provider that is itself a gateway states its changes of the request in the headers; they
+        are added. Raise UmgError(UNTRANSLATABLE) if the caller accepts no changes.
         """
         states_changes = DROPPED_NAME in headers.values_by_name
         if report.awaited_headers:

@@ -1,4 +1,4 @@
-"""Endpoints of a provider: its address with the credentials of one account, and the rotation of several keys."""
+"""Endpoints of a provider: its base URL with the credentials of one account, and the rotation of several keys."""
 
 import math
 import time
@@ -39,7 +39,7 @@ class ProviderEndpoint:
 
     @property
     def secret(self) -> str:
-        """API key of the account, in whichever header it is sent; "" without a key."""
+        """API key of the account, in whichever header it is sent; "" if there is none."""
         return self.key or self.key_in_headers
 
     @cached_property
@@ -78,7 +78,7 @@ class EndpointSource(Protocol):
 
     async def __call__(self, broken: ProviderEndpoint | None) -> ProviderEndpoint:
         """Return the endpoint for a call. `broken`: endpoint of the channel to which the last connection failed, None
-        if none did; a local model's process may have got another address since.
+        if no connection failed. The process of a local model may have another address since then.
         """
         ...
 
@@ -95,7 +95,7 @@ class RotatingEndpoints:
         """Endpoints of all keys of the channel."""
 
     def at(self, base_url: str) -> "RotatingEndpoints":
-        """Return the same rotation at another address: a key that is suspended at one is suspended at both."""
+        """Return the same rotation for another base URL: a suspended key is suspended at both URLs."""
         other = copy(self)
         other.endpoints = [replace(endpoint, base_url=base_url) for endpoint in self.endpoints]
         other.single = other.endpoints[0] if self.single is not None else None
@@ -106,8 +106,8 @@ class RotatingEndpoints:
         return self.endpoints[self.keys.next()]
 
     def nearest(self, affinity: bytes) -> ProviderEndpoint:
-        """Return the endpoint whose key an affinity key prefers among the usable ones, in every process. If all are
-        suspended, it is the one whose suspension ends first.
+        """Return the endpoint that `affinity` prefers among those with usable keys; it is the same in every process. If
+        all keys are suspended, return the one whose suspension ends first.
         """
         return self.endpoints[self.keys.nearest([distance(each.key_id, affinity) for each in self.endpoints])]
 
@@ -131,9 +131,9 @@ class RotatingEndpoints:
         self.keys.record_success(self._number(endpoint))
 
     def record_failure(self, endpoint: ProviderEndpoint, error: UmgError) -> None:
-        """Record the error of a call, which may suspend the endpoint's key. Set its `failure` to OTHER_KEY if it
-        concerns only this key and another one is usable, and its `retry_after_seconds` if all keys have reached their
-        rate limits.
+        """Record the error of a call, which may suspend the endpoint's key. If the error concerns only this key and
+        another one is usable, set its `failure` to OTHER_KEY. If all keys have reached their rate limits, set its
+        `retry_after_seconds`.
         """
         if self.keys.record_failure(self._number(endpoint), error):
             error.with_failure(Failure.OTHER_KEY)

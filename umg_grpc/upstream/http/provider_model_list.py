@@ -25,7 +25,7 @@ OK_STATUS = 200
 
 async def fetch_models(channel: HttpChannel, listing: ProviderModelList, seconds: float) -> list[pb.Model]:
     """Return the models in the provider's list, at most MAX_MODELS. `seconds`: time for all pages. Raise UmgError with
-    facts for operators. It suspends no key, since a key may be allowed to generate but not to list models.
+    facts for operators. A failure suspends no key, since a key may be allowed to generate but not to list models.
     """
     no_headers: Mapping[str, str] = NO_HEADERS
     models, query, end = list[pb.Model](), listing.first_query, time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""Headers by which clients, the gateway and a provider keep a session together, beside those of the wire format."""
+"""Headers by which client, gateway and provider keep a session together. They are no part of the wire format."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,9 +21,9 @@ def with_relayed(
     notes: RequestNotes,
     quirks: Quirks,
 ) -> UpstreamRequest:
-    """Return a request with the headers of sessions that the provider takes, and record the headers of its response
-    that the caller is sent. Headers of clients go only to a provider in the client's format. `notes`: have the headers
-    of the caller's request.
+    """Return a request with the session headers that the provider accepts, and record the response headers that the
+    caller gets. Headers of clients go only to a provider with the client's format. `notes`: contain the headers of the
+    caller's request.
     """
     face, sent = request.source.format, dict[str, str]()
     if quirks.client_headers and face == protocol:
@@ -36,12 +36,12 @@ def with_relayed(
 
 
 def lines_beside(configured: Mapping[str, str], headers: Mapping[str, str]) -> bytes:
-    """Return the lines of those headers that the operator has not configured."""
+    """Return the encoded lines of the headers that the operator has not configured otherwise."""
     names = {name.lower() for name in configured}
     return b"".join(f"{name}: {value}\r\n".encode() for name, value in headers.items() if name not in names)
 
 
 def found(headers: Headers, names: Sequence[str], mask: SecretMask) -> dict[str, str]:
-    """Return those of a response's headers that the caller is sent, without secrets of the channel."""
+    """Return the response headers with these names that the caller gets, with the channel's secrets masked."""
     values = {name: value for name in names if (value := headers.get(name)) is not None}
     return {name: mask.text(value) for name, value in values.items() if is_sendable(value)}

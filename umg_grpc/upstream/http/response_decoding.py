@@ -32,7 +32,7 @@ async def decoded_parts(parts: list[bytes], decode: Callable[[bytes], Decoded], 
 
 
 async def joined(parts: list[bytes], decode: Callable[[bytes], Decoded], turn: asyncio.Semaphore) -> Decoded:
-    """Return the result of `decode` for a body read in parts, as `decoded_parts` does; the bytes may be no text."""
+    """Return the result of `decode` for a body read in parts, as `decoded_parts` does, also if it is no text."""
     if sum(map(len, parts)) < BIG_BYTES:
         return decode(b"".join(parts))
     async with turn:
@@ -75,8 +75,8 @@ def refusal(
 
 
 def guarded(decode: Callable[Params, Decoded], *arguments: Params.args, **named: Params.kwargs) -> Decoded:
-    """Return the result of a decoder of a provider's bytes. Any exception of it except UmgError is logged, and
-    UmgError(UPSTREAM_FAILED) is raised instead.
+    """Return the result of a decoder of a provider's bytes. Raise its UmgError; log any other exception, and raise
+    UmgError(UPSTREAM_FAILED) instead.
     """
     try:
         return decode(*arguments, **named)

@@ -227,7 +227,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         return StoppingDecoder(decoder, stops, self.request.candidate_count) if stops else decoder
 
     def _refusal(self, status: int, headers: Mapping[str, str], body: bytes, *, is_forwarded: bool) -> UmgError:
-        """Return the error for a status other than 200, with the refusal as it came, for the repair of the request."""
+        """Return the error for a status other than 200, with the refusal by which the request can be repaired."""
         error = super()._refusal(status, headers, body, is_forwarded=is_forwarded)
         if error.failure is None or (status not in REFUSAL_STATUSES and status not in PATH_STATUSES):
             return error
@@ -236,7 +236,7 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
         )
 
     def _keep_refusal(self, error: UmgError) -> None:
-        """Add the refusal that a provider stated in its stream, after the status 200, for the repair of the request."""
+        """Add the refusal in a provider's stream, after the status 200, to the error, for a repair of the request."""
         if error.refusal is None and error.reason == pb.ERROR_REASON_UPSTREAM_REJECTED and error.facts is not None:
             stated = msgspec.json.encode({"message": error.facts.message})
             error.with_refusal(
@@ -250,13 +250,13 @@ class HttpTextCall(HttpCall[pb.GenerateRequest, pb.GenerateResponse]):
 
 
 def _is_stopped(decoder: StreamDecoder) -> bool:
-    """Return whether the response ended at a local stop sequence, so that the provider still generates."""
+    """Return whether the response ended at a stop sequence that the gateway found: the provider still generates."""
     return isinstance(decoder, StoppingDecoder) and decoder.stopped
 
 
 def _begins(exchange: ProviderExchange, chunk: bytes, message: pb.StreamGenerateResponse | None) -> bool:
-    """Return whether a read contains the first event of a stream, and set its next time limit. It is `idle` after an
-    event, `first_byte` once more after a keep-alive. `message`: decoded from `chunk`, None without an event.
+    """Return whether a read contains the first event of a stream, and set the next time limit. It is `idle` after an
+    event, `first_byte` again after a keep-alive. `message`: decoded from `chunk`; None without an event.
     """
     if message is not None and (message.events or _has_frames(message)):
         exchange.deadline.has_begun = True

@@ -1,4 +1,4 @@
-"""Operations with one request by a provider over HTTP: combines the provider's codec and the HTTP client."""
+"""Operations with one request and one response by a provider over HTTP: combines codec and HTTP client."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -42,8 +42,8 @@ class HttpUnaryCall(HttpCall[Request, Response]):
         return guarded(self.decode, body) if self.format.is_binary else super().decode_guarded(body)
 
     async def stream(self, seconds: float) -> AsyncGenerator[Message, None]:
-        """Send the request, and yield a message for each received part of the response, one in all if the provider does
-        not stream. Closing the generator closes the connection, which stops the provider.
+        """Send the request, and yield a message for each received part of the response; a single one if the provider
+        does not stream. Closing the generator closes the connection, which stops the provider.
         """
         self.prepare_send()
         channel, codec = self.channel, self.format
@@ -107,7 +107,7 @@ class HttpUnaryCall(HttpCall[Request, Response]):
 
 
 class HttpUnary(Generic[Request, Response]):
-    """Operation with one request by a channel's provider. Raises UmgError if the connection or the provider fails."""
+    """Operation with one request and one response by a channel's provider. Raises UmgError if the provider fails."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class HttpUnary(Generic[Request, Response]):
         method: StreamedMethod[Any] | None = None,
     ) -> None:
         """Create the operation of a channel. `formats`: wire formats that the provider accepts, the preferred one
-        first; `method`: that with a streamed response, None for none.
+        first; `method`: gRPC method with a streamed response, None if there is none.
         """
         self._channel = channel
         self._dialects = dialects
@@ -131,7 +131,7 @@ class HttpUnary(Generic[Request, Response]):
         return size >= BIG_BYTES
 
     def codec_of(self, request: Request) -> UnaryProviderFormat[Request, Response]:
-        """Return the wire format of a request: the caller's own if the provider accepts it, else the preferred one."""
+        """Return the wire format for a request: the caller's if the provider accepts it, else the preferred one."""
         return self._formats.get(request.source.format, self._preferred)
 
     def prepare(self, request: Request, model: str, notes: RequestNotes = NO_NOTES) -> HttpCall[Request, Response]:
@@ -143,7 +143,7 @@ class HttpUnary(Generic[Request, Response]):
     def encode(
         self, codec: UnaryProviderFormat[Request, Response], request: Request, model: str, notes: RequestNotes
     ) -> UpstreamRequest:
-        """Encode the request in a wire format, with the members that the provider accepts."""
+        """Encode the request in a wire format, limited to the members that the provider accepts."""
         encoded = codec.encode_request(request, model, notes)
         if (dialect := dialect_of(self._dialects, model, codec.protocol)) is None:
             return encoded

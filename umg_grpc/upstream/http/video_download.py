@@ -45,7 +45,7 @@ LONGEST_SECONDS = 24 * MAX_DOWNLOAD_SECONDS
 
 @dataclass(frozen=True)
 class _Part:
-    """Open response with a result file, or a range of it."""
+    """Open response to a download: a result file, or a range of it."""
 
     source: ProviderExchange | Download
     status: int
@@ -68,7 +68,7 @@ async def open_content(
     headers: Mapping[str, str],
 ) -> AsyncGenerator[ContentPart, None]:
     """Return a context manager that opens the file of a result with the key of its task. `headers`: `range` and its
-    conditions, of the caller. The key is sent only to the host of the channel's base URL; a URL on another host, also
+    conditions, from the caller. The key is sent only to the host of the channel's base URL; a URL on another host, also
     after a redirect, is downloaded by `fetcher` on `route`, without it. Raise UmgError: OBJECT_NOT_FOUND if the
     provider no longer has the file.
     """

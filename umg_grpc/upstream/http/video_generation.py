@@ -156,7 +156,7 @@ class HttpVideo:
     async def _poll_each(
         self, tasks: Sequence[ProviderTask], end: float, *, is_relay: bool = True
     ) -> Mapping[str, ProviderStatus | UmgError]:
-        """Query tasks one by one that a query of several has not answered."""
+        """Query tasks one by one whose status a query for several tasks did not return."""
         found = dict[str, ProviderStatus | UmgError]()
         for task in tasks:
             try:
@@ -175,7 +175,7 @@ class HttpVideo:
         )
 
     def _complete(self, status: ProviderStatus | UmgError) -> ProviderStatus | UmgError:
-        """Return the status with expiry times of result URLs, if the provider states none; an error unchanged."""
+        """Return the status of a task, with an expiry of its result URLs if the provider states none; or its error."""
         seconds = self._protocol.result_seconds
         if isinstance(status, UmgError) or seconds is None or not status.results:
             return status
@@ -226,8 +226,8 @@ class _Call:
         self._is_sent = False
 
     async def send(self, seconds: float, decode: Decode[Decoded]) -> Decoded:
-        """Send the request, and return the result of `decode` for a response of any status. Raise UmgError; that of a
-        submission has a `failure`, AMBIGUOUS if it may have reached the provider.
+        """Send the request, and return the result of `decode` for a response of any status. Raise UmgError. The error
+        of a submission has the `failure` AMBIGUOUS if the submission may have reached the provider.
         """
         try:
             return await self._send(seconds, decode)
@@ -293,5 +293,5 @@ class _Call:
 
 
 async def _encoded(encode: Callable[[Submission], ProviderRequest], submission: Submission) -> ProviderRequest:
-    """Return the result of `encode` for a submission, from a thread, since it may contain large media."""
+    """Return the result of `encode` for a submission. It runs in a thread, since media may be large."""
     return await asyncio.to_thread(encode_body, encode, submission)

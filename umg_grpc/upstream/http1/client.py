@@ -138,8 +138,8 @@ class Client:
         return context
 
     def _take(self, origin: ConnectionTarget) -> ProviderConnection | None:
-        """Return the idle connection to an origin that was used last, so that the other ones can expire; None if
-        there is none.
+        """Return the idle connection to an origin that was used last; None if there is none. Thus others become old and
+        expire.
         """
         pooled = self._pooled.get(origin)
         while pooled:
@@ -149,7 +149,7 @@ class Client:
         return None
 
     def _close_pooled(self, origin: ConnectionTarget) -> None:
-        """Close all idle connections to an origin, of which the provider has closed one: a restart closed them all."""
+        """Close all idle connections to an origin after the provider closed one: after a restart, all are closed."""
         for connection in self._pooled.pop(origin, ()):
             connection.close()
 

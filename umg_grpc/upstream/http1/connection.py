@@ -29,10 +29,10 @@ NO_RESPONSE = ReceivedResponse(None)
 
 
 class Owner(Protocol):
-    """Interface of the connection pool that its connections call."""
+    """Interface of the connection pool, whose methods its connections call."""
 
     def keep(self, connection: "ProviderConnection") -> None:
-        """Add a connection to the pool after its exchange, for another one."""
+        """Return a connection to the pool after its exchange, so that another exchange can use it."""
         ...
 
     def lost(self, connection: "ProviderConnection") -> None:
@@ -42,7 +42,7 @@ class Owner(Protocol):
 
 @runtime_checkable
 class Transport(Protocol):
-    """Methods of an asyncio transport that are used; uvloop's transports are not subclasses of `asyncio.Transport`."""
+    """Used methods of an asyncio transport; transports of uvloop are not subclasses of `asyncio.Transport`."""
 
     def write(self, data: bytes | memoryview) -> None: ...
 
@@ -70,7 +70,7 @@ class ProviderExchange(msgspec.Struct, eq=False):
     _pieces: Iterator[bytes] = iter(())  # decompressed pieces of the last part
 
     async def send(self, head: bytes, body: bytes) -> None:
-        """Write a long request as fast as the provider reads it, until it responds or the connection breaks."""
+        """Write a long request as fast as the provider reads it, unless it responds or the connection breaks."""
         connection = self._connection
         connection.sending = True  # a response before the end of the request leaves the connection unusable
         connection.transport.write(head)
@@ -97,7 +97,7 @@ class ProviderExchange(msgspec.Struct, eq=False):
             self._raise_fault()
 
     async def refusal(self) -> bytes:
-        """Return the body of an error, or of an unexpected response; it may be incomplete or cut at the size limit."""
+        """Return the body of an error or of an unexpected response. It may be incomplete, or cut at the size limit."""
         response = self.response
         response.refused, response.limit = True, MAX_ERROR_BODY_BYTES
         if response.size <= MAX_ERROR_BODY_BYTES:
@@ -113,9 +113,9 @@ class ProviderExchange(msgspec.Struct, eq=False):
             yield chunk
 
     async def read(self, max_bytes: int = READ_BYTES, *, inflates: bool = True) -> bytes:
-        """Return the next part of the body as soon as it arrives, b"" at the end. `inflates`: whether to decompress it;
-        `max_bytes`: of a part that is not. Raise UmgError, after all bytes that arrived were returned, if the
-        connection breaks or the provider sends nothing for too long.
+        """Return the next part of the body as soon as it arrives, b"" at the end. `inflates`: whether to decompress the
+        part; `max_bytes`: maximum size of a part that is not decompressed. Raise UmgError if the connection breaks or
+        the provider sends nothing for too long; all bytes that arrived are returned before.
         """
         response, connection = self.response, self._connection
         if response.encodings and inflates:
@@ -214,8 +214,8 @@ class ProviderConnection(asyncio.Protocol):
         self.connection_made(secured)
 
     def begin(self, deadline: ExchangeDeadline, max_bytes: int | None, *, has_body: bool = True) -> ProviderExchange:
-        """Start an exchange on this connection. `max_bytes`: of the response, None for a stream; `has_body`: False for
-        HEAD. Raise UmgError(UPSTREAM_UNREACHABLE) if the provider has closed the connection.
+        """Start an exchange on this connection. `max_bytes`: maximum size of the response, None for a stream;
+        `has_body`: False for HEAD. Raise UmgError(UPSTREAM_UNREACHABLE) if the provider has closed the connection.
         """
         if self.closed:
             raise unreachable("the connection was closed before the request was sent")
@@ -243,7 +243,7 @@ class ProviderConnection(asyncio.Protocol):
         self.transport.abort()
 
     def set_timer(self, due: float) -> None:
-        """Set the timer for deadlines to the time `due`, which must be earlier than the one that is set."""
+        """Set the timer for deadlines to `due`, a time that is earlier than the one to which it is set."""
         self._stop_timer()
         self.timer_due = due
         self._timer = self.loop.call_at(due, self._on_timer, context=NO_CALL)
@@ -266,8 +266,8 @@ class ProviderConnection(asyncio.Protocol):
             self.set_timer(min(exchange.deadline.read_end, exchange.deadline.end))
 
     def _end(self, exchange: ProviderExchange, fault: UmgError | None = None) -> None:
-        """End the exchange: with the error `fault` close the connection; None, for a complete response, returns a
-        reusable connection to the pool.
+        """End the exchange. An error (`fault`) closes the connection. Without one the response is complete, and a
+        reusable connection returns to the pool.
         """
         self._exchange = None
         exchange.done, exchange.fault = True, fault

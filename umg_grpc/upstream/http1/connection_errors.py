@@ -1,4 +1,4 @@
-"""Errors of connections to providers: unreachable, closed, broken, too large. `cause` is a text for the log alone."""
+"""Errors of connections to providers: unreachable, closed, broken, too large. `cause`: text that only the log shows."""
 
 import errno
 import socket
@@ -26,7 +26,7 @@ EXCEPTION_FAULTS: dict[type[Exception], str] = {
 
 
 def not_connected(error: Exception) -> UmgError:
-    """Return the error for the exception that an attempt to open a connection raised."""
+    """Return the error for an exception that was raised when a connection was to be opened."""
     fault = next((fault for kind, fault in EXCEPTION_FAULTS.items() if isinstance(error, kind)), "")
     cause = f"{error}" if fault == PROXY_FAULT else f"{type(error).__name__}: {error}"
     return unreachable(cause, getattr(error, "errno", None), fault)
@@ -63,7 +63,7 @@ def disconnected(cause: str) -> UmgError:
 
 
 def broken(cause: str) -> UmgError:
-    """Return the error for a connection that broke during a response, and for bytes that are no HTTP."""
+    """Return the error for a connection that broke during a response, or on which bytes arrived that are not HTTP."""
     message = "the provider's connection broke before the response was complete; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_CUT, message).with_failure(Failure.AMBIGUOUS, cause)
 
@@ -75,8 +75,8 @@ def head_too_large() -> UmgError:
 
 
 def too_large(limit: int) -> UmgError:
-    """Return the error for a response body of more than `limit` bytes. No other channel is tried, since the request
-    itself causes the size and the second response would have to be paid for too.
+    """Return the error for a response body of more than `limit` bytes. No other channel is tried: the request itself
+    causes the size, and a second response would also have to be paid for.
     """
     message = f"the provider's response is larger than {limit / 2**20:g} MiB; request less in one call"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.TOO_LARGE)

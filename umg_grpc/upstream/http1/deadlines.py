@@ -49,7 +49,7 @@ class Deadlines:
     def late(self, name: str, *, sent: bool = True) -> UmgError:
         """Return the error for the exceeded limit `name` (`connect`, `first_byte`, `idle`, `total`). It is
         UPSTREAM_TIMEOUT, or DEADLINE_EXCEEDED if the caller's deadline was the cause, which is no failure of the
-        provider. `sent`: the provider may have received a part.
+        provider. `sent`: the provider may have received a part of the request.
         """
         seconds: float = getattr(self, name)
         if seconds >= self.caller:
@@ -85,7 +85,7 @@ class LoopDelay:
 
 
 class LoadAwareTimeout:
-    """Context manager like `asyncio.timeout`, extended by the time for which this process was delayed."""
+    """Context manager like `asyncio.timeout`, whose time is extended by the delays of this process."""
 
     def __init__(self, seconds: float, lateness: LoopDelay) -> None:
         self._seconds = seconds
@@ -94,7 +94,7 @@ class LoadAwareTimeout:
         self._loop = asyncio.get_running_loop()
 
     def expired(self) -> bool:
-        """Return whether the block was ended because its time was over."""
+        """Return whether the block was ended because its time limit was exceeded."""
         return self._timeout.expired()
 
     async def __aenter__(self) -> Self:
@@ -123,11 +123,11 @@ class LoadAwareTimeout:
 
 
 class ExchangeDeadline(msgspec.Struct, eq=False):
-    """Deadlines of one request and its response on the event loop's clock: one for all, and one for the current read
-    of a stream.
+    """Deadlines of one request and its response on the event loop's clock: one for both together, one for a read of a
+    stream.
 
-    The deadline of a read is extended by delays of this process. The other also applies while nothing is read, so
-    that a caller which stops reading does not occupy the provider for ever.
+    The deadline of a read is extended by delays of this process. The other also applies while nothing is read, so that
+    a caller which stops reading does not occupy the provider for ever.
     """
 
     deadlines: Deadlines
@@ -145,7 +145,7 @@ class ExchangeDeadline(msgspec.Struct, eq=False):
         return min(self.read_end, self.end)
 
     def extend_first(self, now: float) -> None:
-        """Restart the limit `first_byte` at `now`, when the provider sent a keep-alive before the first event."""
+        """Restart the time limit `first_byte` at `now`: the provider sent a keep-alive before the first event."""
         self.first = now + self.deadlines.first_byte
 
     def expired(self, now: float, due: float) -> str:

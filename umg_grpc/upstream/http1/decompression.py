@@ -18,8 +18,8 @@ class Inflater:
     """Decompressor of one response body that arrives in parts."""
 
     def __init__(self, encodings: tuple[bytes, ...], max_bytes: int) -> None:
-        """Create a decompressor. `encodings`: the last applied first; unknown ones are ignored; `max_bytes`: of a
-        decompressed part. Raise UmgError(UPSTREAM_CUT) for br and zstd, which no request accepts.
+        """Create a decompressor. `encodings`: the one applied last is first; unknown ones are ignored; `max_bytes`:
+        maximum size of a decompressed part. Raise UmgError(UPSTREAM_CUT) for br and zstd, which no request accepts.
         """
         self._decoders = [_Decoder(encoding, max_bytes) for encoding in encodings if encoding in INFLATED_ENCODINGS]
         if unrequested := {b"br", b"zstd"}.intersection(encodings):
@@ -73,8 +73,8 @@ class _Decoder:
 
 
 async def inflate(response: ReceivedResponse, limit: int) -> Fetched:
-    """Return a complete response with its body decompressed; that of an error is truncated instead of raising. Raise
-    UmgError: UPSTREAM_FAILED for a success of more than `limit` bytes, UPSTREAM_CUT for an invalid one.
+    """Return a complete response with its body decompressed. The body of an error is truncated at `limit` bytes. Raise
+    UmgError: UPSTREAM_FAILED for a larger body of a success, UPSTREAM_CUT for an invalid one.
     """
     body, encodings = bytes(response.body), response.encodings
     response.body.clear()
@@ -99,8 +99,8 @@ def _inflate_in_one_step(body: bytes, encodings: tuple[bytes, ...]) -> bytes | N
 
 
 def _inflate(body: bytes, encodings: tuple[bytes, ...], limit: int) -> bytes:
-    """Return the decompressed body. Its size is first determined without storing it, so that a body of more than
-    `limit` bytes takes no memory; for it, UmgError(UPSTREAM_FAILED) is raised.
+    """Return the decompressed body. Its size is determined first, without storing the body, so that a large one takes
+    no memory. Raise UmgError(UPSTREAM_FAILED) for more than `limit` bytes.
     """
     size = 0
     for step in _steps(body, encodings, STEP_BYTES):

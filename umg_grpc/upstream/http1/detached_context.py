@@ -1,4 +1,4 @@
-"""Steps that leave no reference to the call which runs them: a connection outlives the call that opens it."""
+"""Steps that keep no reference to the call which runs them: a connection outlives the call that opens it."""
 
 from collections.abc import Coroutine, Generator
 from contextvars import Context
@@ -16,8 +16,8 @@ memory. A task gets a copy.
 
 @coroutine
 def without_call(steps: Coroutine[Any, None, Result]) -> Generator[Any, None, Result]:
-    """Run a coroutine in a context without variables, in the current task: transports keep the context in which they
-    are made. A task of its own would lose the result, an open connection, if its caller is cancelled as it ends.
+    """Run a coroutine in an empty context, in the current task: a transport keeps the context in which it is made. A
+    separate task would lose the result, an open connection, if its caller is cancelled at the end of the task.
     """
     context, step = NO_CALL.copy(), partial(steps.send, None)
     while True:

@@ -41,7 +41,7 @@ class DnsCache:
         self._lookups.pop((host, port), None)
 
     async def close(self) -> None:
-        """Cancel the look-ups in progress."""
+        """Cancel the DNS look-ups in progress."""
         lookups = [lookup for _, lookup in self._lookups.values()]
         for lookup in lookups:
             lookup.cancel()

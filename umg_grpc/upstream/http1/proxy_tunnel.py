@@ -21,7 +21,7 @@ class TunnelProtocol(asyncio.Protocol):
         self._received = asyncio.get_running_loop().create_future()
 
     async def connected(self) -> None:
-        """Wait for the proxy's response. Raise UmgError(UPSTREAM_UNREACHABLE) if the proxy did not connect."""
+        """Wait for the proxy's response. Raise UmgError(UPSTREAM_UNREACHABLE) if the proxy opened no tunnel."""
         await self._received
         line = re.match(rb"HTTP/1\.[01] (\d{3})[ \r]", self._head)
         status = 0 if line is None else int(line[1])

@@ -44,7 +44,7 @@ class OutgoingRequest(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_forwarded(self) -> bool:
-        """Whether an HTTP proxy receives the request itself; with TLS, the proxy only opens a tunnel."""
+        """Whether an HTTP proxy reads the request itself. For URLs with TLS, the proxy only opens a tunnel."""
         return self.proxy is not None and not self.url.lower().startswith("https:")
 
 
@@ -71,7 +71,7 @@ class ConnectionTarget(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Part that all requests to one URL with the same headers share. `head`: its encoded request line and headers."""
+    """Common part of the requests to one URL with the same headers. `head`: encoded request line and headers."""
 
     origin: ConnectionTarget
     head: bytes  # without the length of the body and the empty line
@@ -84,8 +84,8 @@ def request_to(
     tls: ssl.SSLContext | None = None,
     method: str = "POST",
 ) -> Request:
-    """Return the common part of requests to a URL with these headers. `proxy`: URL of an HTTP proxy, None without
-    one; it gets the whole URL, except for TLS. Raise ValueError for an invalid URL or header.
+    """Return the common part of requests to a URL with these headers. `proxy`: URL of an HTTP proxy, None without one.
+    Without TLS, the proxy gets the whole URL. Raise ValueError for an invalid URL or header.
     """
     parts = URL(url)
     server, via = _server(parts), URL(proxy) if proxy else None

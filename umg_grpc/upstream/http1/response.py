@@ -65,8 +65,8 @@ class Fetched(NamedTuple):
 
 
 class ReceivedResponse(msgspec.Struct, eq=False):
-    """HTTP response while it is received; absent parts have their defaults. Of an error response only the status is
-    guaranteed, as its body may be incomplete or malformed.
+    """HTTP response while it is received; parts that have not arrived have defaults. An error response may have only
+    its status, as its body may be incomplete or malformed.
     """
 
     limit: int | None  # maximum size of the body, None for a stream
@@ -90,7 +90,7 @@ class ReceivedResponse(msgspec.Struct, eq=False):
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def close(self) -> None:
-        """Handle the closing of the connection, which is the end of a response without a stated length. Raise
+        """Handle the closing of the connection. It ends a response without a stated length. Raise
         UmgError(UPSTREAM_CUT) if the response is incomplete.
         """
         if not self.has_head:
@@ -122,9 +122,9 @@ class ResponseParser:
         del self._parser
 
     def feed(self, data: bytes) -> bool:
-        """Parse received bytes. Return whether the response is complete, as an error above its size limit also is.
-        Raise UmgError: UPSTREAM_CUT for bytes that are not HTTP, UPSTREAM_FAILED for headers of more than 64 KiB and
-        for a body above the size limit, also if its headers only state this size.
+        """Parse received bytes. Return whether the response is complete; an error above its size limit counts as
+        complete. Raise UmgError: UPSTREAM_CUT for bytes that are not HTTP, UPSTREAM_FAILED for headers of more than 64
+        KiB and for a body above the size limit, also if its headers only state this size.
         """
         response, had_head, malformed = self.response, self.response.has_head, ""
         try:

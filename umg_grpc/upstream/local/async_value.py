@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class AsyncValue(Generic[Value]):
-    """Value that changes, for example a model's address; tasks can wait while it is None. For one event loop."""
+    """Value that changes and may be None, for example a model's address. Tasks of one event loop wait for it."""
 
     def __init__(self, model: str) -> None:
         self.value: Value | None = None
@@ -25,7 +25,7 @@ class AsyncValue(Generic[Value]):
             self._next = asyncio.Event()
 
     async def wait(self, seconds: float, *, after: object = None) -> Value:
-        """Return the value, as soon as it is neither None nor `after` (the value that did not work). Raise
+        """Return the value as soon as it is neither None nor `after`, a value that did not work. Raise
         UmgError(UNAVAILABLE) after `seconds`.
         """
         try:

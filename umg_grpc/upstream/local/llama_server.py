@@ -1,7 +1,7 @@
 """Child process that runs llama.cpp's HTTP server for one model, on a free port of the loopback interface (`python -m
 umg_grpc.upstream.local.llama_server`). It reads its `ProcessSettings` as a line of JSON from stdin (so that `ps` does
-not show the key), writes a `ReadyLine` to stdout when the server is ready, and exits when stdin ends: the kernel closes
-that pipe when the gateway ends in any way. Standard error is llama.cpp's log.
+not show the key), writes a `ReadyLine` to stdout when the server is ready, and exits when stdin ends. The kernel closes
+this pipe however the gateway ends. Standard error is llama.cpp's log.
 """
 
 import ctypes

@@ -120,7 +120,7 @@ class LocalModel:
     async def _serve(
         self, process: asyncio.subprocess.Process, stdin: asyncio.StreamWriter, stdout: asyncio.StreamReader
     ) -> None:
-        """Publish the address when the child process is ready. Return when it has ended."""
+        """Publish the address when the child process is ready. Return when the process has ended."""
         api_key, threads = secrets.token_urlsafe(32), spare_cores()
         settings = llama_server.ProcessSettings(
             weights=str(self._weights),
@@ -155,6 +155,6 @@ class LocalModel:
 
 
 def spare_cores() -> int:
-    """Return the number of CPU cores for the model: those of this process less one for the gateway, at least 1."""
+    """Return the number of CPU cores for the model: those of this process except one for the gateway, or 1."""
     usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, usable - 1)

@@ -7,7 +7,7 @@ from umg_grpc.v1 import pb
 
 
 def reject_unsupported_content(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(UNSUPPORTED_FIELD) for tools, which the server would ignore, or media, on which it would fail."""
+    """Raise UmgError(UNSUPPORTED_FIELD) for tools (the server would ignore them) and media (it would fail)."""
     if request.tools:
         raise UmgError(
             pb.ERROR_REASON_UNSUPPORTED_FIELD, f"{request.model} cannot call tools; leave them out", field="tools"

@@ -1,4 +1,4 @@
-"""Streamed responses to conversations that were compacted before: the summary is their first part."""
+"""Streamed responses to conversations that the same call has compacted. The first part is the summary."""
 
 from collections.abc import AsyncGenerator, Sequence
 
@@ -12,7 +12,7 @@ WITHOUT_PART = frozenset({"started", "usage", "finished"})
 
 
 class CompactedStream(msgspec.Struct, eq=False):
-    """Streamed response to a conversation that was compacted: its first part is the summary."""
+    """Streamed response to a conversation that the same call has compacted. Its first part is the summary."""
 
     _response: StreamedText
     _block: Sequence[pb.GenerateEvent]

@@ -1,5 +1,5 @@
-"""Compaction of a conversation, for which the model itself writes the summary. The gateway seals it for the caller's
-key, and opens it when it is sent back.
+"""Compaction of a conversation: the model itself writes the summary. The gateway encrypts the summary for the caller's
+key, and decrypts it when the caller sends it back.
 """
 
 from collections.abc import Iterable
@@ -30,9 +30,9 @@ STOPPED_REASONS = frozenset({pb.FINISH_REASON_CONTENT_FILTER, pb.FINISH_REASON_R
 
 
 class Summary(msgspec.Struct, eq=False):
-    """Request of one call for a summary of its conversation, and its changes after refusals. The tools of the caller
-    stay, so that providers find the cached beginning of the prompt, and some refuse calls in a conversation without
-    tools. If the model calls one, the request is sent once more with tools forbidden.
+    """Request for a summary of the conversation of one call, which is changed after refusals. The caller's tools stay
+    in it: some providers refuse tool calls in a conversation without tools, and prompts with the same beginning are
+    cached. If the model calls a tool, the request is sent once more with tools forbidden.
     """
 
     _truncation: Truncation  # of the conversation, for the gateway's own request
@@ -43,7 +43,7 @@ class Summary(msgspec.Struct, eq=False):
     _unable: frozenset[str] = frozenset()  # channels whose providers refused to compact the conversation themselves
 
     def is_made_by(self, channel: str) -> bool:
-        """Return whether the provider of a channel that compacts conversations itself has not refused this one."""
+        """Return whether the channel's provider compacts conversations itself, and has not refused this one."""
         return channel not in self._unable
 
     def request(self) -> pb.GenerateRequest:
@@ -68,9 +68,9 @@ class Summary(msgspec.Struct, eq=False):
         return request
 
     def recovers_from(self, channel: str, error: UmgError, *, is_own: bool) -> bool:
-        """Return whether the channel may accept another form of the request, which `request` then returns. It is the
-        gateway's own request after the provider refused to compact, one without the oldest turns after an overflow, or
-        one with tools forbidden after a call. `is_own`: whether the failed request was the gateway's own.
+        """Return whether the channel may accept another form of the request, which `request` then returns. If the
+        provider refused to compact, it is the gateway's own request; after an overflow, one without the oldest turns;
+        after a tool call, one with tools forbidden. `is_own`: whether the failed request was the gateway's own.
         """
         if not is_own:
             if error.refusal is not None and channel not in self._unable:
@@ -85,9 +85,9 @@ class Summary(msgspec.Struct, eq=False):
         return False
 
     def complete(self, response: pb.GenerateResponse, owner: str, seals: SummarySeals) -> pb.Usage:
-        """Replace the model's response in a response by one sealed summary, and add the usage of earlier responses that
-        were no summary. Return the usage without theirs. Raise UmgError(UPSTREAM_FAILED) for a response without a
-        summary. `owner`: id of the caller's key.
+        """Replace the content of the model's response by one sealed summary, and add the usage of earlier responses
+        without a summary. Return the usage of this response alone. Raise UmgError(UPSTREAM_FAILED) for a response
+        without a summary. `owner`: id of the caller's key.
         """
         usage, text = self.read(response)
         response.ClearField("candidates")
@@ -97,7 +97,7 @@ class Summary(msgspec.Struct, eq=False):
         return usage
 
     def read(self, response: pb.GenerateResponse) -> tuple[pb.Usage, str]:
-        """Return the usage of a response and the summary in it, and add the usage of earlier responses that were no
+        """Return the usage of a response, and the summary in it. Then add the usage of earlier responses without a
         summary to the response. Raise UmgError(UPSTREAM_FAILED) for a response without a summary.
         """
         usage = pb.Usage()
@@ -117,12 +117,12 @@ class Summary(msgspec.Struct, eq=False):
 
     @property
     def is_cut(self) -> bool:
-        """Whether the oldest turns are left out."""
+        """Whether the request leaves out the oldest turns of the conversation."""
         return self._truncation.begin > 0
 
 
 def sealed_messages(request: pb.GenerateRequest) -> list[int]:
-    """Return the indexes of the messages of a request that have a sealed summary."""
+    """Return the indexes of a request's messages that contain a sealed summary."""
     return [
         index
         for index, message in enumerate(request.messages)
@@ -133,8 +133,8 @@ def sealed_messages(request: pb.GenerateRequest) -> list[int]:
 def opened(
     given: pb.GenerateRequest, indexes: Iterable[int], notes: RequestNotes, owner: str, seals: SummarySeals
 ) -> pb.GenerateRequest:
-    """Return the request with its sealed summaries, which are in the messages at `indexes`, as texts of the user. Raise
-    UmgError(INVALID_FIELD) for a summary that was not sealed for the key with the id `owner`, or was changed.
+    """Return the request with its sealed summaries, in the messages at `indexes`, replaced by texts of the user. Raise
+    UmgError(INVALID_FIELD) for a summary that was changed, or that was not sealed for the key with the id `owner`.
     """
     request = pb.GenerateRequest()
     request.CopyFrom(given)
@@ -156,7 +156,7 @@ def opened(
 
 
 def _remove_form(request: pb.GenerateRequest) -> None:
-    """Remove the fields that shape the caller's response or name an earlier conversation, and the caller's body."""
+    """Remove fields that a request for a summary must not have: form of the response, earlier conversation, body."""
     request.ClearField("compaction")
     request.ClearField("response_format")
     request.ClearField("candidate_count")

@@ -1,4 +1,6 @@
-"""Stores of conversations and reasoning, which outlive a call, with the memory limit of streams to be stored."""
+"""Stores of conversations and reasoning, which outlive a call, and the memory limit of streams that are collected for
+them.
+"""
 
 import secrets
 from dataclasses import dataclass, field

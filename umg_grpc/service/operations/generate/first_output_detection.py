@@ -1,4 +1,6 @@
-"""Detection of a stream's first output. Before it, the caller was sent nothing, and the call can still fail over."""
+"""Detection of the first output of a stream. Until then the caller has got nothing, so another channel can still be
+tried.
+"""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.text_format import TextFormat

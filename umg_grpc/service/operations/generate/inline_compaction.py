@@ -1,5 +1,5 @@
-"""Compaction inside of a call that requests a response. Above a number of tokens the model first writes a summary, and
-then answers with the summary in place of the conversation.
+"""Compaction inside a call for a response. If the conversation exceeds a number of tokens, the model first writes a
+summary. Then it responds to the request with the summary in place of the conversation.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ HOPELESS_FAILURES = frozenset({Failure.CALLER, Failure.TOO_LARGE, Failure.CONTEX
 
 
 class InlineCompaction(msgspec.Struct, eq=False):
-    """Summary that replaces the conversation of one call before its response."""
+    """Summary that the model writes in a call before the response, and that replaces the conversation of the call."""
 
     edit: Compact
     _whole: DecodedRequest[pb.GenerateRequest]  # with all messages of its conversation
@@ -52,7 +52,7 @@ class InlineCompaction(msgspec.Struct, eq=False):
         return self._summary is not None and self._summary.is_cut
 
     async def decide(self) -> None:
-        """Count the tokens of the conversation, once per call, and request a summary if they are above the trigger."""
+        """Count the tokens of the conversation, once per call. If they exceed the trigger, request a summary."""
         if self._is_decided:
             return
         self._is_decided = True
@@ -78,8 +78,8 @@ class InlineCompaction(msgspec.Struct, eq=False):
         return DecodedRequest(request, self._whole.notes.with_edited("messages", EDITS_FIELD))
 
     def recovers_from(self, channel: str, error: UmgError) -> bool:
-        """Return whether the request for the summary may be accepted in another form, or cannot be, so that the call
-        goes on without it.
+        """Return whether the call can go on after the error of a request for a summary. The next request has another
+        form, or no summary if none can be made.
         """
         if self._summary is not None and self._summary.recovers_from(channel, error, is_own=True):
             return True
@@ -87,8 +87,9 @@ class InlineCompaction(msgspec.Struct, eq=False):
         return self.has_failed
 
     def complete(self, response: pb.GenerateResponse, summary: Summary, owner: str, seals: SummarySeals) -> pb.Usage:
-        """Take the summary from the model's response, which is the summary alone afterwards if the call pauses. Return
-        the usage that the provider reported. Raise UmgError(UPSTREAM_FAILED) for a response without a summary.
+        """Take the summary from the model's response. The response then contains the summary alone, if the call pauses
+        after it. Return the usage that the provider reported. Raise UmgError(UPSTREAM_FAILED) for a response without a
+        summary.
         """
         reported, self._text = summary.read(response)
         self.usage = pb.Usage()
@@ -103,7 +104,7 @@ class InlineCompaction(msgspec.Struct, eq=False):
         return reported
 
     def add_to(self, response: pb.GenerateResponse, owner: str, seals: SummarySeals) -> None:
-        """Put the summary in front of the response, and its usage beside that of the response."""
+        """Put the summary in front of the response's content, and report its usage beside that of the response."""
         if response.candidates:
             response.candidates[0].message.parts.insert(0, self._block(owner, seals))
         if self.usage is not None:

@@ -1,5 +1,5 @@
-"""Healing of refusals. A request that a provider refused for one of its members is sent once more without it, or with
-it adapted; one in a protocol that the provider does not serve, in another protocol of the channel.
+"""Healing of refusals. If a provider refuses a request because of a member, the request is sent once more without the
+member, or with it adapted. If it does not serve a protocol, another protocol of the channel is used.
 """
 
 from umg_grpc.base.errors import UmgError
@@ -17,12 +17,12 @@ NOT_SERVED = Mended("path", "", Quirks(served=False), lasting=True)
 
 
 class RefusalHealing:
-    """Healing of one call at one channel: at most one refusal of members is mended, and each protocol is left whose
-    path is missing. It is learned if the mended request succeeds.
+    """Healing of one call at one channel. At most one refusal of members is mended; a protocol whose path is missing is
+    replaced by another one. If the changed request succeeds, the restriction is learned.
     """
 
     def __init__(self, learned: LearnedQuirks, observers: AttemptObservers, *, is_strict: bool) -> None:
-        """Create the healing of a call. `is_strict`: the caller accepts no change of the request; nothing is mended."""
+        """Create the healing of a call. `is_strict`: the caller accepts no changed request, so nothing is mended."""
         self._learned = learned
         self._observers = observers
         self._is_strict = is_strict
@@ -42,8 +42,8 @@ class RefusalHealing:
         return quirks
 
     def can_mend(self, target: Target, error: UmgError) -> bool:
-        """Return whether the target's refusal can be mended, and keep how. A second refusal of members in the same call
-        is not mended.
+        """Return whether the target's refusal can be mended; `quirks_of` then includes the change. A second refusal of
+        members in the same call is not mended.
         """
         refusal = error.refusal
         if refusal is None or self._is_strict or not target.channel.heal or self._target not in (None, target):
@@ -61,7 +61,7 @@ class RefusalHealing:
         return True
 
     def _mended_members(self, target: Target, refusal: ProviderRefusal) -> list[Mended]:
-        """Return the restrictions that mend a refusal of members; an empty list if it cannot be mended."""
+        """Return the restrictions that make a refused request acceptable; an empty list if none is known."""
         if any(each is not NOT_SERVED for _, each in self._mended):
             return []
         refused = read_refusal(refusal.protocol, refusal.status, refusal.body)
@@ -73,16 +73,16 @@ class RefusalHealing:
         return any(known.get(name, NO_QUIRKS).served is not False for name in others)
 
     def check_change(self, target: Target, body: bytes) -> None:
-        """Raise the provider's refusal again if the request that was encoded for its repair is the refused one."""
+        """Raise the provider's refusal again if the newly encoded request equals the refused one."""
         if target is self._target and self._refusal is not None and body == self._refused_body:
             raise self._refusal
 
     def refusal_of(self, target: Target) -> UmgError | None:
-        """Return the refusal that is being mended for the target; None if there is none."""
+        """Return the refusal after which the request to the target was changed; None if it was not changed."""
         return self._refusal if target is self._target else None
 
     def note_success(self, target: Target) -> None:
-        """Learn the restrictions under which the target accepted the mended request."""
+        """Store the restrictions under which the target accepted the changed request."""
         if target is not self._target:
             return
         for protocol, each in self._mended:

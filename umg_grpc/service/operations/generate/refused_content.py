@@ -1,4 +1,4 @@
-"""Responses with HTTP status 200 in which a provider refuses the content, in place of which another model is called."""
+"""Responses with HTTP status 200 in which a provider refuses the content. After one, a fallback model is called."""
 
 from collections.abc import Callable
 from typing import Self
@@ -14,7 +14,7 @@ Check = Callable[[pb.StreamGenerateResponse], bool]
 
 
 def is_refusal(response: pb.GenerateResponse) -> bool:
-    """Return whether the provider's filter or the model refused the request, or all that was generated."""
+    """Return whether the provider's filter, or the model, refused the request or all of the generated content."""
     if response.block_reason:
         return True
     return bool(response.candidates) and all(each.finish_reason in REFUSAL_REASONS for each in response.candidates)
@@ -31,12 +31,12 @@ def refused_content(admitted: GenerationCall, usage: pb.Usage | None) -> UmgErro
 
 
 class RefusalCheck(StatefulCheck[pb.StreamGenerateResponse]):
-    """Check of the messages of a stream up to its first output, which raises UmgError(CONTENT_BLOCKED) for a refusal of
-    the content. Usage that follows the refusal, as in chat, is awaited.
+    """Check of a stream's messages up to the first output. It raises UmgError(CONTENT_BLOCKED) if the content was
+    refused. If the usage follows the refusal, as in the chat format, it waits for the usage.
     """
 
     def __init__(self, is_without_output: Check, admitted: GenerationCall) -> None:
-        """Create a check in addition to `is_without_output`, whose result it returns."""
+        """Create the check. `is_without_output`: returns whether a message contains no output."""
         self._is_without_output, self._admitted = is_without_output, admitted
         self._reported: pb.Usage | None = None
         self._is_refused = False
@@ -45,7 +45,7 @@ class RefusalCheck(StatefulCheck[pb.StreamGenerateResponse]):
         return type(self)(self._is_without_output, self._admitted)
 
     def __call__(self, message: pb.StreamGenerateResponse) -> bool:
-        """Return whether a message contains no output. Raise UmgError for a refusal whose usage is known."""
+        """Return whether a message contains no output. Raise UmgError for refused content, once the usage is known."""
         for event in message.events:
             if event.HasField("usage"):
                 self._reported = event.usage

@@ -36,7 +36,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class ResponseCompletion(msgspec.Struct, eq=False):
-    """Response of a channel to a text call: completes it for the caller, and stores the parts that later calls need."""
+    """Completion of a channel's response to a text call. It also stores parts that later calls need."""
 
     admitted: GenerationCall
     _attempt: GenerationAttempt
@@ -59,8 +59,8 @@ class ResponseCompletion(msgspec.Struct, eq=False):
     """
 
     def begin(self, *, passthrough: bool) -> bool:
-        """Decide which parts of the response are stored. Return whether any part may be, so that all of a stream has to
-        be collected. `passthrough`: whether the caller gets the provider's own body.
+        """Decide which parts of the response are stored. Return whether any part may be; a stream is then collected as
+        a whole. `passthrough`: whether the caller gets the provider's own body.
         """
         admitted, memory = self.admitted, self._memory
         request, face, continued, notes = admitted.request, admitted.face, admitted.continued, admitted.notes
@@ -130,8 +130,8 @@ class ResponseCompletion(msgspec.Struct, eq=False):
         return self._estimate_whole(response) if facts.usage is None or facts.usage.estimated else None
 
     def note_usage(self, usage: pb.Usage) -> None:
-        """Take the usage that the provider reported. Cache writes get their lifetime from the request that was sent
-        where the provider counts all of them together.
+        """Record the usage that the provider reported. If it reports cache writes without their lifetime, the lifetime
+        is that in the request.
         """
         call = self._attempt.call
         if usage.cache_write_tokens and selects_long_lifetime(call.protocol, call.body):
@@ -273,7 +273,7 @@ class ResponseCompletion(msgspec.Struct, eq=False):
 
 
 def _as_sent(admitted: GenerationCall) -> pb.GenerateRequest:
-    """Return the request with its sealed summaries, which are texts in the one that the model is sent."""
+    """Return the request as the caller sent it, with sealed summaries. In the model's request they are texts."""
     if not admitted.sealed_messages:
         return admitted.request
     request = pb.GenerateRequest()
@@ -284,9 +284,8 @@ def _as_sent(admitted: GenerationCall) -> pb.GenerateRequest:
 
 
 def with_reported(usage: pb.Usage, reported: pb.Usage | None) -> pb.Usage:
-    """Return an estimated usage with the numbers that the provider reported. A usage without the tokens of the prompt
-    is final; the tokens of the response beside them are a minimum, since the provider may have reported them before the
-    end of its stream.
+    """Return an estimated usage, with the provider's numbers where it reported them. If it reported only tokens of the
+    response, these are final. Otherwise they are a minimum, since the stream may have ended early.
     """
     if reported is None:
         return usage
@@ -302,7 +301,7 @@ def with_reported(usage: pb.Usage, reported: pb.Usage | None) -> pb.Usage:
 
 
 def _header_name(part: pb.Part) -> str:
-    """Return the kind of a message part as a word for a header: the provider's name for it if there is one."""
+    """Return the kind of a message part as a word for a header: the provider's name of the kind, if there is one."""
     kind = part.WhichOneof("kind") or "part"
     match kind:
         case "opaque":

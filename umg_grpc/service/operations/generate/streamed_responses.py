@@ -167,7 +167,7 @@ class StreamedText(msgspec.Struct, eq=False):
 
 
 async def estimate_seen(completion: ResponseCompletion, seen: ResponseAggregator) -> None:
-    """Record the usage of a response that ends before the provider's, by the part that was received of it."""
+    """Record the usage of a response that ends before the provider's stream, from the part that was received."""
     response = seen.response()
     reported = response.usage if response.HasField("usage") else None
     completion.note_usage(with_reported(_scale(await completion.estimate(response), seen), reported))
@@ -178,7 +178,7 @@ def _is_incomplete(usage: pb.Usage | None) -> bool:
 
 
 def _scale(usage: pb.Usage, aggregator: ResponseAggregator) -> pb.Usage:
-    """Return the usage of the whole response: the usage of the collected part, scaled by the size of both."""
+    """Return the usage of the whole response: that of the collected part, scaled by the sizes of whole and part."""
     if (share := aggregator.share) > 1:
         usage.output_tokens = count(round(usage.output_tokens * share))
         usage.reasoning_tokens = count(round(usage.reasoning_tokens * share))

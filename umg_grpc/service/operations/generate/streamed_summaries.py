@@ -15,7 +15,7 @@ from umg_grpc.wire.core.stream_aggregator import StreamAggregator
 
 
 class StreamedSummary(msgspec.Struct, eq=False):
-    """State of a streamed summary. The caller gets it at its end; until then another channel can be tried."""
+    """State of a streamed summary. The caller gets all of it at the end; until then another channel can be tried."""
 
     _completion: ResponseCompletion  # of the current attempt
     _attempts: FailoverLoop[GenerationAttempt]

@@ -1,4 +1,4 @@
-"""Guards of texts: takes the request and the response as the guards have changed them."""
+"""Guards of text calls: continue with the request and the response as the guards have changed them."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ from umg_grpc.wire import TEXT_FORMATS
 
 
 def take_request(admitted: GenerationCall, checked: Checked[pb.GenerateRequest]) -> None:
-    """Take the request as the guards have changed it. The changed fields are encoded again in the caller's body."""
+    """Continue with the request that the guards have changed; its changed fields are encoded in the caller's body."""
     request = checked.message
     notes = admitted.notes.with_edited(*sorted(checked.changed.intersection(REPLACED_FIELDS)))
     if (
@@ -33,8 +33,8 @@ def take_request(admitted: GenerationCall, checked: Checked[pb.GenerateRequest])
 async def guard_response(
     admitted: GenerationCall, completion: ResponseCompletion, response: pb.GenerateResponse, run: GuardRun
 ) -> None:
-    """Check a completed response, which a provider's own body may be, and complete it again if a guard has changed or
-    refused it. `completion`: that of the attempt, which has not begun.
+    """Check a completed response, which may be a provider's own body. If a guard has changed or refused it, complete it
+    again. `completion`: a new one of the same attempt, whose `begin` was not called.
     """
     completion.begin(passthrough=response.HasField("source"))
     whole = await completion.read(response)

@@ -71,7 +71,7 @@ class GenerationPipeline(
 
     async def read(self, call: Call, message: Message, request: pb.GenerateRequest) -> GenerationCall:
         """Return the call with its request decoded, its model resolved, and the response that it continues, to count
-        its tokens. No limit and no price matters. `message`: contains `request`. Raise UmgError.
+        its tokens. Limits and prices are not checked. `message`: contains `request`. Raise UmgError.
         """
         notes = call.arrival.notes or NO_NOTES
         counted = GenerationCall(call=call, message=message, request=request, notes=notes, counted=True)
@@ -132,7 +132,7 @@ class GenerationPipeline(
             self._open_summaries(admitted, sealed)
 
     def _open_summaries(self, admitted: GenerationCall, indexes: Sequence[int]) -> None:
-        """Replace sealed summaries of the request by texts."""
+        """Decrypt the sealed summaries in the messages at `indexes`: the request then contains them as texts."""
         owner, notes = admitted.call.caller.key_id, admitted.notes
         admitted.sealed_messages = admitted.request.messages
         admitted.request = opened(admitted.request, indexes, notes, owner, self._memory.seals)
@@ -216,7 +216,7 @@ class GenerationPipeline(
         return preferences, encoder
 
     def _compaction(self, admitted: GenerationCall) -> InlineCompaction | None:
-        """Return the compaction that the caller requests before the response; None if none is requested."""
+        """Return the compaction that the caller requests inside this call; None if the caller requests none."""
         if (edits := admitted.notes.context_edits) is None:
             return None
         edit = next((each for each in edits if isinstance(each, Compact)), None)
@@ -281,7 +281,7 @@ class GenerationPipeline(
     def _charge_refused(
         self, admitted: GenerationCall, attempt: GenerationAttempt, response: pb.GenerateResponse
     ) -> None:
-        """Do nothing: the step `complete` has recorded the usage."""
+        """Do nothing: the usage of a refused response is already recorded by the step `complete`."""
 
     # --- streams
 
@@ -328,8 +328,8 @@ class GenerationPipeline(
     async def _open_thread(
         self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], resolved: Resolved, *, stream: bool
     ) -> Thread | None:
-        """Return the thread of the request, which no other call may continue until `close`. None for a thread that is
-        not stored but may exist at the provider, if the operator shares its account among all keys.
+        """Return the thread of the request, which no other call may continue until `close`. None for a thread that the
+        gateway has not stored but the provider may have, if all keys share the provider's account.
         """
         request = decoded.canonical
         threads, owner = self._memory.threads, call.caller.key_id
@@ -355,8 +355,8 @@ class GenerationPipeline(
         return thread
 
     async def _continue(self, call: Call, decoded: DecodedRequest[pb.GenerateRequest], model: str) -> Continued | None:
-        """Return the request with the stored response that it continues. None for one that is not stored but may exist
-        at the provider, if the operator shares its account among all keys. Raise UmgError(OBJECT_NOT_FOUND).
+        """Return the request with the stored response that it continues. None for a response that the gateway has not
+        stored but the provider may have, if all keys share the provider's account. Raise UmgError(OBJECT_NOT_FOUND).
         """
         try:
             continued = await self._memory.stored_responses.continue_(call.caller.key_id, decoded)
@@ -377,8 +377,8 @@ class GenerationPipeline(
 
 
 def _show_stored_turns(admitted: GenerationCall, response: pb.GenerateResponse) -> None:
-    """Write the body of the response to a call that compacts a stored conversation. It shows the turns of the user,
-    which the caller's request does not have.
+    """Write the response body of a call that compacts a stored conversation. It contains the user's turns, which are
+    stored and not in the caller's request.
     """
     continued, face = admitted.continued, admitted.face
     if face is None or not isinstance(continued, Continued) or not admitted.request.compaction.standalone:

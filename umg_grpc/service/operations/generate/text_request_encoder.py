@@ -42,7 +42,7 @@ MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 
 
 class GenerationCall(Admitted[pb.GenerateRequest], kw_only=True):
-    """Admitted text call, with the stored conversation that it continues."""
+    """Text call that was admitted, with the stored conversation that it continues."""
 
     counted: bool = False
     """Whether only the tokens of the request are counted."""
@@ -74,7 +74,7 @@ class GenerationAttempt(Attempt[TextCall], kw_only=True):
 
 
 class SentConversation(NamedTuple):
-    """Request for one channel, with the ways in which its conversation was shortened."""
+    """Request for one channel, with a record of how its conversation was shortened."""
 
     request: pb.GenerateRequest
     notes: RequestNotes
@@ -89,7 +89,7 @@ class SentConversation(NamedTuple):
 
 
 class StateOrigin(NamedTuple):
-    """Channels whose accounts have data of a request: reasoning states (opaque data) and stored responses."""
+    """Channels whose accounts have data of a request: its reasoning states (opaque data), or its earlier response."""
 
     channel: str = ""  # the one whose account has the state; "" if none is known
     state_channels: Mapping[str, str] = MappingProxyType({})  # data of a reasoning state in the request -> channel
@@ -99,8 +99,8 @@ NO_ORIGIN = StateOrigin()
 
 
 async def find_origin(admitted: GenerationCall, reasoning: ReasoningStore | None) -> StateOrigin:
-    """Return the channels whose accounts have the data to which the request refers. Those of reasoning states are
-    looked up in the store only if several channels serve the model. `reasoning`: None without this store.
+    """Return the channels whose accounts have the data to which the request refers. Only if several channels serve the
+    model are the channels of reasoning states looked up in the store. `reasoning`: None without this store.
     """
     continued, request = admitted.continued, admitted.full_request
     # the reasoning states of a stored response name their channels, those in a caller's body do not
@@ -187,8 +187,8 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return attempt
 
     async def _shortened(self, request: pb.GenerateRequest, notes: RequestNotes, target: Target) -> SentConversation:
-        """Return the request with its conversation shortened as the caller requests it, after the restoration of its
-        reasoning: edits remove a part of that again.
+        """Return the request with its conversation shortened by the caller's edits. Reasoning is restored before, since
+        edits may remove a part of it again.
         """
         is_truncated, management = False, None
         compaction = None if self._compaction is None or self._has_edits(request, target) else self._compaction
@@ -226,9 +226,9 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     def _prepare(
         self, given: pb.GenerateRequest, notes: RequestNotes, target: Target
     ) -> tuple[GenerationAttempt, Sequence[AccountObject]]:
-        """Encode the request `given` for the channel. Return the attempt, and the references to the provider's objects
-        that must be of this caller: without references in dropped fields, and without the continued response, which is
-        of this caller.
+        """Encode the request `given` for the channel. Return the attempt, and the references to objects of the provider
+        that must belong to this caller. References in dropped fields are left out, and so is the continued response,
+        whose owner was checked.
         """
         admitted, quirks = self._admitted, self._healing.quirks_of(target)
         channel, name = target.channel, target.channel.name
@@ -283,7 +283,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
     async def _edit_conversation(
         self, request: pb.GenerateRequest, edits: Sequence[ContextEdit], notes: RequestNotes
     ) -> tuple[EditedConversation, RequestNotes]:
-        """Return the request after the edits of its conversation, with the report of them, and `notes` about it."""
+        """Return the request after the edits of its conversation, the report of the edits, and changed `notes`."""
         for edit in edits:
             if isinstance(edit, UnknownEdit):
                 problem = f"`{echo(edit.type)}` is no edit that is known here, and this model's provider has none"
@@ -299,7 +299,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return edited, notes if edited.request is request else notes.with_edited("messages", EDITS_FIELD)
 
     def _store_prompt(self, attempt: GenerationAttempt) -> None:
-        """Let the attempt use the stored beginning of its prompt when it is sent, if the prompt has marks."""
+        """Let the attempt use the longest stored beginning of its prompt when sent, if the prompt has cache marks."""
         storage, target, call = attempt.call.storage, attempt.target, self._admitted.call
         if storage is None or (prompt := self._stored.divided(storage, target, call)) is None:
             return
@@ -310,7 +310,7 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         storage.before_send(apply)
 
     def _may_lack_reasoning(self, request: pb.GenerateRequest, target: Target, reasoning: ReasoningStore) -> bool:
-        """Return whether to search stored reasoning: the channel needs some that the client may not have sent."""
+        """Return whether to look up stored reasoning: the channel needs some that the client may not have sent."""
         if self._admitted.continued is not None and (
             request.previous_response_id or request.thread.previous_response_id
         ):
@@ -355,8 +355,8 @@ class GenerationEncoder(msgspec.Struct, eq=False):
         return None if refusal_of(request, known, name) else name
 
     async def _check_ownership(self, objects: Sequence[AccountObject], target: Target) -> None:
-        """Raise UmgError(OBJECT_NOT_FOUND) unless the channel made all the objects for this caller; UNAVAILABLE if the
-        owner of one may not be in the database yet.
+        """Raise UmgError: OBJECT_NOT_FOUND unless the channel made all the objects for this caller. If the owner of one
+        may not be in the database yet, it is UNAVAILABLE.
         """
         owners = dict[str, str]()
         if self._reasoning is not None:

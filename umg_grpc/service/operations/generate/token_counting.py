@@ -24,8 +24,8 @@ class TokenCounting:
         self._channels = channels
 
     async def count(self, call: Call, request: pb.CountTokensRequest) -> pb.CountTokensResponse:
-        """Return the number of tokens of a request with the stored conversation that it continues, also without the
-        edits of the conversation that it contains. Raise UmgError.
+        """Return the number of tokens of a request together with the stored conversation that it continues. If the
+        request has edits of the conversation, also return the number without them. Raise UmgError.
         """
         counted = await self._pipeline.read(call, request, request.request)
         whole, model = counted.full_request, counted.model
@@ -52,7 +52,7 @@ def _count(
 
 
 def _reject_unsupported_items(counted: GenerationCall, router: Router) -> None:
-    """Raise UmgError(UNSUPPORTED_FIELD) for a message or item in the request that no channel of the model supports."""
+    """Raise UmgError(UNSUPPORTED_FIELD) if the request has a message or item that no channel of the model supports."""
     targets = router.targets(counted.model.id)
     formats = {protocol for target in targets for protocol in target.channel.protocols}
     for index, message in enumerate(counted.full_request.messages):

@@ -8,8 +8,8 @@ from umg_grpc.wire.core.json import invalid
 
 
 def check_tool_choice(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(INVALID_FIELD) if the tool choice requires an absent tool. Any is accepted if only the provider
-    may know the tools (an opaque tool, a prompt template, cached content).
+    """Raise UmgError(INVALID_FIELD) if the tool choice requires an absent tool. Accept any choice if only the provider
+    may have the list of tools (an opaque tool, a prompt template, cached content).
     """
     choice, tools = request.tool_choice, request.tools
     if any(tool.HasField("opaque") for tool in tools):

@@ -1,5 +1,5 @@
-"""Truncation of a conversation that is longer than the model's context. It serves `truncation: auto` of responses, at
-providers that do not truncate, and requests of summaries.
+"""Truncation of a conversation that is longer than the model's context. It is used for `truncation: auto` of the
+responses format, at providers that do not truncate themselves, and for requests for summaries.
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ class Truncation(msgspec.Struct, eq=False):
         return True
 
     def truncated(self, request: pb.GenerateRequest) -> pb.GenerateRequest:
-        """Return a request without the oldest turns of its conversation. It is the request itself if all are sent, or
-        if the provider has a part of them.
+        """Return a request without the oldest turns of its conversation. Return it unchanged if nothing is to be left
+        out, or if the provider stores a part of the conversation.
         """
         if not self.begin or len(request.messages) != len(self.conversation.messages):
             return request
@@ -69,7 +69,7 @@ def cut_after(messages: Sequence[pb.Message], share: float) -> int:
 
 
 def replace_oldest(request: pb.GenerateRequest, count: int, *turns: pb.Message) -> None:
-    """Replace the oldest messages of a conversation, `count` of them, by `turns`. Instructions stay."""
+    """Replace the `count` oldest messages of a conversation by `turns`. Instructions stay."""
     left_out, rest = request.messages[:count], request.messages[count:]
     kept = [message for message in left_out if message.role in INSTRUCTING_ROLES]
     del request.messages[:]

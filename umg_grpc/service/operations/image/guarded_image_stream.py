@@ -1,4 +1,4 @@
-"""Guards of a streamed response with images: a guard that reads the whole message holds back all of them."""
+"""Guards of a streamed response with images. A guard that reads whole messages holds back all images until the end."""
 
 from collections.abc import AsyncGenerator, Sequence
 

@@ -24,8 +24,8 @@ def complete(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> N
 
 
 def account(admitted: AdmittedImages, result: pb.ImageResult, images: int) -> None:
-    """Record the usage of an image call, and the quantities by which it is priced. `images`: number of images that the
-    caller gets. Tokens that the price needs and the provider does not report are estimated.
+    """Record the usage of an image call, and the quantities that are priced. `images`: number of images that the caller
+    gets. If the price is by token and the provider reports none, the tokens are estimated.
     """
     facts, usage, prices = admitted.call.facts, result.usage, admitted.call.charges.prices
     facts.usage = pb.Usage(

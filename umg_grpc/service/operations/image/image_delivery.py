@@ -1,5 +1,6 @@
-"""Delivery of images in the requested form: addresses or bytes. For addresses, bytes of the provider are stored, and
-the caller gets a signed link to them. For bytes, an address of the provider is fetched, if the rules for URLs allow it.
+"""Delivery of images in the requested form: URLs or bytes. If URLs are requested, bytes from the provider are stored,
+and the caller gets a signed link to them. If bytes are requested, a URL of the provider is fetched, if the rules for
+URLs allow it.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ class ImageDelivery:
         self, channels: Channels, fetcher: Fetcher, blobs: BlobStore | None, links: FileLinks, budget: ResponseBudget
     ) -> None:
         """Create a converter. `fetcher`: reads URLs under the rules of the config. `blobs`: None if the operator stores
-        no files; images are then returned as bytes. `budget`: limit of the memory for fetched images.
+        no files, so that images are returned as bytes. `budget`: memory limit of fetched images.
         """
         self._channels = channels
         self._fetcher = fetcher
@@ -113,8 +114,8 @@ class ImageDelivery:
 
 
 def requested_form(request: pb.GenerateImageRequest, rules: ImageRules | None) -> "pb.ImageResponseFormat.ValueType":
-    """Return the form in which the caller gets images: addresses or bytes. Unspecified, for a model without rules,
-    leaves them as the provider returned them.
+    """Return the form in which the caller gets images: addresses or bytes. For a model without rules it may be
+    unspecified, and the images stay as the provider returned them.
     """
     if rules is not None and rules.always_bytes:
         return pb.IMAGE_RESPONSE_FORMAT_B64_JSON
@@ -129,15 +130,15 @@ def are_bytes(request: pb.GenerateImageRequest, rules: ImageRules | None) -> boo
 
 
 def is_described(image: pb.Image) -> bool:
-    """Return whether nothing is left for `describe`: the image has media type and size, or no bytes to read them from.
-    Each access to the bytes copies them, which takes milliseconds.
+    """Return whether `describe` has nothing to do: the image has its media type and size, or has no bytes. Each access
+    to the bytes copies them, which takes milliseconds.
     """
     has_size = image.HasField("width") and image.HasField("height")
     return not image.HasField("data") or (bool(image.mime_type) and has_size)
 
 
 def describe(image: pb.Image, data: bytes) -> None:
-    """Set an image's media type by its bytes, and width and height if the provider did not report them."""
+    """Set the media type of an image from its bytes; also width and height, if the provider did not report them."""
     image.mime_type = sniff_image(data) or image.mime_type
     if image.HasField("width") and image.HasField("height"):
         return

@@ -88,7 +88,7 @@ class ImagePipeline(
         self._delivery.check_addresses(admitted.request)
 
     def _take_files(self, admitted: AdmittedImages) -> None:
-        """Drop the files of the caller's body unless they can be sent to a provider as they came."""
+        """Drop the files of the caller's body unless they can be sent to the provider unchanged."""
         request, notes, model = admitted.request, admitted.notes, admitted.model
         needs_bytes = admitted.access.guards is not None and admitted.access.guards.reads_content
         if notes.files is not None and (

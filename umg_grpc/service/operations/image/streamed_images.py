@@ -9,8 +9,8 @@ from umg_grpc.v1 import pb
 
 
 class StreamedImages:
-    """State of one streamed image response: completes its events for the caller, and counts its images. A stream that
-    breaks off costs the images that were sent before.
+    """State of one streamed image response: completes its events for the caller, and counts its images. If the stream
+    breaks off, the images sent before are charged.
     """
 
     def __init__(self, admitted: AdmittedImages, channel: Channel, delivery: ImageDelivery) -> None:

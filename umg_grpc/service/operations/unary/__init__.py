@@ -1,4 +1,4 @@
-"""Operations with one request and one response: the additions of each to the steps that they share."""
+"""Operations with one request and one response: the steps that they share, and the additions of each operation."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

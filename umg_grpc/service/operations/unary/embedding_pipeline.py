@@ -57,7 +57,7 @@ class EmbeddingPipeline(UnaryPipeline[pb.EmbedRequest, pb.EmbedResponse]):
 
 
 class _TokenAdapter:
-    """Converter of a request whose inputs are token ids into text, for channels that accept only text."""
+    """Converter of a request for channels that accept only text: its inputs of token ids become texts."""
 
     def __init__(self, request: pb.EmbedRequest, model: PublicModel) -> None:
         self._request = request
@@ -65,7 +65,7 @@ class _TokenAdapter:
         self._texts: pb.EmbedRequest | None = None
 
     async def __call__(self, target: Target) -> pb.EmbedRequest:
-        """Return the request, with its token ids decoded if needed. Raise UmgError(UNTRANSLATABLE) if unknown."""
+        """Return the request, with token ids decoded to text if needed. Raise UmgError(UNTRANSLATABLE) if unknown."""
         if self._takes_tokens(target.channel.protocols):
             return self._request
         if self._texts is None:
@@ -85,7 +85,7 @@ class _TokenAdapter:
 
 
 def _check_dimensions(request: pb.EmbedRequest, model: pb.Model) -> None:
-    """Raise UmgError for a number of dimensions that the model does not support; accept any if they are unknown."""
+    """Raise UmgError for a number of dimensions that the model does not support; accept any if these are unknown."""
     if not model.HasField("embedding"):
         return
     if request.HasField("dimensions"):

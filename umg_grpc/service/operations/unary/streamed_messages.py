@@ -10,14 +10,14 @@ from umg_grpc.v1 import pb
 
 
 class StreamedMessages:
-    """State of one streamed response. One that breaks off after its first output is charged by its request, since the
-    provider has processed it.
+    """State of one streamed response. If the stream breaks off after its first output, the call is charged by its
+    request, since the provider has processed it.
     """
 
     def __init__(
         self, call: Call, method: StreamedMethod[Message], record: Callable[[pb.Usage], Awaitable[None]]
     ) -> None:
-        """Create the state. `record`: records the usage of the call, as the provider stated it."""
+        """Create the state of a stream. `record`: called with the response to record the call's usage in it."""
         self._call = call
         self._method = method
         self._record = record

@@ -33,7 +33,7 @@ from umg_grpc.wire.unary_format import ClientShape, UnaryFace, UnaryFormat
 
 
 class UnaryCall(Admitted[RequestT], kw_only=True):
-    """Call that the pipeline has admitted, with its request."""
+    """Call that the pipeline has admitted, with its request; channels may be sent different forms of it."""
 
     adapt: Callable[[Target], Awaitable[RequestT]] | None = None
     """Function that returns the request for a target, if it differs between targets; None if it does not."""
@@ -43,7 +43,7 @@ class UnaryPipeline(
     StreamPipeline[RequestT, ResponseT, UnaryCall[RequestT], Attempt[PreparedCall[ResponseT]], Message],
     Generic[RequestT, ResponseT],
 ):
-    """Pipeline of one operation, by its row. An operation with checks or usage of its own derives from it."""
+    """Pipeline of one operation, which the operation's row describes. Subclasses add checks or usage of their own."""
 
     def __init__(self, context: PipelineContext, operation: UnaryOperation[RequestT, ResponseT]) -> None:
         super().__init__(context, operation.value, operation.response, UnaryCall)
@@ -52,8 +52,8 @@ class UnaryPipeline(
         self._has_texts = has_texts(operation.response.DESCRIPTOR)
 
     async def respond(self, request: RequestT) -> ResponseT:
-        """Return the response of the first channel that succeeds, or the cached one. Raise UmgError if the request
-        breaks a rule or a limit of the key, or if all channels fail.
+        """Return the response of the first channel that succeeds, or the cached response. Raise UmgError if the request
+        breaks a rule or exceeds a limit of the key, or if all channels fail.
         """
         admitted = await self.admit(current(), request, request)
         response = await self.response_to(admitted)

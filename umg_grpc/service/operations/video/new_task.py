@@ -1,4 +1,4 @@
-"""Call that submits a video task, on its way through the pipeline."""
+"""Call that submits a video task, with the data that the steps of the pipeline add to it."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ class NewTask(Admitted[pb.CreateVideoTaskRequest], kw_only=True):
 
     @property
     def draft_task_id(self) -> str:
-        """Id of the task whose draft is made into a video; "" for none."""
+        """Id of the task whose draft the call makes into a video; "" if the call names no draft."""
         return self.request.parameters.draft_task_id
 
     @property

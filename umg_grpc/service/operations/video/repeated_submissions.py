@@ -1,4 +1,4 @@
-"""Search for the task that a submission repeats, so that a repeated call submits no second task."""
+"""Search for existing tasks: if a call repeats an earlier submission, no second task is submitted."""
 
 import hashlib
 
@@ -15,14 +15,14 @@ RETRY_SECONDS = 120.0
 
 
 class RepeatedSubmissions:
-    """Search for the tasks that submissions repeat."""
+    """Search for the existing tasks that submissions repeat."""
 
     def __init__(self, tasks: TaskContext) -> None:
         self._tasks = tasks
 
     async def find(self, new: NewTask) -> None:
-        """Find the existing task that the submission repeats. It has the same idempotency key or external id, or the
-        submission is an SDK's automatic retry without a key. Raise UmgError(ALREADY_EXISTS) for a key or id that was
+        """Find the existing task that the submission repeats. Both have the same idempotency key or external id, or the
+        submission is an SDK's automatic retry without any id. Raise UmgError(ALREADY_EXISTS) for a key or id that was
         used with another request.
         """
         request, owner, rows = new.request, new.access.caller.key_id, self._tasks.rows
@@ -44,8 +44,8 @@ class RepeatedSubmissions:
 
 
 def body_hash(request: pb.CreateVideoTaskRequest, source_task_id: str | None) -> str:
-    """Return a fingerprint of a request, the same for every repetition, also with another idempotency key or none.
-    `source_task_id`: for a remix, the task that it changes, else None.
+    """Return a fingerprint of a request. Repetitions have the same one, even with another idempotency key or none.
+    `source_task_id`: id of the task that a remix changes; None for a new video.
     """
     content = pb.CreateVideoTaskRequest()
     content.CopyFrom(request)

@@ -1,4 +1,4 @@
-"""Attempts of one submission of a video task: the call for each channel, and the rule for another attempt."""
+"""Attempts of one submission of a video task: the request to each channel, and the rule for another attempt."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class VideoCall:
-    """Submission for one channel. The upstream encodes it when it is sent, so that its report is empty before."""
+    """Submission of a task to one channel. It is encoded when it is sent, so its report is empty until then."""
 
     def __init__(self, channels: Channels, channel: str, submission: Submission) -> None:
         self._channels = channels
@@ -64,7 +64,7 @@ class VideoEncoder(UnmendedRequests):
 
 
 class VideoLoop(FailoverLoop[Attempt[VideoCall]]):
-    """Attempts of one submission: none follows one after which the provider may have accepted the task."""
+    """Attempts of one submission. No further attempt follows one in which the provider may have accepted the task."""
 
     def should_retry(self, attempt: Attempt[VideoCall], error: UmgError) -> bool:
         if error.failure in UNKNOWN_OUTCOME:

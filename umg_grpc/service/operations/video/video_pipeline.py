@@ -35,7 +35,7 @@ NewTaskT = TypeVar("NewTaskT", bound=NewTask)
 
 
 class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
-    """Pipeline of an operation that submits a video task. Its response is the task, whose end charges the caller."""
+    """Pipeline of an operation that submits a video task, its response. The caller is charged when the task ends."""
 
     _repeated_steps = REPEATED_STEPS | {VALIDATE}  # which completes the request by the defaults of the model
 
@@ -59,7 +59,7 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
         }
 
     async def _submit(self, new: NewTaskT) -> MediaTask:
-        """Return the task: the existing one that the call repeats, else a new one, which is submitted exactly once."""
+        """Return the existing task that the call repeats; if there is none, a new task, submitted exactly once."""
         steps = self._entrance if self._context.channels.guards is None else self._guarded_entrance
         while True:
             try:
@@ -81,11 +81,12 @@ class TaskPipeline(Pipeline[NewTaskT], Generic[NewTaskT]):
 
     @abstractmethod
     def _validate(self, new: NewTaskT) -> Awaitable[None] | None:
-        """Check the message of the caller, and set the request of the task. Raise UmgError."""
+        """Check the caller's message, and set the request of the task from it. Raise UmgError if it is invalid."""
 
     def _find_channels(self, new: NewTaskT) -> None:
-        """Find the channels that serve the model and support the operation, best first. A key with a budget gets only
-        those with a price; a task with a source only that of its source. Raise UmgError if there are none.
+        """Find the channels that serve the model and support the operation, best first. For a key with a budget, they
+        are only those with a price; for a task with a source task, only the channel of the source. Raise UmgError if
+        there are none.
         """
         caller, model, channels = new.access.caller, new.model, self._context.channels
         preferences = RoutePreferences(pins=caller.channels, is_healthy=self._context.shared.is_healthy)
@@ -131,7 +132,7 @@ class CreatePipeline(TaskPipeline[NewTask]):
         lookup: TaskLookup,
         fetcher: Fetcher,
     ) -> None:
-        """Create the pipeline. `fetcher`: has the rules for URLs that callers send."""
+        """Create the pipeline. `fetcher`: checks the URLs that callers send."""
         super().__init__(context, VIDEO_CREATION.value, tasks, submissions)
         self._lookup = lookup
         self._fetcher = fetcher

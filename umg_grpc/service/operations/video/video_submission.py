@@ -1,6 +1,6 @@
 """Submission of a video task: the task is recorded with the reservation of its cost, then sent to one channel, at most
-once. After a refusal, or a failure before anything was sent, another channel may be tried. After any other failure it
-is unknown whether the provider accepted the task: its row stays, and the poller looks for it at the provider.
+once. After a refusal, or a failure before anything was sent, another channel may be tried. After any other failure the
+provider may have accepted the task: the task's row stays, and the poller looks for the task at the provider.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Submissions:
-    """Submissions of video tasks by this process, until `aclose`. A submission goes on if its caller disconnects."""
+    """Submissions of video tasks by this process, until `aclose`. They continue if their callers disconnect."""
 
     def __init__(self, context: PipelineContext, tasks: TaskContext, accepted: AcceptedTasks) -> None:
         self._context = context
@@ -56,7 +56,7 @@ class Submissions:
         self._running: set[asyncio.Task[MediaTask]] = set()
 
     async def aclose(self) -> None:
-        """Wait up to `CLOSE_SECONDS` for submissions in flight, then cancel them; the poller finds their outcomes."""
+        """Wait up to `CLOSE_SECONDS` for submissions in flight, then cancel them: the poller finds their results."""
         if self._running:
             _, late = await asyncio.wait(self._running, timeout=CLOSE_SECONDS)
             for task in late:
@@ -65,13 +65,14 @@ class Submissions:
                 await asyncio.wait(late)
 
     def plan(self, new: NewTask) -> None:
-        """Make the task's database row, stored before the first attempt. Raise UmgError for a malformed header."""
+        """Make the task's row, which is stored before the first attempt. Raise UmgError for a malformed header."""
         new.row = _new_row(new, self._tasks.process, self._tasks.now())
         new.strict = new.call.strict
 
     async def submit(self, new: NewTask) -> None:
-        """Record the task and send it. Its row is then accepted, or of unknown outcome, or another call's task with the
-        same idempotency key or external id. Raise UmgError if no provider has accepted it; nothing is recorded then.
+        """Record the task in the database, and send it. Its row is then of an accepted task, of one with unknown
+        outcome, or of another call's task with the same idempotency key or external id. If no provider has accepted the
+        task, raise UmgError; nothing stays recorded then.
         """
         task = asyncio.create_task(self._submit(new), name="submission of a task")
         self._running.add(task)
@@ -122,7 +123,7 @@ class Submissions:
             raise
 
     async def _renew(self, task_id: str, ended: asyncio.Event) -> None:
-        """Renew the lease of a task until `ended` is set, at the end of its submission."""
+        """Renew the lease of a task periodically during its submission, until `ended` is set."""
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), RENEW_SECONDS)
@@ -203,8 +204,8 @@ class Submissions:
         return found
 
     async def _leave_unconfirmed(self, new: NewTask, error: UmgError) -> MediaTask:
-        """End the lease of a task of which it is unknown whether the provider accepted it. The poller then looks for it
-        at the provider. Return its row.
+        """End the lease of a task that the provider may have accepted, so that the poller looks for it there. Return
+        the task's row.
         """
         row = new.row
         logger.warning(
@@ -264,7 +265,7 @@ def _details(call: Call) -> str:
 
 
 def _without_data(request: pb.CreateVideoTaskRequest) -> bytes:
-    """Return the request as it is stored with its task, without the bytes of media, which only the provider gets."""
+    """Return the request in the form in which it is stored with its task: without the bytes of media."""
     stored = pb.CreateVideoTaskRequest()
     stored.CopyFrom(request)
     for medium in stored.parameters.media:

@@ -14,10 +14,10 @@ class Signer(Protocol):
         ...
 
     def discard(self) -> bool:
-        """Discard cached credentials that the provider rejected. Return whether a retry may succeed with new ones."""
+        """Discard cached credentials that the provider rejected. Return whether new ones may be accepted."""
         ...
 
     @property
     def token(self) -> str:
-        """Cached token, to be masked in messages of the provider; "" if there is none."""
+        """Cached token, which is masked in messages of the provider; "" if there is none."""
         ...

@@ -96,7 +96,7 @@ class AwsCredentials:
         return session
 
     def _role(self, session: Session, role: str) -> CachedCredentialFetcher:
-        """Return the source of a role's temporary credentials, by those of the session or by another issuer's token."""
+        """Return the source of a role's temporary credentials, by the session or by another issuer's token."""
         create, external_id = partial(session.create_client, region_name=self._region), self._auth.external_id
         arguments = {"RoleSessionName": self._session_name} | ({"ExternalId": external_id} if external_id else {})
         if (file := self._auth.web_identity_token_file) is not None:

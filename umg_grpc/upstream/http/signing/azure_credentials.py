@@ -69,7 +69,7 @@ class AzureCredentials:
         return DefaultAzureCredential(**settings)
 
     def _settings(self) -> dict[str, Any]:
-        """Return the settings of the library's HTTP client, and its authority."""
+        """Return the settings of the library's HTTP client, and the authority that issues tokens."""
         settings: dict[str, Any] = {
             "connection_timeout": CONNECT_SECONDS,
             "read_timeout": READ_SECONDS,

@@ -18,14 +18,14 @@ NEW_SECONDS = 10.0
 
 
 class Token(NamedTuple):
-    """Access token. `seconds`: time after which it should be replaced."""
+    """Access token. `seconds`: time after which it has to be replaced."""
 
     text: str
     seconds: float
 
 
 class CachedTokenSigner(ABC):
-    """Base of signers that replace their cached token before its expiry. Calls without a token wait for one request."""
+    """Base class of signers that replace their cached token before it expires. Calls without one share a request."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.token = ""
@@ -43,8 +43,8 @@ class CachedTokenSigner(ABC):
         return {"Authorization": f"Bearer {token}"}
 
     async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
-        """Return the authentication header for a request, with a new token if the cached one is due for replacement.
-        Raise UmgError if there is none; the request was not sent then.
+        """Return the authentication header for a request. If the cached token is due for replacement, get a new one.
+        Raise UmgError if there is none; the request was then not sent.
         """
         if self._now() >= self._renewal:
             try:
@@ -56,7 +56,7 @@ class CachedTokenSigner(ABC):
         return self.header(self.token)
 
     def discard(self) -> bool:
-        """Discard the cached token, which the provider rejected; return False, and keep it, if it is seconds old."""
+        """Discard the token that the provider rejected. If it is only seconds old, keep it and return False."""
         if self._renewal and self._now() - self._made < NEW_SECONDS:
             return False
         self._renewal = 0.0

@@ -20,7 +20,7 @@ from umg_grpc.upstream.http.signing.refreshed_credentials import BearerToken, Cr
 
 
 class _TimedAdapter(HTTPAdapter):
-    """Connections with the gateway's timeouts in place of the library's two minutes."""
+    """Transport of Google's library with the gateway's timeouts in place of the library's two minutes."""
 
     def send(
         self,

@@ -26,7 +26,7 @@ class ShortTokenSigner:
 
     async def headers(self, outgoing: OutgoingRequest) -> Mapping[str, str]:
         """Return the authentication header with a new token. Raise UmgError(UNTRANSLATABLE) for a URL at which the
-        provider accepts none: another channel may have a key for the model, and this key is not at fault.
+        provider accepts no token: another channel may have a suitable key, and this key is not at fault.
         """
         if not outgoing.url.startswith(self._prefix):
             problem = "its provider accepts only an API key for this model, but the channel has an access key"

@@ -10,7 +10,7 @@ AUTHORITY_FILE = "SSL_CERT_FILE"
 
 
 class LibraryConnections(NamedTuple):
-    """Proxy and certificate authorities of a channel, which are used for its credentials too."""
+    """Proxy and certificate authorities of a channel, which also apply to the requests for its credentials."""
 
     proxy: str | None = None
     """URL of the proxy, "" for none; None for that of the environment."""
@@ -23,8 +23,8 @@ class LibraryConnections(NamedTuple):
 
     @property
     def proxies(self) -> Mapping[str, str] | None:
-        """Scheme -> proxy; empty for none, None for those of the environment. Issuers on the machine or in its network,
-        as those of instance metadata, have http and are called directly.
+        """URL scheme -> proxy; empty for no proxy, None for the proxies of the environment. Issuers on the machine or
+        its network, for example instance metadata, use http and are called directly.
         """
         if self.proxy is None:
             return None

@@ -1,4 +1,4 @@
-"""Signer with credentials that a blocking library reads: in a thread, once for all calls, ahead of their expiry."""
+"""Signer with credentials that a blocking library reads, in a thread, once for all calls and before they expire."""
 
 import asyncio
 import time
@@ -36,7 +36,7 @@ logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class Credentials(NamedTuple):
-    """Credentials that were read, as the signer of requests by them."""
+    """Credentials that were read, with the signer that uses them."""
 
     signer: Signer
     expiry: float = inf
@@ -54,12 +54,12 @@ class CredentialSource(Protocol):
         ...
 
     def read(self) -> Credentials:
-        """Return new credentials, not cached ones. Blocks; raise any exception if there are none."""
+        """Read new credentials, not cached ones, and return them. Blocks. Raises any exception if there are none."""
         ...
 
 
 class BearerToken:
-    """Signer of requests by a bearer token. `headers`: further headers, which those of the channel override."""
+    """Signer of requests by a bearer token. `headers`: further headers; headers of the channel take precedence."""
 
     def __init__(self, token: str, headers: Mapping[str, str] | None = None) -> None:
         self.token = token
@@ -81,7 +81,7 @@ USED_SIGNER: ContextVar[Signer | None] = ContextVar("credentials of the current 
 
 
 class RefreshedSigner:
-    """Signer with credentials of a source: read at the first call, then ahead of their expiry while calls go on."""
+    """Signer with credentials of a source, read at the first call. Later calls have them read before they expire."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class RefreshedSigner:
             self._finish(done, now, None, str(error))
 
     def _is_free(self, now: float) -> bool:
-        """Return whether no read is running; one that does not return, as a hung program of a profile, is given up."""
+        """Return whether no read is running. One that does not return, for example of a hung program, is given up."""
         if self._refresh is None:
             return True
         seconds = min(WAIT_SECONDS * 2.0 ** min(self._hung, 10), MAX_HUNG_SECONDS)
@@ -159,7 +159,7 @@ class RefreshedSigner:
         return True
 
     def _read(self, loop: asyncio.AbstractEventLoop, done: "asyncio.Future[None]", began: float) -> None:
-        """Read the credentials, in a thread, and hand them to the event loop."""
+        """Read the credentials in a thread, and pass the result to the event loop."""
         found, problem = None, ""
         try:
             found = self._source.read()
@@ -169,7 +169,7 @@ class RefreshedSigner:
             loop.call_soon_threadsafe(self._finish, done, began, found, problem)
 
     def _finish(self, done: "asyncio.Future[None]", began: float, found: Credentials | None, problem: str) -> None:
-        """Use the result of a read. One that was given up is used if it found credentials before a later one did."""
+        """Use the result of a read. That of a read which was given up counts if no later read found credentials."""
         now = self._now()
         if found is not None and found.expiry <= now:
             found, problem = None, "the credentials that were found are expired"

@@ -116,7 +116,7 @@ def find_program(command: Sequence[str]) -> None:
 
 
 def token_in(output: bytes, now: float, ttl: float) -> Token | None:
-    """Return the token in a program's output, bare or in JSON, or None. `ttl`: seconds of use if none are stated."""
+    """Return the token in a program's output, bare or in JSON, or None. `ttl`: its seconds of use if not stated."""
     text = output.decode("utf-8", "replace").strip()
     end: float | None = None
     if text.startswith("{"):
@@ -173,7 +173,7 @@ def _jwt_end(token: str) -> float | None:
 
 
 async def _read(stream: asyncio.StreamReader | None) -> bytes:
-    """Return the first MAX_OUTPUT_BYTES of a program's output. The rest is read, so that the program can end."""
+    """Return the first MAX_OUTPUT_BYTES of a program's output; read and ignore the rest, so that it ends."""
     kept = b""
     while stream is not None and (chunk := await stream.read(MAX_OUTPUT_BYTES)):
         kept += chunk[: MAX_OUTPUT_BYTES - len(kept)]

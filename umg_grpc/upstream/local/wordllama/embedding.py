@@ -90,7 +90,8 @@ class EmbeddingComputation:
         count: Callable[[str], int] | None = None,
     ) -> None:
         """Create the computation. `lengths`: vector length of all texts, or of each. `transform`: (wordllama's vectors,
-        model, length) -> the model's vectors. `count`: returns a text's tokens, None for wordllama's own count.
+        model, length) -> the model's vectors. `count`: returns the number of tokens of a text; None for the tokens of
+        wordllama.
         """
         self._model = model
         self._max_tokens = max_tokens(model)
@@ -99,7 +100,7 @@ class EmbeddingComputation:
         self._count = count
 
     def __call__(self, model: "WordLlamaModel", first: int, texts: Sequence[str]) -> list[EmbeddingVector]:
-        """Return the vector of each text. `first`: position in the request. Raise UmgError(CONTEXT_TOO_LONG)."""
+        """Return each text's vector. `first`: position of the first text. Raise UmgError(CONTEXT_TOO_LONG)."""
         counts = [self._count(text) for text in texts] if self._count else None
         if counts is not None:
             self._check(counts, first)  # before wordllama tokenizes the texts
@@ -173,7 +174,7 @@ def _fill(response: pb.EmbedResponse, vectors: Sequence[EmbeddingVector]) -> Non
 
 
 def embedded_texts(request: pb.EmbedRequest) -> list[str]:
-    """Return each input's text below its title. Raise UmgError(UNSUPPORTED_FIELD) for inputs that are token ids."""
+    """Return each input as a text below its title. Raise UmgError(UNSUPPORTED_FIELD) for inputs of token ids."""
     return [
         f"{given.title}\n{given.text}" if given.title else given.text or _text_of(given, place)
         for place, given in enumerate(request.inputs)
@@ -181,7 +182,7 @@ def embedded_texts(request: pb.EmbedRequest) -> list[str]:
 
 
 def requested_lengths(request: pb.EmbedRequest, own: int, maximum: int) -> list[int]:
-    """Return each input's vector length, `own` by default. Raise UmgError(INVALID_FIELD) for one above `maximum`."""
+    """Return each input's vector length, by default `own`. Raise UmgError(INVALID_FIELD) above `maximum`."""
     every = request.dimensions or own
     lengths = [given.dimensions or every for given in request.inputs]
     if (longest := max(lengths, default=0)) > maximum:
@@ -192,7 +193,7 @@ def requested_lengths(request: pb.EmbedRequest, own: int, maximum: int) -> list[
 
 
 def note_task_types(request: pb.EmbedRequest, report: Report) -> None:
-    """Record requested task types as dropped in `report`, for a model on which they have no effect."""
+    """Record task types in the request as dropped in `report`, since they have no effect on the model."""
     if request.task_type:
         report.drop("task_type")
     for place, given in enumerate(request.inputs):

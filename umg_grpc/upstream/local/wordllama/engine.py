@@ -141,7 +141,7 @@ class WordLlamaEngine:
                 job.error = job.error or error
 
     def _loaded(self) -> "WordLlamaModel":
-        """Return the model, which is loaded once."""
+        """Return the model, which the first call loads."""
         if self._failure is not None and time.monotonic() < self._retry_at:
             raise self._failure
         try:
@@ -173,7 +173,7 @@ class WordLlamaEngine:
 
 
 class _Job(Generic[Made]):
-    """Call of the engine: its texts, and the number of texts that are processed."""
+    """Call of the engine: its texts, and the number of texts that were processed so far."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _Job(Generic[Made]):
         return self._texts[self._from : self._to]
 
     def begin(self, cost: int) -> int:
-        """Select the next texts for a batch, up to the cost (at least one text). Return their cost."""
+        """Select the next texts for a batch: as many as fit into the cost, but at least one. Return their cost."""
         self._from = self._to
         self._to, taken = portion(self._texts, self._from, cost)
         return taken
@@ -225,7 +225,7 @@ class _Job(Generic[Made]):
         return self.done.done()
 
     def expire(self, callers: bool) -> None:
-        """End the call with its time limit's error: DEADLINE_EXCEEDED if it is the caller's, else UPSTREAM_TIMEOUT."""
+        """End the call at its time limit, with DEADLINE_EXCEEDED if it is the caller's, else UPSTREAM_TIMEOUT."""
         message = "the local model had too much to do: the time for the response is over; try again or send less"
         if callers:
             self.fail(UmgError(pb.ERROR_REASON_DEADLINE_EXCEEDED, message, deadline="total"))
@@ -245,7 +245,7 @@ class _Job(Generic[Made]):
 
 
 def _process(jobs: Sequence[_Job[Made]], model: "WordLlamaModel") -> None:
-    """Process the selected texts of calls that share one `Work`, by one run for all."""
+    """Process the selected texts of calls that share one `Work` together, in one run of it."""
     if len(jobs) > 1:
         portions = [job.portion for job in jobs]
         with suppress(Exception):  # an error of one call: it is raised again below, with the call's own positions
@@ -259,7 +259,7 @@ def _process(jobs: Sequence[_Job[Made]], model: "WordLlamaModel") -> None:
 
 
 def portion(texts: Sequence[str], first: int, cost: int) -> tuple[int, int]:
-    """Select texts from `first` on up to the cost, at least one. Return (position behind the last one, their cost)."""
+    """Select texts from `first` on up to the cost, at least one. Return (position after the last, their cost)."""
     end, taken = first, 0
     while end < len(texts):
         taken += TEXT_COST + len(texts[end])

@@ -24,7 +24,7 @@ Vectors: TypeAlias = NDArray[np.float32]
 
 
 class _Library(Protocol):
-    """Interface of the used parts of `wordllama.WordLlamaInference`."""
+    """Interface of `wordllama.WordLlamaInference`, limited to the parts that are used."""
 
     embedding: Vectors
     tokenizer: Tokenizer
@@ -45,8 +45,8 @@ class WordLlamaModel:
         return [read.ids for read in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def embed(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return a row for each list of token ids: the sum of the tokens' vectors; zeros for an empty list. Its
-        direction is that of their mean. Processes about 10 million tokens a second.
+        """Return a row for each list of token ids: the sum of the tokens' vectors; zeros for an empty list. The sum has
+        the direction of the mean. Processes about 10 million tokens a second.
         """
         sums = np.zeros((len(tokens), VECTOR_DIMENSIONS), np.float32)
         for place, ids in enumerate(tokens):

@@ -28,9 +28,9 @@ NO_LIMIT = 2**31 - 1
 
 
 class LocalRerank:
-    """Reranking by the local model `wordllama-rerank`. The score of a document is that of its most relevant chunk, (1 +
-    cosine to the query) / 2; 0 if empty. Documents are cut off at the model's limit, as other rerankers do, or at
-    `max_tokens_per_document`.
+    """Reranking by the local model `wordllama-rerank`. A document is split into chunks; its score is (1 + cosine of the
+    best chunk to the query) / 2, or 0 if it is empty. Documents are cut off at the model's limit, as other rerankers
+    do, or at `max_tokens_per_document`.
     """
 
     def __init__(self, engine: WordLlamaEngine, *, total_seconds: float = 600) -> None:
@@ -73,7 +73,7 @@ class LocalRerankCall:
 
 
 class RankingComputation:
-    """Computation of the scores of a call's documents, which the engine calls with one part after the other."""
+    """Computation of the scores of a call's documents, which the engine passes to it part by part."""
 
     def __init__(self, request: pb.RerankRequest, model: str, max_document_tokens: int) -> None:
         """Create the computation. `max_document_tokens`: number of tokens after which a document is cut off."""
@@ -103,7 +103,7 @@ class RankingComputation:
         return scores
 
     def response(self) -> pb.RerankResponse:
-        """Return the response, the best document first; documents with equal scores in the request's order."""
+        """Return the response with the best document first. Documents with equal scores stay in the request's order."""
         order = sorted(range(len(self.scores)), key=lambda place: -self.scores[place])
         response = pb.RerankResponse(usage=pb.RerankUsage(total_tokens=self._tokens))
         for place in order[: self._request.top_n or None]:
@@ -119,7 +119,7 @@ class RankingComputation:
 
 
 def chunks(tokens: Sequence[int]) -> list[Sequence[int]]:
-    """Return a document's tokens in chunks, each overlapping the previous one by half; empty for no tokens."""
+    """Return a document's tokens in chunks, each of which overlaps the previous one by half; empty for no tokens."""
     if not tokens:
         return []
     return [tokens[start : start + CHUNK_TOKENS] for start in range(0, max(len(tokens) - STEP_TOKENS, 1), STEP_TOKENS)]

@@ -23,8 +23,9 @@ def max_tokens(model: str) -> int:
 
 
 def check_characters(texts: Sequence[str], model: str, characters: int, field: str) -> None:
-    """Raise UmgError(CONTEXT_TOO_LONG) for a text that has too many characters for the model's token limit, before it
-    is tokenized. `characters`: length of the longest token; `field`: path of a text, with `{}` for its position.
+    """Raise UmgError(CONTEXT_TOO_LONG) for a text with too many characters for the model's token limit. This is checked
+    before the text is tokenized. `characters`: length of the longest token; `field`: path of a text, with `{}` for its
+    position.
     """
     limit = max_tokens(model)
     for position, text in enumerate(texts):
