@@ -101,7 +101,7 @@ class ResponseFormat(Struct):
     type: Literal["text", "json_object"]
     json_schema: Raw = ABSENT_MEMBER
     schema: Raw = ABSENT_MEMBER
-    """`json_schema` by its name in the first version of the API (cohere 7.3.1, JsonResponseFormat)."""
+    """The member `json_schema` under its name in the first version of the API (cohere 7.3.1, JsonResponseFormat)."""
 
 
 class Thinking(Struct):

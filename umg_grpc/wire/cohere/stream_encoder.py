@@ -29,7 +29,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Text:
-    """Text part of a response: the offset at which it begins in its content block, and its pieces."""
+    """Text part of a response: its offset in the content block that contains it, and its pieces."""
 
     def __init__(self, block: int, start: int) -> None:
         self.block, self.start = block, start
@@ -53,7 +53,7 @@ class _Call:
         self.checked_pieces = 0
 
     def is_complete(self) -> bool:
-        """Return whether the arguments are one JSON object, checked again only after they have doubled in number."""
+        """Return whether the arguments are one JSON object; they are decoded again once the pieces have doubled."""
         if len(self.pieces) < max(1, 2 * self.checked_pieces):
             return False
         self.checked_pieces = len(self.pieces)
@@ -68,7 +68,7 @@ class StreamEncoder:
     """Encoder of canonical events as events of Cohere's chat. One instance per stream.
 
     One content block is open at a time; consecutive texts are one block. One call is open at a time, too, since clients
-    collect the arguments of one call. Events of another call wait until the arguments of the first one are complete.
+    collect the arguments of only one. Events of another call wait until the open call's arguments are complete.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -184,7 +184,7 @@ class StreamEncoder:
     # --- content
 
     def _open_block(self, kind: str) -> Generator[bytes, None, _Block]:
-        """Open a block, unless one of this kind is open. Yield the frames, and return the open block."""
+        """Open a block of a type (`kind`) unless one is open. Yield the frames for this, and return the open block."""
         if self._block is None or self._block.kind != kind:
             yield from self._end_block()
             yield from self._start()
@@ -234,7 +234,7 @@ class StreamEncoder:
         yield self._delta(block, "", logprobs=encode_logprob(entry))
 
     def _citation(self, citation: pb.Citation, part: int) -> Iterator[bytes]:
-        """Yield the events of a citation; keep it while its block is open, since its text may continue."""
+        """Yield the events of a citation. One of the open block is kept until the block ends: its text may continue."""
         if (known := self._texts.get(part)) is None:  # of a text that has not begun
             self._early.setdefault(part, []).append(citation)
             self.retained_bytes += EVENT_BYTES + citation.ByteSize()
@@ -252,7 +252,7 @@ class StreamEncoder:
     # --- calls
 
     def _call_event(self, event: pb.GenerateEvent) -> Iterator[bytes]:
-        """Yield the frames of an event of a call, and of the calls that wait for its end; nothing for another part."""
+        """Yield the frames of an event of a tool call, and of the calls that wait for its end; nothing for others."""
         part, kind = event.part_index, event.WhichOneof("kind")
         if part in self._waiting or (kind == "part_started" and self._call is not None):
             self._waiting.setdefault(part, []).append(event)

@@ -1,4 +1,4 @@
-"""Cohere's embeddings (`POST /v2/embed`), for callers only: the vendor has the embeddings format for calls, too."""
+"""Cohere's embeddings (`POST /v2/embed`), for callers only: this vendor is called in the embeddings format."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere_embeddings.request import FACE_NAME, decode_request, wire_path

@@ -20,11 +20,11 @@ TASK_TYPES = {
 }
 """Value of `input_type` -> task in the native vocabulary."""
 QUANTIZED_TYPES = frozenset({"int8", "uint8"})
-"""Types of vectors whose scale only the vendor's models know, so that the gateway cannot make them of floats."""
+"""Types of vectors that the gateway cannot make of floats, since only the vendor's models have the scale."""
 ACCEPTED_TYPES = "`float`, `base64`, `binary` or `ubinary`"
 UNCARRIED_MEMBERS = ("max_tokens", "priority")
 KNOWN_FIELDS = Fields(EmbedBody, {}, {})
-"""Known fields of the JSON body, by which unknown ones are found."""
+"""Known fields of the JSON body; all others are unknown."""
 TEXT_SEPARATOR = "\n"  # between the texts of one input, as in the native format
 
 wire_path = wire_paths(

@@ -23,12 +23,12 @@ _TYPES = msgspec.json.Decoder(Types)
 
 
 def encode_response(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Return the JSON body for a caller, with the types of vectors that its request selects."""
+    """Return the JSON body for a caller. It has the types of vectors that the request selects."""
     return b"".join(encode_pieces(response, request, shape))
 
 
 def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
-    """Yield the JSON body in pieces encoded on request. The id is a digest of the request: embeddings have no other."""
+    """Yield the JSON body in pieces, encoded on demand. The id is a digest of the request: the response has none."""
     digest = hashlib.blake2b(request.source.body or request.SerializeToString(deterministic=True), digest_size=16)
     head = b'{"id":"%b","response_type":"embeddings_by_type","embeddings":{' % digest.hexdigest().encode()
     vectors = [embedding.values for embedding in response.embeddings]
@@ -66,4 +66,4 @@ ITEM_ENCODERS: Mapping[EmbeddingType, Callable[[int, bytes], object]] = {
     "ubinary": lambda _, vector: _bits(vector),
     "binary": lambda _, vector: _bits(vector).astype("int16") - SIGNED_OFFSET,
 }
-"""Type of vectors -> function of the index and the packed vector of an element, which returns its JSON value."""
+"""Type of vectors -> function that returns the JSON value of an element from its index and its packed vector."""

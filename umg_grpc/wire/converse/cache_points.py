@@ -1,4 +1,4 @@
-"""Cache points of Converse requests (`cachePoint`), from the cache marks of the caller or added ones."""
+"""Cache points of Converse requests (`cachePoint`), made from the caller's cache marks or from marks that are added."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 MAX_CACHE_POINTS = 4
 UNMARKED_BLOCK = "reasoningContent"
-"""Block behind which a cache point is refused."""
+"""Type of block after which the provider rejects a cache point."""
 
 
 @dataclass(slots=True)
 class Block:
-    """Content block, text of the system prompt, or tool, with the mark of the cache at its end."""
+    """Content block, text of the system prompt, or tool, with the cache mark at its end, if any."""
 
     fields: JsonObject
     mark: pb.CacheControl | None = None
 
     def has(self, member: str) -> bool:
-        """Return whether it is a block of this kind."""
+        """Return whether the block has the member that names its type."""
         return member in self.fields
 
     def take_mark(self, marked: pb.Part | pb.Tool, report: Report) -> None:
-        """Take over the mark of a part or tool, if it has one; report a mark at which no cache point may be."""
+        """Take over the cache mark of a part or tool, if any. Report the mark if no cache point may be there."""
         if not marked.HasField("cache_control"):
             return
         if self.has(UNMARKED_BLOCK):
@@ -42,8 +42,8 @@ BlockGroups = Mapping[Literal["tools", "system", "messages"], list[Block]]
 
 
 def fit_marks(groups: BlockGroups, model: BedrockModel, report: Report) -> None:
-    """Remove the marks that the model does not accept, in place: in parts of the prompt without cache points, and all
-    but the last `MAX_CACHE_POINTS`. Shorten a lifetime that the model lacks, or that follows a shorter one.
+    """Remove, in place, marks that the model does not accept: in parts of the prompt without cache points, and all but
+    the last `MAX_CACHE_POINTS`. Shorten a lifetime that the model does not have, or that follows a shorter one.
     """
     for place, blocks in groups.items():
         if place not in model.cache_places:
@@ -73,7 +73,7 @@ def has_marks(groups: BlockGroups) -> bool:
 
 
 def written(blocks: Iterable[Block]) -> list[JsonObject]:
-    """Return blocks as JSON, each mark as a cache point behind its block."""
+    """Return blocks as JSON, with a cache point after each block that has a mark."""
     return [entry for block in blocks for entry in _written(block)]
 
 

@@ -18,7 +18,7 @@ _CITATION = msgspec.json.Decoder(Citation)
 
 
 def decode_citation(raw: Raw) -> pb.Citation:
-    """Return a citation of its block's whole text; raw JSON for unknown locations. Raise ValueError for other JSON."""
+    """Return a citation of its block's whole text; raw JSON for unknown locations. Raise ValueError for others."""
     cited = _CITATION.decode(raw)
     passages = [passage.text for passage in cited.source_content or () if passage.text]
     citation = pb.Citation(cited_text="".join(passages), title=cited.title or "")

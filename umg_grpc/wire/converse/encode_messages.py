@@ -24,7 +24,7 @@ REASONING_BLOCK, CALL_BLOCK, RESULT_BLOCK, DOCUMENT_BLOCK, TEXT_BLOCK = (
 
 
 class MessageEncoder(AlternatingTurns[Block]):
-    """Encoder of the messages of a canonical request. The service requires a text beside a document, too."""
+    """Encoder of the messages of a canonical request. The service requires a text in each turn that has a document."""
 
     format = "converse"
     id_prefix = "tooluse"
@@ -46,7 +46,7 @@ class MessageEncoder(AlternatingTurns[Block]):
                 turn.blocks.append(Block({TEXT_BLOCK: FILLER_TEXT}))
 
     def append_instruction(self, text: str) -> None:
-        """Add a line at the end of the system prompt. Call it after `encode`."""
+        """Add a line at the end of the system prompt. The caller does so after `encode`."""
         self.system.append(Block({TEXT_BLOCK: text}))
 
     @property
@@ -65,7 +65,7 @@ class MessageEncoder(AlternatingTurns[Block]):
             self._separate_results()
 
     def _separate_results(self) -> None:
-        """Move the other blocks of turns with tool results to a turn of their own, behind one of the model."""
+        """Move the other blocks of turns with tool results into a separate user turn, after a turn of the model."""
         turns = list[Turn[Block]]()
         for turn in self.turns:
             results = [block for block in turn.blocks if block.has(RESULT_BLOCK)]

@@ -18,7 +18,7 @@ from umg_grpc.wire.dropped_fields_report import Report, foreign, omits, untransl
 
 SHOWN_RESULT = "(shown below)"
 SIGNED_FORMAT, REDACTED_FORMAT = "messages", "converse"
-"""Formats of reasoning states: a signature, also of the messages format, and redacted reasoning, of any maker."""
+"""Formats of reasoning states: a signature, which the messages format shares, or redacted reasoning of any model."""
 RESULT_MEDIA = frozenset({"image", "document", "video", "searchResult"})
 """Blocks that the content of a tool result may have."""
 

@@ -1,4 +1,4 @@
-"""Errors of Converse providers: refusals by HTTP status, and exceptions in streams."""
+"""Errors of Converse providers: failed calls, by HTTP status, and exceptions in streams."""
 
 import re
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ _ORIGINAL = Decoder(_Original)
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the error that the caller gets for a failed call, whose exception a header names, without the URL behind
-    it (`ValidationException:http://...`). `headers`: by lower-case name.
+    """Return the caller's error for a failed call. A header (`ValidationException:http://...`) names the exception; the
+    URL after the name is ignored. `headers`: by lower-case name.
     """
     name = _NAME.match(headers.get(TYPE_HEADER, ""))
     return from_provider(
@@ -35,7 +35,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgErr
 
 
 def stream_error(exception: str, payload: bytes) -> UmgError:
-    """Return the error for an exception (`throttlingException`) in a stream; its message may be the model server's."""
+    """Return the caller's error for an `exception` in a stream. Its message may be that of the server of the model."""
     error = read_error(payload)
     if not error.message and (original := decode_or_none(_ORIGINAL, Raw(payload))) is not None:
         error = replace(error, message=original.original_message)

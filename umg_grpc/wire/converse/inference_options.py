@@ -20,22 +20,22 @@ from umg_grpc.wire.model_quirks import REASONING_AMOUNTS, output_limit, rejected
 
 SERVICE_TIERS = ("priority", "default", "flex", "reserved")
 USUAL_TIERS = frozenset({"auto", "standard", "standard_only"})
-"""Tiers of other formats for which the member is left out."""
+"""Service tiers of other formats for which `serviceTier` is left out."""
 MAX_LABELS, MAX_LABEL_CHARACTERS = 16, 256
 _LABEL = re.compile(r"[a-zA-Z0-9\s:_@$#=/+,.-]{0,256}")
 STOP_PATH = "/stop_sequence"
-"""Member of the responses of models that names the stop sequence, for `additionalModelResponseFieldPaths`."""
+"""Path of the stop sequence in a model's response, requested by `additionalModelResponseFieldPaths`."""
 SAMPLING_NAMES: Mapping[str, str] = {"temperature": "temperature", "top_p": "topP"}
 
 
 class Reasoning(NamedTuple):
-    """Reasoning of a request: model request fields, the effort of `outputConfig`, and the plan that limits the rest."""
+    """Reasoning of a request: model request fields, effort for `outputConfig`, and the plan that limits options."""
 
     fields: JsonObject
     plan: Plan
     effort: str = ""
     is_alone: bool = False
-    """Whether the model takes neither sampling options nor a limit beside them."""
+    """Whether the model accepts neither sampling options nor an output limit beside the reasoning options."""
 
 
 def encode_options(
@@ -47,8 +47,8 @@ def encode_options(
     *,
     is_forced: bool,
 ) -> JsonObject:
-    """Return the members of the body besides the prompt and the tools. `turns`: the encoded conversation, to which an
-    instruction about the format is added. `is_forced`: whether the model must call a tool.
+    """Return the members of the body except the prompt and the tools. `turns`: the encoded conversation, to which
+    instructions for the format are added. `is_forced`: whether the model must call a tool.
     """
     output = _encode_format(request, turns, report, quirks)
     reasoning = _plan(request, model, report, quirks)
@@ -106,7 +106,7 @@ def _nova_reasoning(request: pb.GenerateRequest, model: BedrockModel, report: Re
 def _encode_inference(
     request: pb.GenerateRequest, model: BedrockModel, reasoning: Reasoning, report: Report, quirks: Quirks
 ) -> tuple[JsonObject, JsonObject, Reasoning]:
-    """Return (`inferenceConfig`, `additionalModelRequestFields`, reasoning options, which a limit may have lowered)."""
+    """Return (`inferenceConfig`, `additionalModelRequestFields`, reasoning, which an output limit may have lowered)."""
     inference, additional = JsonObject(), dict(reasoning.fields)
     limit = output_limit(request, quirks, report)
     if limit is not None and reasoning.plan.budget:
@@ -137,8 +137,8 @@ def _set_at(fields: JsonObject, path: str, value: object) -> None:
 
 
 def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `outputConfig` with the JSON schema that the request requires of the response; {} if it requires none. Any
-    JSON, and a schema that the service cannot enforce for the model, is required by a line of the system prompt.
+    """Return `outputConfig` with the JSON schema that the response must follow; {} without one. If the service cannot
+    enforce the schema for the model, or any JSON is required, a line of the system prompt requires it.
     """
     form = request.response_format
     match form.WhichOneof("kind"):

@@ -61,9 +61,9 @@ MEDIA_FORMATS: Mapping[int, tuple[str, Mapping[str, str]]] = {
     pb.MEDIA_KIND_VIDEO: ("video", VIDEO_FORMATS),
     pb.MEDIA_KIND_AUDIO: ("audio", AUDIO_FORMATS),
 }
-"""Kind of media -> (member of a block, media type -> format)."""
+"""Kind of media -> (member of a block, {media type -> format name})."""
 MEDIA_TYPES: Mapping[str, str] = {name: mime for mime, name in IMAGE_FORMATS.items()}
-"""Format of an image in a response -> its media type."""
+"""Format name of an image in a response -> media type."""
 
 DEFAULT_NAME = "document"
 MAX_NAME_CHARACTERS = 200
@@ -71,13 +71,13 @@ NUMBER_CHARACTERS = 8
 """Characters of a name that are reserved for a number."""
 _ILLEGAL = re.compile(r"[^0-9A-Za-z_\s()\[\]-]")
 _MARKS = re.compile(r"[\u0300-\u036f]")
-"""Accents, which follow their letters in decomposed texts."""
+"""Accents that follow their letters in texts with decomposed characters."""
 _SPACES = re.compile(r"\s+")
 _ENDING = re.compile(r"\.[0-9A-Za-z]{1,5}$")
 
 
 class MediaEncoder:
-    """Encoder of the media of one request, whose documents need different names."""
+    """Encoder of the media of one request. Each document gets a different name."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -132,8 +132,8 @@ class MediaEncoder:
         return result
 
     def _name(self, media: pb.MediaPart) -> str:
-        """Return a name for a document that is like its title or the name of its file: without an ending, of letters
-        without accents, digits, hyphens, underscores, brackets and single spaces.
+        """Return a document's name, made from its title or file name. It has no extension, and only letters without
+        accents, digits, hyphens, underscores, brackets and single spaces.
         """
         stated = _MARKS.sub("", unicodedata.normalize("NFKD", media.title or media.filename))
         plain = _SPACES.sub(" ", _ILLEGAL.sub(" ", _ENDING.sub("", stated))).strip()
@@ -159,7 +159,7 @@ def _bytes(data: bytes) -> JsonObject:
 
 
 def _pieces(blocks: pb.DocumentBlocks, at: str) -> list[JsonObject]:
-    """Return the texts of a document in pieces. Raise UmgError(UNTRANSLATABLE) for other pieces, and for none."""
+    """Return the texts of a document in pieces. Raise UmgError(UNTRANSLATABLE) if one is no text, or all are blank."""
     for index, part in enumerate(blocks.parts):
         if not part.HasField("text"):
             raise untranslatable(f"{at}.blocks.parts[{index}]", "a document in pieces holds texts in this format")

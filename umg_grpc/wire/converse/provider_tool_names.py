@@ -1,4 +1,4 @@
-"""Tool names and call ids as Converse providers accept them: up to 64 characters."""
+"""Tool names and call ids in the form that Converse providers accept: up to 64 characters."""
 
 import re
 
@@ -10,7 +10,7 @@ _NAME_RULES = NameRules(re.compile(r"[a-zA-Z0-9_-]{1,64}"), illegal=_ILLEGAL, ma
 ILLEGAL_IN_IDS = re.compile(r"[^a-zA-Z0-9_.:-]")
 MAX_ID_CHARACTERS = 64
 UNUSED_TOOL = "no_tool"
-"""Name of the tool that is declared for a conversation with calls whose request has no tools."""
+"""Name of a tool that is declared if a conversation has tool calls but the request has no tools."""
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:

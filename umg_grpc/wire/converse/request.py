@@ -66,7 +66,7 @@ def encode_request(
     """Encode a canonical request as a call of a provider's `POST /model/{modelId}/converse`, or of its stream.
 
     Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path. `model`: the provider's id or ARN.
-    `notes`: facts about the caller's body. Models that stream no tools are sent a request for a complete response.
+    `notes`: facts about the caller's body. Models that stream no tool calls get a request for a complete response.
     """
     report = Report()
     quirks = replace(quirks, web_search=False)

@@ -54,7 +54,7 @@ _ADDITIONAL, _TRACE = msgspec.json.Decoder(Additional), msgspec.json.Decoder(_Tr
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider. `pass_` is not used: no caller speaks the format. Raise
+    """Decode a complete response of a provider. `pass_` is not used, since no caller uses this format. Raise
     UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     try:
@@ -80,13 +80,13 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def decode_finish(reason: str | None, additional: Raw, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Decode the reason why a response ended into `target`, with the stop sequence among the additional fields."""
+    """Decode the finish reason, and the stop sequence in the additional response fields, into `target`."""
     stated = decode_or_none(_ADDITIONAL, additional) if is_present(additional) else None
     decode_ending(Ending(stop_reason=reason, stop_sequence=None if stated is None else stated.stop_sequence), target)
 
 
 def blocked_message(trace: Raw) -> str:
-    """Return the reason for which a guardrail intervened, from the member `trace`; "" if it states none."""
+    """Return the reason why a guardrail intervened, from the member `trace`; "" if it states none."""
     stated = decode_or_none(_TRACE, trace) if is_present(trace) else None
     return "" if stated is None or stated.guardrail is None else stated.guardrail.action_reason or ""
 
@@ -111,7 +111,7 @@ def _decode_content(content: list[Raw], request: pb.GenerateRequest) -> Iterator
 
 
 def decode_call(call: ToolUse, names: ToolNames) -> pb.Part:
-    """Return a tool call under the caller's name of the tool."""
+    """Return a tool call with the tool's name replaced by the caller's name."""
     arguments = bytes(call.input).decode() if is_present(call.input) else "{}"
     decoded = pb.ToolCall(call_id=call.tool_use_id or "", name=call.name or "")
     if names.resolve(decoded):
@@ -122,7 +122,7 @@ def decode_call(call: ToolUse, names: ToolNames) -> pb.Part:
 
 
 def decode_reasoning(content: ReasoningContent) -> pb.Part:
-    """Return reasoning with its state: a signature, which is the same in the messages format, or redacted reasoning."""
+    """Return reasoning with its state: a signature (also valid in the messages format), or redacted reasoning."""
     part = pb.Part()
     part.reasoning.SetInParent()
     if content.redacted_content:
@@ -142,12 +142,12 @@ def _decode_cited(cited: CitationsContent) -> pb.Part:
 
 
 def image_of(image: Image, data: bytes = b"") -> pb.MediaPart:
-    """Return an image that the model made, with its bytes as far as they are known."""
+    """Return an image that the model made. `data`: the bytes received so far."""
     mime = MEDIA_TYPES.get(image.format or "", f"image/{image.format or 'png'}")
     return pb.MediaPart(kind=pb.MEDIA_KIND_IMAGE, mime_type=mime, data=data)
 
 
 def opaque_block(raw: Raw) -> pb.OpaquePart:
-    """Return a block of another kind as raw JSON, with the name of its member as its type."""
+    """Return a block of an unknown type as raw JSON. The name of its member becomes its type."""
     members = msgspec.json.decode(raw, type=dict[str, Raw]) if is_present(raw) and raw is not ABSENT_MEMBER else {}
     return pb.OpaquePart(format="converse", type=next(iter(members), ""), json=str(raw, "utf-8"))

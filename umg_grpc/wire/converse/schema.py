@@ -16,7 +16,7 @@ class CacheDetail(Struct, rename="camel"):
 
 
 class TokenUsage(Struct, rename="camel"):
-    """Member `usage`. Its `inputTokens` have no tokens of the prompt cache, its `totalTokens` have them."""
+    """Member `usage`. Tokens of the prompt cache count in `totalTokens`, but not in `inputTokens`."""
 
     input_tokens: Count = None
     output_tokens: Count = None
@@ -116,7 +116,7 @@ class Image(Struct):
 
 
 class ContentBlock(Struct, rename="camel"):
-    """Union of the content blocks of a response; a block of another kind has none of the members."""
+    """Union of the content blocks of a response; a block of an unknown type has none of these members."""
 
     text: str | None = None
     tool_use: ToolUse | None = None

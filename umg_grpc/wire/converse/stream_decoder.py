@@ -44,11 +44,11 @@ KIND_HEADER, NAME_HEADER, EXCEPTION_HEADER, ERROR_CODE, ERROR_TEXT = (
 DECODED_EVENTS = frozenset(
     {b"contentBlockStart", b"contentBlockDelta", b"contentBlockStop", b"messageStop", b"metadata"}
 )
-"""Events of a message that has started."""
+"""Types of events that are decoded once a message has started."""
 
 
 class _Block:
-    """State of a content block of which only the first events have been received."""
+    """State of a content block that has started and not ended."""
 
     def __init__(self, part: int, kind: str) -> None:
         self.part = part
@@ -61,7 +61,7 @@ class _Block:
 
 class TranslatingDecoder(EventDecoder):
     """Decoder of a Converse stream. One instance per stream. Only tool calls and images have a start event: texts and
-    reasoning start with their first delta. The end's reason is emitted with the usage, in the last event.
+    reasoning start with their first delta. The finish reason is emitted with the usage, in the last event.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -171,7 +171,7 @@ class TranslatingDecoder(EventDecoder):
             yield pb.GenerateEvent(part_index=block_.part, opaque=kept)
 
     def _of_kind(self, index: int, kind: str) -> tuple[_Block, list[pb.GenerateEvent]]:
-        """Return (the open block, the events that open it): a new one unless that with the index is of the kind."""
+        """Return (the open block, the events that open it). The block with the index stays if it is of the kind."""
         opening = list[pb.GenerateEvent]()
         block = self._blocks.get(index)
         if block is None or block.kind != kind:

@@ -15,16 +15,16 @@ from umg_grpc.wire.messages.tools import NO_ARGUMENTS, object_schema, offered_na
 from umg_grpc.wire.model_quirks import requests_search, supports_search
 
 CANNOT_ENFORCE = frozenset({"none", "json_object"})
-"""Dialects of models that the service cannot bind to a schema."""
+"""Dialects of models for which the service cannot enforce a schema."""
 STRICT_PATH = "toolConfig.tools.toolSpec.strict"
 
 
 def encode_tools(
     request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks, *, in_history: bool
 ) -> list[Block]:
-    """Return the tools as blocks; empty if none may be called and the conversation has no calls. `in_history`: it has
-    calls or results, beside which the service requires tools. Raise UmgError(UNTRANSLATABLE) for a tool that only
-    another format has.
+    """Return the tools as blocks; [] if the model may call none and the conversation has no calls. `in_history`: the
+    conversation has calls or results, so that the service requires tools. Raise UmgError(UNTRANSLATABLE) for a tool
+    that only another format has.
     """
     is_off = request.tool_choice.mode == pb.TOOL_CHOICE_MODE_NONE
     if requests_search(request):
@@ -42,7 +42,7 @@ def encode_tools(
 
 
 def encode_choice(request: pb.GenerateRequest, names: ToolNames, tools: list[Block], report: Report) -> JsonObject:
-    """Return `toolChoice` of a forced tool; {} where the model chooses."""
+    """Return the members with `toolChoice` for a forced tool; {} if the model decides."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         raise foreign(choice.opaque, "tool_choice")
@@ -77,7 +77,7 @@ def _encode_each(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 def _encode_tool(
     tool: pb.Tool, names: ToolNames, report: Report, at: str, dialect: SchemaDialect | None
 ) -> JsonObject | None:
-    """Return a tool as `toolSpec`; None for one that is left out and reported."""
+    """Return a tool as `toolSpec`; None for a tool that is left out, which is reported."""
     match tool.WhichOneof("kind"):
         case "function":
             return _encode_function(tool, names, f"{at}.function", report, dialect)
