@@ -1,11 +1,11 @@
 """Detection of the members of a caller's body that name an object in the provider's account: a file, a prompt, a cache.
 
 Each format lists the members that contain the caller's own text and the members that name objects. Any other member is
-checked by its name (`knowledge_id`, `data_sources`) and by its value (`gs://...`, `projects/...`, `file-abc123`), so
-that a member newer than this build passes unless it looks like the name of an object.
+checked by its name (`knowledge_id`, `data_sources`) and by its value (`gs://...`, `projects/...`, `file-abc123`). So a
+member newer than this build passes unless it looks like the name of an object.
 
 The decoders here take the last value of a repeated member of a JSON object, while a provider may take its first. So
-every value is checked, and no exemption applies to the object.
+every value of a repeated member is checked, and no exemption applies to its object.
 """
 
 import json
@@ -29,12 +29,12 @@ class NamedObject(NamedTuple):
     """Object in a provider's account (a file, for example) that a request names: its id, and the path of the member."""
 
     path: str
-    """Path of the member in the caller's body; the canonical path where the caller sent no body."""
+    """Path of the member in the caller's body; the canonical path if there is no body (gRPC)."""
     id: str
 
 
 class _Kind(Enum):
-    """Rule, by the member's name, by which its value is checked for the id of an object in a provider's account."""
+    """Rule by which the value of a member is checked for the id of an object. The member's name selects the rule."""
 
     FREE = auto()  # the caller's own JSON: not checked
     WORDS = auto()  # a string is the caller's own text; objects and lists are checked
@@ -54,7 +54,7 @@ LABEL_WORDS = frozenset(
         *("call", "use", "tool", "caller", "token", "tab", "download", "cell", "speaker"),
     }
 )
-"""Words before `id` in names of labels: labels of users, of calls and traces, and of things in the request itself."""
+"""Words before `id` in names of labels, that is, of users, calls, traces, and parts of the request itself."""
 
 _STORES = frozenset(
     {
@@ -121,7 +121,7 @@ PLAIN_OTHERS = (
 
 
 class RepeatedMembers(dict[str, object]):
-    """JSON object that repeats a member, as a mapping member -> last value; `every` has all (name, value) pairs."""
+    """JSON object that repeats a member: a mapping member -> last value, with all (name, value) pairs in `every`."""
 
     def __init__(self, every: list[tuple[str, object]]) -> None:
         super().__init__(every)
@@ -152,7 +152,7 @@ def _items(members: Members) -> Iterable[tuple[str, object]]:
 
 
 def is_public(address: str) -> bool:
-    """Return whether an address is public HTTP or a data URL; False for the hosts of providers' file stores."""
+    """Return whether an address is public HTTP or a data URL; False for hosts of providers' stores of files."""
     if address[:5].lower() == "data:":
         return True
     try:
@@ -193,14 +193,13 @@ OBJECT_WORDS = frozenset(
         *("token", "signature", "authorization", "authorization_token", "encrypted_content"),
     }
 )
-"""Members of several formats whose strings are the caller's own text, settings and secrets."""
+"""Members, in several formats, whose strings are the caller's own text, settings or secrets."""
 
 
 @dataclass(frozen=True)
 class ObjectRules:
-    """Rules of one format by which the members of a body are checked for ids of objects in a provider's account, since
-    a body with one can be sent to that account only. Names of members are in snake case; names in bodies are converted
-    before they are looked up.
+    """Rules of one format to find ids of objects in a provider's account in a body. A body with an object can be sent
+    to that account only. Names of members are in snake case; names in bodies are converted before they are looked up.
     """
 
     free: frozenset[str] = frozenset()
@@ -208,22 +207,22 @@ class ObjectRules:
     words: frozenset[str] = OBJECT_WORDS
     """Members whose strings are the caller's own text or settings."""
     maps: frozenset[str] = frozenset()
-    """Members whose own members have names that the caller chose; their strings are the caller's own text."""
+    """Members that are maps: the caller chooses the names in them, and the strings are the caller's own text."""
     references: frozenset[str] = frozenset()
     """Members whose strings name objects."""
     passes: Callable[[str, Members, str], bool] = _never_passes
-    """(name of a reference, its sibling members, name of the parent member) -> whether the id does not name an object
-    of an account but only labels the item that contains it.
+    """Function of (name of a reference, sibling members, name of the parent member). It returns whether the id only
+    labels the item that contains it, and does not name an object of an account.
     """
     is_output: Callable[[Members, bool], bool] | None = None
-    """(members, whether they are in a turn of the model) -> whether they are the output of a provider's own tool. An id
-    in that output gives no access to the object. None for a format whose providers run no tools.
+    """Function of (members, whether they are in a turn of the model): whether they are the output of a provider's own
+    tool. An id in that output gives no access to the object. None for a format whose providers run no tools.
     """
     _kinds: dict[str, tuple[_Kind, str, tuple[type, ...]]] = field(default_factory=dict, compare=False, repr=False)
 
     def is_plain(self, body: bytes) -> bool:
-        """Return whether a body has only texts and settings, so that no member can name an object of an account. False
-        for a long body and for a body that may name one: this is a fast test for most bodies.
+        """Return whether a body has only texts and settings, so that it names no object of an account. This is a fast
+        test for most bodies: False also for a long body, or if the test cannot exclude an object.
         """
         if len(body) > _MAX_PLAIN_BYTES:
             return False
@@ -240,8 +239,8 @@ class ObjectRules:
         return msgspec.json.Decoder(msgspec.defstruct("PlainBody", members, forbid_unknown_fields=True))
 
     def in_body(self, body: bytes, skipped: Collection[str] = ()) -> list[NamedObject]:
-        """Return the objects of an account that a body names; one with the id `UNKNOWN_OBJECT` for a body that cannot
-        be decoded. `skipped`: top-level members that are not forwarded unchanged, and so not checked.
+        """Return the objects of an account that a body names. A body that cannot be decoded gives one object with the
+        id `UNKNOWN_OBJECT`. `skipped`: top-level members that are not checked, since they are not forwarded unchanged.
         """
         try:
             members = decode_every(body)

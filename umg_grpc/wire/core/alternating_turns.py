@@ -19,12 +19,12 @@ BlockT = TypeVar("BlockT")
 
 USER_ROLE, ASSISTANT_ROLE, SYSTEM_ROLE = "user", "assistant", "system"
 ALTERNATING_ROLES = (USER_ROLE, ASSISTANT_ROLE)
-"""Roles whose turns pair calls with results; other turns may be between them."""
+"""Roles whose turns pair calls with results. Turns of other roles may occur between them."""
 SYSTEM_ROLES = (pb.ROLE_SYSTEM, pb.ROLE_DEVELOPER)
 
 
 class Turn(Struct, Generic[BlockT]):
-    """Turn of the conversation. A turn that only the format has is raw JSON: the one block of a turn of role ""."""
+    """Turn of the conversation. A turn that only this format has has the role "" and one block, its raw JSON."""
 
     role: str
     blocks: list[BlockT]
@@ -34,14 +34,14 @@ class AlternatingTurns(ABC, Generic[BlockT]):
     """Encoder of the messages of a canonical request as a system prompt and turns. One instance per request, since tool
     calls and their results are paired across messages.
 
-    Providers require turns of the user and the assistant to alternate, the user's to be the first, and the results of
-    all calls of a turn at the start of the next one. So consecutive messages of one role are merged, and a call without
-    a result gets an error result. Blank texts are left out, because providers reject them.
+    Providers require that turns of the user and the assistant alternate, that the user's is first, and that the results
+    of all calls of a turn are at the start of the next one. So consecutive messages of one role are merged, and a call
+    without a result gets an error result. Blank texts are left out, because providers reject them.
     """
 
     format: ClassVar[str]
     id_prefix: ClassVar[str]
-    """Beginning of the ids of calls without an id."""
+    """Beginning of the ids that are made for calls without an id."""
 
     def __init__(self, request: pb.GenerateRequest, parts: PartEncoder[BlockT], report: Report, quirks: Quirks) -> None:
         self._request = request
@@ -53,8 +53,8 @@ class AlternatingTurns(ABC, Generic[BlockT]):
 
     @property
     def lacks_reasoning(self) -> bool:
-        """Whether the model continues its own text that does not begin with reasoning, or continues after the result of
-        a tool that it called, and none of its turns since the user's question begins with reasoning.
+        """Whether required reasoning is missing. It is required if the model continues its own text that does not begin
+        with reasoning, or a tool result. It is missing if no turn since the user's question begins with reasoning.
         """
         called = False
         turns = [turn for turn in self.turns if turn.role in ALTERNATING_ROLES]
@@ -89,8 +89,8 @@ class AlternatingTurns(ABC, Generic[BlockT]):
         self._append_text(self.system, text, part)
 
     def _place_instructions(self, message: pb.Message, at: str) -> None:
-        """Append instructions that are no turn of their own to the system prompt. After the first turn they become
-        marked text of the user, so that the beginning of the conversation stays the same.
+        """Append instructions that have no turn of their own to the system prompt. Instructions after the first turn
+        become marked user text instead, so that the beginning of the conversation stays the same.
         """
         if not self.turns or self._extends_system:
             if self.turns:
@@ -155,7 +155,7 @@ class AlternatingTurns(ABC, Generic[BlockT]):
             self.turns.pop()
 
     def _with_mark(self, block: BlockT | None, part: pb.Part, blocks: list[BlockT]) -> BlockT | None:
-        """Return an encoded part with its cache mark."""
+        """Return an encoded part with its cache mark. The mark of a part without a block moves to the block before."""
         if block is not None:
             return self._marked(block, part)
         if before := self._blocks_before(blocks):
@@ -172,7 +172,7 @@ class AlternatingTurns(ABC, Generic[BlockT]):
     # --- the rules
 
     def _answer_calls(self) -> None:
-        """Move the results of tool calls to the beginning of their turn, in the order of the calls before."""
+        """Move the results of tool calls to the beginning of their turn, in the order of the preceding calls."""
         previous: list[str] = []
         for turn in self.turns:
             if turn.role == ASSISTANT_ROLE:
@@ -227,7 +227,7 @@ class AlternatingTurns(ABC, Generic[BlockT]):
     # --- the blocks and the rules of a format
 
     _extends_system = False
-    """Whether instructions after the first turn go into the system prompt, too."""
+    """Whether instructions after the first turn go into the system prompt instead of becoming user text."""
 
     def _own_turn(self, message: pb.Message, at: str) -> Turn[BlockT] | None:
         return None
@@ -237,7 +237,7 @@ class AlternatingTurns(ABC, Generic[BlockT]):
 
     @abstractmethod
     def _blocks_before(self, blocks: list[BlockT]) -> list[BlockT]:
-        """Return the blocks of the last turn, whose last one takes the cache mark of a part that is left out."""
+        """Return the blocks of the last turn. The last of them takes the cache mark of a part that is left out."""
 
     @abstractmethod
     def _end_with_user(self, last: Turn[BlockT]) -> None:
@@ -256,7 +256,7 @@ class AlternatingTurns(ABC, Generic[BlockT]):
 
     @abstractmethod
     def _call_id(self, block: BlockT) -> str | None:
-        """Return the id of a tool call; None for any other block."""
+        """Return the id of the block's tool call; None for any other block."""
 
     @abstractmethod
     def _result_id(self, block: BlockT) -> str | None:
@@ -264,18 +264,18 @@ class AlternatingTurns(ABC, Generic[BlockT]):
 
     @abstractmethod
     def _error_result(self, call_id: str) -> BlockT:
-        """Return the result of a call without one."""
+        """Return an error result for a call that has no result."""
 
     @abstractmethod
     def _result_content(self, block: BlockT) -> Iterable[BlockT]:
-        """Return the content of a tool result as blocks of the user's turn, for a result whose call is missing."""
+        """Return the content of a tool result, whose call is missing, as blocks of the user's turn."""
 
 
 def join_reasoning(message: pb.Message) -> Iterator[tuple[int, pb.Part]]:
-    """Yield (index, part) for the parts of a message; consecutive reasoning parts are joined if only the last is
+    """Yield (index, part) for the parts of a message. Consecutive reasoning parts are joined if only the last is
     signed.
 
-    Callers of other formats return reasoning in the streamed pieces, the last of which has the signature of all.
+    Callers of other formats send reasoning back in its streamed pieces. The signature of all pieces is in the last one.
     """
     pieces = list[tuple[int, pb.Part]]()
     for position, part in enumerate(message.parts):

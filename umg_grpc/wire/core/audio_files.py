@@ -31,12 +31,12 @@ SAMPLE_BYTES = 2
 
 
 def media_type(audio_format: str) -> str:
-    """Return the media type of a file format; that of any bytes for an unknown one."""
+    """Return the media type of a file format; `application/octet-stream` for an unknown one."""
     return MEDIA_TYPES.get(audio_format, "application/octet-stream")
 
 
 def wav_file(samples: bytes, rate: int, comment: str = "") -> bytes:
-    """Return a WAV file of mono samples of 16 bits. `comment`: text for its metadata, "" for none."""
+    """Return a WAV file of mono 16-bit samples. `comment`: text for its metadata, "" for none."""
     text, info = comment.encode(), b""
     if text:
         text += bytes(len(text) % 2 + 2)  # ends with a zero, at an even length
@@ -48,7 +48,7 @@ def wav_file(samples: bytes, rate: int, comment: str = "") -> bytes:
 
 
 def audio_file(samples: bytes, rate: int, audio_format: str, comment: str = "") -> bytes:
-    """Return a file of mono 16-bit little-endian samples with a metadata `comment`. KeyError for an unknown format."""
+    """Return a file of mono 16-bit little-endian samples, with `comment` in its metadata. KeyError: unknown format."""
     if audio_format == PCM_FORMAT:
         return samples
     if audio_format == WAV_FORMAT:

@@ -17,16 +17,16 @@ from umg_grpc.wire.errors.provider_errors import unreadable
 
 PRELUDE_FORMAT, CRC_FORMAT, SHORT_FORMAT = struct.Struct("!III"), struct.Struct("!I"), struct.Struct("!H")
 CRC_AT = 8
-"""Position of the checksum of the lengths."""
+"""Position of the checksum over the two lengths."""
 SMALLEST_FRAME = PRELUDE_FORMAT.size + CRC_FORMAT.size
 VALUE_SIZES: Mapping[int, int] = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
-"""Type of a header -> size in bytes of its value; bytes (6) and texts (7) state their own."""
+"""Type of a header -> bytes of its value. Values of the types bytes (6) and text (7) are preceded by their length."""
 BYTES_TYPE, TEXT_TYPE = 6, 7
 DAMAGED_FRAME = ": a frame of its event stream is damaged"
 
 
 class Frame(NamedTuple):
-    """Decoded frame: its headers that are texts, by name, and its payload."""
+    """Decoded frame: its payload, and its headers with text values, by name."""
 
     headers: Mapping[str, str]
     payload: bytes
@@ -95,7 +95,7 @@ def _decode(frame: bytes) -> Frame:
 
 
 def _headers(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield (name, value) of the headers that are texts."""
+    """Yield (name, value) of the headers with text values."""
     at = 0
     while at < len(data):
         name_end = at + 1 + data[at]

@@ -1,7 +1,7 @@
-"""Files of a response that stay in the base64 of the provider, for a caller that gets base64 too.
+"""Files of a response that stay in the provider's base64, for a caller that gets base64, too.
 
 Decoding, copying and encoding a file of megabytes takes many milliseconds of the event loop. `CutBody` cuts the base64
-out of a JSON body while it is received, and checks it piece by piece. The protocol's decoder gets a short string
+out of a JSON body while the body is received, and checks it piece by piece. The protocol's decoder gets a short string
 instead, whose decoded bytes refer to the file that `EncodedFiles.find` returns. A message with a reference stays in the
 process: only a caller that looks references up sets `RequestNotes.files`.
 """
@@ -16,20 +16,20 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import ImageHeader, read_header
 
 LONG_BYTES = 64 << 10
-"""Size in bytes from which a string is cut out."""
+"""Size in bytes from which a JSON string is cut out."""
 HEAD_BYTES = 64 << 10
-"""Decoded bytes of a file that are kept for its header."""
+"""Decoded bytes that are kept from the beginning of a file, to read its header."""
 PIECE_BYTES = 64 << 10
-"""Size up to which small pieces are joined before they are sent."""
+"""Size in bytes up to which small pieces are joined before they are sent."""
 TURN_ITERATIONS = 4
-"""Iterations of the event loop for each piece read or sent, so that a small call meets few pieces at a time."""
+"""Iterations of the event loop for each piece that is read or sent, so that small calls seldom wait for pieces."""
 NONCE_BYTES = 16
 _NAME = b"umg-file"  # with the nonce and the index, a multiple of 3 bytes: base64 without padding
 _INDEX_BYTES = 3
 
 
 class EncodedFile:
-    """Image file that stays in base64, in the pieces as received, so that its bytes are never decoded as a whole."""
+    """Image file that stays in base64, as the pieces received, so that it is never decoded as a whole."""
 
     def __init__(self) -> None:
         self.header: ImageHeader | None = None
@@ -53,14 +53,14 @@ class EncodedFile:
 
     def close(self) -> None:
         """End the file, and set `header` (type and size) from its first bytes. Raise ValueError for incomplete base64,
-        UmgError(INVALID_FIELD) if the first bytes contain no complete header of an image.
+        and UmgError(INVALID_FIELD) if the first bytes do not contain the complete header of an image.
         """
         if self._rest:
             raise ValueError("the base64 is incomplete")
         self.header, self._head = read_header(self._head, "data"), b""
 
     def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the base64 in pieces, once: each piece is released after it, because the release of a whole file of
+        """Yield the base64 in pieces, once. Each piece is released after use, since the release of a whole file of
         megabytes at once takes milliseconds. Small pieces are joined.
         """
         small, size = list[memoryview](), 0
@@ -99,13 +99,13 @@ class EncodedFiles:
         return pybase64.b64encode(self._prefix + (len(self._files) - 1).to_bytes(_INDEX_BYTES))
 
     def find(self, data: bytes) -> EncodedFile | None:
-        """Return the file to which an image's data refer; None for data that are the bytes of an image."""
+        """Return the file to which image data refer; None if the data are the bytes of an image."""
         if len(data) != len(self._prefix) + _INDEX_BYTES or not data.startswith(self._prefix):
             return None
         return self._files[int.from_bytes(data[-_INDEX_BYTES:])]
 
     def clear(self) -> None:
-        """Release the files after the response, because a connection keeps its last call's notes in memory."""
+        """Release the files after the response, because a connection keeps the notes of its last call in memory."""
         self._files.clear()
 
     def describe(self, response: pb.GenerateImageResponse) -> bool:
@@ -133,13 +133,13 @@ class CutBody:
 
     @property
     def text(self) -> bytes | None:
-        """The body with references in place of its files. None if no string was long enough to be a file, or if the
-        body has to be decoded as a whole, because a long string is not an image in standard base64.
+        """The body with references in place of its files. None if no string was long enough to be a file, or if a long
+        string is not an image in standard base64, so that the body has to be decoded as a whole.
         """
         return bytes(self._text) if self._cuts and not self._is_whole and self._file is None else None
 
     def feed(self, part: bytes) -> None:
-        """Append the next part of the body. Nothing is raised for a string that is no image: `text` is None then."""
+        """Append the next part of the body. A string that is not an image raises no error: `text` is None then."""
         if self._is_whole:
             return
         try:

@@ -48,14 +48,14 @@ BETA_FEATURES = {
     "user-profiles-2026-09-04": "user_profile_id",
     "user-profiles-billing-2026-10-01": "billing_policy",
 }
-"""Beta of the SDK types -> field of the body that uses it and is checked, since a beta alone has no effect. "" is a
-beta that only changes limits, costs or the form of the same response.
+"""Beta of the SDK types -> field of the body that uses it and is checked, since a beta alone has no effect. "" for a
+beta that only changes limits, costs or the form of the response.
 """
 
 
 def betas_without_field(header: str) -> list[str]:
-    """Return the names in a header of beta features (separated by commas) for which the body has no field; they are
-    lost when the request is translated to another format.
+    """Return the beta features in a header (separated by commas) that no field of the body uses. They are lost when the
+    request is translated to another format.
     """
     named = [name for part in header.split(",") if (name := part.strip())]
     return [name for name in named if not BETA_FEATURES.get(name)]

@@ -1,7 +1,7 @@
 """Limits of a caller's JSON body: the number of its members and values, and the depth of nesting.
 
-Decoding a body blocks the interpreter for a time that grows with the number of members, so that a limit of bytes is not
-enough. The count is exact for valid JSON and is made in steps of a fraction of a millisecond.
+Decoding a body blocks the interpreter for a time that grows with the number of members, so a limit of bytes is not
+enough. The count is exact for valid JSON. It is made in steps that each take a fraction of a millisecond.
 """
 
 from functools import partial
@@ -10,9 +10,9 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 
 MAX_MEMBERS = 100_000
-"""Maximum of members of all objects of a body together: a conversation of 20,000 turns with five members each."""
+"""Maximum number of members in all objects of a body, as in 20,000 turns of a conversation with five members each."""
 MAX_VALUES = 500_000
-"""Maximum of values of a body. It permits 300,000 token numbers of an embedding request, a provider's maximum."""
+"""Maximum number of values of a body, enough for 300,000 token numbers, a provider's maximum for embeddings."""
 MAX_LEVELS = 200
 """Maximum depth of objects and arrays. The decoder and the walks over a schema fail at several times this depth."""
 
@@ -27,7 +27,7 @@ _TOO_DEEP = b"[" * (MAX_LEVELS + 1)
 
 def check_bounds(body: bytes) -> None:
     """Raise UmgError(MALFORMED_BODY) for a body with too many members or values, or nested too deep, since decoding it
-    takes too much time or memory. A body that is not valid JSON may pass: the decoder reports the error.
+    takes too much time or memory. Invalid JSON may pass: the decoder reports it.
     """
     # fast paths for nearly all bodies: the counts include characters inside strings
     if len(body) <= STEP_BYTES:  # a member takes five bytes and a value two, so that there cannot be too many
@@ -46,7 +46,7 @@ def _count_in_steps(body: bytes, mark: bytes) -> int:
 
 
 def _structure(body: bytes) -> bytes:
-    """Return the brackets of the body outside strings, in order, with braces replaced by square brackets."""
+    """Return the brackets outside strings in a body, in order, with braces replaced by square brackets."""
     found, start, inside, members, values = list[bytes](), 0, False, 0, 0
     while start < len(body):
         end = _step_end(body, start)
@@ -66,7 +66,7 @@ def _structure(body: bytes) -> bytes:
 
 
 def _step_end(body: bytes, start: int) -> int:
-    """Return the end of the step that begins at `start`; it is never between a backslash and the escaped character."""
+    """Return the end of the step that begins at `start`. It never separates a backslash from the escaped character."""
     end = min(start + STEP_BYTES, len(body))
     step = body[start:end]
     return end + (len(step) - len(step.rstrip(b"\\"))) % 2

@@ -1,5 +1,5 @@
-"""Breakpoints of prompt caches on the content parts of chat and responses (`prompt_cache_breakpoint`), in both
-directions: the same as the marks (`cache_control`) of the messages format.
+"""Breakpoints of prompt caches on content parts of chat and responses (`prompt_cache_breakpoint`), in both directions.
+They correspond to the marks (`cache_control`) of the messages format.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 BREAKPOINT_MEMBER = "prompt_cache_breakpoint"
 RELAYED_MEMBER = "cache_control"
-"""Member of relays of models of the messages format."""
+"""Member for a mark at relays whose models have the messages format."""
 LONG_LIFETIMES = frozenset({"12h", "1h"})
-"""Lifetimes that become an hour in other formats: of breakpoints and of marks. Any other becomes their shorter one."""
+"""Lifetimes of breakpoints and marks that become an hour in other formats. Any other becomes the shorter lifetime."""
 MAX_BREAKPOINTS = {BREAKPOINT_MEMBER: 3, RELAYED_MEMBER: 4}
-"""Member -> most of them in a request. A provider with the first sets one more itself."""
+"""Member -> maximum number in a request. A provider with breakpoints sets one more itself."""
 
 
 class _Breakpoint(Struct):
@@ -31,7 +31,7 @@ class _Options(Struct):
 
 
 def decode_breakpoint(raw: Raw, marked: pb.Part | pb.Tool) -> None:
-    """Decode either member into the mark of a part or a tool; an absent one leaves it unchanged."""
+    """Decode a breakpoint or a mark into the mark of a part or a tool. If the member is absent, nothing changes."""
     if not is_present(raw):
         return
     marked.cache_control.SetInParent()
@@ -43,7 +43,7 @@ def decode_breakpoint(raw: Raw, marked: pb.Part | pb.Tool) -> None:
 
 
 def is_explicit(request: pb.GenerateRequest) -> bool:
-    """Return whether the caller turned off the breakpoint that providers set themselves."""
+    """Return whether the caller disabled the breakpoint that providers set automatically."""
     if not request.prompt_cache_options_json:
         return False
     try:
@@ -70,7 +70,7 @@ def has_marks(request: pb.GenerateRequest) -> bool:
 
 
 def can_end_prefix(message: pb.Message, part: pb.Part, quirks: Quirks) -> bool:
-    """Return whether the provider takes a part's mark: not in the model's turns, in tool results only as a relay."""
+    """Return whether the provider accepts a part's mark: not in the model's turns; in tool results only at a relay."""
     if message.role == pb.ROLE_ASSISTANT:
         return False
     return quirks.breakpoints == RELAYED_MEMBER or not part.HasField("tool_result")
@@ -92,12 +92,12 @@ def with_breakpoint(encoded: object, part: pb.Part, quirks: Quirks, report: Repo
 
 
 def relayed_mark(*, is_long: bool) -> JsonObject:
-    """Return the value of a mark for a relay. `is_long`: whether its lifetime is an hour."""
+    """Return the value of a mark for a relay. `is_long`: whether the lifetime is an hour."""
     return {"type": "ephemeral", "ttl": "1h"} if is_long else {"type": "ephemeral"}
 
 
 def limit_breakpoints(contents: Sequence[object], quirks: Quirks, report: Report) -> None:
-    """Remove all but the last breakpoints that a request may have from lists of content parts, in place."""
+    """Remove all but the last breakpoints, as many as a request may have, from lists of content parts, in place."""
     if (member := quirks.breakpoints) is None:
         return
     parts = [part for content in contents if isinstance(content, list) for part in content]

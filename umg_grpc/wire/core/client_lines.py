@@ -1,4 +1,4 @@
-"""Leading lines of a system prompt that agents write for their vendor: left out for others, to hit prompt caches."""
+"""Leading lines of a system prompt that agents write for their own vendor; others get none, for prompt caches."""
 
 import re
 
@@ -12,7 +12,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 _BEGINNING = re.compile("|".join(re.escape(f'"{beginning}') for beginning in LINE_BEGINNINGS).encode())
 _START_BYTES = 256
-"""Bytes of raw instructions in which a line begins: a few members of the first block may precede its text."""
+"""Bytes at the beginning of raw instructions in which the first line begins: members may precede the first text."""
 INSTRUCTION_ROLES = ("system", "developer")
 _RAW_ROLES = tuple(msgspec.json.encode(role) for role in INSTRUCTION_ROLES)
 
@@ -23,7 +23,7 @@ class _Block(Struct):
 
 def without_client_lines(text: str, quirks: Quirks, report: Report) -> str:
     """Return the first text of a system prompt without the leading lines that an agent wrote for another vendor. It is
-    "" if nothing else is in it. `quirks`: of the provider, with the lines that it reads.
+    "" if it has no other text. `quirks`: the provider's, with the lines that it reads.
     """
     while text.startswith(LINE_BEGINNINGS):
         line, _, rest = text.partition("\n")
@@ -36,8 +36,8 @@ def without_client_lines(text: str, quirks: Quirks, report: Report) -> str:
 
 
 def edit_client_lines(fields: dict[str, Raw], name: str, quirks: Quirks, report: Report) -> None:
-    """Remove the lines of agents for another vendor from the member `name` of a caller's own body, a text or a list of
-    blocks, in place. A block or a member without any other text is removed, too.
+    """Remove an agent's lines for another vendor, in place, from the member `name` (a text or a list of blocks) of a
+    caller's own body. A block or member without any other text is removed, too.
     """
     raw = fields.get(name, ABSENT_MEMBER)
     if not _BEGINNING.search(raw, 0, _START_BYTES):
@@ -58,7 +58,7 @@ def edit_client_lines(fields: dict[str, Raw], name: str, quirks: Quirks, report:
 
 
 def edit_first_turn(fields: dict[str, Raw], name: str, quirks: Quirks, report: Report) -> None:
-    """Remove the lines of agents for another vendor from instructions that are the first turn of a body's member."""
+    """Remove an agent's lines for another vendor from instructions that are the first turn in the member `name`."""
     raw = fields.get(name, ABSENT_MEMBER)
     if not _BEGINNING.search(raw, 0, _START_BYTES) or not bytes(raw).startswith(b"["):
         return
@@ -74,7 +74,7 @@ def edit_first_turn(fields: dict[str, Raw], name: str, quirks: Quirks, report: R
 
 
 def cut_first_turn(turns: list[object], quirks: Quirks, report: Report) -> None:
-    """Remove agents' lines for another vendor from the first encoded turn in place; the turn too if no text is left."""
+    """Remove an agent's lines for another vendor from the first encoded turn, in place; the turn if no text is left."""
     turn = turns[0] if turns else None
     if not isinstance(turn, dict) or turn.get("role") not in INSTRUCTION_ROLES:
         return
@@ -91,7 +91,7 @@ def cut_first_turn(turns: list[object], quirks: Quirks, report: Report) -> None:
 
 
 def _edited_blocks(blocks: list[Raw], quirks: Quirks, report: Report) -> tuple[list[Raw], bool]:
-    """Return (the blocks without these lines in the first one, whether it had any)."""
+    """Return (the blocks without an agent's lines in the first one, whether that block had any)."""
     text = parse(_Block, blocks[0], "system[0]").text
     if (rest := without_client_lines(text, quirks, report)) == text:
         return blocks, False

@@ -1,4 +1,4 @@
-"""Ids of tool calls that are derived from their content, for clients that lose the ids of a response."""
+"""Ids of tool calls that are derived from the content of the calls, for clients that lose the ids of a response."""
 
 import hashlib
 from collections import Counter
@@ -10,8 +10,8 @@ from umg_grpc.wire.core.tool_arguments import call_arguments
 
 
 class ContentIds:
-    """Generator of the ids of the calls of one conversation, in their order. The same calls get the same ids in each
-    request, and a response gets those of the calls that follow the conversation before it.
+    """Generator of ids for the calls of one conversation, in their order. The same calls get the same ids in each
+    request. A response's ids are those of the calls that follow the conversation before it.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class ContentIds:
         return ids
 
     def next(self, call: pb.ToolCall) -> str:
-        """Return a digest of the call's name and arguments (in any JSON spelling) and its number among equal calls."""
+        """Return a digest of the call's name and arguments (in any JSON form) with its number among equal calls."""
         arguments = msgspec.json.encode(call_arguments(call))
         plain = msgspec.json.encode(msgspec.json.decode(arguments), order="sorted")
         digest = hashlib.blake2b(call.name.encode() + b"\0" + plain, digest_size=12).hexdigest()

@@ -22,11 +22,11 @@ class ClearToolUses(Struct, frozen=True, kw_only=True):
     """Tokens of the prompt; None for a trigger that is a number of calls."""
     trigger_uses: int | None = None
     keep: int = 3
-    """Number of the latest calls whose results stay."""
+    """Number of the latest calls whose results are kept."""
     clear_at_least: int = 0
     """Tokens that an edit has to remove: with fewer it would cost more in prompt caches than it saves."""
     excluded: frozenset[str] = frozenset()
-    """Names of the tools whose results stay."""
+    """Names of the tools whose results are kept."""
     clears_all_inputs: bool = False
     """Whether the arguments of the calls are removed, too."""
     cleared_inputs: frozenset[str] = frozenset()
@@ -38,7 +38,7 @@ class ClearThinking(Struct, frozen=True, kw_only=True):
 
     type: str
     keep: int | None = 1
-    """Number of turns whose reasoning stays; None for all."""
+    """Number of turns whose reasoning is kept; None for all."""
 
 
 class Compact(Struct, frozen=True, kw_only=True):
@@ -46,19 +46,19 @@ class Compact(Struct, frozen=True, kw_only=True):
 
     type: str
     field: str = f"{EDITS_FIELD}.edits"
-    """Path in the body by which the edit is reported if no summary can be made."""
+    """Path in the body that is reported if no summary can be made."""
     trigger_tokens: int = 150_000
     """Tokens of the prompt above which the summary is made."""
     instructions: str = ""
-    """Text that requests the summary; "" for that of the gateway."""
+    """Text that requests the summary; "" for the gateway's default."""
     pauses: bool = False
-    """Whether the response is the summary alone, without a response."""
+    """Whether the response ends after the summary, without the model's response to the conversation."""
     is_sealed: bool = False
-    """Whether the caller gets the summary sealed, as responses have it; in messages it is readable."""
+    """Whether the caller gets the summary sealed, as in the responses format; in the messages format it is readable."""
 
 
 class UnknownEdit(Struct, frozen=True, kw_only=True):
-    """Edit of a type that the gateway does not know, which only providers of its own format are sent."""
+    """Edit of an unknown type, which only providers of the caller's format receive."""
 
     type: str
     field: str

@@ -1,4 +1,4 @@
-"""Embedding vectors in their canonical form (`Embedding.values`): consecutive float32 elements, little-endian. In JSON
+"""Embedding vectors in their canonical form (`Embedding.values`): consecutive little-endian float32 elements. In JSON
 they are numbers or base64. msgspec reads and writes `bytes` as base64 directly from the buffer.
 """
 
@@ -36,7 +36,7 @@ def json_pieces(
     encode: Callable[[list[object]], bytes],
     tail: bytes,
 ) -> Iterator[bytes]:
-    """Yield `head`, a JSON array of embeddings without its brackets, and `tail`, in pieces of about `PIECE_BYTES`.
+    """Yield `head`, the embeddings as a JSON array without its brackets, and `tail`, in pieces of about `PIECE_BYTES`.
 
     `item`: (index, packed vector) -> JSON value. `encode`: encodes these values when the next piece is requested.
     """
@@ -57,8 +57,8 @@ def slices(body: bytes) -> Iterator[bytes]:
 
 
 def json_with_numbers(document: JsonObject | Sequence[object]) -> bytes:
-    """Encode a document in which vectors are arrays of `elements`, each as a JSON array of the shortest numbers that
-    give the same float32. Encoding several vectors at once is twice as fast as one by one.
+    """Encode a document whose vectors are arrays of `elements`: each as a JSON array of the shortest numbers that give
+    the same float32. Encoding several vectors at once is twice as fast as encoding each alone.
     """
     return orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
 
@@ -88,8 +88,8 @@ def from_numbers(vector: Raw | list[float]) -> bytes:
 
 
 def from_either(vector: Raw | list[float] | bytes) -> bytes:
-    """Return a vector as packed little-endian float32: an array as in `from_numbers`, or base64 (as JSON, in either
-    alphabet and with or without padding, or as its decoded bytes). Raise ValueError for any other value.
+    """Return a vector as packed little-endian float32. `vector`: an array as for `from_numbers`, or base64 (in either
+    alphabet, with or without padding, as JSON or decoded already). Raise ValueError for any other value.
     """
     if not isinstance(vector, Raw):
         return from_numbers(vector) if isinstance(vector, list) else vector
@@ -100,7 +100,7 @@ def from_either(vector: Raw | list[float] | bytes) -> bytes:
 
 
 def shorten(vector: bytes, length: int) -> bytes:
-    """Return the first `length` numbers of a packed vector, with the Euclidean norm 1 again if the vector has it."""
+    """Return the first `length` numbers of a packed vector. If the vector is normalized (norm 1), so is the result."""
     import numpy as np  # imported here as in `elements`
 
     numbers = elements(vector)
@@ -112,7 +112,7 @@ def shorten(vector: bytes, length: int) -> bytes:
 
 
 def normalized(vector: bytes) -> bytes:
-    """Return a packed vector with the length (Euclidean norm) 1; a vector of zeros unchanged."""
+    """Return a packed vector scaled to the Euclidean norm 1; a vector of zeros unchanged."""
     import numpy as np  # imported here as in `elements`
 
     numbers = elements(vector)
@@ -129,7 +129,7 @@ def pack(numbers: Sequence[float]) -> bytes:
 
 
 def are_whole(vectors: Sequence[bytes]) -> bool:
-    """Return whether packed vectors are valid: each has one element or more, complete elements, and finite numbers."""
+    """Return whether packed vectors are valid: not empty, without incomplete elements, and all numbers finite."""
     import numpy as np  # imported here as in `elements`
 
     if any(not vector or len(vector) % ELEMENT_BYTES for vector in vectors):

@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable, Sequence
 
 BODY_PATH = "source."
-"""Prefix of a path in the caller's body, where the path alone is that of another canonical field."""
+"""Prefix that marks a path as one in the caller's body. It is needed where the path is also a canonical path."""
 
 
 def body_path(path: str, wire_path: Callable[[str], str]) -> str:
-    """Return the canonical path of a field whose path in the caller's body is `path`. If `wire_path` would change it, a
-    prefix makes `wire_path` return the rest unchanged, as the path in the body.
+    """Return the canonical path of a field from its `path` in the caller's body. If `wire_path` would change it, a
+    prefix is added, with which `wire_path` returns the path in the body unchanged.
     """
     return path if wire_path(path) == path else BODY_PATH + path
 
@@ -18,7 +18,7 @@ def wire_paths(rules: Sequence[tuple[str, str]]) -> Callable[[str], str]:
     """Return a function that converts the canonical path of a field to its path in the bodies of a format, for errors.
 
     The first of the `rules` (pattern of a canonical path, replacement) that matches wins, so specific rules come first;
-    the text after the match is kept. Without a match the path is the same in both forms, or one in the body already.
+    the text after the match is kept. A path without a match stays: both paths are equal, or it is a path in the body.
     """
     compiled = [(re.compile(pattern), replacement) for pattern, replacement in rules]
 

@@ -1,4 +1,4 @@
-"""Canonical finish reasons of the words of vendors, and the error for a response that failed."""
+"""Canonical finish reasons for vendors' finish words, and the error for a response that failed."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -38,7 +38,7 @@ MAX_WORD_CHARACTERS = 80
 
 
 def own_reasons(wire_format: str) -> "dict[str, pb.FinishReason.ValueType]":
-    """Return the words that the documents of a format define -> reason. The first word of a reason is the usual one."""
+    """Return finish word -> reason, for the words that a format's documents define. A reason's usual word is first."""
     return {
         row.word: MEANING_REASONS[row.meaning]
         for row in FINISH_REASONS
@@ -47,12 +47,12 @@ def own_reasons(wire_format: str) -> "dict[str, pb.FinishReason.ValueType]":
 
 
 def finish_reason_of(word: str) -> "pb.FinishReason.ValueType":
-    """Return the canonical reason of a vendor's word. Unknown words are STOP: new ones mostly name a regular end."""
+    """Return the canonical reason for a vendor's word. Unknown words are STOP: new ones mostly mean a regular end."""
     return MEANING_REASONS[meaning_of(word) or "stop"]
 
 
 def unknown_word(word: str) -> str:
-    """Return a provider's word in a form for the log if no row has it; "" for a known word."""
+    """Return a provider's word, cleaned for the log, if no row of the table has it; "" for a known word."""
     return clean(word, MAX_WORD_CHARACTERS) if word and meaning_of(word) is None else ""
 
 
@@ -68,7 +68,7 @@ class Ended(NamedTuple):
 
     @property
     def failure(self) -> Failure | None:
-        """Consequence of a failed candidate for further attempts; None for a candidate that did not fail."""
+        """Consequence for further attempts if the candidate failed; None if it did not fail."""
         meaning = meaning_of(self.word) if self.word else None
         if meaning == "unfinished":
             return None if self.has_content and not self.message else Failure.MODEL
@@ -76,9 +76,9 @@ class Ended(NamedTuple):
 
 
 def failed_response(*ends: Ended) -> UmgError | None:
-    """Return the error of a response all of whose candidates failed; None for any other response.
+    """Return the error of a response in which all candidates failed; None for any other response.
 
-    A response with output is an error too: agents take partial output without an error for a complete turn.
+    A failed response is an error even with output: agents take partial output without an error for a complete turn.
     """
     failures = [end.failure for end in ends]
     if not failures or None in failures:

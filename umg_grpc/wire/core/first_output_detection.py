@@ -1,4 +1,4 @@
-"""Detection of stream frames without output (a role, an empty text), which are held back to keep failover possible."""
+"""Detection of stream frames without output (a role, an empty text), held back so that failover is possible."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from umg_grpc.wire.core import sse
 
 
 class Value(Enum):
-    """Scalar JSON value that does not count as output of a model: only an empty value, or any value."""
+    """Scalar JSON value that does not count as output of a model: an empty value only, or any value."""
 
     EMPTY = auto()  # absent, null, or empty
     ANY = auto()
@@ -20,26 +20,26 @@ class Value(Enum):
 
 @dataclass(frozen=True)
 class Items:
-    """JSON list (absent or null unless required) that does not count as a model's output, since no item has output."""
+    """JSON list (absent or null unless required) that does not count as output, since none of its items has output."""
 
     shape: "Shape"
     required: bool = False
 
 
 Shape: TypeAlias = "Value | Items | frozenset[str] | Mapping[str, Shape]"
-"""Shape of a JSON value without output: of a string by its values, of an object by the shapes of its members."""
+"""Shape of a JSON value without output: a string by its possible values, an object by the shapes of its members."""
 
 OTHER_EVENTS = ""
-"""Name for the members of an object that its shape does not name; without it they must be empty."""
+"""Name for all members that an object's shape does not name. Without this name, they must be empty."""
 
 OutputCheck = Callable[[bytes], bool]
 
 
 def output_check(mark: re.Pattern[bytes], *shapes: Shape) -> OutputCheck:
-    """Return a function that tests whether frames contain no output of the model yet: each JSON has one of the shapes.
+    """Return a function that tests whether frames contain no output of the model yet: their JSON has one of `shapes`.
 
     Frames that `mark` matches count as output undecoded, since most streams have output in their first read. Frames
-    that cannot be decoded count as output too.
+    that cannot be decoded count as output, too.
     """
 
     def has_no_output(frames: bytes) -> bool:

@@ -25,7 +25,7 @@ class FunctionDefinition(Struct):
 
 
 def decode_function(function: FunctionDefinition, target: pb.FunctionTool, at: str) -> None:
-    """Decode a function into `target`. Raise UmgError(INVALID_FIELD) below `at` for parameters that are no object."""
+    """Decode a function (path `at`) into `target`. Raise UmgError(INVALID_FIELD) for parameters that are no object."""
     target.name = function.name
     if function.description is not None:
         target.description = function.description
@@ -51,8 +51,8 @@ def decode_choice_mode(raw: Raw, choice: pb.ToolChoice) -> bool:
 
 def encode_named_choice(choice: pb.ToolChoice, named: Sequence[object], *, nests: bool) -> object:
     """Return the value of `tool_choice`: a mode, one tool that must be called, or the allowed tools; None for the
-    default. `named`: its tools as the format's objects. `nests`: whether a member `allowed_tools` contains allowed
-    tools.
+    default. `named`: the chosen tools as objects of the format. `nests`: whether allowed tools are in a member
+    `allowed_tools`.
     """
     if not named:
         return None if choice.names else CHOICE_NAMES.get(choice.mode)

@@ -8,16 +8,16 @@ from umg_grpc.v1 import pb
 
 STRICT_HEADER, TIMEOUT_HEADER, CACHE_HEADER = "x-umg-strict", "x-umg-timeout", "x-umg-cache"
 ACKNOWLEDGE_HEADER = "x-umg-acknowledge"
-"""Request header `true` of a proxy that needs to know whether a call may have reached a provider."""
+"""Request header of a proxy; `true` if the proxy needs to know whether a call may have reached a provider."""
 DROPPED_HEADER = "x-umg-dropped"
-"""Response header with the fields that the provider was not sent, see `Report.header`."""
+"""Response header with the fields that were not sent to the provider, see `Report.header`."""
 ROUTE_HEADER = "x-umg-route"
-"""Response header with the selected channel, the number of attempts and the reason, for keys that may see it."""
+"""Response header with the selected channel, the number of attempts and the reason; only some keys may see it."""
 GUARDS_HEADER = "x-umg-guards"
-"""Response header with the decisions of the guards that are known when it is sent, see `GuardRun`."""
+"""Response header with the guards' decisions that are known when the header is sent, see `GuardRun`."""
 WAITING_HEADER = "x-umg-waiting"
-"""Response header `true` of a stream whose headers were sent before its first event. Other headers are those of the
-attempt at that time, after which another channel may still have answered.
+"""Response header `true` of a stream whose headers were sent before its first event. Its other headers describe the
+attempt at that time; another channel may have responded after it.
 """
 DURATION_FORM = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)", re.ASCII)
 UNIT_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -36,8 +36,8 @@ def is_strict(given: str | None) -> bool:
 
 def timeout_seconds(given: str | None) -> float:
     """Return the seconds that the caller waits for the whole response, from the header `x-umg-timeout` (`30`, `1.5s`,
-    `500ms`, `2m`): at most `MAX_TIMEOUT_SECONDS`, and infinity without the header (None).
-    Raise UmgError(INVALID_FIELD) for any other text, and for 0.
+    `500ms`, `2m`). At most `MAX_TIMEOUT_SECONDS`; infinity without the header (None). Raise UmgError(INVALID_FIELD) for
+    any other text, and for 0.
     """
     if given is None:
         return float("inf")
@@ -49,7 +49,7 @@ def timeout_seconds(given: str | None) -> float:
 
 def cache_seconds(given: str | None) -> int | None:
     """Return the seconds for which a response may be cached, from the header `x-umg-cache` (`300`, `5m`, `off` for 0).
-    They are also the maximum age of a cached response that the caller accepts. None without it: the model's
+    They are also the maximum age of a cached response for this caller. None without the header: the model's
     configuration decides. Raise UmgError(INVALID_FIELD) for any other text.
     """
     if given is None:
@@ -68,7 +68,7 @@ def _duration_seconds(given: str) -> float | None:
 
 
 def source_headers(names: Sequence[str], headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of a request that are forwarded with its body to a provider. `names`: lower-case names of the
+    """Return the headers of a request that are forwarded to a provider with the body. `names`: lower-case names of the
     headers that the format of the body allows. Raise UmgError(INVALID_FIELD) for a value that is not printable ASCII.
     """
     forwarded = dict[str, str]()

@@ -1,11 +1,11 @@
-"""Parts of a stream that a format writes only when they are complete."""
+"""Parts of a stream (tool calls, media) that an encoder holds until they are complete."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.text_buffers import Pieces
 
 
 class HeldPart:
-    """Tool call or media that is encoded only when complete: its pieces are joined once, not copied for each piece."""
+    """Tool call or media that is encoded when complete. Its pieces are joined once at the end, for speed and memory."""
 
     def __init__(self, started: pb.Part) -> None:
         self.part = pb.Part()
@@ -15,13 +15,13 @@ class HeldPart:
         self.size = started.ByteSize()  # in bytes, approximately
 
     def append_input(self, text: str) -> int:
-        """Append text to the input of a tool call. Return the bytes that are held in addition."""
+        """Append text to the input of a tool call. Return the number of bytes by which the held content grew."""
         self._inputs.append(text)
         self.size += len(text)
         return len(text)
 
     def append_data(self, data: bytes) -> int:
-        """Append bytes to media. Return the bytes that are held in addition."""
+        """Append bytes to media. Return the number of bytes by which the held content grew."""
         self._data.append(data)
         self.size += len(data)
         return len(data)

@@ -1,4 +1,4 @@
-"""Type and size of image files, read from their headers without decoding a pixel."""
+"""Type and size of image files, read from their headers without decoding pixels."""
 
 import re
 from collections.abc import Callable
@@ -15,7 +15,7 @@ MAX_PIXELS = 64 * 2**20
 """Maximum pixels of an input image, 8192 x 8192: a file of some kilobytes may contain billions of pixels."""
 
 MAX_BLOCKS = 20_000
-"""Maximum segments or blocks before image data, so that a hostile header takes milliseconds; cameras write dozens."""
+"""Maximum segments or blocks before image data (cameras write dozens); hostile headers then take milliseconds."""
 
 _ACCEPTED = "PNG, JPEG, GIF or WebP"
 _SIGNATURES = (
@@ -50,16 +50,16 @@ class ImageHeader:
 
 
 def sniff_image(data: bytes) -> str:
-    """Return an image file's media type by its signature, "" for others. Types that are not accepted (BMP, TIFF, AVIF,
-    HEIC) are detected too, so that an error can name them.
+    """Return an image file's media type by its signature, "" if unknown. Types that are not accepted (BMP, TIFF, AVIF,
+    HEIC) are detected, too, so that an error can name them.
     """
     head = data[:16]
     return next((mime for signature, mime in _SIGNATURES if signature.match(head)), "")
 
 
 def read_header(data: bytes, field: str) -> ImageHeader:
-    """Return the media type and the size of an image file. Raise UmgError(INVALID_FIELD) for other files, for images of
-    other types than `ACCEPTED_TYPES`, and for broken headers. `field`: path of the image, for that error.
+    """Return the media type and size of an image file. Raise UmgError(INVALID_FIELD) for a file that is no image, for a
+    type outside `ACCEPTED_TYPES`, and for a broken header. `field`: path of the image, for the error.
     """
     mime = sniff_image(data)
     if mime not in _SIZES:
@@ -76,7 +76,7 @@ def read_header(data: bytes, field: str) -> ImageHeader:
 
 def check_image(data: bytes, field: str, max_pixels: int = MAX_PIXELS) -> ImageHeader:
     """Return the type and size of an image file. Raise UmgError(INVALID_FIELD) about `field` for a file that is not an
-    accepted image, or has more than `max_pixels` pixels, which take too much memory when decoded.
+    accepted image, or that has more than `max_pixels` pixels and so takes too much memory when decoded.
     """
     header = read_header(data, field)
     if header.pixels > max_pixels:
@@ -131,8 +131,8 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
 
 
 def _gif_size(data: bytes) -> tuple[int, int]:
-    """Return (width, height) of a GIF file: the size of its logical screen, extended by its first frame, as decoders
-    do. Raise IndexError or _BrokenHeaderError for an incomplete header.
+    """Return (width, height) of a GIF file: the size of its logical screen, enlarged to contain the first frame, as
+    decoders do. Raise IndexError or _BrokenHeaderError for an incomplete header.
     """
     width, height, flags = _little(data, 6, 2), _little(data, 8, 2), data[10]
     position = 13 + (3 * 2 ** (1 + (flags & 7)) if flags & 0x80 else 0)  # after the colour table
@@ -152,7 +152,7 @@ def _gif_size(data: bytes) -> tuple[int, int]:
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    """Return (width, height) of a WebP file: of the canvas if its header is extended, else of the image data."""
+    """Return (width, height) of a WebP file: of the canvas if it has the extended header, else of the image data."""
     match data[12:16]:
         case b"VP8X":
             return 1 + _little(data, 24, 3), 1 + _little(data, 27, 3)

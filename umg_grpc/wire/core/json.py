@@ -1,4 +1,4 @@
-"""Decoding of JSON bodies into typed structs, with errors that name the field by its path in the sender's body."""
+"""Decoding of JSON bodies into typed structs. Errors name the field by its path in the sender's body."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -50,7 +50,7 @@ _TYPE_NAMES = {
 
 
 def check_utf8(body: bytes) -> bytes:
-    """Return a body checked to be UTF-8, since msgspec does not check all of it. Raise UmgError(MALFORMED_BODY)."""
+    """Return a body that was checked to be UTF-8: msgspec checks only parts of it. Raise UmgError(MALFORMED_BODY)."""
     try:
         if not body.isascii():
             str(body, "utf-8")
@@ -61,16 +61,16 @@ def check_utf8(body: bytes) -> bytes:
 
 
 def check_surrogates(body: bytes) -> None:
-    r"""Raise UmgError(MALFORMED_BODY) for half of a surrogate pair (`\ud83d` without `\ude00`) in a string of a JSON
-    text, which decoders other than msgspec accept. A text without an escape of a surrogate is not decoded.
+    r"""Raise UmgError(MALFORMED_BODY) if a string of a JSON text has half of a surrogate pair (`\ud83d` without
+    `\ude00`), which decoders other than msgspec accept. A text without an escaped surrogate is not decoded.
     """
     if _LONE_SURROGATE.search(body):
         parse(object, body)
 
 
 def parse(kind: type[Parsed], body: bytes | Raw, at: str = "") -> Parsed:
-    """Return a JSON text decoded as a `kind`. `at`: its path within the sender's document, "" for the whole body. Raise
-    UmgError: MALFORMED_BODY unless it is JSON, or a body an object; MISSING_FIELD and INVALID_FIELD with the path.
+    """Return a JSON text decoded as a `kind`. `at`: its path in the sender's document, "" for the whole body. Raise
+    UmgError: MALFORMED_BODY if it is no JSON, or a body no object; MISSING_FIELD and INVALID_FIELD with the path.
     """
     try:
         return msgspec.json.decode(body, type=kind)
@@ -89,7 +89,7 @@ def parse_open(
     known: msgspec.json.Decoder[Parsed], kind: type[Parsed], body: bytes, names: Collection[str]
 ) -> tuple[Parsed, dict[str, Raw]]:
     """Return a body decoded as a `kind`, and its members whose names are not in `names`. Raise UmgError(MALFORMED_BODY,
-    MISSING_FIELD, INVALID_FIELD). `known`: decoder that rejects unknown members: one pass, since most bodies have none.
+    MISSING_FIELD, INVALID_FIELD). `known`: decoder that rejects unknown members, tried first, since most have none.
     """
     try:
         return known.decode(body if body.isascii() else check_utf8(body)), {}
@@ -100,7 +100,7 @@ def parse_open(
 def convert(
     kind: type[Parsed], value: object, at: str, dec_hook: Callable[[type, object], object] | None = None
 ) -> Parsed:
-    """Return a decoded JSON value as a `kind`. `at`: its path within the sender's document. `dec_hook`: for types that
+    """Return a decoded JSON value as a `kind`. `at`: its path in the sender's document. `dec_hook`: converts types that
     msgspec does not support. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     try:
@@ -120,8 +120,8 @@ def is_present(raw: Raw) -> bool:
 
 
 def check_numbers(members: Mapping[str, Raw], at: str = "") -> None:
-    """Raise UmgError(INVALID_FIELD) for a passed-on member with a number that decoders cannot read (`1e999`, a thousand
-    digits), since some protocols encode it anew. `at`: path of the object with a dot at its end, or "".
+    """Raise UmgError(INVALID_FIELD) for a member with a number that decoders cannot read (`1e999`, a thousand digits):
+    some protocols encode passed-on members anew. `at`: path of the object with a dot at its end, or "".
     """
     for name, raw in members.items():
         if memoryview(raw)[0] != _QUOTE and _LARGE_NUMBER.search(bytes(raw)):
@@ -132,8 +132,8 @@ def check_numbers(members: Mapping[str, Raw], at: str = "") -> None:
 
 
 def any_value(raw: Raw) -> object:
-    """Return a raw member of a provider's response decoded, with U+FFFD for halves of characters. Return its JSON text
-    if it cannot be decoded, for example for a number beyond a double.
+    """Return the decoded value of a raw member of a provider's response, with U+FFFD for halves of characters. If it
+    cannot be decoded, for example because of a number beyond a double, return its JSON text.
     """
     try:
         return decode(_ANY, bytes(raw))
@@ -142,7 +142,7 @@ def any_value(raw: Raw) -> object:
 
 
 def decode_or_none(decoder: msgspec.json.Decoder[Parsed], raw: Raw) -> Parsed | None:
-    """Return a decoded field; None if absent, null or invalid, for a field whose loss does not affect the others."""
+    """Return a decoded field; None if it is absent, null or invalid. For fields whose loss does not affect others."""
     try:
         return decoder.decode(raw) if is_present(raw) else None
     except (ValueError, RecursionError):
@@ -151,7 +151,7 @@ def decode_or_none(decoder: msgspec.json.Decoder[Parsed], raw: Raw) -> Parsed | 
 
 def whole(value: float | None, field: str, maximum: int = MAX_COUNT) -> int | None:
     """Return a JSON number as an integer; None for None. Raise UmgError(INVALID_FIELD) about `field` for a fraction,
-    and for a number above `maximum` or below -`maximum` - 1, the limits of the canonical field's type.
+    and for a number outside the canonical field's type: above `maximum` or below -`maximum` - 1.
     """
     if value is None:
         return None
@@ -167,8 +167,8 @@ def whole(value: float | None, field: str, maximum: int = MAX_COUNT) -> int | No
 
 def json_text(text: str, field: str) -> Raw:
     """Return the text of a canonical `*_json` field as raw JSON. Raise UmgError(INVALID_FIELD) unless it is exactly one
-    JSON value: gRPC callers write these fields themselves, and a text that continues after the value could add members
-    to the body, for example another `model`.
+    JSON value. gRPC callers write these fields: text after the value could add members to the body, for example another
+    `model`.
     """
     try:
         return msgspec.json.decode(text, type=Raw)
@@ -187,11 +187,11 @@ def json_object(raw: msgspec.Raw, field: str) -> str:
 def replace_model_id(
     body: bytes, provider_id: str | None, public_id: str, member: str = "model", parent: str = ""
 ) -> bytes:
-    """Return a provider's response with the model id `public_id`, all else byte for byte; unchanged if that is "".
+    """Return a provider's response with the model id replaced by `public_id`; unchanged if `public_id` is "".
 
     `provider_id`: id in the response, None if it has none. `member`: name of the member with the id. `parent`:
-    top-level object around it, "" for none. Invalid UTF-8 becomes U+FFFD; if the member's name is repeated, lone
-    surrogates do, too. Raise ValueError or RecursionError for a body that is not a JSON object.
+    top-level object around it, "" for none. Invalid UTF-8 becomes U+FFFD; so do lone surrogates if the member's name is
+    repeated. Raise ValueError or RecursionError for a body that is not a JSON object.
     """
     body = replace_invalid_utf8(body)
     if provider_id == public_id or not public_id:
@@ -233,7 +233,7 @@ def echo(value: str) -> str:
 
 
 def _invalid(kind: type[Parsed], problem: str, at: str) -> UmgError:
-    """Return the UmgError(MISSING_FIELD, INVALID_FIELD, MALFORMED_BODY) for a value that msgspec could not decode."""
+    """Return the error (MISSING_FIELD, INVALID_FIELD or MALFORMED_BODY) for a value that msgspec could not decode."""
     found = _PATH.search(problem)
     problem, local = (problem[: found.start()], found[1]) if found else (problem, "")
     path = (at + local.replace("[...]", "")).removeprefix(".")
@@ -300,7 +300,7 @@ def _choices_at(kind: object, names: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def _type_info(kind: object) -> msgspec.inspect.Type:
-    """Return msgspec's description of a type. It is cached, because it takes milliseconds to make."""
+    """Return msgspec's description of a type. It is cached, because making it takes milliseconds."""
     return msgspec.inspect.type_info(kind)
 
 

@@ -1,5 +1,5 @@
-"""Streams that a provider sends as one JSON array, as the native format does without `alt=sse`, and relays that ignore
-the parameter: each element becomes a server-sent event.
+"""Streams that a provider sends as one JSON array. The native format does so without `alt=sse`, and some relays ignore
+that parameter. Each element becomes a server-sent event.
 """
 
 import re
@@ -11,7 +11,7 @@ from umg_grpc.wire.core.sse import BYTE_ORDER_MARK, MAX_EVENT_BYTES
 from umg_grpc.wire.errors.provider_errors import unreadable
 
 _STRUCTURE = re.compile(rb'[{}\[\]]|"(?:[^"\\]|\\.)*+(?P<open>"?)', re.DOTALL)
-"""A bracket, or a string; the group is empty for a string whose end was not received yet."""
+"""A bracket, or a string. The group `open` is empty for a string whose end was not received yet."""
 
 
 def is_array(body: bytes) -> bool:
@@ -20,7 +20,7 @@ def is_array(body: bytes) -> bool:
 
 
 class ArrayReader:
-    """Reader of one JSON array, however its bytes are cut into reads. One instance per stream."""
+    """Reader of one JSON array that is received in any pieces. One instance per stream."""
 
     def __init__(self) -> None:
         self._rest = b""  # bytes from the beginning of the incomplete element on
@@ -29,8 +29,8 @@ class ArrayReader:
         self._begin = 0  # beginning of the incomplete element in the rest
 
     def feed(self, data: bytes) -> bytes:
-        """Return the elements that are complete with the bytes of one read, as server-sent events. Raise
-        UmgError(UPSTREAM_FAILED) for an element that is no JSON or too large.
+        """Return, as server-sent events, the elements completed by the bytes of one read. Raise
+        UmgError(UPSTREAM_FAILED) for an element that is no JSON, or too large.
         """
         self._rest += data
         frames = list[bytes]()

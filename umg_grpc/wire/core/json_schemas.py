@@ -30,7 +30,7 @@ CAMEL_CASE_NAMES = {
 def json_schema(schema_json: str, native: bool, field: str) -> object:
     """Return a schema as JSON schema. A value that is not a schema is returned unchanged.
 
-    `native`: whether it is written in the subset of the native format, which is converted: type names in lower case,
+    `native`: whether the schema is in the native format's dialect. Then it is converted: type names in lower case,
     `nullable` as a union with null, counts as numbers, definitions under `$defs`. Raise UmgError(INVALID_FIELD) for a
     text that is not one JSON value, and for a native schema nested deeper than MAX_LEVELS.
     """
@@ -49,7 +49,7 @@ class _TooDeepError(Exception):
 
 
 def _converted(value: object, level: int) -> object:
-    """Return a value within a native schema as JSON schema."""
+    """Return a value within a native schema, converted to JSON schema. `level`: its depth."""
     if level > MAX_LEVELS:
         raise _TooDeepError
     if isinstance(value, list):

@@ -8,15 +8,15 @@ Count = int | float | str | None  # `50`, `50.0`, and `"50"` of providers that w
 
 
 def as_number(tokens: Count) -> float | None:
-    """Return a provider's token count, also one sent as a string, as a number; None for any other text."""
+    """Return a provider's token count as a number, also if it was sent as a string; None for any other text."""
     if isinstance(tokens, str):
         return int(tokens) if tokens.isdecimal() and len(tokens) < 20 else None
     return tokens
 
 
 def count(tokens: Count) -> int:
-    """Return a provider's token count as an integer from 0 to `MAX_COUNT`, so that a wrong count fails no response:
-    some send -1 for a value that they did not count. 0 for None.
+    """Return a provider's token count as an integer from 0 to `MAX_COUNT`; 0 for None. A wrong count is no error, since
+    some providers send -1 for a value that they did not count.
     """
     if type(tokens) is int and 0 <= tokens <= MAX_COUNT:  # nearly every count
         return tokens
@@ -24,7 +24,7 @@ def count(tokens: Count) -> int:
 
 
 def completed(input_tokens: Count, output_tokens: Count, total: Count) -> tuple[Count, Count]:
-    """Return the tokens of prompt and response. One that the provider left out is derived from the total, else None."""
+    """Return the tokens of prompt and response. One that the provider left out follows from the total, if known."""
     if (number := as_number(total)) is None:
         return input_tokens, output_tokens
     if output_tokens is None:

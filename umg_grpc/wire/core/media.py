@@ -1,4 +1,4 @@
-"""Media inside JSON: decoding and encoding of data URLs and base64, in the variants that callers send."""
+"""Media inside JSON: decoding and encoding of data URLs and base64, in all variants that callers send."""
 
 import re
 import struct
@@ -41,12 +41,12 @@ _AUDIO_BEGINNINGS = {
     ".m4a": re.compile(rb".{4}ftyp", re.DOTALL),
     ".webm": re.compile(rb"\x1a\x45\xdf\xa3"),
 }
-"""End of a name -> first bytes of an audio file."""
+"""Extension of an audio file's name -> pattern of the file's first bytes."""
 
 WAV_HEAD_BYTES = 36
 _WAV_FORMAT = struct.Struct("<HHI6xH")
 SAMPLE_CODECS = frozenset({1, 3})
-"""Codecs of WAV files without compression: whole numbers and floating-point ones."""
+"""Codecs of WAV files with uncompressed samples: integers (1) and floating-point numbers (3)."""
 
 _STANDARD = str.maketrans("-_", "+/", " \t\r\n")
 _ALIASES = {
@@ -65,7 +65,7 @@ def is_data_url(url: str) -> bool:
 
 def parse_data_url(url: str, field: str) -> tuple[str, bytes]:
     """Return (media type, bytes) of a data URL. The type is "" if neither the URL nor the first bytes state it. Raise
-    UmgError(INVALID_FIELD) for a URL without a comma, or with broken base64. `field`: path of the URL, for that error.
+    UmgError(INVALID_FIELD) for a URL without a comma, or with invalid base64. `field`: path of the URL, for the error.
     """
     head, comma, body = url[5:].partition(",")
     if not comma:
@@ -79,9 +79,9 @@ def parse_data_url(url: str, field: str) -> tuple[str, bytes]:
 
 
 def check_address(url: str, field: str, instead: str) -> str:
-    """Return an address unchanged after checking that a provider may fetch it (http, for example). Raise
-    UmgError(INVALID_FIELD) for any other address, for example of a file on the provider's machine.
-    `field`: path of the address. `instead`: advice how to send bytes; both are for that error.
+    """Return an address after checking that providers may fetch it (http, for example). Raise UmgError(INVALID_FIELD)
+    for any other address, for example a file's. `field`: path of the address. `instead`: advice on sending bytes; both
+    for the error.
     """
     scheme, slashes, _ = url.partition("://")
     if not slashes or scheme.strip().lower() not in FETCHED_SCHEMES:
@@ -121,13 +121,13 @@ def sniff(data: bytes) -> str:
 
 
 def audio_ending(data: bytes) -> str:
-    """Return the end of a name for an audio file, by its first bytes; "" for unknown ones."""
+    """Return the file name extension for an audio file, by its first bytes; "" if they are unknown."""
     return next((ending for ending, begin in _AUDIO_BEGINNINGS.items() if begin.match(data)), "")
 
 
 def sample_bytes_of_a_second(data: bytes) -> int:
-    """Return the bytes of a second of a WAV file with uncompressed samples; 0 for any other file. Like FFmpeg, it reads
-    the first description of the samples alone, and no stated rate of bytes.
+    """Return the number of bytes per second of a WAV file with uncompressed samples; 0 for any other file. Like FFmpeg,
+    it reads only the first format chunk, and ignores the byte rate that the file states.
     """
     if len(data) < WAV_HEAD_BYTES or data[:4] != b"RIFF" or data[8:16] != b"WAVEfmt ":
         return 0
@@ -136,8 +136,8 @@ def sample_bytes_of_a_second(data: bytes) -> int:
 
 
 def file_type(declared: str, data: bytes) -> str:
-    """Return the media type of a file for a provider; "" if it is unknown. Of an image, and of a file without a
-    declared type, it is the type by the first bytes: tools often declare the wrong one, which some providers reject.
+    """Return the media type of a file for a provider; "" if unknown. For images and for files without a declared type,
+    the first bytes decide: tools often declare a wrong type, which some providers reject.
     """
     if declared in ("", "application/octet-stream"):
         return sniff(data) or declared
@@ -145,8 +145,8 @@ def file_type(declared: str, data: bytes) -> str:
 
 
 def decode_image(url: str, media: pb.MediaPart, field: str) -> None:
-    """Set `media` to the image at an address, or in a data URL. Raise UmgError(INVALID_FIELD) for an address that
-    providers cannot fetch, and for a broken or empty data URL. `field`: path of the URL, for that error.
+    """Set `media` to the image at an address or in a data URL. Raise UmgError(INVALID_FIELD) for an address that
+    providers cannot fetch, and for a broken or empty data URL. `field`: path of the URL, for the error.
     """
     media.kind = pb.MEDIA_KIND_IMAGE
     if not is_data_url(url):
@@ -160,8 +160,8 @@ def decode_image(url: str, media: pb.MediaPart, field: str) -> None:
 
 
 def decode_file(text: str, media: pb.MediaPart, field: str) -> None:
-    """Set the bytes and the type of `media`, a document whose file name is set, from a data URL, as SDKs send it, or
-    from bare base64. Raise UmgError(INVALID_FIELD) for other text, and for an empty file. `field`: path of the text.
+    """Set bytes and type of `media`, a document whose file name is set already. `text`: a data URL, as SDKs send it, or
+    bare base64. Raise UmgError(INVALID_FIELD) for other text, and for an empty file. `field`: path of the text.
     """
     if is_data_url(text):
         media.mime_type, media.data = parse_data_url(text, field)
@@ -183,8 +183,8 @@ def decode_input_audio(data: str, audio_format: str, media: pb.MediaPart, field:
 
 
 def encode_input_audio(media: pb.MediaPart) -> JsonObject | None:
-    """Return audio as a content part `input_audio`; None for any other medium, for audio known only by its address, and
-    for a media type that the member cannot name.
+    """Return audio as a content part `input_audio`. None for other media, for audio without bytes, and for a media type
+    that the member cannot name.
     """
     if media.kind != pb.MEDIA_KIND_AUDIO or not media.HasField("data") or media.mime_type not in _AUDIO_FORMATS:
         return None

@@ -1,4 +1,4 @@
-"""Bodies of formats whose path may name the model, as Azure OpenAI does, in place of the member `model`."""
+"""Bodies of formats whose path, instead of the member `model`, may name the model, as at Azure OpenAI."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,7 +12,7 @@ MODEL_MEMBER = "model"
 
 
 def with_model(body: bytes, model: str) -> bytes:
-    """Return a JSON body with `model` set; one that is no object stays as it is, since its decoder raises the error."""
+    """Return a JSON body with `model` set. A body that is no object stays unchanged: its decoder raises the error."""
     try:
         members = MEMBERS_DECODER.decode(body)
     except (ValueError, RecursionError):
@@ -22,7 +22,7 @@ def with_model(body: bytes, model: str) -> bytes:
 
 
 def form_of_model(parts: Iterable[FormPart], model: str) -> Iterator[FormPart]:
-    """Yield the parts of a form with `model` as its field `model`; those of `parts` if `model` is ""."""
+    """Yield the parts of a form with the field `model` set to `model`. If that is "", yield `parts` unchanged."""
     if not model:
         yield from parts
         return

@@ -1,5 +1,5 @@
-"""`multipart/form-data` bodies: their conversion to JSON, in which bracketed names become members and items
-(`metadata[a][]=x`) and files data URLs, and their encoding for providers, as the official SDKs send them.
+"""`multipart/form-data` bodies. Callers' forms are converted to JSON: bracketed names become members and items
+(`metadata[a][]=x`), files become data URLs. Forms for providers are encoded as the official SDKs do.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ class FormPart(NamedTuple):
 
     name: str
     file_name: str | None
-    """File name of an upload; None for a field."""
+    """File name of an uploaded file; None for a field."""
     data: bytes
     content_type: str = ""
     """Media type that the part states; "" without one."""
@@ -56,7 +56,7 @@ class FilePart(NamedTuple):
 
 
 def encode_form(fields: Iterable[tuple[str, str]], files: Sequence[FilePart]) -> tuple[bytes, str]:
-    """Return (form body with the files at its end, content type). The boundary, a hash of all parts, is in no part."""
+    """Return (body of a form with the files at its end, content type). The boundary is a hash of all parts."""
     fields, digest = tuple(fields), hashlib.blake2b(digest_size=16)
     for name, value in fields:
         digest.update(f"{len(name)}:{name}{len(value)}:{value}".encode())
@@ -82,8 +82,8 @@ def _quoted(name: str) -> bytes:
 
 
 def form_object(parts: Sequence[FormPart]) -> JsonObject:
-    """Return the form as a JSON object of strings; files become data URLs, repeated names and names in `[]` lists.
-    Raise UmgError(INVALID_FIELD) for a name that is malformed or contradicts another.
+    """Return a form as a JSON object of strings. Files become data URLs; repeated names and names with `[]` become
+    lists. Raise UmgError(INVALID_FIELD) for a name that is malformed or contradicts another.
     """
     fields: JsonObject = {}
     for part in parts:

@@ -9,13 +9,13 @@ from umg_grpc.wire.core.json import invalid
 
 @dataclass(frozen=True)
 class PageBoundary:
-    """Boundary between two pages of a model list: the position before the first model id that is greater than or equal
-    to `id`; with `back` the page ends there, else it begins there. It stays valid when the list changes.
+    """Boundary between two pages of a model list: the position before the first model id that is not less than `id`. It
+    stays valid when the list changes.
     """
 
     id: str = ""
     back: bool = False
-    """Whether the page ends there; else it begins there."""
+    """Whether the page ends at the boundary; otherwise the page begins there."""
 
 
 def page_after(model: str) -> PageBoundary:
@@ -35,7 +35,7 @@ def encode_token(boundary: PageBoundary) -> str:
 
 
 def decode_token(token: str) -> PageBoundary:
-    """Return the boundary in a `page_token`, or of the first page for "". Raise UmgError(INVALID_FIELD) for others."""
+    """Return the boundary that a `page_token` encodes; the start of the list for "". Raise UmgError(INVALID_FIELD)."""
     if not token:
         return PageBoundary()
     try:

@@ -13,12 +13,12 @@ BlockT = TypeVar("BlockT")
 
 
 class PartEncoder(ABC, Generic[BlockT]):
-    """Encoder of the parts of a request's messages, in their order: tool calls without an id get one, by which their
-    results are found. None in place of a block stands for a part that is left out and reported.
+    """Encoder of the parts of a request's messages, in their order. Tool calls without an id get one, so that their
+    results find them. None in place of a block means that the part is left out, which is reported.
     """
 
     state_formats: ClassVar[frozenset[str]]
-    """Formats of the reasoning states that providers take back."""
+    """Formats of the reasoning states that providers accept back."""
 
     def __init__(self, names: ToolNames, ids: ProviderCallIds, report: Report) -> None:
         self._names = names
@@ -37,7 +37,7 @@ class PartEncoder(ABC, Generic[BlockT]):
 
     def encode_assistant_part(self, part: pb.Part, at: str, own_id: str) -> BlockT | None:
         """Return a part of an assistant's message as a block. Raise UmgError(UNTRANSLATABLE) for media. `at`: canonical
-        path of the part. `own_id`: id for a tool call without one.
+        path of the part. `own_id`: id for a tool call that has none.
         """
         if part.HasField("state") and not (part.HasField("reasoning") and part.state.format in self.state_formats):
             self._report.drop("state")
@@ -101,19 +101,19 @@ class PartEncoder(ABC, Generic[BlockT]):
 
     @abstractmethod
     def text_block(self, text: str) -> BlockT:
-        """Return a text, which is not blank."""
+        """Return a text as a block. The text is not blank."""
 
     @abstractmethod
     def _cited_text(self, text: pb.TextPart) -> BlockT | None:
-        """Return a text with the citations that providers take back; None for a blank text."""
+        """Return a text with the citations that providers accept back; None for a blank text."""
 
     @abstractmethod
     def _opaque(self, opaque: pb.OpaquePart, at: str) -> BlockT | None:
-        """Return a block that only this format has. Raise UmgError(UNSUPPORTED_FIELD) for one of another format."""
+        """Return the raw block of an opaque part of this format. Raise UmgError(UNSUPPORTED_FIELD) for others."""
 
     @abstractmethod
     def _reasoning(self, part: pb.Part) -> BlockT | None:
-        """Return reasoning with a state that providers take back."""
+        """Return reasoning as a block, with a state that providers accept back."""
 
     @abstractmethod
     def _encode_call(self, call_id: str, name: str, arguments: object) -> BlockT:

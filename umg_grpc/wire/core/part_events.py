@@ -8,14 +8,14 @@ from umg_grpc.wire.core.split_characters import SurrogateJoiner
 
 
 class PartEvents:
-    """Factory of the canonical events for parts of one candidate response; numbers them in the order of their start."""
+    """Factory of the canonical events for parts of one candidate response. It numbers parts in order of their start."""
 
     def __init__(self, index: int = 0) -> None:
         self.count = 0  # of the parts that were started
         self._index = index
 
     def event(self, part: int = 0) -> pb.GenerateEvent:
-        """Return an event for part `part` of the candidate, to which the caller adds the content."""
+        """Return an event for part `part` of the candidate. The caller adds the content."""
         return pb.GenerateEvent(candidate_index=self._index, part_index=part)
 
     def start(self, part: pb.Part) -> pb.GenerateEvent:
@@ -40,9 +40,9 @@ class PartEvents:
 
 
 class PartEmitter(PartEvents):
-    """Emitter of part events for a format that does not mark parts: starts and ends are derived from the kinds of
-    deltas. At most one part receives text. A text part stays open for late citations until the next text part begins,
-    or with `keeps_texts` until the end of the response.
+    """Emitter of part events for a format that does not mark parts: starts and ends follow from the kinds of the
+    deltas. At most one part receives text. A text part stays open for late citations until the next text part begins
+    or, with `keeps_texts`, until the response ends.
     """
 
     def __init__(self, index: int, *, has_halves: bool, keeps_texts: bool) -> None:
@@ -61,8 +61,8 @@ class PartEmitter(PartEvents):
         yield from map(self.end, texts)
 
     def switch(self, kind: str) -> Iterator[pb.GenerateEvent]:
-        """Yield the end of the open part and the start of a part of `kind` (`text`, `reasoning`, `refusal`; "" starts
-        none); nothing if a part of this kind is open.
+        """Yield the end of the open part and the start of a part of `kind`; nothing if the open part is of this kind.
+        `kind`: `text`, `reasoning`, `refusal`, or "" to start none.
         """
         if self._kind == kind and not self._sealed:
             return

@@ -1,4 +1,4 @@
-"""Marks of prompt caches: their lifetimes, and their places in an encoded prompt."""
+"""Marks of prompt caches: their lifetimes, and their positions in an encoded prompt."""
 
 from typing import NamedTuple
 
@@ -6,13 +6,13 @@ from umg_grpc.v1 import pb
 
 
 class PromptMark(NamedTuple):
-    """Mark of a caller, at the end of a part of the encoded prompt."""
+    """Cache mark of a caller at the end of a part of the encoded prompt."""
 
     content: int
     """Index of the turn."""
     parts: int
-    """Number of parts of the turn in front of the mark; 0 for a mark at the end of the turn before or, in front of all
-    turns, of the instructions and tools.
+    """Number of parts of the turn before the mark. 0 for a mark at the end of the previous turn or, in the first turn,
+    of the instructions and tools.
     """
     is_long: bool
     """Whether its lifetime is an hour."""

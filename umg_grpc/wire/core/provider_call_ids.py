@@ -1,4 +1,4 @@
-"""Ids of tool calls as a provider accepts them, in the requests of formats that restrict them."""
+"""Ids of tool calls as providers accept them, for formats that restrict ids in requests."""
 
 import hashlib
 import re
@@ -11,12 +11,12 @@ DIGEST_CHARACTERS = 16
 
 
 class ProviderCallIds:
-    """Mapping from the ids of the tool calls of one conversation to ids that the provider accepts; a call and its
-    result get the same id, different calls different ids, also where the caller has one id for several calls.
+    """Mapping from the ids of the tool calls of one conversation to ids that the provider accepts. A call and its
+    result get the same id. Different calls get different ids, even if the caller uses one id for several calls.
     """
 
     def __init__(self, illegal: re.Pattern[str], max_characters: int | None = None) -> None:
-        """Create an empty mapping. `illegal`: pattern of a refused character; no `max_characters`: no limit."""
+        """Create an empty mapping. `illegal`: pattern of a rejected character. `max_characters`: None for no limit."""
         self._illegal = illegal
         self._max_characters = max_characters
         self._sent: dict[str, str] = {}  # id of the last call of this id
@@ -27,7 +27,7 @@ class ProviderCallIds:
         self._open = OpenCalls()
 
     def of_call(self, call: pb.ToolCall, default: str) -> str:
-        """Return the id of a tool call for the provider, or `default`; characters that it rejects are replaced."""
+        """Return the id of a tool call for the provider, `default` without one. Characters that it rejects change."""
         own = call.call_id or default
         if own in self._called:
             self._sent.pop(own, None)
@@ -39,14 +39,14 @@ class ProviderCallIds:
         return call_id
 
     def begin_message(self) -> None:
-        """Begin a message of the assistant: later results belong to its calls, also if earlier calls have their ids."""
+        """Begin a message of the assistant: later results belong to its calls, even if earlier ones have equal ids."""
         self._waiting.clear()
 
     def of_result(self, result: pb.ToolResult) -> str:
-        """Return the id, as the provider is sent it, of the call to which a tool result belongs.
+        """Return the id that the provider was sent for the call to which a tool result belongs.
 
-        A result without an id belongs to the first call of its tool that has no result, else to the first of any tool;
-        if no call is left, the id is made from the tool's name.
+        A result without an id belongs to the first open call of its tool, else to the first open call of any tool. If
+        no call is open, the id is made from the tool's name.
         """
         if result.call_id:
             waiting = self._waiting.get(result.call_id)

@@ -1,4 +1,4 @@
-"""Members of an encoded body that a provider refuses, or has under another name: removed or renamed, and reported."""
+"""Members of an encoded body that a provider rejects or names differently: removed or renamed, and reported."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ _WORD = re.compile("[A-Z]")
 
 def fit_members(fields: dict[str, Member], quirks: Quirks, protocol: str, report: Report) -> None:
     """Rename and remove members of a body of a format (`protocol`), in place, by `renames`, `accepts` and `rejects` of
-    the quirks. A member without a canonical field is reported by its own name.
+    the quirks. A removed member without a canonical field is reported by its own name.
     """
     if quirks.accepts is None and quirks.rejects is None and quirks.renames is None:
         return
@@ -67,8 +67,8 @@ def _refused(fields: Mapping[str, object], quirks: Quirks) -> Iterator[str]:
 
 
 def _removed(fields: dict[str, Member], path: str, refused: str) -> object:
-    """Remove the member at a dotted path, in either spelling of native bodies and in each element of a list on the way,
-    and return its value; None if there is none. `refused`: the only value that is removed; "" for any.
+    """Remove the member at a dotted path and return its value; None if there is none. The path covers both spellings in
+    native bodies, and each element of a list. `refused`: the only value that is removed; "" for any.
     """
     name, _, rest = path.partition(".")
     name = name if name in fields else _WORD.sub(lambda word: f"_{word[0].lower()}", name)
@@ -89,7 +89,7 @@ def _removed(fields: dict[str, Member], path: str, refused: str) -> object:
 
 
 def _without(raw: Raw, path: str, refused: str) -> tuple[Raw, object]:
-    """Return raw JSON without the member at a dotted path, and the removed value; None as value if there is none."""
+    """Return (raw JSON without the member at a dotted path, the removed value or None). `refused`: see `_removed`."""
     if refused.encode() not in bytes(raw):
         return raw, None
     if bytes(raw).startswith(b"["):

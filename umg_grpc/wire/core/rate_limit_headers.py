@@ -9,18 +9,18 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
-    """A caller's rate limit after a call: limit and rest (requests or tokens), and seconds until the rest is full."""
+    """A caller's rate limit after a call: maximum and remainder (requests or tokens), and seconds until it is full."""
 
     limit: int
     """Maximum in any 60 seconds."""
     remaining: int
     reset_seconds: float
-    """Seconds until the whole limit is available again, without further calls."""
+    """Seconds until the whole limit is available again if no further call is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """State of the limits of requests and of tokens of a caller; None for a limit that the caller does not have."""
+    """State of a caller's limits of requests and of tokens; None for a limit that the caller does not have."""
 
     requests: LimitStatus | None = None
     tokens: LimitStatus | None = None
@@ -39,7 +39,7 @@ RateLimitHeaders: TypeAlias = Callable[[RateLimits, datetime], dict[str, str]]
 
 
 def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
-    """Return the headers `x-ratelimit-*`, {} without limits. `now` is unused: the reset is a duration (`12s`) here."""
+    """Return the headers `x-ratelimit-*`; {} without limits. `now` is unused, since the reset is a duration (`12s`)."""
     headers = {}
     for name, status in limits.named:
         headers[f"{RATE_LIMIT_PREFIX}limit-{name}"] = str(status.limit)

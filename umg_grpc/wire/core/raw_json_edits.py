@@ -8,14 +8,14 @@ from msgspec import Raw
 from umg_grpc.wire.core.json import ELEMENTS_DECODER, MEMBERS_DECODER
 
 Path = tuple[str, ...]
-"""Names of members from the top to a value; `EACH_ELEMENT` stands for every element of a list."""
+"""Names of members from the top level down to a value. `EACH_ELEMENT` stands for every element of a list."""
 
 EACH_ELEMENT = "*"
 
 
 def edit_values(raw: Raw, path: Path, change: Callable[[Raw], Raw]) -> Raw:
-    """Return `raw` with each value at `path` replaced by `change(value)`; `raw` itself if none changes. Values of
-    another type than the path expects, and absent ones, are skipped.
+    """Return `raw` with each value at `path` replaced by `change(value)`; `raw` itself if no value changes. Absent
+    values, and values of another type than the path expects, are skipped.
     """
     if not path:
         return change(raw)

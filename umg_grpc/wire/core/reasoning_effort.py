@@ -1,4 +1,4 @@
-"""Amounts of reasoning: efforts, their order, and the nearest one that a model accepts."""
+"""Amounts of reasoning: efforts, their order, and the nearest effort that a model accepts."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ _OFF, _ON = "none", "on"
 
 
 def nearest_effort(budget_tokens: int) -> str:
-    """Return the effort (`none`, `low`, ...) nearest to a budget of tokens; "" for -1, the model's own choice."""
+    """Return the effort (`none`, `low`, ...) nearest to a budget of tokens; "" for -1, which lets the model choose."""
     if budget_tokens < 0:
         return ""
     return next((effort for limit, effort in _NEAREST if budget_tokens <= limit), "high")
@@ -24,22 +24,22 @@ class Reasoning(NamedTuple):
     """Reasoning options as a model accepts them."""
 
     on: bool | None = None
-    """Whether the provider's switch turns reasoning on; None leaves the switch out."""
+    """Whether to send the provider's switch for reasoning, and its value; None leaves it out."""
     effort: str = ""
-    """Effort to send, "" for none; `none` turns reasoning off."""
+    """Effort to send; "" for none. The effort `none` disables reasoning."""
 
 
 def is_off(reasoning: pb.ReasoningOptions) -> bool:
-    """Return whether the options turn reasoning off."""
+    """Return whether the options disable reasoning."""
     none = reasoning.HasField("budget_tokens") and reasoning.budget_tokens == 0
     return none or reasoning.mode == pb.REASONING_MODE_DISABLED or "none" in (reasoning.effort, reasoning.level)
 
 
 def fit_reasoning(reasoning: pb.ReasoningOptions, quirks: Quirks, report: Report, *, has_switch: bool) -> Reasoning:
-    """Return the options by which a model reasons as the caller requests, or comes nearest to it.
+    """Return the options with which a model reasons as the caller requests, or as near to it as possible.
 
-    A model that cannot stop reasoning gets its lowest effort instead, and an effort that a model lacks is moved to the
-    nearest. `has_switch`: whether the provider has a switch beside the effort. `report`: collects the changes.
+    A model that cannot stop reasoning gets its lowest effort instead. An effort that a model lacks becomes the nearest
+    one. `has_switch`: whether the provider has a switch beside the effort. `report`: collects the changes.
     """
     amount, name = _requested(reasoning)
     if not amount:
@@ -59,8 +59,8 @@ def fit_reasoning(reasoning: pb.ReasoningOptions, quirks: Quirks, report: Report
 
 
 def accepted_effort(effort: str, quirks: Quirks) -> str:
-    """Return the effort that a model accepts for `effort`: itself, the vendor's equivalent, or the nearest. Of two it
-    is the lower, never `none` for another effort. "" for a model without efforts.
+    """Return the effort that a model accepts for `effort`: itself, the vendor's equivalent, or the nearest. Of two
+    equally near ones it is the lower, but `none` only replaces `none`. "" for a model without efforts.
     """
     efforts = quirks.efforts
     if efforts is None or effort in efforts:
@@ -80,7 +80,7 @@ def higher_effort(one: str, other: str) -> str:
 
 
 def _requested(reasoning: pb.ReasoningOptions) -> tuple[str, str]:
-    """Return the requested amount (an effort, `on` without one, "" for no request), and the name of its option."""
+    """Return (the requested effort, `on` if only reasoning is requested, "" if nothing is; the name of the option)."""
     if is_off(reasoning):
         stated = "effort" if reasoning.effort == _OFF else "level" if reasoning.level == _OFF else "mode"
         if stated == "mode" and reasoning.mode != pb.REASONING_MODE_DISABLED:

@@ -1,7 +1,7 @@
 """Opaque reasoning state (a signature, for example) for callers of a format that did not create it, in both directions.
 
-State of the caller's own format is sent unchanged. Any other state is sent as `umg.<format>.<data>`; on native, whose
-clients decode the field, as the base64 of that text (reference, 6.4).
+State of the caller's own format is sent unchanged. State of any other format is sent as `umg.<format>.<data>`. Callers
+of native get the base64 of that text, since native clients decode the field (reference, 6.4).
 """
 
 import base64
@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb
 STATE_PREFIX = "umg."
 
 NO_SIGNATURE = "skip_thought_signature_validator"
-"""Signature, already in base64, of a call that native's model did not make. From the third generation on, native
+"""Signature, already in base64, for a call that was not made by native's model. From the third generation on, native
 rejects an unsigned call in the current turn (reference, 6.4).
 """
 # Placeholders that callers of native send instead of a signature, as text or as its base64. None of them is state.
@@ -25,11 +25,11 @@ _STANDARD = str.maketrans("-_", "+/")
 
 
 def show(state: pb.ReasoningState, face_format: str) -> str:
-    """Return a provider's reasoning state (opaque data) as the text for a caller of `face_format`; `read` decodes it.
+    """Return a provider's reasoning state (opaque data) as text for a caller of `face_format`; `read` decodes the text.
 
-    State of another format is wrapped with that format's name. State of the caller's own format is wrapped too if it
-    would not be decoded unchanged: if it looks wrapped (the provider is another gateway), or is not base64 in the
-    native format.
+    State of another format is wrapped with that format's name. State of the caller's own format is wrapped, too, if
+    `read` would not return it unchanged: it looks wrapped (the provider is another gateway) or, in native, is no
+    base64.
     """
     own = state.format in ("", face_format)
     if face_format != "native":
@@ -41,8 +41,8 @@ def show(state: pb.ReasoningState, face_format: str) -> str:
 
 
 def read(text: str, face_format: str) -> pb.ReasoningState:
-    """Return the reasoning state that a caller of `face_format` sent back, with the format of the provider that created
-    it. Any text is accepted: a text that the gateway did not wrap is a state of the caller's own format.
+    """Return the reasoning state that a caller of `face_format` sent back, with the format that created it. Any text is
+    accepted: a text that the gateway did not wrap is state of the caller's own format.
     """
     inner = (_decoded(text) or "") if face_format == "native" else text
     if inner.startswith(STATE_PREFIX) and (found := _WRAPPED.fullmatch(inner)):
@@ -51,7 +51,7 @@ def read(text: str, face_format: str) -> pb.ReasoningState:
 
 
 def is_placeholder(signature: str) -> bool:
-    """Return whether a native signature is only a placeholder; providers of other formats are not sent it."""
+    """Return whether a native signature is only a placeholder, which providers of other formats are not sent."""
     if len(signature) > MAX_PLACEHOLDER:
         return False
     return signature.replace("/", "_") in SIGNATURE_PLACEHOLDERS or _decoded(signature) in SIGNATURE_PLACEHOLDERS

@@ -1,4 +1,4 @@
-"""Guarded decoding of callers' bodies, for all formats: limits first, and no body causes an internal error."""
+"""Guarded decoding of callers' bodies in all formats: limits are checked first; no body causes an internal error."""
 
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
@@ -12,7 +12,7 @@ Params = ParamSpec("Params")
 Decoded = TypeVar("Decoded")
 
 SLOW_MARKS = 4096
-"""Number of commas and colons from which a body takes milliseconds to decode, even if it has few bytes."""
+"""Number of commas and colons from which decoding a body takes milliseconds, even if it has few bytes."""
 
 NO_MEMORY = "the gateway has not the memory to read this body"
 MALFORMED_BODY = "the body does not have the form of its format; compare it with the format's documentation"
@@ -28,9 +28,9 @@ def is_slow(body: bytes) -> bool:
 def decode_body(
     decode: Callable[Concatenate[bytes, Params], Decoded], body: bytes, *arguments: Params.args, **named: Params.kwargs
 ) -> Decoded:
-    """Return a caller's body decoded by `decode`, with any further arguments. Raise UmgError: the error of `decode`;
-    MALFORMED_BODY for a body beyond the limits of size and depth, and for any other failure (with the place in the
-    code, for the log); UNAVAILABLE if the memory does not suffice.
+    """Return a caller's body decoded by `decode` with further arguments. Raise UmgError: the error of `decode`;
+    MALFORMED_BODY for a body beyond the limits of size and depth, and for any other failure (with the position in the
+    code, for the log); UNAVAILABLE if there is too little memory.
     """
     check_bounds(body)
     return _guarded(decode, body, *arguments, **named)
@@ -38,7 +38,7 @@ def decode_body(
 
 def decode_form_body(decode: Callable[[bytes, str], Decoded], body: bytes, content_type: str) -> Decoded:
     """Return a caller's form decoded by `decode`. Raise UmgError: the error of `decode`; MALFORMED_BODY for any other
-    failure of it; UNAVAILABLE if the memory does not suffice.
+    failure; UNAVAILABLE if there is too little memory.
     """
     return _guarded(decode, body, content_type)
 

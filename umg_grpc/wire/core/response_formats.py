@@ -1,4 +1,4 @@
-"""Format that a response must have (JSON, or by a schema), enforced by the vendor or by instructions in the prompt."""
+"""Format that a response must have (JSON, or by a schema), enforced by the vendor or by instructions to the model."""
 
 from typing import Literal, NamedTuple
 
@@ -22,7 +22,7 @@ _BY_SCHEMA = "Answer with JSON that is valid for this JSON schema, and nothing e
 
 
 class FittedFormat(NamedTuple):
-    """Format of the response as a provider gets it."""
+    """Required format of the response in the form that a provider accepts."""
 
     form: Literal["json_schema", "json_object", ""]
     """Format that the provider enforces; "" for none."""
@@ -30,17 +30,17 @@ class FittedFormat(NamedTuple):
     strict: bool | None = None
     """Whether the schema is strict; None if the caller did not state it."""
     instruction: str = ""
-    """Text that the prompt needs, since the provider does not enforce the whole format."""
+    """Text to add to the prompt for the part of the format that the provider does not enforce."""
 
 
 def requires_json(chosen: pb.ResponseFormat) -> bool:
-    """Return whether the response must be JSON, by a schema or any."""
+    """Return whether the response must be JSON, with or without a schema."""
     return chosen.WhichOneof("kind") in {"json", "json_schema"}
 
 
 def fit_format(chosen: pb.ResponseFormat, dialect: SchemaDialect | None, report: Report) -> FittedFormat:
-    """Return the format of a response that must be JSON, as the vendor accepts it; report constraints that it ignores.
-    Raise UmgError(INVALID_FIELD) for a schema that is not JSON.
+    """Return the format of a response that must be JSON in the form that the vendor accepts. Report constraints that it
+    ignores. Raise UmgError(INVALID_FIELD) for a schema that is not JSON.
     """
     if chosen.WhichOneof("kind") == "json":
         if dialect == "none":
@@ -81,7 +81,7 @@ def _instruction(described: pb.JsonSchemaFormat) -> str:
 
 
 def fit_own_response(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> FittedFormat | None:
-    """Return the changed response format of a body in the provider's own format; None if it may stay."""
+    """Return the changed response format for a body in the provider's own format; None if no change is needed."""
     chosen, dialect = request.response_format, quirks.schema_dialect
     if dialect is None or not requires_json(chosen):
         return None
@@ -98,7 +98,7 @@ def fit_own_response(request: pb.GenerateRequest, quirks: Quirks, report: Report
 
 
 def own_schema(raw: Raw, fitted: FittedFormat) -> Raw:
-    """Return the object that has the members `schema` and `strict` in a caller's own body with those of `fitted`."""
+    """Return `raw`, an object of a caller's own body, with `schema` and `strict` replaced by those of `fitted`."""
     members = msgspec.json.decode(raw, type=dict[str, Raw])
     if fitted.schema is not None:
         members["schema"] = Raw(msgspec.json.encode(fitted.schema))
@@ -108,13 +108,13 @@ def own_schema(raw: Raw, fitted: FittedFormat) -> Raw:
 
 
 def mentions_json(messages: object) -> bool:
-    """Return whether messages have the word JSON, which some vendors require beside the format `json_object`."""
+    """Return whether messages contain the word JSON, which some vendors require beside the format `json_object`."""
     return b"json" in msgspec.json.encode(messages).lower()
 
 
 def with_instruction(messages: list[object], part: JsonObject, alone: JsonObject) -> list[object]:
-    """Return messages with an instruction at the end of the first one, if that is a system message; else in one before
-    all. `part`: the instruction as a part with the member `text`; `alone`: as a message. Bodies of callers have raw
+    """Return messages with an instruction added: at the end of the first one if it is a system message, else in a new
+    first one. `part`: the instruction as a content part with `text`; `alone`: as a message. Bodies of callers have raw
     members.
     """
     first = messages[0] if messages else None

@@ -1,4 +1,4 @@
-"""Selection of a response's shape, documented or of the official SDKs, where one body cannot satisfy both."""
+"""Selection of a response's shape, where one body cannot satisfy both the specification and the official SDKs."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ SDK_NAME = "x-fern-sdk-name"
 
 
 def client_shape(headers: Mapping[str, str]) -> ClientShape:
-    """Return the shape of responses that the caller expects: of `x-umg-shape`, else SDK if other headers show an SDK.
+    """Return the shape of responses that the caller expects: by `x-umg-shape`, else SDK if other headers show an SDK.
 
     Recognised SDKs are openai's and SDKs generated like it, the AI SDK, and cohere's in all its languages. Header names
     must be in lower case, or `headers` case-insensitive. Raise UmgError(INVALID_FIELD) for an unknown shape.
@@ -34,7 +34,7 @@ def client_shape(headers: Mapping[str, str]) -> ClientShape:
 
 
 def is_cohere_sdk(headers: Mapping[str, str]) -> bool:
-    """Return whether an SDK of Cohere calls. Header names are in lower case, or `headers` case-insensitive."""
+    """Return whether the caller is an SDK of Cohere. `headers`: names in lower case, or a case-insensitive mapping."""
     return _COHERE in headers.get(SDK_NAME, "").lower()
 
 

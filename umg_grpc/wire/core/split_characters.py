@@ -23,9 +23,8 @@ _STRAY = re.compile("[\udc80-\udcff]")
 
 
 def escape_halves(document: bytes) -> bytes:
-    """Return JSON with a placeholder for each half of a split character (a lone surrogate, or a byte that is not
-    UTF-8), so that it is valid UTF-8. A character that is itself a placeholder becomes its surrogate pair's two
-    placeholders.
+    """Return valid UTF-8 JSON with a placeholder for each half of a split character (a lone surrogate, or a byte that
+    is not UTF-8). A character that equals a placeholder becomes the two placeholders of its surrogate pair.
     """
     text = _PLACEHOLDER.sub(_split, document.decode("utf-8", "surrogateescape"))
     text = _STRAY.sub(lambda stray: chr(_BYTE + ord(stray[0]) - 0xDC00), text)
@@ -34,7 +33,7 @@ def escape_halves(document: bytes) -> bytes:
 
 def decode(decoder: msgspec.json.Decoder[Decoded], document: bytes) -> Decoded:
     """Return JSON decoded by `decoder`, with U+FFFD for each half of a split character (a lone surrogate, or a byte
-    that is not UTF-8). Raise ValueError or RecursionError for any other invalid JSON.
+    that is not UTF-8). Raise ValueError or RecursionError for JSON that is invalid otherwise.
     """
     try:
         if not document.isascii():
@@ -52,7 +51,7 @@ def replace_halves(document: bytes) -> bytes:
 
 
 def unescape_halves(document: bytes) -> bytes:
-    """Return text with the placeholders of `escape_halves` joined to characters, and U+FFFD for a lone half."""
+    """Return text with the placeholders of `escape_halves` joined to characters. A lone half becomes U+FFFD."""
     return _HELD.sub(_restored, document.decode()).encode()
 
 
@@ -77,8 +76,8 @@ class SurrogateJoiner:
         self._held = ""
 
     def join(self, text: str) -> str:
-        """Return the complete characters of a delta, beginning with the half that was kept from the delta before.
-        `text`: the delta, with placeholders (from `escape_halves`) for halves of characters.
+        """Return the complete characters of a delta, beginning with a half kept from the previous delta. `text`: the
+        delta, with placeholders (from `escape_halves`) for halves of characters.
         """
         text = self._held + text
         half = next(
@@ -99,7 +98,7 @@ def _split(character: "re.Match[str]") -> str:
 
 
 def _restored(held: "re.Match[str]") -> str:
-    """Return the text of held placeholders: a character of two halves, characters of single bytes, or U+FFFD."""
+    """Return the characters for matched placeholders: of two surrogates, or of single bytes; U+FFFD for a lone half."""
     if held[1]:
         return chr(0x10000 + ((ord(held[1]) - _SURROGATE) << 10) + (ord(held[2]) - _SURROGATE - 0x400))
     if held[3]:
@@ -109,8 +108,8 @@ def _restored(held: "re.Match[str]") -> str:
 
 
 def _is_incomplete(tail: str) -> bool:
-    """Return whether `tail`, the end of a text with placeholders, is a part of a character that the next delta may
-    complete: a high surrogate, or the first bytes of a character.
+    """Return whether `tail` may be completed to a character by the next delta: a high surrogate, or the first bytes of
+    a UTF-8 character. `tail`: the end of a text with placeholders.
     """
     if len(tail) == 1 and 0x100000 <= ord(tail) < 0x100400:
         return True

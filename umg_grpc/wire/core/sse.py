@@ -83,13 +83,13 @@ def is_event_stream(body: bytes) -> bool:
 
 def is_keep_alive(chunk: bytes) -> bool:
     """Return whether the bytes of one read begin with a comment or are blank lines, by which a server shows that it is
-    alive. Bytes that only continue an event are none.
+    alive. False for bytes that only continue an event.
     """
     return chunk.lstrip()[:1] in {b"", b":"}
 
 
 def split(frames: bytes) -> Iterable[SseEvent]:
-    """Return the events in the bytes of complete events, in order; their `raw` bytes add up to `frames`."""
+    """Return the events in the bytes of complete events, in order. Their `raw` bytes add up to `frames`."""
     if frames.startswith(b"data: "):  # fast path: most reads are one event with one line
         line, size = frames.find(b"\n"), len(frames)
         if line == size - 2 and frames.endswith(b"\n") and frames.find(b"\r") < 0:
@@ -127,7 +127,7 @@ def _split(frames: bytes) -> Iterator[SseEvent]:
 
 
 def _split_mixed(frames: bytes) -> Iterator[SseEvent]:
-    """Yield the events in bytes of complete events that have several kinds of line ends (LF, CR, CRLF)."""
+    """Yield the events in the bytes of complete events with mixed line ends (LF, CR, CRLF)."""
     start = 0
     for end in _END_OF_EVENT.finditer(frames):
         yield _event(frames[start : end.end()])
@@ -151,25 +151,25 @@ def named_frame(name: bytes, data: bytes) -> bytes:
 
 
 def encode_event(name: bytes, data: bytes) -> bytes:
-    """Encode a server-sent event, without a name if that is b"". `data` is JSON."""
+    """Encode a server-sent event; without a name if `name` is b"". `data` is JSON."""
     return named_frame(name, data) if name else frame(data)
 
 
 def new_event(name: bytes, data: bytes) -> SseEvent:
-    """Return an event with its encoded bytes, without a name if that is b"". `data` is JSON."""
+    """Return an event with its encoded bytes; without a name if `name` is b"". `data` is JSON."""
     return SseEvent(name, data, encode_event(name, data))
 
 
 def without_id(event: SseEvent) -> SseEvent:
-    """Return an event without `id:`, after which the openai client takes the blank line for another event."""
+    """Return an event without its line `id:`. With it, the openai client takes the blank line for another event."""
     if b"id:" in event.raw and event.data is not None and _NUMBERED.search(event.raw):
         return new_event(event.name, event.data)
     return event
 
 
 def count_data_events(frames: bytes) -> int:
-    """Return the number of events in complete events that all are one line `data: {...}` with the same line ends. 0 for
-    others, which have to be split. This only saves time.
+    """Return the number of complete events if each is one line `data: {...}` with the same line ends. Return 0 for
+    others, which have to be split. This shortcut saves time.
     """
     end = b"\r\n" if frames.endswith(b"\r\n") else b"\n"
     events = frames.count(end + end)
@@ -184,13 +184,13 @@ def count_data_events(frames: bytes) -> int:
 
 
 def one_line(document: bytes) -> bytes:
-    """Return the JSON document with spaces instead of its line ends, which in valid JSON are only between tokens."""
+    """Return the JSON document with spaces in place of line ends, which valid JSON has only between tokens."""
     return document.translate(_BLANKS)
 
 
 def _last_end(buffer: bytes | bytearray, start: int) -> int:
     """Return the position after the last blank line from `start` on, where the last complete event ends; 0 without one.
-    Only LF, CR and CRLF end lines; a CR LF CR at the end is incomplete, because its LF may follow.
+    Only LF, CR and CRLF end lines. CR LF CR at the end is incomplete, because an LF may follow.
     """
     last = buffer.rfind(b"\n", start)  # one byte is found a hundred times faster than two, which matters in long lines
     end = buffer.rfind(b"\n\n", start, last + 1) + 2
@@ -203,7 +203,7 @@ def _last_end(buffer: bytes | bytearray, start: int) -> int:
 
 
 def _event(raw: bytes) -> SseEvent:
-    """Return one event."""
+    """Return one event, decoded from its bytes."""
     name, lines = b"", list[bytes]()
     for line in _END_OF_LINE.split(raw):
         field, _, value = line.partition(b":")

@@ -1,8 +1,8 @@
-"""Local stop sequences: the gateway ends a candidate's text in front of a stop sequence that the provider was not sent.
-Its format or model has none, or fewer.
+"""Local stop sequences: the gateway ends a candidate's text before a stop sequence that the provider was not sent. The
+provider's format or model accepts none, or fewer.
 
-Only text parts are searched, each by itself: no reasoning, no tool arguments, no refusals. The sequence that is
-complete first ends the text, the longest of several that end together, so that the cuts between deltas have no effect.
+Only text parts are searched, each separately: no reasoning, tool arguments or refusals. The sequence that is complete
+first ends the text, of several that end together the longest. So the cuts between deltas have no effect.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,12 +14,12 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.text_format import StreamDecoder
 
 MAX_SEQUENCES, MAX_CHARACTERS = 64, 1000
-"""Maximum of local stop sequences of a request and of their lengths, so that a search takes little time."""
+"""Maximum number of a request's local stop sequences, and maximum length of each, for a search in little time."""
 
 
 def with_stop_limit(request: pb.GenerateRequest, quirks: Quirks, member: str, maximum: int | None) -> Quirks:
-    """Return the quirks with `max_stop_sequences`, the number of the request's that the provider is sent (None: all).
-    `member`: dotted path of the sequences in the body, which the quirks may refuse; `maximum`: of the format, if any.
+    """Return the quirks with `max_stop_sequences`, the number of stop sequences that the provider is sent (None: all).
+    `member`: dotted path of the sequences in the body, which the quirks may reject; `maximum`: the format's, if any.
     """
     if not request.stop_sequences:
         return quirks
@@ -33,7 +33,7 @@ def with_stop_limit(request: pb.GenerateRequest, quirks: Quirks, member: str, ma
 
 
 def local_stops(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> tuple[str, ...]:
-    """Return the stop sequences of the request that the provider is not sent, for `UpstreamRequest`. Those beyond
+    """Return the stop sequences of the request that the provider is not sent, for `UpstreamRequest`. Sequences beyond
     `MAX_SEQUENCES` and `MAX_CHARACTERS` have no effect, which is recorded in `report`.
     """
     sent = quirks.max_stop_sequences
@@ -49,8 +49,8 @@ def local_stops(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> 
 
 
 def cut_response(response: pb.GenerateResponse, sequences: Iterable[str]) -> None:
-    """End each candidate of a complete response, in place, at the first stop sequence in a text part of it. Later parts
-    are removed. The usage stays, since the provider generated the rest too.
+    """End each candidate of a complete response, in place, before the first stop sequence in its text parts. Later
+    parts are removed. The usage stays, since the provider generated those parts, too.
     """
     for candidate in response.candidates:
         parts = candidate.message.parts
@@ -88,7 +88,7 @@ def _cut_text(text: pb.TextPart, at: int) -> None:
 
 
 class _Tokens:
-    """Log probabilities of the tokens of one text part that were not emitted yet, because their text was not."""
+    """Log probabilities of tokens in one text part that are kept until the text of the tokens is emitted."""
 
     def __init__(self) -> None:
         self.waiting: list[pb.TokenLogprob] = []
@@ -106,7 +106,7 @@ class _Tokens:
 
 
 class _Text:
-    """One text part of a stream: its held end, which may begin a stop sequence, and the bytes that were emitted."""
+    """One text part of a stream: its end, held back while it may begin a stop sequence, and the emitted bytes."""
 
     def __init__(self) -> None:
         self.held = ""
@@ -115,7 +115,7 @@ class _Text:
 
 
 class _OpenCandidate:
-    """State of one candidate of a stream, with the parts that are open."""
+    """State of one candidate of a stream, with its open parts."""
 
     def __init__(self) -> None:
         self.texts: dict[int, _Text] = {}
@@ -125,8 +125,8 @@ class _OpenCandidate:
 
 
 class StopCutter:
-    """State machine that ends the candidates of one event stream at local stop sequences; text is held back only while
-    it may begin one.
+    """State machine that ends the candidates of one event stream at local stop sequences. Text is held back only while
+    it may begin a stop sequence.
     """
 
     def __init__(self, sequences: tuple[str, ...], candidate_count: int) -> None:
@@ -225,7 +225,7 @@ def _logprobs(candidate: int, part: int, text: _Text) -> Iterator[pb.GenerateEve
 
 
 def _rest(candidate: _OpenCandidate, index: int, part: int) -> Iterator[pb.GenerateEvent]:
-    """Yield the text and the log probabilities of a part that are held back, at its end."""
+    """Yield, at the end of a part, its text and log probabilities that were held back."""
     if (text := candidate.texts.pop(part, None)) is None:
         return
     if text.held:

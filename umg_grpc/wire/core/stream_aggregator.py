@@ -12,20 +12,20 @@ from umg_grpc.wire.core.text_buffers import Pieces
 from umg_grpc.wire.text_format import TextProviderFormat
 
 ENVELOPE_EVENTS = frozenset({"started", "usage", "finished"})
-"""Events that are aggregated even after the size limit is reached."""
+"""Events that are aggregated even after the size limit was reached."""
 MAX_SKIPPED = 100
-"""Maximum of skipped indexes of reasoning texts in a row: providers choose numbers, and each costs memory."""
+"""Maximum number of consecutive reasoning indexes that may be skipped: providers choose them, and each costs memory."""
 
 
 class ResponseAggregator(ABC):
     """Aggregator that collects the messages of one stream as one response. One instance per stream.
 
-    It takes as much memory as the stream is long, or about `max_bytes` with a limit: then it keeps only the beginning
-    of the stream, from which the usage of the whole stream is estimated.
+    It takes about as much memory as the stream is long. With the limit `max_bytes` it keeps only the beginning of a
+    longer stream, from which the usage of the whole stream is estimated.
     """
 
     retained_bytes = 0
-    """Size of the kept messages in bytes. Building a large response takes a while and belongs in a thread."""
+    """Size of the kept messages in bytes. Building a large response takes long and belongs in a thread."""
     _seen = 0
     _max_bytes: int | None
 
@@ -36,20 +36,20 @@ class ResponseAggregator(ABC):
 
     @property
     def frames(self) -> Sequence[bytes]:
-        """Frames that are kept of a passed-through stream."""
+        """Frames of a passed-through stream that are kept."""
         return ()
 
     @abstractmethod
     def limit(self, max_bytes: int) -> None:
-        """Keep only about the first `max_bytes` bytes of the stream, also of the messages received before this call."""
+        """Keep only about the first `max_bytes` bytes of the stream, including messages received before this call."""
 
     @abstractmethod
     def feed(self, message: pb.StreamGenerateResponse) -> None:
-        """Add the next message of the stream, without keeping it: the sender may change it afterwards."""
+        """Add the next message of the stream. The message itself is not kept: the sender may change it afterwards."""
 
     @abstractmethod
     def response(self) -> pb.GenerateResponse:
-        """Return the response as received so far, which may be incomplete."""
+        """Return the response received so far, which may be incomplete."""
 
 
 class StreamAggregator(ResponseAggregator):
@@ -193,7 +193,7 @@ class FrameAggregator(ResponseAggregator):
 def frames_to_events(
     text_format: TextProviderFormat, request: pb.GenerateRequest, frames: bytes
 ) -> Iterator[pb.StreamGenerateResponse]:
-    """Yield the canonical events in a provider's frames, up to the first that cannot be decoded or the end."""
+    """Yield the canonical events in a provider's frames, up to the end or to the first frame that cannot be decoded."""
     decoder = text_format.translating_decoder(request)
     with suppress(UmgError):
         if (message := decoder.feed(frames)) is not None:
@@ -203,8 +203,8 @@ def frames_to_events(
 
 
 def gather_events(text_format: TextProviderFormat, request: pb.GenerateRequest, body: bytes) -> pb.GenerateResponse:
-    """Return the complete response in the events of a stream, `body`, of a provider that was requested to send none.
-    `text_format`: format of the events. Raise UmgError for a stream that is incomplete or has an error.
+    """Return the complete response in `body`, the events of a stream that the provider sent although none was
+    requested. `text_format`: format of the events. Raise UmgError for a stream that is incomplete or has an error.
     """
     decoder, aggregator = text_format.translating_decoder(request), StreamAggregator()
     if (message := decoder.feed(body)) is not None:
@@ -217,8 +217,8 @@ def gather_events(text_format: TextProviderFormat, request: pb.GenerateRequest, 
 def read_whole_response(
     text_format: TextProviderFormat, request: pb.GenerateRequest, response: pb.GenerateResponse
 ) -> pb.GenerateResponse:
-    """Return a complete response: a passed-through one, with only the service's fields, is decoded from the provider's
-    body of `text_format`; others stay. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
+    """Return a complete response. A passed-through response has only the service's fields, so it is decoded from the
+    provider's body of `text_format`; others stay. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     if response.source.format != text_format.name:
         return response
@@ -228,8 +228,8 @@ def read_whole_response(
 
 
 def _copy_changed_fields(response: pb.GenerateResponse, known: pb.GenerateResponse) -> None:
-    """Copy the fields that the gateway may have changed (id, model, time, usage, body) from `known`, the response as it
-    was sent, to `response`, which was decoded from the provider's frames or body.
+    """Copy the fields that the gateway may have changed (id, model, time, usage, body) from `known` to `response`.
+    `known`: the response as sent; `response`: the same, decoded from the provider's frames or body.
     """
     response.response_id = known.response_id or response.response_id
     response.model = known.model or response.model

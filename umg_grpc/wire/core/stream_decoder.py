@@ -1,7 +1,7 @@
-"""Base classes for decoding the streams of all formats: `EventDecoder` for translated streams, `FrameDecoder` for
+"""Base classes of stream decoders for all formats: `EventDecoder` for translated streams, `FrameDecoder` for
 passed-through ones.
 
-Each read returns the events that are complete with it. A failure is raised after the output before it.
+Each read returns the events that it completes. A failure is raised after the output before it was returned.
 """
 
 from abc import ABC, abstractmethod
@@ -22,24 +22,24 @@ Decoded = TypeVar("Decoded")
 UNSEEN_MEMBER = b"\0"
 """A member that no frame has, since JSON has no NUL."""
 DECODED_FRAME = b"", 0
-"""Result of `_plain` for frames of which the first one must be decoded."""
+"""Result of `_plain` if the first of the frames must be decoded."""
 
 
 class Splitter(Protocol):
-    """Splitter of the bytes of one stream into complete events, however the bytes are cut into reads."""
+    """Splitter of one stream's bytes into complete events, independent of how the bytes are cut into reads."""
 
     def whole(self, data: bytes) -> bytes:
         """Append received bytes, and return the bytes of all events that are complete now, b"" if none is."""
         ...
 
     def rest(self) -> bytes:
-        """Return the bytes that remain at the end of the stream as a complete event; b"" if none remain."""
+        """Return the bytes that remain at the end of the stream, as a complete event; b"" if none remain."""
         ...
 
 
 class _Decoder:
-    """Decoder of one provider's stream, with the request, the splitter, the end of the response, and a failure. The
-    next call raises the failure if the same read had output before it.
+    """Decoder of one provider's stream: request, splitter, end of the response, and a failure. A failure after output
+    in the same read is raised by the next call.
     """
 
     done = False  # whether the end of the response was received
@@ -52,15 +52,15 @@ class _Decoder:
 
 
 class EventDecoder(_Decoder, ABC):
-    """Decoder of a provider's server-sent events into canonical events, a subclass per format. One per stream."""
+    """Decoder of a provider's server-sent events into canonical events. Each format has a subclass. One per stream."""
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
         self._has_halves = False  # whether an event had half of a character, which later deltas may complete
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Return a message with the canonical events that are complete with the bytes of one read; None if there are
-        none. Raise the UmgError of an error event once the output before it was returned.
+        """Return a message with the canonical events that the bytes of one read complete; None if there are none. Raise
+        the UmgError of an error event after the output before it was returned.
         """
         if self._failure is not None:
             raise self._failure
@@ -125,15 +125,15 @@ class EventDecoder(_Decoder, ABC):
 
 
 class FrameDecoder(_Decoder, ABC):
-    """Decoder that passes the server-sent events (frames) of a provider through, and decodes only the canonical events
-    that the service needs, for example the usage. Each format has a subclass; one instance per stream.
+    """Decoder that passes a provider's server-sent events (frames) through. It emits only canonical events that the
+    service needs, for example the usage. Each format has a subclass; one instance per stream.
     """
 
     _early: list[bytes] | None = None  # frames that are held back until the response has started
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
-        """Return a message with the frames that are complete with the bytes of one read; None if there are none. Raise
-        the UmgError of an error event once the frames before it were returned.
+        """Return a message with the frames that the bytes of one read complete; None if there are none. Raise the
+        UmgError of an error event after the frames before it were returned.
         """
         if self._failure is not None:
             raise self._failure
@@ -165,8 +165,8 @@ class FrameDecoder(_Decoder, ABC):
         return message
 
     def _decode_frames(self, frames: bytes, plain: bytes = b"", size: int = 0) -> pb.StreamGenerateResponse | None:
-        """Return passed-through frames and the events that the service needs from them; None if neither remains. The
-        bytes in which `_plain` looks double with each success and shrink to an eighth with each failure: linear time.
+        """Return passed-through frames and the events that the service needs from them; None if there are neither. The
+        bytes that `_plain` examines double with each success and shrink to an eighth with each failure: linear time.
         """
         passed, events = list[bytes](), list[pb.GenerateEvent]()
         blank, total = b"\r\n\r\n" if b"\r" in frames else b"\n\n", len(frames)
@@ -207,8 +207,8 @@ class FrameDecoder(_Decoder, ABC):
         return DECODED_FRAME
 
     def _comment(self, frame: bytes) -> bytes:
-        """Return a frame without data to be passed through: a comment, which keeps the connection alive. b"" for
-        others, which break clients, and before the response has started.
+        """Return a frame without data if it is to be passed through: a comment, which keeps the connection alive. b""
+        for other frames without data, which break clients, and before the response has started.
         """
         return frame if self._started and frame.startswith(b":") else b""
 
@@ -219,17 +219,17 @@ class FrameDecoder(_Decoder, ABC):
 
     @abstractmethod
     def _frame(self, event: sse.SseEvent, events: list[pb.GenerateEvent]) -> bytes:
-        """Return a frame with data in the form to be passed through, b"" to omit it; append the canonical events that
-        the service needs to `events`. Set `done` at the last frame of the response; raise UmgError for an error event.
+        """Return a frame with data as it is passed through, b"" to omit it. Append the canonical events that the
+        service needs to `events`. Set `done` at the last frame of the response; raise UmgError for an error event.
         """
 
     @abstractmethod
     def _end(self) -> bytes:
-        """Return the end marker that the provider left out, b"" if none; raise UmgError(UPSTREAM_CUT) if incomplete."""
+        """Return the end marker if the provider left it out, else b"". Raise UmgError(UPSTREAM_CUT) if incomplete."""
 
 
 class ModelMember(msgspec.Struct, eq=False):
-    """Replacement of the model id in passed-through frames by the caller's; all other bytes stay. One per stream."""
+    """Replacement of the provider's model id in passed-through frames by the caller's. One instance per stream."""
 
     caller_model: str
     member: str = "model"  # name of the member with the model id
@@ -238,7 +238,7 @@ class ModelMember(msgspec.Struct, eq=False):
     _ours: bytes = UNSEEN_MEMBER  # the same with the caller's model
 
     def replace(self, event: sse.SseEvent, provider_model: str | None) -> bytes:
-        """Return an event's frame with the caller's model id; unchanged if `provider_model`, its id, is None."""
+        """Return an event's frame with the caller's model id. `provider_model`: id in the event; None for no change."""
         raw = event.raw
         if provider_model is None:
             return raw
@@ -257,8 +257,8 @@ class ModelMember(msgspec.Struct, eq=False):
         return raw.replace(data, renamed) if raw.count(data) == 1 else sse.encode_event(event.name, renamed)
 
     def replace_all(self, frames: bytes, count: int) -> bytes | None:
-        """Return `count` frames with the caller's model id, replaced without decoding them. None if one may write the
-        member in another way than the last decoded frame, and has to be decoded.
+        """Return `count` frames with the caller's model id, replaced without decoding. None if a frame may contain the
+        model in another spelling than the last decoded frame; it has to be decoded.
         """
         if frames.count(self._theirs) == count:
             return frames if self._theirs == self._ours else frames.replace(self._theirs, self._ours)

@@ -1,15 +1,15 @@
 """Limits of the memory that streamed responses take while they are in flight."""
 
 FREE_BYTES = 256 << 10
-"""Bytes of each response that are not counted; nearly all responses are smaller."""
+"""Bytes of each response that are not counted. Nearly all responses are smaller."""
 MAX_RETAINED_BYTES = 16 << 20
-"""Maximum of bytes of one response: three times the longest text that a model writes, or a few images."""
+"""Maximum bytes of one response: three times the longest text that a model writes, or a few images."""
 MAX_TOTAL_BYTES = 128 << 20
-"""Maximum of bytes of all responses together, beyond the `FREE_BYTES` of each."""
+"""Maximum bytes of all responses together, not counting the first `FREE_BYTES` of each."""
 
 
 class StreamMemory:
-    """Limit of the bytes that responses in flight keep until their end: of each, and of the whole process (`total`)."""
+    """Limits of the bytes that responses in flight keep until their end: for each, and for the process (`total`)."""
 
     def __init__(self, per_response: int = MAX_RETAINED_BYTES, total: int = MAX_TOTAL_BYTES) -> None:
         self.per_response = per_response
@@ -22,7 +22,7 @@ class StreamMemory:
         return self._reserved
 
     def reserve(self, size: int) -> bool:
-        """Reserve `size` more bytes of the total. Return False, and reserve none, if the total would be exceeded."""
+        """Reserve `size` more bytes of the total. If the total would be exceeded, return False and reserve none."""
         if self._reserved + size > self._total:
             return False
         self._reserved += size
@@ -41,8 +41,8 @@ class MemoryReservation:
         self._held = 0
 
     def hold(self, size: int) -> bool:
-        """Reserve memory so that the response may keep `size` bytes in total, of which the first `FREE_BYTES` need no
-        reservation. Return False if the limit of the response or of the process does not allow it.
+        """Reserve memory so that the response may keep `size` bytes in total. The first `FREE_BYTES` need no
+        reservation. Return False if the limit of the response or of the process is exceeded.
         """
         if size <= FREE_BYTES or size - FREE_BYTES <= self._held:
             return True

@@ -5,12 +5,12 @@ from umg_grpc.v1 import pb
 
 JOINED_PIECES = 256
 MAX_INPUT_CHARACTERS = 4 << 20
-"""Maximum of characters of tool inputs that a stream's decoder buffers; the largest input of a model has a tenth."""
+"""Maximum characters of tool inputs that a stream's decoder buffers, ten times the largest input of a model."""
 
 
 class Pieces:
     """Text received in pieces, which are joined from time to time. Small pieces take ten times their size in memory,
-    and a million are slow to release.
+    and a million of them are slow to release.
     """
 
     __slots__ = ("_blocks", "_last", "size")
@@ -50,13 +50,13 @@ class Pieces:
 
 
 class ToolInputs:
-    """Limit of the inputs of all tool calls of one stream that are buffered until they are complete, in characters."""
+    """Limit, in characters, of the tool inputs of one stream that are buffered until they are complete."""
 
     def __init__(self) -> None:
         self._size = 0
 
     def append(self, pieces: Pieces, text: str) -> None:
-        """Append to one call's input. Raise UmgError(UPSTREAM_FAILED) if all inputs together exceed the limit."""
+        """Append to the input of one call. Raise UmgError(UPSTREAM_FAILED) if all inputs together exceed the limit."""
         self._size += len(text)
         if self._size > MAX_INPUT_CHARACTERS:
             message = f"the provider's response calls tools with more than {MAX_INPUT_CHARACTERS} characters of input"

@@ -1,4 +1,4 @@
-"""Tool arguments as JSON objects, also for tools that take free text, for formats that have only objects."""
+"""Tool arguments as JSON objects, for formats that have only objects. Free text of custom tools is put into one."""
 
 from typing import TypeAlias
 
@@ -13,13 +13,11 @@ BLANK_CHARACTERS = " \t\r\n"
 """Whitespace that is allowed around JSON."""
 
 RAW_ARGUMENTS = "raw_arguments"
-"""Member that holds arguments which are not a JSON object: a model may write any text."""
+"""Member that holds arguments that are not a JSON object, since a model may write any text."""
 
 
 class _Grammar(Struct):
-    """Grammar to which the text for a custom tool must conform; chat sends it inside a member `grammar`, responses
-    without.
-    """
+    """Grammar for the text of a custom tool. Chat sends it inside a member `grammar`; responses does not."""
 
     type: str | None = None
     syntax: str | None = None
@@ -28,8 +26,8 @@ class _Grammar(Struct):
 
 
 def encode_free_text(custom: pb.CustomTool, report: Report) -> JsonObject:
-    """Return the parameters of the function that replaces a custom tool, which takes free text. They are a schema of an
-    object with the text as `input`, described by the text's grammar. Report the tool, and a format that is no grammar.
+    """Return the parameters of the function that replaces a custom tool: an object schema with the tool's free text as
+    `input`, described by the text's grammar. Report the tool, and a format that is no grammar.
     """
     report.drop("custom", "a function with one text")
     text: JsonObject = {"type": "string"}
@@ -51,7 +49,7 @@ def _grammar(format_json: str) -> _Grammar | None:
 
 def call_arguments(call: pb.ToolCall) -> object:
     """Return a tool call's arguments as an object: {"input": text} for a custom tool, {} for none. Arguments that are
-    no object are a text in `RAW_ARGUMENTS`.
+    no object become a text in the member `RAW_ARGUMENTS`.
     """
     if call.HasField("text"):
         return {"input": call.text}
@@ -66,7 +64,7 @@ def call_arguments(call: pb.ToolCall) -> object:
 
 
 Arguments: TypeAlias = str | dict[str, Raw] | None
-"""Arguments of a provider's call: a text that contains JSON, although some providers send the object itself."""
+"""Arguments of a provider's call: a text that contains JSON, or the object itself, which some providers send."""
 
 
 def arguments_text(arguments: Arguments) -> str:
@@ -79,8 +77,8 @@ class _FreeText(Struct):
 
 
 def free_text(arguments: str) -> str:
-    """Return the text for a custom tool: the member `input` in the arguments of the function that replaces the tool;
-    the arguments themselves if they lack that member.
+    """Return the text for a custom tool: the member `input` in `arguments`, which are those of the function that
+    replaces the tool. Without this member it is `arguments`.
     """
     try:
         return msgspec.json.decode(arguments, type=_FreeText).input

@@ -1,7 +1,7 @@
 """Ids of tool calls, which pair calls with their results.
 
-Clients expect each id once in a conversation, but some providers count from `call_0` again in every response. A
-repeated id gets an end for the client (`call_0_umg_repeat2`), which requests to providers do not have. The end is the
+Clients expect each id once in a conversation, but some providers count from `call_0` again in every response. For the
+client, a repeated id gets a suffix (`call_0_umg_repeat2`), which is removed in requests to providers. The suffix is the
 only record of the renaming, so that any process can undo it.
 """
 
@@ -16,14 +16,14 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.raw_json_edits import Path, edit_texts
 
 REPEAT_MARK = "_umg_repeat"
-"""Beginning of the end of a renamed id."""
+"""Beginning of the suffix of a renamed id."""
 
 _RENAMED = re.compile(rf"(.+){REPEAT_MARK}[1-9]\d{{0,8}}", re.DOTALL)
 _ID_MEMBER = re.compile(rb'"(?:id|call_id)"\s*:\s*"([^"\\]*)"')
 
 
 def original_id(call_id: str) -> str:
-    """Return the id of a call as its provider sent it, without the end that made it unique."""
+    """Return the id of a call as its provider sent it, without the suffix that made it unique."""
     if REPEAT_MARK not in call_id:
         return call_id
     renamed = _RENAMED.fullmatch(call_id)
@@ -31,7 +31,7 @@ def original_id(call_id: str) -> str:
 
 
 def unused_id(call_id: str, taken: Collection[str]) -> str:
-    """Return the id, unchanged if unused, else with the first number behind it that makes it unused."""
+    """Return the id unchanged if it is unused, else with the first numbered suffix that makes it unused."""
     unused, number = call_id, 1
     while unused in taken:
         number += 1
@@ -49,14 +49,14 @@ def conversation_ids(request: pb.GenerateRequest) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class CallIdPlaces:
-    """Places of the ids of tool calls in the bodies of one wire format."""
+    """Positions of the ids of tool calls in the bodies of one wire format."""
 
     mark: bytes
     """Bytes that every body and event with a tool call contains."""
     answers: tuple[Path, ...]
-    """In the body of a response, and in the data of an event of a stream."""
+    """Paths of the ids in the body of a response, and in the data of an event of a stream."""
     requests: tuple[Path, ...] = ()
-    """Places in a request; empty for providers that require a different id for each call, and so get renamed ids."""
+    """Paths of the ids in a request. Empty for providers that need a new id for each call: they get renamed ids."""
 
     def renamed_body(self, body: bytes, names: Mapping[str, str]) -> bytes:
         """Return a response body, or an event's data, with the ids in `names` (old -> new) replaced."""
@@ -73,19 +73,19 @@ class CallIdPlaces:
         return event.raw if data == event.data else sse.encode_event(event.name, data)
 
     def ids_in(self, body: bytes) -> list[str]:
-        """Return the values of all members of a body or an event that may be the id of a tool call; [] without a tool
-        call. They are found without parsing, so that other members of the same name are among them.
+        """Return the values of all members of a body or event that may be the id of a tool call; [] without a tool
+        call. They are found without parsing, so values of other members with the same name are included.
         """
         if not self.answers or self.mark not in body:
             return []
         return [found.decode("utf-8", "replace") for found in _ID_MEMBER.findall(body)]
 
     def restored_body(self, body: bytes, request: pb.GenerateRequest) -> bytes:
-        """Return a request's body with the call ids as their provider sent them; without tools it is not searched."""
+        """Return a request's body with the call ids as their provider sent them. Without tools it is not searched."""
         if not request.tools or not any(REPEAT_MARK in call_id for call_id in conversation_ids(request)):
             return body  # the ids are compared instead of a search through a body of megabytes
         return bytes(edit_texts(Raw(body), self.requests, original_id))
 
 
 NO_CALL_IDS = CallIdPlaces(mark=b"", answers=())
-"""Places for a format without tool calls."""
+"""Positions for a format without tool calls."""

@@ -1,4 +1,4 @@
-"""Conversion of tool names to legal ones of a provider's format, and ids for calls without one."""
+"""Conversion of tool names to names that a provider accepts, and ids for calls without one."""
 
 import hashlib
 import re
@@ -15,20 +15,20 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 @dataclass(frozen=True)
 class NameRules:
-    """Characters and length that the providers of a format accept in tool names: a pattern of names that are accepted,
-    a pattern of characters that are not, and the maximum of characters.
+    """Rules of a format's providers for tool names: a pattern of accepted names, a pattern of rejected characters, and
+    the maximum of characters.
     """
 
     name: re.Pattern[str]
-    """A legal name."""
+    """Pattern of an accepted name."""
     illegal: re.Pattern[str]
-    """Pattern of a character that no legal name has."""
+    """Pattern of a character that no accepted name contains."""
     max_characters: int
-    """Characters of the longest legal name."""
+    """Maximum characters of an accepted name."""
 
     def legal(self, name: str) -> str:
-        """Return an accepted name that is similar: other characters become underscores, and a long name is cut. It then
-        ends with a digest of the full name, so that it does not depend on the other tools.
+        """Return an accepted name that is similar: rejected characters become underscores, and a long name is cut. A
+        cut name ends with a digest of the full name, so that it does not depend on the other tools.
         """
         plain = self.illegal.sub("_", name) or "_"
         plain = plain if self.name.match(plain) else f"_{plain}"
@@ -51,10 +51,10 @@ class ToolName(NamedTuple):
 
 
 NAMESPACE_SEPARATOR = "__"
-"""Separator of a namespace and a name, as coding agents use it between the names of a server and of its tool."""
+"""Separator between namespace and name. Coding agents use it between the names of a server and of its tool."""
 DIGEST_CHARACTERS = 8
 NUMBER_CHARACTERS = 8
-"""Characters that are reserved for the number after a name that is taken."""
+"""Characters that are reserved for the number in a name that another tool has already."""
 
 
 def name_of(tool: pb.Tool) -> ToolName:
@@ -64,9 +64,9 @@ def name_of(tool: pb.Tool) -> ToolName:
 
 class ToolNames:
     """Mapping between the caller's tool names and the unique names that a provider receives. Of different tools with
-    one name, the first has it and the others get variants; calls of all have the name for the caller.
+    one name, the first has the name and the others get variants; for the caller, calls of all of them have the name.
 
-    Equal requests give equal names, so a response is decoded with the names that its request was encoded with.
+    Equal requests give equal names, so a response is decoded with the names with which its request was encoded.
     """
 
     def __init__(self, request: pb.GenerateRequest, rules: NameRules, reserved: Collection[str] = ()) -> None:
@@ -118,11 +118,11 @@ class ToolNames:
         return self._name(ToolName(call.namespace, call.name))
 
     def of_choice(self, name: str) -> str:
-        """Return the provider's name of the tool that a tool choice names without its namespace."""
+        """Return the provider's name of a tool that a tool choice names without the tool's namespace."""
         return self._name(self._by_name.get(name) or ToolName("", name))
 
     def declares(self, name: str) -> bool:
-        """Return whether a function or a custom tool of the request has this name, without its namespace."""
+        """Return whether a function or custom tool of the request has this name, ignoring its namespace."""
         return name in self._by_name
 
     @cached_property
@@ -177,8 +177,8 @@ def _whole(tool: pb.Tool) -> bytes:
 
 
 def distinct_tools(request: pb.GenerateRequest, names: ToolNames, report: Report) -> Iterable[tuple[int, pb.Tool]]:
-    """Return (index, tool) of the tools of a request, without repetitions of a function or a custom tool, which many
-    providers reject. `names`: of these tools; `report`: collects the repetitions.
+    """Return (index, tool) of a request's tools without repetitions of a function or custom tool, which many providers
+    reject. `names`: the mapping for these tools; `report`: collects the repetitions.
     """
     if not names.has_repeated:
         return enumerate(request.tools)
@@ -194,7 +194,7 @@ def distinct_tools(request: pb.GenerateRequest, names: ToolNames, report: Report
 
 
 class OpenCalls:
-    """Ids of tool calls that lack a result, by tool, for results that do not state the id of their call."""
+    """Ids of tool calls without a result so far, by tool, for results that do not state the id of their call."""
 
     def __init__(self) -> None:
         self._ids = OrderedDict[str, deque[str]]()  # name of the tool -> ids, in order
@@ -203,8 +203,8 @@ class OpenCalls:
         self._ids.setdefault(name, deque()).append(call_id)
 
     def answered(self, name: str) -> str:
-        """Remove and return the call id of a result of tool `name` without one. It is that of the tool's first call,
-        else of the first; "" if no call is left.
+        """Remove and return the id of the call to which a result of tool `name` belongs. It is the tool's first open
+        call, else the first open call of any tool; "" if no call is open.
         """
         called = name if name in self._ids else next(iter(self._ids), None)
         if called is None:

@@ -10,17 +10,17 @@ from umg_grpc.wire.core.schema_dialects import fit_schema
 from umg_grpc.wire.dropped_fields_report import Report
 
 STRICT_DIALECTS = ("claude", "openai")
-"""Dialects that only bind functions with `strict`."""
+"""Dialects of vendors that enforce a function's schema only with `strict`."""
 SCHEMA_MEMBERS = ("parameters", "input_schema")
-"""Members of a function, in the caller's own body, with the schema of its parameters."""
+"""Members of a function in the caller's own body that contain the schema of its parameters."""
 
 
 def fit_parameters(
     function: pb.FunctionTool, dialect: SchemaDialect | None, report: Report, at: str
 ) -> tuple[object, bool | None]:
     """Return (schema of a function's parameters, `strict`) as the vendor accepts them. `strict` is None if the caller
-    did not state it, and False, reported, where the vendor cannot enforce it. Raise UmgError(INVALID_FIELD) unless they
-    are JSON.
+    did not state it, and False, which is reported, if the vendor cannot enforce it. Raise UmgError(INVALID_FIELD) for
+    invalid JSON.
     """
     strict = function.strict if function.HasField("strict") else None
     field = f"{at}.parameters_json"
@@ -38,7 +38,7 @@ def fit_parameters(
 
 
 def fit_own_tools(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
-    """Replace functions' schemas that the vendor refuses in a body of its own format; the rest stays byte for byte."""
+    """Replace, in a body of the provider's own format, functions' schemas that it rejects; all else is unchanged."""
     dialect = quirks.schema_dialect
     if dialect in (None, "json_object", "none", "gemini"):
         return
@@ -55,7 +55,7 @@ def _fit_list(raw: Raw, dialect: SchemaDialect, report: Report, at: str) -> Raw:
 
 
 def _fit_own(tool: Raw, dialect: SchemaDialect, report: Report, at: str) -> Raw:
-    """Return a tool with a schema that the vendor accepts; `tool` itself if it does not change. `at`: its path."""
+    """Return a tool with a schema that the vendor accepts; `tool` itself if nothing changes. `at`: the tool's path."""
     if not bytes(tool).startswith(b"{"):
         return tool
     members = msgspec.json.decode(tool, type=dict[str, Raw])

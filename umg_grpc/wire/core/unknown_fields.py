@@ -1,8 +1,8 @@
-"""Detection of unknown fields at every level of a caller's body, which providers of another format do not get.
+"""Detection of unknown fields at every level of a caller's body. Providers of another format do not get these fields.
 
-The search follows the types of a format's structs, and so never enters the caller's own JSON: arguments, schemas,
-labels and other values that a struct keeps raw. For a raw union that providers extend (parts, items, tools), the
-format's table maps each kind to its struct. A kind that is not in the table is an opaque part and is not entered.
+The search follows the types of a format's structs. So it never enters the caller's own JSON: arguments, schemas, labels
+and other values that a struct keeps raw. For a raw union that providers extend (parts, items, tools), a table of the
+format maps each type to its struct. A type that is not in the table is an opaque part and is not entered.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -15,14 +15,14 @@ from msgspec import Struct, inspect
 from umg_grpc.wire.request_notes import RequestNotes
 
 Pick: TypeAlias = Callable[[Mapping[str, object]], type[Struct] | None]
-"""(members of an object) -> the struct that decodes it; None for an object that is not entered."""
+"""Function of (members of an object) that returns the struct for the object; None for an object that is not entered."""
 
 FieldPath: TypeAlias = "tuple[FieldPath, str, int] | None"
-"""Path of an object: (path of its parent, name of the field, index in its list or -1); None at the top."""
+"""Path of an object: (path of its parent, name of the field, index in its list or -1); None at the top level."""
 
 
 def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = None) -> Pick:
-    """Return a function that selects the struct of a JSON object by `type`: None if unknown, `untyped` without one."""
+    """Return a function that selects an object's struct by its `type`: None if unknown, `untyped` if it has no type."""
 
     def pick(members: Mapping[str, object]) -> type[Struct] | None:
         kind = members.get("type")
@@ -32,10 +32,10 @@ def by_type(kinds: Mapping[str, type[Struct]], untyped: type[Struct] | None = No
 
 
 def record_unknown_fields(unknown: Iterable[str], harmless: Collection[str], notes: RequestNotes) -> None:
-    """Record unknown top-level fields of a body in `notes`. `harmless`: fields without which the response is the same.
+    """Record unknown top-level fields of a body in `notes`. `harmless`: fields that do not change the response.
 
-    In a translation, harmless fields are left out and reported. Any other field may change the meaning, so that the
-    request is rejected.
+    A translation leaves harmless fields out and reports them. Any other field may change the meaning, so that a
+    provider of another format cannot get the request.
     """
     for name in unknown:
         (notes.uncarried if name in harmless else notes.indispensable).append(name)
@@ -43,7 +43,7 @@ def record_unknown_fields(unknown: Iterable[str], harmless: Collection[str], not
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Names of a struct's fields, and fields with structs or lists of structs -> function that selects the struct."""
+    """Names of a struct's fields, and field with structs or lists of structs -> function that selects the struct."""
 
     known: frozenset[str]
     entered: Mapping[str, Pick]
@@ -66,8 +66,8 @@ class Fields:
         """Collect the fields of `top`, the struct of a body, and of all structs below it.
 
         `unions`: (struct, name of a field) -> function that selects the struct of the field's value, or of the items of
-        its list, if it may be one of several. `silent`: further members of a struct that have no effect on a response,
-        for example members of responses that callers send back.
+        its list, where several are possible. `silent`: struct -> further members that have no effect on a response, for
+        example members of responses that callers send back.
         """
         self._top = top
         self._unions = unions
@@ -125,7 +125,7 @@ class Fields:
 
 
 def _pick_of(info: inspect.Type) -> Pick | None:
-    """Return the function that selects a value's struct; None unless it is a struct or a list of structs."""
+    """Return the function that selects a value's struct; None if the type is neither a struct nor a list of structs."""
     match info:
         case inspect.StructType():
             struct: type[Struct] = info.cls

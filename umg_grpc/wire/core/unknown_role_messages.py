@@ -1,4 +1,4 @@
-"""Messages whose role only one format has: kept as raw JSON, and sent to providers of that format alone."""
+"""Messages with a role that only one format has: kept as raw JSON, and sent only to providers of that format."""
 
 import msgspec
 from msgspec import Raw
@@ -10,8 +10,8 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 
 def append_opaque_turn(request: pb.GenerateRequest, notes: RequestNotes, turn: Raw, role: str, at: str) -> None:
-    """Append a message of an unknown role to a request, as one part of raw JSON with the role as its type, so that
-    errors of other formats name it. `notes`: receives its path. `at`: path of the role in the caller's body.
+    """Append a message of an unknown role to a request as one part of raw JSON. The part's type is the role, so that
+    errors of other formats name it. `notes`: receives `at`, the path of the role in the caller's body.
     """
     message = request.messages.add()
     opaque = message.parts.add().opaque
@@ -29,7 +29,7 @@ def opaque_turn(message: pb.Message, wire_format: str, at: str) -> Raw | None:
 
 
 def omits_turn(message: pb.Message, wire_format: str, report: Report) -> bool:
-    """Return whether a message of another format's unknown role may be left out of a request; report it if so."""
+    """Return whether a message with an unknown role of another format may be left out of a request. Report it if so."""
     if message.role or len(message.parts) != 1 or not message.parts[0].HasField("opaque"):
         return False
     opaque = message.parts[0].opaque
@@ -37,7 +37,7 @@ def omits_turn(message: pb.Message, wire_format: str, report: Report) -> bool:
 
 
 class RawTurns:
-    """Raw JSON of the messages of a body by index, decoded again at the first access, since only structs were kept."""
+    """Raw JSON of a body's messages, by index: decoded again at the first access, since only structs were kept."""
 
     def __init__(self, source: pb.SourceDocument, field: str) -> None:
         self._source = source

@@ -4,7 +4,7 @@ from umg_grpc.v1 import pb
 
 
 def add_usage(total: pb.Usage, other: pb.Usage) -> None:
-    """Add the numbers of `other` to `total`, which is estimated if one of them is."""
+    """Add the numbers of `other` to `total`. The total is estimated if `total` or `other` is."""
     for field, value in other.ListFields():
         if field.type == field.TYPE_INT32:
             setattr(total, field.name, getattr(total, field.name) + value)

@@ -1,5 +1,5 @@
-"""JSON schemas in the dialects of vendors, never changed in place. A keyword that the vendor refuses is rewritten, or
-becomes a sentence of the description, and is reported.
+"""JSON schemas in the dialects of vendors. Schemas are never changed in place. A keyword that the vendor rejects is
+rewritten, or becomes a sentence of the description and is reported.
 """
 
 import msgspec
@@ -19,10 +19,10 @@ DIALECT_SUBSETS = {"claude": CLAUDE_SUBSET, "openai": OPENAI_SUBSET}
 def fit_schema(
     schema_json: str, dialect: SchemaDialect | None, report: Report, at: str, *, native: bool, strict: bool
 ) -> object | None:
-    """Return a schema as the vendor accepts it; the caller's text if nothing changes, None if it cannot be expressed.
+    """Return a schema in the form that the vendor accepts; the caller's text if nothing changes, None if there is none.
 
-    `native`: whether it is written in the subset of the native format. `strict`: whether the vendor is to enforce it;
-    OpenAI has no rules for other schemas. `report`: collects the constraints that only the description has. Raise
+    `native`: whether it is in the dialect of the native format. `strict`: whether the vendor is to enforce it; OpenAI
+    has no rules for other schemas. `report`: collects the constraints that only the description has. Raise
     UmgError(INVALID_FIELD) for a text that is not one JSON value.
     """
     written = json_schema(schema_json, native, at)

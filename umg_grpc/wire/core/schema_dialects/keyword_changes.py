@@ -8,23 +8,23 @@ from umg_grpc.wire.core.schema_dialects.references import definition_name, defin
 from umg_grpc.wire.core.schema_dialects.schema_keywords import LISTED_SCHEMAS, NAMED_SCHEMAS, SINGLE_SCHEMAS
 
 MAX_LEVELS = 100
-"""Depth of nested schemas that are changed; deeper ones are sent as they are."""
+"""Depth down to which nested schemas are changed; deeper ones are sent unchanged."""
 MAX_REFERENCES = 64
 
 
 class TooDeepError(Exception):
-    """A schema is nested too deeply to be changed."""
+    """Error of a schema that is nested too deeply to be changed."""
 
 
 def for_gemini(schema: JsonObject) -> JsonObject:
-    """Return a schema without `const`, which becomes `enum` with one value (@ai-sdk/google 4.0.121,
+    """Return a schema in which each `const` is an `enum` with one value (@ai-sdk/google 4.0.121,
     `sanitize-response-json-schema.ts`). Raise TooDeepError.
     """
     return _changed(schema, _const_as_enum, 0)
 
 
 def for_moonshot(schema: JsonObject) -> JsonObject | None:
-    """Return a schema by Moonshot's rules (MFJS; @ai-sdk/moonshotai 3.0.60): an object, items of tuples in
+    """Return a schema that follows Moonshot's rules (MFJS; @ai-sdk/moonshotai 3.0.60): items of tuples in
     `prefixItems`, no `type` beside `anyOf`, no `$schema`. None for a schema of anything but an object. Raise
     TooDeepError.
     """
@@ -42,7 +42,7 @@ def for_moonshot(schema: JsonObject) -> JsonObject | None:
 
 
 def _changed(schema: JsonObject, change: Callable[[JsonObject], JsonObject], level: int) -> JsonObject:
-    """Return a copy of a schema in which it and all schemas inside it are changed by `change`. Raise TooDeepError."""
+    """Return a copy of a schema after `change` was applied to it and all schemas inside it. Raise TooDeepError."""
     if level > MAX_LEVELS:
         raise TooDeepError
     changed = JsonObject()

@@ -7,8 +7,8 @@ from umg_grpc.wire.core.json import JsonObject
 
 MAX_TYPES = 16
 MAX_COMPARED, MAX_PROPERTIES = 64, 8
-"""Values and required properties, and first properties, of an alternative that are compared with the others'. A
-definition may recur as an alternative, so that the time would grow with the square of the schema.
+"""Maximum listed values, and required and first properties, of an alternative that are compared with the others'.
+Without it, a definition that recurs as an alternative would make the time grow with the square of the schema.
 """
 
 Literal = str | int | float | bool | None
@@ -32,7 +32,7 @@ def type_of(value: object) -> str:
 
 
 def literals_of(schema: JsonObject) -> list[Literal] | None:
-    """Return the values that a schema lists and its type allows; None for no list, or one with objects or lists."""
+    """Return the values that a schema lists and its type allows; None without a list, or if it has objects or lists."""
     listed = schema.get("enum")
     if "const" in schema:
         const = schema["const"]
@@ -65,8 +65,8 @@ def _key(value: object) -> tuple[str, object]:
 
 
 def are_disjoint(branches: Iterable[object], resolve: Callable[[object], object]) -> bool:
-    """Return whether no value can be valid for two of the schemas, by their types, listed values, or the values of one
-    required property. False if that is not certain. `resolve`: replaces a reference by its definition.
+    """Return whether no value can be valid for two of the schemas, judged by types, listed values, or the values of one
+    required property. False if this is not certain. `resolve`: replaces a reference by its definition.
     """
     by_type = dict[str, list[JsonObject]]()
     for branch in map(resolve, branches):

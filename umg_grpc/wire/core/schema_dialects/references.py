@@ -12,7 +12,7 @@ _REFERENCE = re.compile(r"#/(?:\$defs|definitions)/([^/]+)")
 
 
 def definition_name(reference: object) -> str | None:
-    """Return the name of the definition in a `$ref`, `ROOT_POINTER` for the schema; None for any other reference."""
+    """Return the name of the definition in a `$ref`, `ROOT_POINTER` for the whole schema; None for other references."""
     if reference == "#":
         return ROOT_POINTER
     found = _REFERENCE.fullmatch(reference) if isinstance(reference, str) else None
@@ -34,8 +34,8 @@ def definitions_of(schema: JsonObject) -> JsonObject:
 
 
 def uses_by_definition(references: Mapping[str, Counter[str]], maximum: int) -> dict[str, int] | None:
-    """Return definition -> how often the expanded schema uses it (at most `maximum`); None if one contains itself.
-    `references`: definition, or ROOT for the schema -> how often it names each other one.
+    """Return definition -> number of its uses in the expanded schema, at most `maximum`; None if one contains itself.
+    `references`: definition, or ROOT for the schema -> number of its references to each other definition.
     """
     waiting = Counter(name for named in references.values() for name in named)
     free = deque(name for name in references if not waiting[name])

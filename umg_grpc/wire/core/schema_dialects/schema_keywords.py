@@ -1,4 +1,4 @@
-"""Keywords of JSON schema: where schemas contain schemas, and sentences for constraints that a dialect lacks."""
+"""Keywords of JSON schema that contain schemas, and sentences for constraints that a dialect does not have."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ SINGLE_SCHEMAS = frozenset(
 LISTED_SCHEMAS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
 """Keywords whose value is a list of schemas."""
 NAMED_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-"""Keywords whose value has schemas by names that the caller chose."""
+"""Keywords whose value is an object of schemas, with names that the caller chose."""
 
 NUMBER_TYPES, STRING_TYPES = ("integer", "number"), ("string",)
 ARRAY_TYPES, OBJECT_TYPES = ("array",), ("object",)
@@ -64,7 +64,7 @@ KEYWORD_CONSTRAINTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "allOf": (ALL_TYPES, "all of {}"),
     "unevaluatedItems": (ARRAY_TYPES, "further items: {}"),
 }
-"""Keyword -> the types of values that it constrains, and the constraint in words."""
+"""Keyword -> (types of values that it constrains, the constraint in words)."""
 
 
 def sentence(constraints: Mapping[str, object]) -> str:

@@ -14,7 +14,7 @@ NUMBER_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "
 
 @dataclass(frozen=True, kw_only=True)
 class Subset:
-    """Rules of a vendor for the schemas that it enforces."""
+    """Rules of a vendor for schemas that it enforces."""
 
     constraints: Mapping[str, tuple[str, ...]]
     """Type -> keywords that are accepted for it."""
@@ -23,18 +23,18 @@ class Subset:
     max_minimum_items: int | None
     """Highest `minItems` that is accepted; None for any."""
     names_types: bool
-    """Whether a schema that lists values states their type, and a type may be a list."""
+    """Whether a schema with listed values states their type, and whether `type` may be a list."""
     requires_all: bool
-    """Whether all properties are required; an optional one is null instead."""
+    """Whether all properties must be required; an optional one then accepts null instead."""
     recursive: bool
     """Whether a definition may contain itself."""
     object_root: bool
-    """Whether the schema itself describes an object."""
+    """Whether the whole schema must describe an object."""
     any_items: bool
-    """Whether a list may have items of any kind."""
+    """Whether the items of a list may be of any kind."""
     takes_defaults: bool
     max_optional: int | None
-    """Maximum of optional properties in the expanded schema; None for any number."""
+    """Maximum number of optional properties in the expanded schema; None for no limit."""
 
 
 CLAUDE_SUBSET = Subset(
@@ -49,9 +49,9 @@ CLAUDE_SUBSET = Subset(
     takes_defaults=True,
     max_optional=10,
 )
-"""anthropic 2.14.0, `lib/_parse/_transform.py`; @ai-sdk/anthropic 4.0.105,
-`supports-native-structured-output-schema.ts`: more than 24 optional properties are refused, and compilation fails from
-11 on (Vertex).
+"""Claude (anthropic 2.14.0, `lib/_parse/_transform.py`; @ai-sdk/anthropic 4.0.105,
+`supports-native-structured-output-schema.ts`): more than 24 optional properties are rejected, and compilation fails
+from 11 on (Vertex).
 """
 OPENAI_SUBSET = Subset(
     constraints=MappingProxyType(
@@ -71,4 +71,4 @@ OPENAI_SUBSET = Subset(
     takes_defaults=False,
     max_optional=None,
 )
-"""openai 3.57.0, `lib/_pydantic.py`, and the vendor's page "Structured Outputs", supported schemas."""
+"""OpenAI (openai 3.57.0, `lib/_pydantic.py`, and the vendor's page "Structured Outputs", supported schemas)."""

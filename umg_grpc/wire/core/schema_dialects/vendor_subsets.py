@@ -1,8 +1,8 @@
-"""Conversion of a JSON schema to the subset of a vendor that enforces it while the model writes: Claude's, and
-OpenAI's strict one.
+"""Conversion of a JSON schema to the subset of a vendor that enforces it while the model writes: Claude's, and OpenAI's
+strict one.
 
-Constraints outside the subset become a sentence of the description, and are reported. The result never accepts a value
-that the caller's schema rejects, other than by these.
+Constraints outside the subset become a sentence of the description, and are reported. Apart from these, the result
+accepts no value that the caller's schema rejects.
 """
 
 from collections import Counter
@@ -30,11 +30,11 @@ OBJECT_PARTS = frozenset({"properties", "patternProperties", "additionalProperti
 MAX_LEVELS = 64
 """Depth of nested schemas; vendors accept far fewer."""
 MAX_MERGES = 16
-"""Schemas of `allOf` that are merged, since a definition may be merged at many places."""
+"""Maximum number of schemas in an `allOf` that are merged, since a definition may be merged in many positions."""
 
 
 class UnrepresentableError(Exception):
-    """The subset has no schema for the caller's, or only one that excludes the values that the caller wants."""
+    """Error of a schema that the subset cannot express without excluding values that the caller wants."""
 
 
 @dataclass
@@ -94,7 +94,7 @@ class SubsetEncoder:
         return self._encode(schema, 0)
 
     def _encode(self, schema: object, level: int) -> JsonObject:
-        """Return a schema within the caller's in the subset. `level`: its depth."""
+        """Return a schema inside the caller's schema, converted to the subset. `level`: its depth."""
         if level > MAX_LEVELS or not isinstance(schema, dict):
             raise UnrepresentableError
         if schema.get("nullable") is True:
@@ -132,7 +132,7 @@ class SubsetEncoder:
         return self._encode_union(left, unions[0], level) if unions else self._encode_typed(left, level)
 
     def _encode_reference(self, left: JsonObject) -> JsonObject:
-        """Return a `$ref`; beside other keywords, which vendors ignore or refuse, as a union's only alternative."""
+        """Return a `$ref`. Vendors ignore or reject it beside other keywords: then it is a union's only alternative."""
         name = definition_name(left.pop("$ref"))
         if name is None or left.keys() & (STRUCTURE_KEYWORDS | OBJECT_PARTS):
             raise UnrepresentableError
@@ -156,7 +156,7 @@ class SubsetEncoder:
         return {"anyOf": [self._encode(branch, level + 1) for branch in branches]}
 
     def _typed_branch(self, branch: object, stated: object, types: list[str]) -> object:
-        """Return a schema of a union for values of the type beside the union."""
+        """Return a schema of a union, restricted to the type that is stated beside the union."""
         target = self._resolve(branch)
         if not isinstance(branch, dict) or not isinstance(target, dict):
             raise UnrepresentableError
@@ -190,7 +190,7 @@ class SubsetEncoder:
         return {"anyOf": variants}
 
     def _encode_type(self, kind: str, left: JsonObject, level: int) -> JsonObject:
-        """Return the keywords of one type that the subset accepts, and remove these from `left`."""
+        """Return the keywords of one type that the subset accepts, and remove them from `left`."""
         if kind == "object":
             encoded = self._encode_object(left, level)
         elif kind == "array":
@@ -224,7 +224,7 @@ class SubsetEncoder:
         return {} if is_any else {"items": self._encode(items, level + 1)}
 
     def _encode_object(self, left: JsonObject, level: int) -> JsonObject:
-        """Return the properties of an object, which has no others."""
+        """Return the properties of an object; others are not allowed."""
         properties, extra = left.pop("properties", None), left.pop("additionalProperties", None)
         required = left.pop("required", None)
         if left.pop("patternProperties", None) or (isinstance(extra, dict) and extra):
@@ -261,7 +261,8 @@ class SubsetEncoder:
         return allowing
 
     def _annotate(self, encoded: JsonObject, left: JsonObject) -> list[str]:
-        """Add the annotations of a schema to its encoding. Return the annotations that only a description can have."""
+        """Add the annotations of a schema to its encoding. Return the annotations that only a description can express.
+        """
         notes = list[str]()
         for name in ("description", "title"):
             if isinstance(text := left.get(name), str):
@@ -276,7 +277,7 @@ class SubsetEncoder:
         return notes
 
     def _resolve(self, schema: object) -> object:
-        """Return the schema that a schema with nothing but a `$ref` (and annotations) names; others unchanged."""
+        """Return the schema to which a schema with only a `$ref` (and annotations) refers; other schemas unchanged."""
         for _ in range(MAX_MERGES):
             if not isinstance(schema, dict) or "$ref" not in schema:
                 return schema
@@ -285,7 +286,7 @@ class SubsetEncoder:
         return None
 
     def _merged(self, schema: JsonObject, branches: list[object]) -> JsonObject:
-        """Return a schema whose `allOf` describes one object by several schemas as one schema of an object."""
+        """Return a schema whose `allOf` describes one object by several schemas, merged into one object schema."""
         merged = {key: value for key, value in schema.items() if key != "allOf"}
         if merged.keys() & {"$ref", "anyOf", "oneOf", "enum", "const"}:
             raise UnrepresentableError
