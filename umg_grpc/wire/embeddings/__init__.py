@@ -1,4 +1,4 @@
-"""Embeddings format (`POST /v1/embeddings`): codec for the bodies of callers and for those of providers."""
+"""Embeddings format (`POST /v1/embeddings`): codec for callers' requests and for calls of providers."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Embedding requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
+"""Embedding requests: a caller's body decoded to the canonical request, and that request encoded for a provider."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,7 +21,7 @@ EMBEDDINGS_PATH = "/embeddings"
 ENCODING_FORMATS = {"float": pb.EMBEDDING_ENCODING_FLOAT, "base64": pb.EMBEDDING_ENCODING_BASE64}
 
 KNOWN_FIELDS = Fields(EmbeddingsBody, {}, {})
-"""Known fields of the JSON body, by which unknown ones are found."""
+"""Known fields of the JSON body; all others are unknown."""
 
 wire_path = wire_paths(
     [
@@ -38,8 +38,8 @@ wire_path = wire_paths(
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
-    """Decode the JSON body of an embedding request, which the canonical request keeps as source document. `model`:
-    without effect, as the body contains it. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
+    """Decode the JSON body of an embedding request. The canonical request keeps it as source document. `model` is not
+    used, since the body contains the model. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     try:
         decoded: EmbeddingsBody = _KNOWN.decode(check_utf8(body))
@@ -96,7 +96,7 @@ def _decode_input(value: str | list[str | int | list[int]] | None, request: pb.E
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
     """Encode a call of a provider's `POST /embeddings`. `notes`: facts about the caller's body. Vectors are requested
     in base64, which is decoded fastest, unless the caller's body is forwarded and its response passed through. Raise
-    UmgError(UNTRANSLATABLE) for vectors of several lengths, and for a mixture of texts and tokens.
+    UmgError(UNTRANSLATABLE) for vectors of several lengths, and for texts mixed with tokens.
     """
     report = Report()
     if request.source.format == FORMAT_NAME:

@@ -36,14 +36,14 @@ from umg_grpc.wire.unary_format import ClientShape
 
 
 def encode_response(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Return the body for a caller: the provider's own if it was kept, else an encoding, with vectors as numbers unless
-    base64 is requested. `shape` has no effect: clients read one shape.
+    """Return the body for a caller: the provider's own body if it was kept, else a new one. Vectors are numbers unless
+    the caller requests base64. `shape` has no effect, since all clients read the same shape.
     """
     return b"".join(encode_pieces(response, request, shape))
 
 
 def encode_pieces(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
-    """Yield the JSON body for a caller in pieces, of which each is encoded when it is requested."""
+    """Yield the JSON body for a caller in pieces. Each piece is encoded when it is requested."""
     if response.source.format == FORMAT_NAME:
         return slices(response.source.body)
     packed = request.encoding == pb.EMBEDDING_ENCODING_BASE64
@@ -70,9 +70,9 @@ _HEAD = msgspec.json.Decoder(Head)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Decode a response. `pass_`: keep its body, with vectors not decoded, if the caller can read it unchanged. Raise
-    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that states an error, or that does not have one vector
-    of the requested length for each input.
+    """Decode a response. `pass_`: if the caller can read the body unchanged, keep it, with its vectors not decoded.
+    Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that states an error, or that does not have one
+    vector of the requested length for each input.
     """
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
@@ -86,8 +86,8 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """Return the response with the provider's body, its vectors checked without decoding. None for a body that callers
-    cannot read: a vector is missing, misplaced, or of the wrong length or form, or the usage is missing.
+    """Return the response with the provider's body, whose vectors are checked without decoding. None for a body that
+    callers cannot read: it has no usage, or a vector is missing, misplaced, or of wrong length or form.
     """
     parsed = decode(_RAW_VECTORS, body)
     usage, data = _usage(parsed), parsed.data or ()
@@ -131,7 +131,7 @@ def _usage(response: Head) -> ProviderUsage:
 
 
 def _in_order(data: Sequence[ProviderEmbedding[Numbers]] | Sequence[ProviderEmbedding[Raw]]) -> list[bytes]:
-    """Return the vectors as bytes in the order of their `index` or, without it, of the list."""
+    """Return the vectors as bytes, ordered by their `index` or, without an index, as in the list."""
     vectors = [from_either(item.embedding) for item in data]
     indexes = [position if index is None else index for position, index in enumerate([item.index for item in data])]
     places = list(range(len(data)))
@@ -143,8 +143,8 @@ def _in_order(data: Sequence[ProviderEmbedding[Numbers]] | Sequence[ProviderEmbe
 
 
 def _renamed(body: bytes, provider_id: str | None, public_id: str) -> bytes:
-    """Return the JSON of a response with the caller's model id `public_id` in place of `provider_id`, and all else
-    unchanged. Only the text before the first and after the last bracket is searched, since the rest is vectors.
+    """Return the JSON of a response with `provider_id` replaced by `public_id`, the caller's model id. All else is
+    unchanged. Only the text outside of the outermost brackets is searched, since the vectors are inside.
     """
     if provider_id == public_id or not public_id:
         return body

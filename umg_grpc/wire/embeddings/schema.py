@@ -29,16 +29,16 @@ class EmbeddingsBody(Struct, kw_only=True):
 
 
 class KnownEmbeddingsBody(EmbeddingsBody, forbid_unknown_fields=True):
-    """Body of a request that rejects unknown fields; decoding it is faster, and succeeds for most bodies."""
+    """Body of a request without unknown fields, as most bodies are: faster to decode, but fails on an unknown one."""
 
 
 # --- bodies of providers
 
 
 Vector = TypeVar("Vector")
-"""Type of a vector: `Numbers`, or `Raw` if it is not to be decoded."""
+"""Type of a vector: `Numbers`, or `Raw` if it is not decoded."""
 Numbers = bytes | list[float]
-"""Vector of a provider, as base64 or as numbers, since some ignore the requested encoding."""
+"""Vector of a provider: base64 or numbers, since some providers ignore the requested encoding."""
 
 
 class ProviderEmbedding(Struct, Generic[Vector]):

@@ -1,1 +1,1 @@
-"""Errors of providers: their classification, and messages that callers may read."""
+"""Errors of providers: their classification, and messages for callers."""

@@ -1,10 +1,10 @@
 """Classification of provider errors by one table for all formats: `knowledge/data/provider_errors.json`, with a source
-for each row. Wordings of requests that are too long are in `overflow_wordings.json`, codes of errors inside answers
-with status 200 in `error_codes.json`.
+for each row. `overflow_wordings.json` has the wordings for requests that are too long, `error_codes.json` the codes of
+errors in responses with status 200.
 
-Words in messages are used only if a provider sends no distinctive status or code. Words that mean the gateway's own
-account count only outside of quotes, and only if the error names no field: a caller whose text is quoted in an error
-must not be able to disable a channel.
+Words in messages are used only if a provider sends no distinctive status or code. Words about the gateway's own account
+count only outside of quotes, and only if the error names no field: a caller whose text is quoted in an error must not
+be able to disable a channel.
 """
 
 import re
@@ -21,7 +21,7 @@ from umg_grpc.v1 import pb
 
 @dataclass
 class ProviderError:
-    """Error of a provider, with the same fields for all formats; one that was not sent is "" or None."""
+    """Error of a provider, with the same fields for all formats. A field that was not sent is "" or None."""
 
     message: str = ""
     type: str = ""
@@ -41,7 +41,7 @@ class ProviderError:
 
     @property
     def field(self) -> str:
-        """Field of the request that the error names; "" for none, and for the model, the operator's choice."""
+        """Field of the request that the error names. "" for none, and for the model, which the operator chooses."""
         return "" if self.param == "model" else self.param
 
     @property
@@ -57,16 +57,16 @@ _OPENING, _CLOSING = re.compile(r"[\"`“‘]|(?<!\w)'"), re.compile(r"[\"`”�
 
 
 class ErrorRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the data file: conditions, all of which an error must satisfy, and its reason and consequence."""
+    """Row of the data file: conditions that an error must all satisfy, and the reason and consequence of the error."""
 
     name: str = ""
     """Name by which code refers to the patterns of the row; "" for most rows."""
     meaning: str
     statuses: tuple[int, ...] = ()
     protocols: tuple[str, ...] = ()
-    """Wire formats of the providers; empty for all."""
+    """Wire formats of the providers to which the row applies; empty for all."""
     sign: str = ""
-    """Words or codes by which the error is found, for readers; the patterns below decide."""
+    """Words or codes by which the error is recognised, as documentation; the patterns below decide."""
     codes: str = ""
     words: str = ""
     own_words: str = ""
@@ -82,16 +82,16 @@ class ErrorRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class OverflowWording(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the wordings by which providers refuse a request that is longer than the context of a model."""
+    """Row of the wordings with which providers reject a request that is longer than the context of a model."""
 
     pattern: str = ""
     """Pattern in a message."""
     codes: str = ""
     """Pattern in the codes of an error, for a row without a pattern of messages."""
     overflow: bool = True
-    """False for a message that looks like one of these wordings, and has another meaning; these rows come first."""
+    """False for a message that looks like one of these wordings but has another meaning. These rows come first."""
     example: str
-    """A message as it was seen."""
+    """A message as a provider sent it."""
     vendors: str
     source: str
     as_of: str
@@ -112,8 +112,8 @@ Pattern = str | re.Pattern[str]
 
 @dataclass(frozen=True)
 class ClassificationRow:
-    """Row of the classification table: conditions for status and words of a provider's error, and the reason and
-    consequence (`failure`) if it satisfies all. A pattern that is a text ignores case.
+    """Row of the classification table: conditions for a provider's error, and the reason and consequence (`failure`) of
+    an error that satisfies them all. A pattern that is a text ignores case.
     """
 
     statuses: Collection[int]  # HTTP statuses; empty for all
@@ -155,7 +155,7 @@ def row_of(table: Iterable[ClassificationRow], status: int, error: ProviderError
 
 
 def has(pattern: Pattern, text: str) -> bool:
-    """Return whether a pattern occurs in a text. It is compiled at its first use, as most are never needed."""
+    """Return whether a pattern occurs in a text. The pattern is compiled at its first use, as most are never needed."""
     return _compiled(pattern).search(text) is not None
 
 
@@ -196,7 +196,7 @@ def error_rows() -> tuple[ErrorRow, ...]:
 
 
 def table_for(protocol: str = "") -> Table:
-    """Return the table for the providers of a wire format; "" for the rows of all formats."""
+    """Return the classification table for providers of a wire format; for "", the rows that apply to all formats."""
     return tuple(_row(row) for row in error_rows() if not row.protocols or protocol in row.protocols)
 
 
@@ -227,7 +227,7 @@ CHANNEL_STATUSES = frozenset(
     if row.reason == FAILED_REASON and row.failure is Failure.DOWN and not (row.codes or row.words or row.own_words)
     for status in row.statuses
 )
-"""Statuses (`upstream_status`) by which a provider refuses the gateway until the operator corrects the channel."""
+"""Values of `upstream_status` with which a provider rejects all calls until the operator corrects the channel."""
 
 _NAMED = {row.name: row for row in error_rows() if row.name}
 FILTERED_CODES = re.compile(_NAMED["filtered"].codes, re.IGNORECASE)
@@ -239,7 +239,7 @@ HTTP_ERROR = re.compile(r"[45]\d\d", re.ASCII)
 
 
 def stated_status(error: ProviderError) -> int:
-    """Return the HTTP status for an error in a response with status 200: stated, or implied by its code; else 500."""
+    """Return the HTTP status for an error in a response with status 200: stated, or implied by its code, else 500."""
     for code in error.codes.split():
         if HTTP_ERROR.fullmatch(code):
             return int(code)

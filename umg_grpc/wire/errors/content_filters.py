@@ -10,12 +10,12 @@ from msgspec import Raw
 
 _NAME = re.compile(r"[A-Za-z][\w -]{0,39}", re.ASCII)
 RESULT_MEMBERS = ("content_filter_results", "content_filter_result")
-"""Names of the member with the results."""
+"""Names of the member with the findings."""
 CATEGORY_SEPARATOR = ","
 
 
 def filtered_categories(results: object) -> list[str]:
-    """Return the categories that a decoded result names as filtered, in its order; none for any other value."""
+    """Return the categories that decoded findings mark as filtered, in their order; [] for any other value."""
     if not isinstance(results, dict):
         return []
     return [
@@ -26,7 +26,7 @@ def filtered_categories(results: object) -> list[str]:
 
 
 def categories_of(results: Raw) -> str:
-    """Return the filtered categories of a result as JSON, separated by commas; "" without any."""
+    """Return the filtered categories of findings (JSON), separated by commas; "" without any."""
     try:
         return CATEGORY_SEPARATOR.join(filtered_categories(msgspec.json.decode(results)))
     except (ValueError, RecursionError):
@@ -34,7 +34,7 @@ def categories_of(results: Raw) -> str:
 
 
 def categories_in(levels: Sequence[Mapping[str, object]]) -> str:
-    """Return the categories that the error objects of a body name as filtered, separated by commas; "" without any."""
+    """Return the categories that the error objects of a body mark as filtered, separated by commas; "" without any."""
     found = [name for level in levels for results in _results(level) for name in filtered_categories(results)]
     return CATEGORY_SEPARATOR.join(dict.fromkeys(found))
 

@@ -1,7 +1,7 @@
 """Reading of a provider's error body: message, codes and type, wherever the provider puts them.
 
-The places are rows of `knowledge/data/error_places.json`, in the order in which they are tried. An error may be inside
-another one, also as text (relays quote the body of the provider behind them): the innermost with words is the cause.
+The paths are rows of `knowledge/data/error_places.json`, in the order in which they are tried. An error may contain
+another one, also as text: relays quote the provider's body. The innermost error with words is the cause.
 """
 
 import re
@@ -16,11 +16,11 @@ from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.wire.errors.secret_masking import without_secrets
 
 MAX_DEPTH = 8
-"""Maximum number of errors inside each other that are read."""
+"""Maximum number of errors nested inside each other that are read."""
 MAX_CHARACTERS = 4000
 """Maximum number of characters of a message that are read."""
 MAX_VIOLATIONS = 3
-"""Maximum number of elements of a list of violations that a message names."""
+"""Maximum number of violations from a list that a message names."""
 
 FIRST_ELEMENT = "[]"
 """Step of a path to the first element of a list."""
@@ -36,14 +36,14 @@ _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})</title>", re.IGNORECASE)
 
 
 class Place(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table of places."""
+    """Row of the table: path to a part of an error."""
 
     path: str
-    """Names of members, separated by dots; `[]` behind a name stands for the first element of a list."""
+    """Names of members, separated by dots. `[]` after a name stands for the first element of a list."""
     part: Literal["inner", "text", "code", "type", "hint"]
-    """Part of the error in this place: an inner error, the message, a code, the type, or a hint (a further code)."""
+    """Part of the error at this path: an inner error, the message, a code, the type, or a hint (a further code)."""
     prefix: str = ""
-    """Text in front of a code that is a number, where the numbers of vendors mean different things."""
+    """Text to put before a numeric code, since the same numbers mean different things at different vendors."""
     vendors: str
     source: str
     as_of: str
@@ -57,9 +57,9 @@ class StatedError(NamedTuple):
     message: str
     """Message of the innermost error that has one; "" without any."""
     codes: list[str | int | float]
-    """Codes of all errors, those of the innermost one first."""
+    """Codes of all errors, with those of the innermost error first."""
     types: list[str]
-    """Types of all errors, those of the innermost one first."""
+    """Types of all errors, with those of the innermost error first."""
 
 
 def stated(value: object) -> StatedError:
@@ -94,7 +94,7 @@ def _container(value: object) -> dict[str, object] | None:
 
 
 def _quoted(text: str) -> object:
-    """Return the JSON that a text is, without the prefixes of relays; None for any other text."""
+    """Return the JSON in a text that consists of JSON, apart from the prefixes of relays; None for any other text."""
     text = text.strip()
     while (prefix := RELAY_PREFIX.match(text)) is not None:
         text = text[prefix.end() :]
@@ -116,7 +116,7 @@ def _texts(level: dict[str, object]) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """Return a text as it is; of an HTML page only its title, "" for a page without one."""
+    """Return a text unchanged; of an HTML page only the title, "" without a title."""
     if _PAGE.search(text[:1000]) is None:
         return text.strip()
     title = _TITLE.search(text)
@@ -141,7 +141,7 @@ class _Violation(Struct):
 
 
 def _violations(value: list[object]) -> str:
-    """Return the first of a list of violations or messages as one message; "" for any other list."""
+    """Return the first entries of a list of violations or messages as one message; "" for any other list."""
     words = list[str]()
     for each in value[:MAX_VIOLATIONS]:
         if isinstance(each, str):
@@ -157,7 +157,7 @@ def _violations(value: list[object]) -> str:
 
 
 def values_of(level: dict[str, object], part: str) -> list[object]:
-    """Return the values in all places of one part of an error, or of its details' element, in the table's order."""
+    """Return the values at all paths of one part of an error, or of its details' element, in the table's order."""
     found = (_at(level, steps) for _, steps in _places(part) if steps[0] in level)
     return [value for value in found if value is not None and value != ""]
 

@@ -1,4 +1,4 @@
-"""Kinds of provider failures for operators: a table finds `FailureKind` by reason, status, code, connection fault."""
+"""Kinds of provider failures for operators: a table selects `FailureKind` by reason, status, code, connection fault."""
 
 import re
 from collections.abc import Collection
@@ -24,7 +24,7 @@ UNPAID_REASON, QUOTA_REASON, OVERLOADED_REASON = (
     pb.ERROR_REASON_UPSTREAM_OVERLOADED,
 )
 PROXY_FAULT, DNS_FAULT, TLS_FAULT = "proxy", "dns", "tls"
-"""Values of `fault`: the part that failed when a connection was opened; "" for any other failure."""
+"""Values of `fault`: the step that failed when a connection was opened; "" for any other failure."""
 
 NO_CREDIT = re.compile(
     r"insufficient[ _](?:quota|balance|credit|funds)|billing_|credit[ _]balance|out of credits|arrearage|payment"
@@ -42,16 +42,16 @@ class Evidence(NamedTuple):
 
     reason: "pb.ErrorReason.ValueType"
     status: int = 0
-    """HTTP status; of an error inside a response with status 200, the status that the error states."""
+    """HTTP status. For an error in a response with status 200, the status that the error states."""
     error: ProviderError = ProviderError()
     fault: str = ""
-    """Part that failed when a connection was opened: `PROXY_FAULT`, `DNS_FAULT` or `TLS_FAULT`; "" otherwise."""
+    """Step that failed when a connection was opened: `PROXY_FAULT`, `DNS_FAULT` or `TLS_FAULT`; "" otherwise."""
     page: bool = False
     """Whether the response has an error body that is not JSON, for example HTML."""
 
 
 class FailureKindRow(NamedTuple):
-    """Row of the table of failure kinds, for a failure that satisfies all conditions; empty ones are not checked."""
+    """Row of the table of failure kinds. A failure must satisfy all its conditions; empty ones are not checked."""
 
     kind: FailureKind
     reasons: Collection["pb.ErrorReason.ValueType"] = ()
@@ -102,5 +102,5 @@ KIND_ROWS = (
 
 
 def kind_of(evidence: Evidence) -> FailureKind:
-    """Return the kind of a failure: that of the first row that it satisfies; the last row has no conditions."""
+    """Return the kind of a failure from the first row that the failure satisfies. The last row has no conditions."""
     return next(row.kind for row in KIND_ROWS if row.fits(evidence))

@@ -1,4 +1,4 @@
-"""HTTP status of an error for callers: that of its reason, in few cases the provider's own one or that of a format."""
+"""HTTP status of an error for callers: the reason's; in few cases the provider's, or one that a format requires."""
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
@@ -53,16 +53,16 @@ HTTP_STATUS = {
 }
 
 PROVIDERS_OWN = frozenset({"409", "415", "422", "424", "451"})
-"""Statuses of refusals that callers get as the provider sent them: each has a meaning of its own for clients."""
+"""Statuses of rejections that callers get as the provider sent them: each has a distinct meaning for clients."""
 OF_FORMATS = {
     ("messages", pb.ERROR_REASON_UPSTREAM_OVERLOADED): 529,
     ("count_tokens", pb.ERROR_REASON_UPSTREAM_OVERLOADED): 529,
 }
-"""(wire format, reason) -> HTTP status, where a format has a status of its own by which its clients act."""
+"""(wire format, reason) -> HTTP status, where clients of a format act by a status of this format."""
 
 
 def http_status(error: UmgError, face: str = "") -> int:
-    """Return the HTTP status of an error for callers of the wire format `face`, "" for any format."""
+    """Return the HTTP status of an error for callers of the wire format `face`; "" for no particular format."""
     if error.reason == pb.ERROR_REASON_UPSTREAM_REJECTED and error.metadata.get("upstream_status") in PROVIDERS_OWN:
         return int(error.metadata["upstream_status"])
     return OF_FORMATS.get((face, error.reason)) or HTTP_STATUS.get(error.reason, 500)

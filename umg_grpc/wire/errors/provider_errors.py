@@ -1,5 +1,5 @@
 """Conversion of providers' errors to callers' errors, without details of the operator's account. Most formats have
-errors like `{error: {message, type, code}}`, classified by the table of `classification` after rows of the format.
+errors like `{error: {message, type, code}}`: rows of the format classify them, then the table of `classification`.
 """
 
 import math
@@ -30,7 +30,7 @@ from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 from umg_grpc.wire.errors.redact import clean
 
 OK_CODES = frozenset({"", "0", "200", "success", "ok", "base_resp.0", "error_code.0"})
-"""Codes that mean success, in lower case, also with a prefix (tigerowo/infinite-canvas, handler/video_task.go)."""
+"""Codes that mean success, in lower case, some with a prefix (tigerowo/infinite-canvas, handler/video_task.go)."""
 NO_ERRORS = frozenset({b"", b"null", b"{}", b'""', b"false"})
 
 
@@ -40,7 +40,7 @@ def is_error(raw: Raw) -> bool:
 
 
 def is_ok(code: object) -> bool:
-    """Return whether the code of a response means success, or is absent."""
+    """Return whether the code of a response means success. An absent code does, too."""
     return code is None or str(code).strip().lower() in OK_CODES
 
 
@@ -56,14 +56,14 @@ def unreadable(why: str = "") -> UmgError:
 
 
 def no_response(body: bytes, table: Table = DEFAULT_TABLE, *, too_long: str = "messages") -> UmgError:
-    """Return the error for a response with status 200 that holds no output: the one that it states, as some providers
+    """Return the error for a response with status 200 but without output: the error that it states, as some providers
     do (`base_resp`, `error_msg`), else UPSTREAM_FAILED.
     """
     return failure_in_response(body, table, too_long=too_long) or unreadable(NO_RESPONSE)
 
 
 def failure_in_response(body: bytes, table: Table = DEFAULT_TABLE, *, too_long: str = "messages") -> UmgError | None:
-    """Return the error that a body or event without a response states by a code and a message, if any."""
+    """Return the error that a body or event without output states by a code and a message; None if it states none."""
     if b"code" not in body:  # the cheapest check first: heartbeats of streams have no choices either
         return None
     error = read_error(body)
@@ -85,7 +85,7 @@ MAX_CODE_CHARACTERS = 80
 MAX_PAGE_BYTES = 1 << 16
 LONGEST_WAIT = 24 * 60 * 60
 QUOTA_CODE = "insufficient_quota"
-"""Code of a used-up quota, which the header `x-should-retry` of a 429 states in formats without a code for it."""
+"""Code of a used-up quota. In formats without a code for it, the header `x-should-retry` of a 429 states it."""
 NO_WAIT, NO_QUOTA_WAIT = 1, 60  # seconds of a 429 without a stated wait: a used-up quota lasts longer
 CODE_FORM = re.compile(r"^[a-z][a-z_]{1,63}$")
 PATH_FORM = re.compile(r"^[\w.\[\]-]{1,200}$")
@@ -102,7 +102,7 @@ def decode_error(
 
 
 def read_error(body: bytes) -> ProviderError:
-    """Return the error in a body of any usual shape, or in a text; of an HTML page the title, of binary data none."""
+    """Return the error in a body of any usual shape. A text, or the title of an HTML page, is its message."""
     try:
         return as_error(msgspec.json.decode(body.removeprefix(BYTE_ORDER_MARK)))
     except (ValueError, RecursionError):
@@ -115,7 +115,7 @@ def read_error(body: bytes) -> ProviderError:
 
 
 def as_error(value: object) -> ProviderError:
-    """Return the provider's error for a decoded error body, or for its member `error`."""
+    """Return the provider's error from a decoded error body, or from the member `error` of one."""
     found = stated(value)
     details = [
         detail for level in found.levels for detail in _details(level.get("details")) if isinstance(detail, dict)
@@ -207,8 +207,8 @@ def from_provider(
     too_long: str = "messages",
     table: Table = DEFAULT_TABLE,
 ) -> UmgError:
-    """Return the caller's error for a provider's error with an HTTP status; with 200, the status that the error states
-    is used. `headers`: by lower-case name, if any. `too_long`: canonical field that the error names if the request
+    """Return the caller's error for a provider's error. `status`: HTTP status; for 200, the status that the error
+    states is used. `headers`: by lower-case name. `too_long`: canonical field that the error names if the request
     exceeds the model's context.
     """
     provider_status = status
@@ -262,8 +262,8 @@ def _stated_code(error: ProviderError) -> str:
 def _request_metadata(
     reason: "pb.ErrorReason.ValueType", error: ProviderError, metadata: dict[str, str], too_long: str
 ) -> dict[str, str]:
-    """Return the metadata of an error that the request caused: `metadata` with the field and further facts for the
-    caller. `too_long`: field of a request that exceeds the model's context.
+    """Return `metadata` with the field and further facts for the caller, for an error that the request caused.
+    `too_long`: canonical field to name if the request exceeds the model's context.
     """
     if reason == pb.ERROR_REASON_CONTEXT_TOO_LONG:
         return {"field": too_long}
@@ -284,8 +284,8 @@ def _request_metadata(
 
 
 def _failure_message(status: int, provider_status: int, error: ProviderError) -> str:
-    """Return the message for callers about a failure of the provider, or about its rejection of the gateway's
-    credentials. `provider_status`: HTTP status that the provider sent.
+    """Return the message for callers if the provider failed or rejected the gateway's credentials. `provider_status`:
+    HTTP status that the provider sent; `status` may be one that the error states.
     """
     if status in GATEWAY_CALL_STATUSES:
         return f"the provider refused the gateway's own call (status {status}); the operator has to check the channel"
@@ -302,7 +302,7 @@ def _retry_advice(seconds: int | None) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    """Return the whole seconds to wait by the headers of a response; None if they state none."""
+    """Return the whole seconds to wait that the headers of a response state; None if they state none."""
     wait = headers.get("retry-after", "")
     try:
         if (milliseconds := headers.get("retry-after-ms") or headers.get("x-ms-retry-after-ms")) is not None:

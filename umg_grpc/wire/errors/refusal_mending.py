@@ -1,5 +1,5 @@
-"""Mending of refusals: the restriction (`Quirks`) under which a refused request is encoded again, if the table of
-losses allows it.
+"""Adaptation to rejections: the restriction (`Quirks`) with which a rejected request is encoded again. The table of
+losses decides whether that is allowed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,14 @@ from umg_grpc.wire.core.reasoning_effort import EFFORT_NAMES
 from umg_grpc.wire.errors.refusal_reading import Refused
 
 LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-"""Names of the output limit in chat; a provider that refuses one accepts the other."""
+"""Names of the output limit in chat. A provider that rejects one of them accepts the other."""
 BESIDE_REASONING = frozenset({"temperature", "top_p", "logprobs", "top_logprobs"})
-"""Members of chat and responses that some models refuse only while they reason, without stating it."""
+"""Members of chat and responses that some models reject only while they reason, without stating this."""
 COMMON_EFFORTS = ("none", "low", "medium", "high")
 OUTER_EFFORTS = ("minimal", "xhigh", "max")
-"""Efforts that many models refuse although they accept the common ones."""
+"""Efforts that many models reject although they accept the common efforts."""
 MAX_WORD_CHARACTERS = 40
-"""Maximum length of a word that a provider may refuse as the value of a member, so that the member keeps others."""
+"""Maximum characters of a rejected value that is left out by itself; no provider has a longer value."""
 FORM_QUIRKS = (
     "call_ids",
     "prefill",
@@ -32,7 +32,7 @@ FORM_QUIRKS = (
     "streams_tools",
     "user_after_tool",
 )
-"""Quirks that only change the form of the conversation or of the response."""
+"""Quirks that change only the form of the conversation or of the response."""
 OFF_VALUES = ({"type": "disabled"}, "none", False)
 REASONING_FIELDS = frozenset(
     {"reasoning", "reasoning.mode", "reasoning.budget_tokens", "reasoning.level", "reasoning.effort"}
@@ -40,22 +40,22 @@ REASONING_FIELDS = frozenset(
 
 
 class Mended(NamedTuple):
-    """Restriction that mends a refusal."""
+    """Restriction with which a rejected request can be sent again."""
 
     member: str
-    """Member of the provider's body, or canonical field, that was refused."""
+    """Member of the provider's body, or canonical field, that was rejected."""
     value_class: str
-    """Value or limit that was refused; "" for every value."""
+    """Value or limit that was rejected; "" for every value."""
     quirks: Quirks
     lasting: bool
-    """Whether the restriction holds for other requests too; false if it was derived from a value without effect, or if
-    the request contains the message.
+    """Whether the restriction applies to other requests, too. False if it was derived from a value without effect, or
+    if the request contains the message of the error.
     """
 
 
 def mend(protocol: str, refused: Iterable[Refused], sent: bytes, written: Quirks) -> list[Mended]:
-    """Return the restrictions to encode the request again; [] if one of the refused parts cannot be mended. `sent`: the
-    refused body, which must have each member; `written`: the operator's own quirks, which are not overridden.
+    """Return the restrictions with which to encode the request again; [] if one of the rejected parts cannot be
+    adapted. `sent`: the rejected body, which must have each member. `written`: the operator's quirks, not overridden.
     """
     try:
         body = msgspec.json.decode(sent)
@@ -89,7 +89,7 @@ def _mend_one(protocol: str, refused: Refused, body: object) -> Mended | None:
 
 
 def _mend_fields(protocol: str, refused: Refused, body: object) -> Mended | None:
-    """Return the mending of a wording that is about canonical fields, of which the body must have one."""
+    """Return the restriction for a wording about canonical fields. The body must have one of these fields."""
     wanted = set(refused.fields) or {field_of_member(protocol, refused.member)}
     members = [
         member
@@ -113,14 +113,14 @@ def _mend_fields(protocol: str, refused: Refused, body: object) -> Mended | None
 
 
 def _keeps_meaning(quirks: Quirks) -> bool:
-    """Return whether a restriction only changes the form of conversation or response, never left out themselves."""
+    """Return whether a restriction changes only the form of the conversation or response, and leaves nothing out."""
     return any(getattr(quirks, name) is not None for name in FORM_QUIRKS)
 
 
 def _mending(
     protocol: str, refused: Refused, member: str, field: str, body: object, values: list[object]
 ) -> Quirks | None:
-    """Return the restriction that mends the refusal of one member; None if it may not be left out or adapted."""
+    """Return the restriction for one rejected member; None if the member may be neither left out nor adapted."""
     if field == "max_output_tokens":
         return _mend_output_limit(refused, member, body, values)
     if field == "stop_sequences":
@@ -157,13 +157,13 @@ def _leave_out(refused: Refused, member: str, values: list[object]) -> Quirks | 
 
 
 def has_reasoning(body: object) -> bool:
-    """Return whether a body of chat or responses turns reasoning on, so that it may be the cause of a refusal."""
+    """Return whether a body of chat or responses enables reasoning, which may then be the cause of a rejection."""
     paths = ("reasoning_effort", "reasoning.effort", "thinking", "enable_thinking")
     return any(value not in OFF_VALUES for path in paths for value in values_at(body, path))
 
 
 def _mend_output_limit(refused: Refused, member: str, body: object, values: list[object]) -> Quirks | None:
-    """Return the restriction for a refused output limit, which is renamed or lowered but never left out."""
+    """Return the restriction for a rejected output limit, which is renamed or lowered but never left out."""
     if refused.limit is not None:
         exceeds = any(isinstance(value, int) and value > refused.limit for value in values)
         return Quirks(max_output_tokens=refused.limit) if refused.limit and exceeds else None
@@ -176,8 +176,8 @@ def _mend_output_limit(refused: Refused, member: str, body: object, values: list
 
 
 def _mend_effort(refused: Refused, member: str, values: list[object]) -> Quirks | None:
-    """Return the restriction for a refused effort, by the provider's list. Without one, an outer effort is moved to one
-    that almost all models accept, so that these are still sent; else no effort is sent.
+    """Return the restriction for a rejected effort, by the provider's list. Without a list, an outer effort is replaced
+    by one that almost all models accept; for any other effort, none is sent.
     """
     if not refused.allowed:
         is_outer = all(value in OUTER_EFFORTS for value in values)
@@ -203,12 +203,12 @@ def _is_written(quirks: Quirks, written: Quirks) -> bool:
 
 
 def has_value(values: list[object], refused: Refused) -> bool:
-    """Return whether a member has the refused value, or any value if the error names none."""
+    """Return whether a member has the rejected value. If the error names no value, any value counts."""
     return bool(values) and (not refused.value or refused.kind != "role" or refused.value in values)
 
 
 def values_at(body: object, path: str) -> list[object]:
-    """Return the values at a dotted path of a body, in each element of lists; native members in either spelling."""
+    """Return the values at a dotted path of a body, in each element of lists. Native members have two spellings."""
     found = [body]
     for name in path.split("."):
         found = [value for each in found for value in _step(each, name)]

@@ -1,8 +1,7 @@
-"""Reading of refusals: a provider's error that names a member which the gateway could have left out or sent
-differently.
+"""Reading of rejections: provider errors that name a member which the gateway could leave out or send differently.
 
-Only structured places of an error (`loc`, `param` with a `code`) and messages that match a known wording as a whole are
-read, since any other text may be a caller's, echoed by the provider. The wordings are in
+Only structured members of an error (`loc`, `param` with a `code`) are read, and messages that match a known wording as
+a whole: any other text may be a caller's, echoed by the provider. The wordings are in
 `knowledge/data/refusal_wordings.json`.
 """
 
@@ -19,12 +18,12 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.errors.error_places import RELAY_PREFIX
 
 Kind = Literal["member", "value", "role", "keyword", "limit", "limit_exclusive"]
-"""Part of the request that is refused: a whole member; its value; a role of a message; a keyword of a JSON schema; a
-number above a limit, which is stated (`limit_exclusive`: the first number that is too high).
+"""Part of the request that is rejected: a whole member; its value; a role of a message; a keyword of a JSON schema. Or
+a number above a limit that is stated (`limit_exclusive`: the first number that is too high).
 """
 REFUSAL_STATUSES = frozenset({400, 422})
 PATH_STATUSES = frozenset({404, 405})
-"""Statuses by which a provider may answer that it serves nothing at the path of a protocol."""
+"""Statuses with which a provider may state that it serves nothing at the path of a protocol."""
 UNSUPPORTED_CODES = {
     "unsupported_parameter": "member",
     "unknown_parameter": "member",
@@ -33,41 +32,41 @@ UNSUPPORTED_CODES = {
 MAX_BODY_BYTES = 1 << 16
 MAX_MESSAGE_CHARACTERS = 4000
 MAX_REFUSED = 8
-"""Maximum number of members that one refusal may name."""
+"""Maximum number of members that one rejection may name."""
 MAX_DEPTH = 6
-"""Maximum depth of errors inside the messages of errors, as relays send them."""
+"""Maximum depth of errors nested in messages of errors, as relays send them."""
 
 
 class Refused(NamedTuple):
-    """Part of a request that a provider refused."""
+    """Part of a request that a provider rejected."""
 
     member: str
-    """Dotted path in the provider's body, without indexes, as the gateway spells it; "" if `fields` name it."""
+    """Dotted path in the provider's body, without indexes, in the gateway's spelling; "" if `fields` is set instead."""
     kind: Kind
     value: str = ""
-    """Value that was refused, as the error or the wording states it; "" for any."""
+    """Rejected value, as the error or the wording states it; "" for any value."""
     allowed: tuple[str, ...] = ()
     """Values that the provider accepts, if it lists them."""
     limit: int | None = None
     """Highest number that the provider accepts, if it states it."""
     fields: tuple[str, ...] = ()
-    """Canonical fields that the wording is about, in place of a member."""
+    """Canonical fields that the wording is about, instead of a member."""
     quirks: Quirks | None = None
-    """Restriction that the wording states, if it is not derived from member and kind."""
+    """Restriction that the wording states; None if it is derived from member and kind."""
     message: str = ""
-    """Message of the provider that was matched; "" for structured places."""
+    """Message of the provider that matched a wording; "" for structured members of an error."""
 
 
 class Wording(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table of wordings."""
+    """Row of the table of wordings for rejections."""
 
     pattern: str
-    """Pattern of a whole message, with `<member>`, `<last>`, `<value>`, `<allowed>` and `<limit>` for parts to read."""
+    """Pattern of a whole message. `<member>`, `<last>`, `<value>`, `<allowed>` and `<limit>` mark parts to read."""
     kind: Kind
     member: str = ""
-    """Canonical fields that it is about, separated by commas, where it has no `<member>`."""
+    """Canonical fields that the wording is about, separated by commas, if the pattern has no `<member>`."""
     value: str = ""
-    """Value that it is about, where it has no `<value>`."""
+    """Value that the wording is about, if the pattern has no `<value>`."""
     quirks: Quirks | None = None
     vendors: str
     source: str
@@ -91,12 +90,12 @@ PATH_INDEX = re.compile(r"\[\d*\]|\.\d+(?=\.|$)")
 MESSAGE_ROLES = frozenset({"assistant", "user", "system", "tool", "function", "developer"})
 CAPITAL_LETTER = re.compile(r"(?<!^)[A-Z]")
 NESTING_MEMBERS = ("generationConfig.", "inferenceConfig.", "additionalModelRequestFields.")
-"""Members of bodies whose own members errors name without them."""
+"""Members of bodies that errors omit when they name a member inside them."""
 
 
 def read_refusal(protocol: str, status: int, body: bytes) -> list[Refused]:
-    """Return the parts of the request that a provider's error with an HTTP status refuses; an empty list if it refuses
-    none, or if a part of the error is not understood. `protocol`: wire format of the provider.
+    """Return the parts of the request that a provider's error rejects. [] if it rejects none, or if a part of the error
+    is not understood. `protocol`: wire format of the provider.
     """
     if status not in REFUSAL_STATUSES or len(body) > MAX_BODY_BYTES:
         return []
@@ -109,7 +108,7 @@ def read_refusal(protocol: str, status: int, body: bytes) -> list[Refused]:
 
 
 def _read_value(protocol: str, value: object, depth: int) -> list[Refused] | None:
-    """Return the refused parts that an error names; None if it is not understood."""
+    """Return the rejected parts that an error names; None if the error is not understood."""
     if depth > MAX_DEPTH:
         return None
     if isinstance(value, list):
@@ -127,7 +126,7 @@ def _read_value(protocol: str, value: object, depth: int) -> list[Refused] | Non
 
 
 def _read_param(protocol: str, error: dict[str, object], depth: int) -> list[Refused] | None:
-    """Return the refused part that the members `param` and `code` of an error name."""
+    """Return the rejected part that the members `param` and `code` of an error name; None if it names none."""
     param, kind = error.get("param"), UNSUPPORTED_CODES.get(str(error.get("code")))
     if not isinstance(param, str):
         return None
@@ -138,7 +137,7 @@ def _read_param(protocol: str, error: dict[str, object], depth: int) -> list[Ref
 
 
 def _read_violations(protocol: str, violations: list[object]) -> list[Refused] | None:
-    """Return the refused parts that a list of pydantic's violations names; None if one of them is not understood."""
+    """Return the rejected parts that a list of pydantic's violations names; None if one of them is not understood."""
     refused = list[Refused]()
     for violation in violations:
         if not isinstance(violation, dict):
@@ -166,7 +165,7 @@ def _read_violations(protocol: str, violations: list[object]) -> list[Refused] |
 
 
 def _read_text(protocol: str, text: str, depth: int) -> list[Refused] | None:
-    """Return the refused parts that a message names, of which each line is a known wording; None if one is not."""
+    """Return the rejected parts that a message names; None if one of its lines is not a known wording."""
     text = text[:MAX_MESSAGE_CHARACTERS].strip()
     while (before := RELAY_PREFIX.match(text)) is not None:
         text = text[before.end() :]
@@ -216,8 +215,8 @@ def _read_line(protocol: str, line: str) -> Refused | None:
 
 
 def known_member(protocol: str, name: str) -> str:
-    """Return the member of a provider's body that an error names, in the spelling of the gateway; "" for a member that
-    the wire format does not have. Indexes, roles of messages and spellings (`presencePenalty`) are ignored.
+    """Return the member of a provider's body that an error names, in the gateway's spelling. "" for a member that the
+    wire format does not have. Indexes, roles of messages and spellings (`presencePenalty`) are ignored.
     """
     known = LOSS_MEMBERS.get(protocol, {})
     path = PATH_INDEX.sub("", name.removeprefix("body."))
@@ -236,7 +235,7 @@ def _wordings() -> list[tuple[Wording, re.Pattern[str]]]:
 
 
 def _expanded(pattern: str) -> str:
-    """Return a row's pattern with the places filled in; of a place that occurs twice, the first is read."""
+    """Return a row's pattern with its placeholders replaced. Of a placeholder that occurs twice, one is read."""
     for place, part in PLACE_PATTERNS.items():
         unnamed = re.sub(r"\?P<\w+>", "?:", part)
         head, found, tail = pattern.partition(place)

@@ -1,5 +1,5 @@
-"""Masking of a channel's own secrets, of any form, in the texts of its provider. The called channel is in a context
-variable, so that `clean` and the readers of errors mask each text as sent, before they shorten or change it.
+"""Masking of a channel's own secrets, in any form, in texts of its provider. The called channel is in a context
+variable: so `clean` and the readers of errors mask each text as sent, before they shorten or change it.
 """
 
 import json
@@ -14,15 +14,15 @@ from urllib.parse import quote, quote_plus
 MIN_SECRET_CHARACTERS = 6
 """Shortest secret that is masked: a shorter one would mask parts of most texts."""
 MIN_WORD_CHARACTERS = 12
-"""Characters from which a secret of letters alone is masked also inside longer words."""
+"""Minimum characters of a secret of letters alone that is masked inside longer words, too."""
 MAX_TEXT_CHARACTERS = 1 << 16
-"""Characters of a text that are masked; the rest is left out, since no message is as long."""
+"""Maximum characters of a text that are masked. The rest is left out, since no message is as long."""
 KEY_MASK = "[key]"
 
 
 class SecretMask:
-    """Replaces exact secrets by `[key]`, and the forms in which providers repeat them. These are in URLs, JSON, and
-    base64, also of a longer text (the pair of basic authentication).
+    """Mask that replaces exact secrets by `[key]`, also in the forms in which providers repeat them. These are in URLs,
+    in JSON, and in base64, also of a longer text (the pair of basic authentication).
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -46,7 +46,7 @@ class SecretMask:
         return text if self._words is None else self._words.sub(KEY_MASK, text)
 
     def data(self, data: bytes) -> bytes:
-        """Return a body without the secrets but for ordinary words, as its text is masked when it is read."""
+        """Return a body without the secrets but for ordinary words, which are masked when the body's text is read."""
         for form in self._bytes:
             if form in data:
                 data = data.replace(form, KEY_MASK.encode())
@@ -54,7 +54,7 @@ class SecretMask:
 
 
 class SecretSource(Protocol):
-    """Channel whose secrets may change while it is used."""
+    """Channel whose secrets may change during its use."""
 
     @property
     def mask(self) -> SecretMask:
@@ -67,7 +67,7 @@ CHANNEL_SECRETS: ContextVar[SecretSource | None] = ContextVar("secrets of the ca
 
 
 def without_secrets(text: str) -> str:
-    """Return at most the first 64 Ki characters of a provider's text, without the secrets of the called channel."""
+    """Return at most the first 64 Ki characters of a provider's text, with the secrets of the called channel masked."""
     source = CHANNEL_SECRETS.get()
     if source is None:
         return text
@@ -77,7 +77,7 @@ def without_secrets(text: str) -> str:
 
 
 def body_without_secrets(body: bytes) -> bytes:
-    """Return a body of the called provider without the secrets of its channel."""
+    """Return a body of the called provider, with the secrets of its channel masked."""
     source = CHANNEL_SECRETS.get()
     return body if source is None else source.mask.data(body)
 

@@ -1,4 +1,4 @@
-"""Image formats for callers (`POST /v1/images/generations`, `/edits`, `/variations`); protocols are in `providers`."""
+"""Image formats for callers (`POST /v1/images/generations`, `/edits`, `/variations`). `providers` has the protocols."""
 
 from functools import partial
 

@@ -13,7 +13,7 @@ from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 REASON_CODES = dict.fromkeys(
     (pb.ERROR_REASON_CONTENT_BLOCKED, pb.ERROR_REASON_GUARD_REFUSED), "content_policy_violation"
 )
-"""Reason of an error -> member `code`, where clients of image paths expect another code than clients of chat."""
+"""Reason of an error -> `code` in the body, where clients of image paths expect another code than chat clients."""
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:

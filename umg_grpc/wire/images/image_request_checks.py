@@ -30,11 +30,11 @@ _BODY_OWNERS = {"input": "imgD", "parameters": "imgD", "mime_type": "famG"}
 
 
 def check(request: pb.GenerateImageRequest, row: ImageRules | None, body_fields: Collection[str] = ()) -> None:
-    """Raise UmgError, with the canonical path of the field, for an image request that the rules `row` of its model
+    """Raise UmgError, with the canonical path of the field, for an image request that `row`, the rules of its model,
     reject.
 
     The reason is UNSUPPORTED_FIELD for a field that the family does not have, MISSING_FIELD for a required one,
-    INVALID_FIELD for a value. Without rules (None) only the form of the images is checked, and for a vendor's model
+    INVALID_FIELD for a value. Without rules (None) only the form of the images is checked and, for a vendor's model,
     that there is a text or an image. `body_fields`: names of the family-specific fields in the caller's body, from its
     decoder, and `response_format` if its value is unknown, which only family G ignores.
     """

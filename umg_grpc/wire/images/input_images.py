@@ -1,4 +1,4 @@
-"""Input images of callers (URLs, data URLs, base64): decoding, and checks of the type and size of their files."""
+"""Input images of callers (URLs, data URLs, base64): decoding, and checks of file types and sizes."""
 
 from urllib.parse import urlsplit
 
@@ -14,7 +14,7 @@ from umg_grpc.wire.images.long_json_strings import LongText
 
 ACCEPTED_IMAGES = "send an https address, a data URL (`data:image/png;base64,...`) or base64"
 _HEAD_CHARACTERS = 256
-"""Maximum characters before the comma of a data URL that is decoded without a copy of its text."""
+"""Maximum characters before the comma of a data URL that is decoded without copying its text."""
 
 
 def decode_input(value: str, image: pb.ImageInput, at: str) -> None:
@@ -43,7 +43,7 @@ def decode_input(value: str, image: pb.ImageInput, at: str) -> None:
 
 
 def fill_bytes(data: bytes, image: pb.ImageInput, at: str) -> None:
-    """Set the bytes and media type of `image`, the type by the file's first bytes and not as declared. Raise
+    """Set the bytes and media type of `image`. The file's first bytes decide the type, not a declared one. Raise
     UmgError(INVALID_FIELD) for a file other than JPEG, PNG, GIF and WebP, and for too many pixels.
     """
     if not data:
@@ -53,8 +53,8 @@ def fill_bytes(data: bytes, image: pb.ImageInput, at: str) -> None:
 
 
 def check_inputs(request: pb.GenerateImageRequest) -> None:
-    """Check the files of input images in a request that came by gRPC, and set their media types in place. Raise
-    UmgError(INVALID_FIELD) for a file that is no accepted image.
+    """Check the files of input images in a request received by gRPC, and set their media types in place. Raise
+    UmgError(INVALID_FIELD) for a file that is not an accepted image.
     """
     for at, image in placed_images(request, with_mask=True):
         if image.HasField("data"):

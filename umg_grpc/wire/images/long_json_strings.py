@@ -1,4 +1,4 @@
-"""Long strings of a JSON body (base64 files), cut out before the body is decoded, so that they are not copied."""
+"""Long strings of a JSON body (base64 files), cut out before the body is decoded, so that none is copied."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _MAX_BACKSLASHES = 64
 
 
 class LongText(str):
-    """Long string of a JSON body, not copied: the text of its placeholder; `content` has its bytes, without escapes."""
+    """Long string of a JSON body, not copied. Its text is that of the placeholder; `content` has the string's bytes."""
 
     __slots__ = ("content",)
 
@@ -19,10 +19,10 @@ class LongText(str):
 
 
 class LongStrings:
-    """JSON body in which short placeholders replace the long strings, together with these strings."""
+    """JSON body with its long strings replaced by short placeholders, together with these strings."""
 
     def __init__(self, body: bytes) -> None:
-        """Cut the long strings out of a JSON body; none if the body contains a string that looks like a placeholder."""
+        """Cut the long strings out of a JSON body; none if it contains a string that looks like a placeholder."""
         self.body = body
         self._contents: dict[str, memoryview] = {}
         self._quoted: dict[bytes, memoryview] = {}
@@ -61,7 +61,7 @@ class LongStrings:
 
 
 def _long_strings(body: bytes) -> Iterator[tuple[int, int]]:
-    """Yield (first, last position) of each long string without escapes; ends at the first that is not valid JSON."""
+    """Yield (first, last position) of each long string without escapes. End at the first that is not valid JSON."""
     start = body.find(b'"')
     while start >= 0:
         end = body.find(b'"', start + 1)

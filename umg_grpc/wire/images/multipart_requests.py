@@ -22,9 +22,9 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def decode_form(operation: "pb.ImageOperation.ValueType", parts: Iterable[FormPart]) -> DecodedForm:
-    """Return the request in the parts of a `multipart/form-data` body, without source document, and whether it requests
-    a stream. Input images are files, or texts as in JSON. Raise UmgError(MISSING_FIELD, INVALID_FIELD) naming the
-    field.
+    """Return the request in the parts of a `multipart/form-data` body (without source document), and whether it
+    requests a stream. Input images are files, or texts as in JSON. Raise UmgError(MISSING_FIELD, INVALID_FIELD) naming
+    the field.
     """
     fields, images, masks = JsonObject(), list[FormPart](), list[FormPart]()
     for part in parts:
@@ -124,6 +124,6 @@ _READERS: Mapping[str, Callable[[str, str], object]] = {
     **dict.fromkeys(("stream", "watermark", "prompt_extend"), _boolean),
     **dict.fromkeys(("contents", "sequential_image_generation_options", "optimize_prompt_options"), _json),
 }
-"""Field of a form -> function (name, text) that converts its text to a JSON value."""
+"""Field of a form -> function of (name, text) that converts the text to a JSON value."""
 FORM_FIELDS = tuple(_READERS)
 """Names of the fields of a form other than its images."""

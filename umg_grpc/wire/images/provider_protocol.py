@@ -1,4 +1,4 @@
-"""Interface of an image provider's protocol: functions without I/O between canonical messages and HTTP messages."""
+"""Interface of an image provider's protocol: conversions between canonical and HTTP messages, without I/O."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class ImageRequestEncoder(Protocol):
     def __call__(
         self, request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES, /
     ) -> UpstreamRequest:
-        """Encode a request for the provider's `model`, if `stream` as a request for a stream. `notes`: facts about the
-        caller's body. Raise UmgError for an unsupported part that cannot be left out without changing the meaning;
-        others are recorded in the report of the result.
+        """Encode a request for the provider's `model`; if `stream`, one that requests a stream. `notes`: facts about
+        the caller's body. Raise UmgError for an unsupported part whose loss would change the meaning. Other unsupported
+        parts are recorded in the report of the result.
         """
         ...
 
@@ -29,7 +29,7 @@ class ImageStreamDecoder(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the end of the stream was received, so that later bytes do not belong to the response."""
+        """Whether the end of the stream was received. Later bytes do not belong to the response."""
         ...
 
     def feed(self, frames: bytes) -> pb.StreamGenerateImageResponse | None:
@@ -45,7 +45,7 @@ class ImageStreamDecoder(Protocol):
 
 @dataclass(frozen=True)
 class ImageTasks:
-    """Functions for asynchronous calls of an image protocol: a call creates a task that is queried until it ends."""
+    """Functions for asynchronous calls of an image protocol: a call creates a task, which is queried until it ends."""
 
     is_required: Callable[[UmgError], bool]
     """Function that returns whether the error of a synchronous call means that the model accepts only tasks."""
@@ -54,13 +54,13 @@ class ImageTasks:
     decode_created: Callable[[bytes], str]
     """Body -> the provider's task id."""
     encode_query: Callable[[str], UpstreamRequest]
-    """The provider's task id -> request that queries the task."""
+    """The provider's task id -> request that queries the state of the task."""
     decode_status: Callable[[bytes, pb.GenerateImageRequest], pb.GenerateImageResponse | None]
     """(body, request) -> the result; None while the task is not finished. Raises UmgError for a failed task."""
     is_known: Callable[[str], bool]
     """The provider's model id -> whether the model is known to accept only tasks."""
     poll_seconds: float = 3.0
-    """Time between two queries."""
+    """Seconds between two queries."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,17 @@ class ImageProtocol:
 
     name: str
     encode_request: ImageRequestEncoder
-    """All files are inline, or addresses that the provider fetches: `HttpImages` fetches the others before."""
+    """Encoder of a request. Files are inline, or addresses that the provider fetches: `HttpImages` fetched others."""
     decode_response: Callable[[bytes, pb.GenerateImageRequest], pb.GenerateImageResponse]
     """(body, request). Raises UmgError for an error with status 200, no images, or a body that cannot be decoded."""
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
     """(HTTP status, headers by lower-case name, body) of a failed call -> error with its `failure`."""
     takes_urls: Callable[[pb.GenerateImageRequest], bool]
-    """Whether the provider fetches the addresses of this request itself; otherwise it needs the bytes."""
+    """Whether the provider itself fetches the addresses in this request; otherwise it needs the bytes."""
     stream_decoder: Callable[[pb.GenerateImageRequest], ImageStreamDecoder] | None = None
     """Function that creates the decoder of one stream; None for a protocol without streams."""
     one_image: bool = False
-    """Whether one request makes one image (or one group), so that `n` images take `n` requests."""
+    """Whether one request makes one image (or one group of images), so that `n` images take `n` requests."""
     max_file_bytes: int = 20 << 20
     """Maximum bytes of an input image that the gateway downloads for the provider."""
     tasks: ImageTasks | None = None

@@ -261,8 +261,7 @@ class SubsetEncoder:
         return allowing
 
     def _annotate(self, encoded: JsonObject, left: JsonObject) -> list[str]:
-        """Add the annotations of a schema to its encoding. Return the annotations that only a description can express.
-        """
+        """Add the annotations of a schema to its encoding. Return annotations that only a description can express."""
         notes = list[str]()
         for name in ("description", "title"):
             if isinstance(text := left.get(name), str):

@@ -1,4 +1,4 @@
-"""Protocols of image providers. Each is one module, without I/O, and one row of the table here."""
+"""Protocols of image providers. Each protocol is one module, without I/O, and one row of the table here."""
 
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from umg_grpc.wire.shaped_calls import shaped
 from umg_grpc.wire.text_format import UpstreamRequest
 
 XAI_HOST = "api.x.ai"
-"""Host of the vendor that has a variant of `images`."""
+"""Host of xAI, which has a variant of the protocol `images`."""
 IMAGE_PROTOCOLS: dict[str, ImageProtocol] = {
     protocol.name: protocol for protocol in (IMAGES_PROTOCOL, UMG_IMAGES, NATIVE_IMAGES, ARK_IMAGES, DASHSCOPE_IMAGES)
 }
@@ -25,7 +25,7 @@ IMAGE_PROTOCOLS: dict[str, ImageProtocol] = {
 
 
 def image_protocol(name: str, base_url: str) -> ImageProtocol:
-    """Return a channel's image protocol. `images` has a variant for xAI's address, and other calls at some clouds."""
+    """Return a channel's image protocol. For xAI's address `images` is a variant; some clouds need other calls."""
     is_variant = name == IMAGES_PROTOCOL.name and urlsplit(base_url).hostname == XAI_HOST
     protocol, shape = XAI_IMAGES if is_variant else IMAGE_PROTOCOLS[name], call_shape(name, base_url)
     return protocol if shape is None else _with_shape(protocol, shape)

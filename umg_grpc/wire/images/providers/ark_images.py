@@ -55,7 +55,7 @@ OPTIMIZATION_MEMBER = "optimize_prompt_options"
 
 
 class OwnMembers(Struct):
-    """Members of a caller's body, or of `extra_json`, which only this protocol has."""
+    """Members of a caller's body, or of `extra_json`, that only this protocol has."""
 
     tools: Raw = ABSENT_MEMBER
     layer_decomposition: Raw = ABSENT_MEMBER
@@ -64,7 +64,7 @@ class OwnMembers(Struct):
 
 
 OWN_PATHS = frozenset({"tools", "layer_decomposition", "optimize_prompt", f"{OPTIMIZATION_MEMBER}.thinking"})
-"""Paths of the members in a body; no canonical field has their values."""
+"""Paths of those members in a body. No canonical field has their values."""
 
 
 def encode_request(
@@ -73,8 +73,8 @@ def encode_request(
     """Encode an image request as a call of the provider. `notes`: facts about the caller's body. Raise
     UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
 
-    Response format and size of a group are always sent. So are, for neutral ids, the watermark, the size and whether to
-    make a group, as their defaults differ between the image document and the provider.
+    The response format and the size of a group are always sent. For neutral ids, so are the watermark, the size and
+    whether to make a group, since their defaults differ between the image document and the provider.
     """
     refuse_edits(request)
     report = Report()
@@ -167,11 +167,11 @@ CODE_STATUSES = (
     (re.compile(r"AccountOverdue|AccessDenied|OperationDenied"), 403),
     (re.compile(r"NotOpen|NotFound"), 404),
 )
-"""(pattern of an error's code in a successful response, HTTP status of others with it); 500 for one without a row."""
+"""(pattern of an error code in a successful response, HTTP status of failed responses with that code). Default: 500."""
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the caller's error for a member `error` of an image, of an event, or of a response with status 200."""
+    """Return the caller's error for the member `error` of an image, of an event, or of a response with status 200."""
     read = as_error(any_value(error))
     status = next((status for pattern, status in CODE_STATUSES if pattern.search(read.codes)), 500)
     return from_provider(status, read, table=ERROR_TABLE)
@@ -208,7 +208,7 @@ _BODY_DECODER = msgspec.json.Decoder(ResponseBody)
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Decode a response without its failed images. Raise UmgError, the first failure, if no image is left."""
+    """Decode a response, leaving out failed images. If no image is left, raise the UmgError of the first failure."""
     try:
         parsed = decode(_BODY_DECODER, body)
         if is_error(parsed.error):
@@ -252,7 +252,7 @@ def _set_usage(usage: pb.ImageUsage, stated: Usage | None) -> None:
 
 
 class Event(Layer):
-    """Event of a provider's image stream: a finished image, the failure of one, the end with the usage, or an error."""
+    """Event of a provider's image stream: a finished image, a failed image, the end with the usage, or an error."""
 
     type: str = ""
     created: float | None = None
@@ -269,8 +269,8 @@ _EVENT = msgspec.json.Decoder(Event)
 
 
 class ArkStreamDecoder(EventDecoder):
-    """Decoder of a stream of `image_generation.*` events of families `imgA` and `imgB`, in which `partial_succeeded`
-    is a finished image of a group and no draft.
+    """Decoder of a stream of `image_generation.*` events of families `imgA` and `imgB`. Here `partial_succeeded` is a
+    finished image of a group, not a draft.
     """
 
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:

@@ -1,5 +1,5 @@
 """Protocol of the image provider of family `imgD`: a synchronous call with messages, or a task if the model requires
-one. Errors may have the HTTP status 200, and images are returned as URLs only.
+one. Errors may have HTTP status 200. Images are returned only as URLs.
 """
 
 import re
@@ -46,7 +46,7 @@ from umg_grpc.wire.text_format import UpstreamRequest
 GENERATION_PATH = "/api/v1/services/aigc/multimodal-generation/generation"
 SYNTHESIS_PATH = "/api/v1/services/aigc/text2image/image-synthesis"
 TASK_GENERATION = "/api/v1/services/aigc/image-generation/generation"
-"""Path of tasks with messages, of the models whose row in the knowledge has them."""
+"""Path of tasks with messages, for models whose row in the knowledge states it."""
 TASKS_PATH = "/api/v1/tasks/"
 PROTOCOL_NAME = "dashscope_images"
 ASYNC_HEADERS = {"X-DashScope-Async": "enable"}
@@ -55,7 +55,7 @@ IN_PARAMETERS = "parameters."
 
 
 class Further(Struct):
-    """Caller's body of which only the member `parameters` is decoded."""
+    """Caller's body, of which only the member `parameters` is decoded."""
 
     parameters: dict[str, Raw] = {}
 
@@ -63,9 +63,9 @@ class Further(Struct):
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode an image request as a synchronous call: one user message with the images and then the text. `stream`:
-    without effect, as the provider has no streams; `notes`: facts about the caller's body. Raise
-    UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
+    """Encode an image request as a synchronous call: one user message with the images, then the text. `stream` is not
+    used, as the provider has no streams. `notes`: facts about the caller's body. Raise UmgError(INVALID_FIELD,
+    UNTRANSLATABLE) for a request that the provider cannot express.
     """
     report, flat = _prepared(request, notes)
     return UpstreamRequest(GENERATION_PATH, _with_messages(request, model, notes, flat, report), {}, report)
@@ -86,8 +86,8 @@ def _with_messages(
 
 
 def encode_create(request: pb.GenerateImageRequest, model: str, notes: RequestNotes) -> UpstreamRequest | None:
-    """Encode an image request as a call that creates a task; None for a request with input images, which only tasks
-    with messages accept. `notes`: facts about the caller's body.
+    """Encode an image request as a call that creates a task. None for a request with input images unless the model has
+    tasks with messages, which alone accept them. `notes`: facts about the caller's body.
     """
     if (row := media_model(PROTOCOL_NAME, model)) is not None and row.api == "messages":
         report, flat = _prepared(request, notes)
@@ -119,8 +119,8 @@ def _prepared(request: pb.GenerateImageRequest, notes: RequestNotes) -> tuple[Re
 def _parameters(
     request: pb.GenerateImageRequest, notes: RequestNotes, report: Report, *, with_negative: bool
 ) -> JsonObject:
-    """Return the member `parameters` of a call. For neutral ids, the number of images, the watermark and, where the
-    model has it, the expansion of the prompt are always sent, since defaults of the provider may change.
+    """Return the member `parameters` of a call. For neutral ids, the number of images, the watermark and (if the model
+    has it) the expansion of the prompt are always sent, since defaults of the provider may change.
     """
     row = family_row(request.model, notes.model_family)
     is_open = row is None or row.is_open
@@ -140,7 +140,7 @@ def _parameters(
 
 
 def _further(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
-    """Return members of the caller's `parameters` that have no canonical field, and remove their records."""
+    """Return members of the caller's `parameters` that have no canonical field, and remove them from the report."""
     names = {path.removeprefix(IN_PARAMETERS) for path in notes.uncarried if path.startswith(IN_PARAMETERS)}
     if not names:
         return {}
@@ -174,8 +174,8 @@ CODE_STATUSES = (
     (NO_MODEL, 404),
     (re.compile(r"^(?:Invalid|Missing|BadRequest|UnsupportedOperation)"), 400),
 )
-"""(pattern for the code of an error in a response with status 200 or in a failed task, HTTP status of other responses
-with this code). An error without a row counts as status 500.
+"""(pattern of an error code in a response with status 200 or in a failed task, HTTP status of failed responses with
+that code). A code without a row counts as status 500.
 """
 SYNC_REFUSED = re.compile(r"not support synchronous calls?", re.IGNORECASE)
 
@@ -208,7 +208,7 @@ class Message(Struct):
     """Message of a choice."""
 
     content: list[dict[str, Raw]] | str | None = None
-    """Texts or images, which are members of their items."""
+    """Texts or images, each in a member of its item."""
 
 
 class Choice(Struct):
@@ -257,10 +257,10 @@ class ResponseBody(Struct):
 
 _BODY_DECODER = msgspec.json.Decoder(ResponseBody)
 OF_PIECES = frozenset({"image", "text", "type"})
-"""Members of an item of `content` that are no further members of an image."""
+"""Members of an item of `content` that are not further properties of an image."""
 _HTTP = re.compile("https?://", re.IGNORECASE)
 ENDED_MEANINGS = frozenset({"failed", "cancelled", "expired", "lost"})
-"""Meanings of a state in which a task has ended without images."""
+"""States in which a task has ended without images, by their meanings."""
 
 
 def _read(body: bytes) -> tuple[Output, ResponseBody]:
@@ -277,7 +277,7 @@ def _read(body: bytes) -> tuple[Output, ResponseBody]:
 
 
 def _read_task(body: bytes) -> tuple[Output, ResponseBody]:
-    """Decode a body about a task as `_read` does; return an empty pair for a relay's body with another shape."""
+    """Decode a body about a task as `_read` does. Return an empty pair for a body in another shape, of a relay."""
     try:
         response = decode(_BODY_DECODER, body)
     except (ValueError, RecursionError):
@@ -288,7 +288,7 @@ def _read_task(body: bytes) -> tuple[Output, ResponseBody]:
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Decode the response to a synchronous call: images of all choices. Raise UmgError for an error or no images."""
+    """Decode the response to a synchronous call: images of all choices. Raise UmgError for an error or none."""
     output, parsed = _read(body)
     response = pb.GenerateImageResponse()
     _add_choices(response, output)
@@ -314,8 +314,8 @@ def decode_created(body: bytes) -> str:
 
 
 def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse | None:
-    """Return the images of a finished task without the failed ones; None while it runs, or in an unknown state. Raise
-    UmgError for a failed task; its `failure` is AMBIGUOUS for a finished task whose images may still appear.
+    """Return the images of a finished task without the failed ones. None while the task runs, or if its state is
+    unknown. Raise UmgError for a failed task; `failure` is AMBIGUOUS for a finished task whose images may still appear.
     """
     output, parsed = _read_task(body)
     word = output.task_status or ""

@@ -1,4 +1,4 @@
-"""Protocol of `imgC`: `POST /images/generations` as JSON, `/edits` and `/variations` as forms, streams with drafts."""
+"""Protocol of `imgC`: `POST /images/generations` as JSON, `/edits` and `/variations` as forms. Streams have drafts."""
 
 import msgspec
 from msgspec import Raw
@@ -37,20 +37,20 @@ OPTION_MEMBERS = {
 """Canonical field -> member of the body."""
 SUPPORTED_FIELDS = frozenset({*OPTION_MEMBERS, "size", "output_mime_type", "input_fidelity", "mask"})
 INPUT_FIDELITIES = ("low", "high")
-"""Values of `input_fidelity` for the provider; the specification's further ones, `auto` and `medium`, are dropped."""
+"""Values of `input_fidelity` that the provider accepts. The specification's `auto` and `medium` are dropped."""
 MAX_FILE_BYTES = 50 << 20
-"""Maximum bytes of an input image (openai 3.57.0, types/image_edit_params.py). The specification of images has a lower
-limit for neutral models.
+"""Maximum bytes of an input image (openai 3.57.0, types/image_edit_params.py). For neutral models, the specification
+has a lower limit.
 """
 PROTOCOL_NAMES = ("images",)
-"""Formats of callers whose fields without a canonical form are forwarded, since the provider may have them."""
+"""Formats of callers whose fields without a canonical form are forwarded, since the provider may accept them."""
 
 
 def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode a call of one of the three paths; a generation with input images is sent as an edit. Only variations have
-    `response_format`, which the other paths reject. `notes`: facts about the caller's body. Raise
+    """Encode a call of one of the three paths; a generation with input images is sent as an edit. `response_format` is
+    sent only for variations, since the other paths reject it. `notes`: facts about the caller's body. Raise
     UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that the provider cannot express.
     """
     report = Report()
@@ -78,7 +78,7 @@ def encode_request(
 
 
 def _newer_members(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
-    """Return the members of newer models in the caller's body, without their records in the report."""
+    """Return the members of the caller's body that only newer models have, and remove them from the report."""
     if not (stated := stated_json(request, notes, NEWER_MEMBERS)):
         return {}
     try:
@@ -94,7 +94,7 @@ def _newer_members(request: pb.GenerateImageRequest, notes: RequestNotes, report
 
 
 def _as_form(fields: JsonObject) -> JsonObject:
-    """Return form fields for members of a body: those in objects get names with brackets, as by the vendor's SDK."""
+    """Return form fields for members of a body. Members of objects get names with brackets, as in the vendor's SDK."""
     flat: JsonObject = {}
     for name, value in fields.items():
         if isinstance(value, dict):
@@ -130,7 +130,7 @@ def _add_fidelity(fields: JsonObject, request: pb.GenerateImageRequest, report: 
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return whether the request has no input images, since these are sent as files of a form, which need the bytes."""
+    """Return whether the request has no input images. They need their bytes, since they are sent as files of a form."""
     return not has_images(request, with_mask=True)
 
 

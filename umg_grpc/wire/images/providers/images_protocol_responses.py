@@ -73,7 +73,7 @@ class Inner(Head):
 
 
 class ResponseBody(Head):
-    """Body of a response. Its member `data` is the list of images as in the SDKs, or an object with this list."""
+    """Body of a response. Its member `data` is the list of images, as in the SDKs, or an object with this list."""
 
     created: float | None = None
     data: list[Item] | Inner | None = None
@@ -118,7 +118,7 @@ def _read(body: bytes) -> tuple[ResponseBody, Inner]:
 
 
 def add_items(result: pb.ImageResult, items: Sequence[Item]) -> list[UmgError]:
-    """Add the images in a response's items to `result`, and return the errors of items without an image."""
+    """Add the images in a response's items to `result`. Return the errors of the items without an image."""
     failures = list[UmgError]()
     for item in items:
         if is_error(item.error):
@@ -146,7 +146,7 @@ def set_image(image: pb.Image, item: "Item | Event") -> None:
 
 
 def set_head(result: pb.ImageResult, head: Head) -> None:
-    """Set the properties that all images share and the usage of `result`, in place."""
+    """Set the usage of `result` and the properties that all its images share, in place."""
     for name in ("size", "quality", "background"):
         if value := getattr(head, name):
             setattr(result, name, value)
@@ -171,7 +171,7 @@ def add_usage(total: pb.ImageUsage, usage: Usage) -> None:
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the error that the caller gets for a member `error` of an event, or of a response with status 200."""
+    """Return the caller's error for the member `error` of an event, or of a response with status 200."""
     read = as_error(any_value(error))
     return from_provider(400 if FILTERED_CODES.search(read.codes) else 200, read)
 
@@ -201,8 +201,8 @@ PARTIAL_IMAGE, COMPLETED_IMAGE, FAILED_IMAGE = (".partial_image", ".completed", 
 
 
 class ImagesStreamDecoder(EventDecoder):
-    """Decoder of a stream of `image_generation.*` or `image_edit.*` events, in which `completed` is a finished image
-    and `partial_image` a draft. A gateway as provider also sends an event for each failed image.
+    """Decoder of a stream of `image_generation.*` or `image_edit.*` events. Here `completed` is a finished image and
+    `partial_image` a draft. If the provider is a gateway, it also sends an event for each failed image.
     """
 
     def __init__(self, request: pb.GenerateImageRequest) -> None:

@@ -16,8 +16,8 @@ _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "i
 
 
 def file_part(name: str, placed: PlacedImage, number: int = 0) -> FilePart:
-    """Return an input image as a file of a form. `number`: position in the file name, whose extension follows from
-    the type of the image. Raise UmgError(INVALID_FIELD) for an image without bytes.
+    """Return an input image as a file of a form. `number`: position, for the file name; its extension is that of the
+    image's type. Raise UmgError(INVALID_FIELD) for an image without bytes.
     """
     if not placed.image.data:
         raise invalid(placed.path, "the image has no `data`; send its bytes")
@@ -33,7 +33,7 @@ def form_value(value: object) -> str:
 
 
 def files_of(images: Sequence[PlacedImage], mask: pb.ImageInput | None) -> list[FilePart]:
-    """Return an edit's files: one input image named `image`, or several named `image[]`, and any mask."""
+    """Return the files of an edit: one input image as `image`, or several as `image[]`, and the mask, if any."""
     name = "image" if len(images) == 1 else "image[]"
     files = [file_part(name, placed, number) for number, placed in enumerate(images)]
     if mask is not None:
