@@ -1,4 +1,4 @@
-"""Moderation requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
+"""Moderation requests: decoding of a caller's body, and encoding of the canonical request for a provider."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -16,7 +16,7 @@ from umg_grpc.wire.text_format import UpstreamRequest
 
 FORMAT_NAME = "moderations"
 DEFAULT_MODEL = "omni-moderation-latest"
-"""Model of a body that names none (openai 3.57.0, `ModerationCreateParams.model`)."""
+"""Model for a body that names no model (openai 3.57.0, `ModerationCreateParams.model`)."""
 
 
 class ImageAddress(Struct):
@@ -74,8 +74,8 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 
 def encode_request(request: pb.ModerateRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode a request as a call of a provider's `POST /moderations`. A caller's body keeps its members. Raise
-    UmgError(UNTRANSLATABLE) for several contents that are not all texts.
+    """Encode a request as a call of a provider's `POST /moderations`. Members of a caller's body in this format are
+    kept. Raise UmgError(UNTRANSLATABLE) for several contents that are not all texts.
     """
     fields: JsonObject = {"input": _input(request)}
     if request.source.format == FORMAT_NAME:

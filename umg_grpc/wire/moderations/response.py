@@ -76,9 +76,8 @@ def _encode_result(result: pb.ModerationResult) -> JsonObject:
 
 
 def decode_response(body: bytes, request: pb.ModerateRequest, pass_: bool) -> pb.ModerateResponse:
-    """Decode a response. `pass_`: keep its body for the caller, if it has all members that SDKs read. Raise
-    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or states an error, and unless it has a result for each
-    content.
+    """Decode a response. `pass_`: keep the provider's body for the caller, if it has all members that SDKs read. Raise
+    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, contains an error, or lacks a result for a content.
     """
     try:
         sent = decode(_RESPONSE, body)

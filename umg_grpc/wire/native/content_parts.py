@@ -83,7 +83,7 @@ def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def resolution(level: str | None) -> str:
-    """Return a media resolution in short (`high` for `MEDIA_RESOLUTION_HIGH`); "" for None and an unspecified one."""
+    """Return a media resolution in short form (`high` for `MEDIA_RESOLUTION_HIGH`); "" for None or unspecified."""
     word = (level or "").removeprefix(RESOLUTION_PREFIX).lower()
     return "" if word == "unspecified" else word
 
@@ -101,8 +101,8 @@ def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def kind_of(part: Raw) -> str:
-    """Return the name of the first member of a part that is not common to all parts, as the kind of a part that the
-    gateway does not know; "" without one. `part`: JSON object.
+    """Return the kind of a part that the gateway does not recognize: the name of its first member that not all parts
+    share; "" without one. `part`: JSON object.
     """
     keys = msgspec.json.decode(part, type=dict[str, Raw])
     return next((key for key in keys if key not in ("thought", "thoughtSignature", "thought_signature")), "")
@@ -130,8 +130,8 @@ def _decode_result(result: schema.FunctionResponse, target: pb.ToolResult, at: s
 
 
 def result_text(response: str) -> tuple[str, bool]:
-    """Return (text of a tool result, whether the tool failed). The object's member `output` contains the result,
-    `error` the failure; without them it is the result.
+    """Return (text of a tool result, whether the tool failed). The object's member `output` is the result, `error` the
+    failure; without either member the whole object is the result.
     """
     members = msgspec.json.decode(response, type=dict[str, Raw])
     present = {name: value for name, value in members.items() if is_present(value)}
@@ -156,7 +156,7 @@ def _decode_blob(blob: schema.ProviderBlob, media: pb.MediaPart, at: str) -> Non
 
 
 def _mime(mime: str) -> str:
-    """Return inline data's registered media type. Raw audio keeps its parameters (rate, channels), to be playable."""
+    """Return inline data's registered media type. Raw audio keeps the parameters needed to play it (rate, channels)."""
     plain = normal_mime(mime)
     return mime.strip().lower() if plain in ("audio/pcm", "audio/l16") else plain
 
@@ -174,7 +174,7 @@ def _decode_file(file: schema.ProviderFile, media: pb.MediaPart, at: str) -> Non
 
 
 def is_own_file(name: str) -> bool:
-    """Return whether a name has the form of the name or address of a file that providers of this format store."""
+    """Return whether a name looks like the file names and URLs with which providers of this format store files."""
     return _OWN_FILE.search(name) is not None
 
 

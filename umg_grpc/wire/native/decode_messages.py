@@ -20,9 +20,9 @@ TURN_ROLES = {
 
 
 def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode `contents` into `request.messages`, one each; a message with an unknown role becomes raw JSON. Raise
-    UmgError(MISSING_FIELD, INVALID_FIELD) with the path. Only messages of the model may have no parts: its responses
-    may lack them, and clients send them back. `notes`: receives members without a canonical form.
+    """Decode each element of `contents` into one of `request.messages`; an unknown role makes it raw JSON. Only a
+    message of the model may have no parts, because clients send back responses that lack them. `notes`: receives
+    members without a canonical form. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path.
     """
     raw_turns: RawTurns | None = None
     for index, content in enumerate(contents):

@@ -1,4 +1,4 @@
-"""Encoding of a canonical request as a native body, from other formats, and of fields that model rules changed."""
+"""Encoding of a canonical request as a native body: from other formats, or after a model's rules changed fields."""
 
 import re
 from collections.abc import Mapping
@@ -48,9 +48,9 @@ def encode_body(
     quirks: Quirks,
     marks: list[PromptMark],
 ) -> JsonObject:
-    """Return a request of another format as all members of a provider's body. Raise UmgError(UNTRANSLATABLE,
+    """Return all members of a provider's body for a request of another format. Raise UmgError(UNTRANSLATABLE,
     UNSUPPORTED_FIELD) for content whose loss would change the meaning. `notes`: facts that the decoder recorded about
-    the caller's body. `marks`: collects the marks of prompt caches.
+    the caller's body; `marks`: collects prompt cache marks.
     """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE_FIELDS, unsupported=UNSUPPORTED_FIELDS)
     encoder = _encoder(request, model, report, quirks)

@@ -36,7 +36,7 @@ _NEWEST_FORMS = 3
 
 def generation(model: str) -> int:
     """Return the generation in a provider's model id (2 for 2.5); 0 if it states none. Generation 3 changed signatures,
-    media and reasoning options, also at an alias of the vendor for its newest model (`gemini-flash-latest`).
+    media and reasoning options. A vendor's alias for its newest model (`gemini-flash-latest`) counts as newest.
     """
     found = _GENERATION.search(model)
     return int(found[1]) if found else _NEWEST_FORMS if _ALIAS.search(model) else 0
@@ -55,18 +55,19 @@ class _Turn:
 
 
 class ContentEncoder:
-    """Encoder of one request's messages as `contents`, since results are paired with calls across messages.
+    """Encoder of one request's messages as `contents`. One instance per request, since results and calls in different
+    messages are paired.
 
-    Consecutive messages of one role become one. Its first parts are the results, in the order of the calls of the
-    message before, because the provider counts them. A call without a result gets an error result; a result without a
+    Consecutive messages of one role become one. Its first parts are the results, in the order of the calls in the
+    previous message, because the provider counts them. A call without a result gets an error result; a result without a
     call becomes text.
     """
 
     def __init__(
         self, request: pb.GenerateRequest, model: str, names: ToolNames, report: Report, *, marks_instructions: bool
     ) -> None:
-        """Create the encoder. `marks_instructions`: whether instructions after the first turn become marked text of the
-        user, so that the beginning of the conversation stays the same, instead of a part of `systemInstruction`.
+        """Create the encoder. `marks_instructions`: instructions after the first turn become marked user text, so that
+        the beginning of the conversation does not change; if false, they become a part of `systemInstruction`.
         """
         self._request = request
         self._marks_instructions = marks_instructions
@@ -75,7 +76,7 @@ class ContentEncoder:
         self._report = report
         self._turns: list[_Turn] = []
         self.marks: list[PromptMark] = []
-        """Marks of the caller in the encoded messages, after `encode`."""
+        """Caller's cache marks in the encoded messages; set by `encode`."""
 
     def encode(self) -> JsonObject:
         """Return the members `contents` and, if there is a system prompt, `systemInstruction`. Raise
@@ -260,8 +261,8 @@ class ContentEncoder:
         yield Result(result.call_id, result.name, fields, encoded_parts + shown)
 
     def _answer_calls(self) -> None:
-        """Put the results of each message into the order of the calls of the message before; add an error result for a
-        call without one, and turn a result without a call into text.
+        """Order the results in each message like the calls in the previous message. Add an error result for a call
+        without one, and turn a result without a call into text.
         """
         calls = list[pb.ToolCall]()
         for turn in self._turns:
@@ -317,8 +318,8 @@ class ContentEncoder:
             raise untranslatable(at, "a document is text and images in native")
 
     def _add_signatures(self) -> None:
-        """Add a placeholder signature to each model message's first tool call without one, which the provider requires
-        since the user's last message. Earlier messages keep theirs, so that prompt caches find the same beginning.
+        """Add a placeholder to the first tool call of each model message without a signature. The provider requires one
+        since the user's last message; earlier messages keep theirs, so that prompt caches find the same beginning.
         """
         for turn in self._turns:
             call = next((part for part in turn.parts if _is_call(part)), None)
@@ -338,7 +339,7 @@ def _object(text: str, at: str) -> Raw:
 
 
 def _response(text: str, *, failed: bool) -> object:
-    """Return a tool result as an object: itself, or another text as `output`, or as `error` if the tool failed."""
+    """Return a tool result as an object: unchanged, or other text as `output`, or as `error` if the tool failed."""
     if failed:
         return {ERROR_KEY: text}
     if text.lstrip().startswith("{"):

@@ -55,7 +55,7 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 
 
 def error_body(error: UmgError) -> bytes:
-    """Return the JSON of a stream's error: `{error: {code, message, status, details}}`; the code is its HTTP status."""
+    """Return the JSON of an error in a stream: `{error: {code, message, status, details}}`, with its HTTP status."""
     return msgspec.json.encode(_encode(error, http_status(error)))
 
 
@@ -88,8 +88,8 @@ ERROR_TABLE = table_for("native")
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages") -> UmgError:
-    """Return the error that the caller gets for a failed call of a provider. `status`, `headers`, `body`: of its
-    response. `too_long`: field to which an error about the length of the input is attributed.
+    """Return the error that the caller gets for a failed provider call. `status`, `headers`, `body`: of the provider's
+    response. `too_long`: field that the error names if the input is too long.
     """
     error = provider_errors.decode_error(status, headers, body, too_long=too_long, table=ERROR_TABLE)
     if error.failure is Failure.CALLER and LOST_CACHE.search(error.message):
@@ -98,7 +98,7 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_lo
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the error that the caller gets for an error object in a chunk, or in a response with status 200. Raise
-    ValueError or RecursionError for text that is not JSON.
+    """Return the caller's error for an error object in a chunk, or in a response with status 200. Raise ValueError or
+    RecursionError for text that is not JSON.
     """
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=ERROR_TABLE)

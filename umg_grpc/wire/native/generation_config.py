@@ -201,8 +201,8 @@ def _encode_images(images: pb.ImageOutputOptions) -> JsonObject:
 
 
 def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the reasoning options as `thinkingConfig`, with a budget or a level: the provider rejects both. The text
-    is requested if the caller's format can contain it, unless the caller decides otherwise.
+    """Return the reasoning options as `thinkingConfig` with a budget or a level, since providers reject both together.
+    Unless the caller decides, reasoning text is requested if the caller's format can contain it.
     """
     reasoning = request.reasoning
     states_budget = reasoning.budget_tokens > 0 and not (reasoning.effort or reasoning.level)
@@ -225,7 +225,7 @@ def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report, qu
 
 
 def _budget_of_level(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
-    """Return `thinkingConfig` with a budget in place of the level, which the model does not have."""
+    """Return `thinkingConfig` with a budget, for a model that has no levels; the level is converted and reported."""
     if reasoning.HasField("budget_tokens"):
         report.drop("reasoning.level")
         return {"thinkingBudget": reasoning.budget_tokens}
@@ -235,7 +235,7 @@ def _budget_of_level(reasoning: pb.ReasoningOptions, report: Report) -> JsonObje
 
 
 def _fitted_budget(fields: JsonObject, reasoning: pb.ReasoningOptions, quirks: Quirks, report: Report) -> JsonObject:
-    """Return `thinkingConfig` with a budget within the range of the model."""
+    """Return `thinkingConfig` with the budget limited to the range that the model accepts."""
     budget = fields.get("thinkingBudget")
     if quirks.budget_range is None or not isinstance(budget, int) or budget < 0:
         return fields
@@ -252,9 +252,9 @@ def _shows_reasoning(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _encode_effort(reasoning: pb.ReasoningOptions, known: int, model: str, report: Report) -> JsonObject:
-    """Return the amount of reasoning as a level or a budget; {} if the model decides. Either in the request takes
-    precedence over its effort, since rules of the model's family set it. An effort alone becomes a level for
-    generations that have levels, and a budget for older and unknown ones, since newer models still accept budgets.
+    """Return the amount of reasoning as a level or a budget; {} if the model decides. A level or budget in the request
+    has precedence over the effort, since rules of the model's family set it. An effort alone becomes a level for
+    generations with levels, else a budget, which newer models also accept.
     """
     if reasoning.level:
         if reasoning.HasField("budget_tokens"):

@@ -90,7 +90,7 @@ _EXACT = msgspec.json.Decoder(_Exact)
 
 
 MAX_CITED_CHARACTERS = 1 << 20
-"""Maximum characters of a streamed text that are kept for citations' positions; further ones become their end."""
+"""Maximum characters of a streamed text that are kept to locate citations; later positions become the end of these."""
 
 
 class Text(NamedTuple):
@@ -152,7 +152,7 @@ def _page(chunk: Chunk) -> Page:
 
 
 class _PartPositions:
-    """Look-up of the text parts of a candidate by offsets in bytes of UTF-8, in which `groundingMetadata` counts."""
+    """Look-up of a candidate's text parts by offset in UTF-8 bytes, the unit of `groundingMetadata`."""
 
     def __init__(self, texts: Sequence[Text]) -> None:
         self._texts = texts
@@ -161,8 +161,9 @@ class _PartPositions:
         self._by_part_index = {text.part_index: position for position, text in reversed(list(enumerate(texts)))}
 
     def span(self, segment: Segment) -> tuple[int, int, int] | None:
-        """Return (index of a segment's text part, first character, character after its last), in code points of the
-        part. None in a part that is no text. A segment without a part counts from the start of all texts joined.
+        """Return a segment's position: (index of its text part, first character, character after the last one), in code
+        points of the part; None if the part is no text. A segment that names no part counts from the start of all texts
+        joined.
         """
         start, end = segment.start_index or 0, segment.end_index or 0
         if segment.part_index:
@@ -191,8 +192,8 @@ def _is_exact(document: bytes) -> bool:
 
 
 class Cited(NamedTuple):
-    """Text part of a response with its citations, to be encoded for a caller, and its position: index among the encoded
-    parts, and the number of bytes of text before it in that part.
+    """Text part of a response with its citations, to be encoded for a caller. Its position is an index among the
+    encoded parts, and a number of bytes of text before it in that part.
     """
 
     text: str
@@ -202,8 +203,9 @@ class Cited(NamedTuple):
 
 
 def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject | Raw:
-    """Return `groundingMetadata` for text parts with citations and the search queries; {} without either. A page is one
-    chunk however often it is cited. `rest`: the provider's own JSON or "", unchanged if it has the same citations.
+    """Return `groundingMetadata` for text parts with citations and for search queries; {} without either. A page is one
+    chunk, even if cited several times. `rest`: provider's own JSON ("" for none), unchanged if it has the same
+    citations.
     """
     if _rest(rest) and _has_citations(rest, cited):
         return Raw(rest.encode())

@@ -9,8 +9,8 @@ MODEL_PREFIX = "models/"
 
 
 def path_model(model: str, repeated: str, at: str = "model") -> str:
-    """Return the model in the path, else the one `repeated` in the body ("" for none). Raise UmgError(INVALID_FIELD)
-    about `at`, its path in the body, if they differ.
+    """Return the model in the path, or else `repeated`, the one in the body ("" for none). Raise
+    UmgError(INVALID_FIELD) for the body's path `at` if the two differ.
     """
     if model and repeated not in ("", model):
         raise invalid(at, f"the path names {model[:64]!r}, the body {repeated[:64]!r}; leave it out of the body")
@@ -18,7 +18,7 @@ def path_model(model: str, repeated: str, at: str = "model") -> str:
 
 
 def call_path(model: str, action: str) -> str:
-    """Return the URL path of an action (`:generateContent`) of a model, with its id escaped. A slash in the id is kept,
+    """Return the URL path of a model's action (`:generateContent`) with the id escaped. A slash in the id is kept,
     unless the id would then lead to another path (`..`).
     """
     name = model.removeprefix(MODEL_PREFIX)

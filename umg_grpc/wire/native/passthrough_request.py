@@ -1,5 +1,5 @@
-"""Edits of a native caller's body that is passed through to a native provider: fields that providers reject or that
-rules of the model's family changed. All other bytes are unchanged.
+"""Edits of a caller's native body for a native provider: fields that the provider rejects, and fields that rules of the
+model's family changed. All other bytes stay unchanged.
 """
 
 import msgspec
@@ -61,8 +61,8 @@ FIELD_MEMBERS: dict[str, tuple[str, ...]] = {
 def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks) -> bytes:
     """Return the caller's body for a provider of the same format, changed only where necessary, else byte for byte.
 
-    The model is removed, since the path contains it. Messages, a system instruction and tools without a list around
-    them get one. Fields in `notes.edited`, and fields that `quirks` forbid, are encoded again.
+    The model is removed, since the path contains it. A message, system instruction or tool that is not in a list is put
+    into one. Fields in `notes.edited`, and fields that `quirks` forbid, are encoded again.
     """
     fields = parse(dict[str, Raw], request.source.body)
     fields.pop("model", None)
@@ -97,7 +97,7 @@ def _instruction(raw: Raw) -> Raw:
 
 
 def _with_search(raw: Raw) -> Raw:
-    """Return tools with the provider's name of web search, which has further names in the gateway's specification."""
+    """Return tools with web search under the provider's name; the gateway's specification has more names for it."""
     elements = parse(list[Raw], raw, "tools")
     for index, element in enumerate(elements):
         members = parse(dict[str, Raw], element, f"tools[{index}]") if is_present(element) else {}
@@ -127,8 +127,8 @@ def _edit(
     quirks: Quirks,
     changed: list[str],
 ) -> None:
-    """Replace members by their encoding from the canonical request, in place. These are fields in `notes.edited`, which
-    the model family's rules changed, and in `changed`, whose values the provider rejects (reported).
+    """Replace members by their encoding from the canonical request, in place: fields in `notes.edited`, changed by
+    rules of the model's family, and fields in `changed`, whose values the provider rejects (reported).
     """
     own = Report()
     options = encode_options(request, model, own, quirks)

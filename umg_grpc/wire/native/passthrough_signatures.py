@@ -1,7 +1,6 @@
-"""Signatures in the `contents` of a native body that is passed through to a native provider: marks that the gateway
-made of the reasoning states of other providers are removed, and calls without a signature get a placeholder, since the
-provider rejects both. Calls of earlier turns keep their placeholder, so that the beginning of the conversation stays
-the same for prompt caches.
+"""Signatures in a native body's `contents` that is passed through to a native provider. The provider rejects marks that
+the gateway made of other providers' reasoning states, so they are removed. It rejects calls without a signature, so
+they get a placeholder, also in earlier turns, to keep prompt caches valid.
 """
 
 import msgspec
@@ -14,7 +13,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native.encode_messages import generation
 
 GATEWAY_MARK = b'"dW1nL'
-"""Beginning of the base64 of every state that the gateway wrapped (`umg.`), as a JSON string."""
+"""First base64 characters, after the JSON quote, of every state that the gateway wrapped (`umg.`)."""
 SIGNATURE_KEYS = ("thoughtSignature", "thought_signature")
 CALL_KEYS = ("functionCall", "function_call")
 SIGNED_SINCE = 3  # generation of the models that reject calls without a signature
@@ -45,7 +44,7 @@ def edit_signatures(fields: dict[str, Raw], request: pb.GenerateRequest, model: 
 
 
 def _without_marks(contents: list[dict[str, Raw]], report: Report) -> tuple[list[dict[str, Raw]], list[dict[str, Raw]]]:
-    """Return (the contents without the gateway's marks, those of them that had any)."""
+    """Return (contents without the gateway's marks, those contents that had a mark)."""
     kept, unmarked = list[dict[str, Raw]](), list[dict[str, Raw]]()
     for content in contents:
         if GATEWAY_MARK not in bytes(content.get("parts", ABSENT_MEMBER)):
@@ -74,7 +73,7 @@ def _without_mark(part: dict[str, Raw], report: Report) -> dict[str, Raw] | None
 
 
 def _with_placeholders(contents: list[dict[str, Raw]]) -> bool:
-    """Add a placeholder to the first call of each turn of the model, in place, unless it has a signature."""
+    """Add a placeholder to the first call in each turn of the model that has no signature, in place."""
     added = False
     for content in contents:
         if bytes(content.get("role", ABSENT_MEMBER)) != b'"model"':

@@ -23,13 +23,13 @@ from umg_grpc.wire.native.usage import UsageMetadata
 
 _CHUNK = msgspec.json.Decoder(PassedResponse)
 NEEDED_MEMBERS = (b'"finishReason"', b'"functionCall"', b'"error"', b'"promptFeedback"')
-"""Members that the service needs. They cannot be found inside a text: their quotes would be escaped there."""
+"""Members that the service reads. A search of the bytes finds no false match in a text, where quotes are escaped."""
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of a passed-through native stream: forwards chunks, emits events for the service. One instance per
-    stream. It replaces a different model id, and leaves out content that clients cannot read: comments, `event:` lines
-    and another format's end marker.
+    """Decoder of a passed-through native stream: forwards chunks, and emits events for the service. One instance per
+    stream. It replaces a different model id, and removes content that clients cannot read: comments, `event:` lines and
+    another format's end marker.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -111,8 +111,8 @@ class PassthroughDecoder(FrameDecoder):
         return self._hold(frame) if self._unfinished and not self._has_content else frame
 
     def _read_reason(self, index: int, ending: Ending, events: list[pb.GenerateEvent]) -> None:
-        """Append the canonical event for the end of a candidate to `events`. Keep the error of a response that failed
-        before any content; one with content is passed through, since its reason is a word of this format.
+        """Append the canonical event for the end of a candidate to `events`. If the candidate failed before any
+        content, keep the error; with content it is passed through, since its reason is a value of this format.
         """
         if ending.finish_reason in NO_REASON:
             self._unfinished.append(ending)

@@ -38,8 +38,8 @@ class UnknownField(NamedTuple):
 
 @dataclass(slots=True)
 class Notes:
-    """Facts that are recorded while one native body is decoded: its unknown fields, the caller's spelling of the known
-    fields (camel case or snake case), and the notes of the request.
+    """Facts about one native body, recorded by its decoder: unknown fields, the caller's spelling of known fields
+    (camel or snake case), and the notes of the request.
     """
 
     unknown: list[UnknownField] = field(default_factory=list)  # `MAX_PATHS` at most
@@ -54,7 +54,7 @@ class Notes:
             self.request.uncarried.append(name)
 
     def with_caller_path(self, error: UmgError) -> UmgError:
-        """Return an error with the field's path in the caller's spelling (camel or snake case), also in the message."""
+        """Return an error whose field path, also in its message, is in the caller's spelling (camel or snake case)."""
         path = error.metadata.get("field")
         if not self.snake or path is None:
             return error
@@ -205,7 +205,7 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
 
 
 def _wrap_part(kind: type, raw: Raw) -> Raw:
-    """Return JSON for a `kind`: a lone part, as some clients send an instruction, as a message; all else unchanged."""
+    """Return a lone part, as some clients send an instruction, as a message; other JSON for a `kind` is unchanged."""
     if kind is not schema.Content:
         return raw
     text = bytes(raw)

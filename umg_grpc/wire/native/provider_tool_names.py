@@ -1,4 +1,4 @@
-"""Tool names as native providers accept them."""
+"""Conversion of tool names to names that native providers accept."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Native requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
+"""Native requests: decoding of a caller's body, and encoding of the canonical request for a provider."""
 
 from collections.abc import Mapping
 
@@ -36,8 +36,8 @@ HARMLESS_FIELDS = frozenset({"stream"})
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of a native request (`:generateContent` or its stream). `model`: in the path of the call, "" for
-    none; the body may repeat it. `headers` are not used. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Decode the body of a native request (`:generateContent` or its stream). `model`: id in the path, "" for none; the
+    body may repeat it. `headers` are not used. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     decoded = _decode(body, "", model)
     return FaceRequest(decoded.canonical, stream=False, notes=decoded.notes)
@@ -100,10 +100,10 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /models/{model}:generateContent`, or of its stream: a
-    body of this format with only the necessary changes, any other anew. Raise UmgError(UNTRANSLATABLE,
-    UNSUPPORTED_FIELD) with the canonical path. `model`: the provider's id. `notes`: facts that the decoder recorded
-    about the caller's body.
+    """Encode a canonical request as a call of a provider's `POST /models/{model}:generateContent`, or of its stream. A
+    caller's native body is changed only where necessary; any other request is encoded anew. `model`: provider's id;
+    `notes`: facts that the decoder recorded about the caller's body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)
+    with the canonical path.
     """
     report = Report()
     request, notes = fit_request(request, notes, quirks, report)

@@ -51,7 +51,7 @@ from umg_grpc.wire.native.usage import decode_usage, encode_usage
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
     """Return the response for a caller; the provider's own body if it has this format. `request` is not used. A blocked
-    prompt is `promptFeedback` beside a candidate without parts, because callers read the first candidate.
+    prompt gives `promptFeedback` and a candidate without parts, because callers read the first candidate.
     """
     if response.source.format == "native":
         return response.source.body
@@ -71,7 +71,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response can contain a part. True for a provider's web search, contained as its sources."""
+    """Return whether a response can contain a part. A provider's web search counts, since its sources are contained."""
     match part.WhichOneof("kind"):
         case "media":
             return encode_media(part.media) is not None
@@ -122,9 +122,9 @@ _PASSED = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider; its parts are not decoded if the body is passed through (`pass_`).
-    Raise UmgError(UPSTREAM_FAILED) for a body without output or that cannot be decoded; the provider's error for a body
-    that is one in spite of its HTTP status.
+    """Decode a provider's complete response. If its body is passed through (`pass_`), parts are not decoded. Raise
+    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or has no output, and the provider's error if the body
+    is an error despite its HTTP status.
     """
     try:
         parsed = decode(_PASSED, body) if pass_ else decode(_BODY_DECODER, body)
@@ -160,8 +160,8 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def _failure(response: ProviderResponse | PassedResponse) -> UmgError | None:
-    """Return the error of a response whose candidates all failed; None for any other response, and for a passed-through
-    one with content, since its reason is a word of the caller's own format.
+    """Return the error of a response whose candidates all failed; None otherwise. None also for a passed-through
+    response with content, since its reason is a value of the caller's format.
     """
     if all(each.finish_reason == "STOP" for each in response.candidates or ()):
         return None

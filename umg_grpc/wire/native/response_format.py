@@ -1,4 +1,4 @@
-"""Required format of a response (`responseMimeType`, `responseJsonSchema`) for a native provider, or instructions."""
+"""Required format of a native response: `responseMimeType` and `responseJsonSchema`, or instructions instead."""
 
 from typing import assert_never
 
@@ -67,7 +67,7 @@ def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Qu
 
 
 def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
-    """Replace a response format that the provider refuses in a caller's own body; all else stays byte for byte."""
+    """Replace a response format that the provider rejects in a caller's native body; all else stays byte for byte."""
     native = request.response_format.json_schema.native_schema
     if native and quirks.schema_dialect not in {"json_object", "none"}:
         return

@@ -125,7 +125,7 @@ PART_KINDS = (
     "tool_response",
     "opaque",
 )
-"""Members that define the kind of a part, which has one of them."""
+"""Members that define the kind of a part; a part has exactly one of them."""
 
 
 class Blob(ProviderBlob, forbid_unknown_fields=True):

@@ -98,8 +98,8 @@ class Ending(Struct, rename="camel"):
 
     @property
     def calls(self) -> bool:
-        """Whether the candidate calls a tool, by a search in its raw JSON. Inside a text the quotes would be escaped,
-        and inside a call's arguments a match is in a call anyway.
+        """Whether the candidate calls a tool, found by a byte search in its raw JSON. Inside a text the quotes would be
+        escaped, and a match inside a call's arguments is in a call anyway.
         """
         return b'"functionCall"' in bytes(self.content)
 
@@ -175,7 +175,7 @@ _CONTENT = msgspec.json.Decoder(ProviderContent)
 
 
 def has_content(raw: Raw) -> bool:
-    """Return whether the member `content` of a candidate has output: any part but an empty text."""
+    """Return whether the member `content` of a candidate has output, that is a part other than an empty text."""
     parts = (_CONTENT.decode(raw).parts if is_present(raw) else None) or ()
     return any(part.text != "" for part in parts)
 
@@ -186,8 +186,8 @@ def end_of(candidate: Ending | ProviderCandidate, has_content: bool) -> Ended:
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Set the finish reason of `target` from the provider's `reason`; none for None. The provider's own name is kept
-    beside it if the name is unknown, or if several names mean the same canonical reason.
+    """Set the finish reason of `target` from the provider's `reason`; None sets nothing. The provider's name is also
+    stored if it is unknown, or if several names mean the same canonical reason.
     """
     if reason is None or reason in NO_REASON:
         return
@@ -197,7 +197,7 @@ def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinishe
 
 
 def correct_finish(target: pb.Candidate | pb.CandidateFinished, *, called: bool) -> None:
-    """Correct the finish reason: TOOL_CALLS if `called` (providers of this format send STOP then), STOP without one."""
+    """Set TOOL_CALLS as finish reason if a tool was `called` (providers send STOP then), and STOP if none is set."""
     if called and target.finish_reason in OVERRIDDEN_REASONS:
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif not target.finish_reason:
@@ -245,14 +245,14 @@ def _is_given(value: object) -> bool:
 
 
 class UnknownParts:
-    """Raw JSON of one body's parts of unknown kinds; the body is decoded again, once, at the first access."""
+    """Raw JSON of a body's parts of unknown kinds. The body is decoded again, once, at the first access."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._candidates: list[RawCandidate] | None = None
 
     def of(self, parts: Sequence[schema.ProviderPart], position: int) -> Sequence[Raw | None]:
-        """Return the raw JSON of each part of unknown kind of the candidate at `position`, None for others."""
+        """Return the raw JSON of each part in the candidate at `position`; None for a part of a known kind."""
         if all(map(is_known, parts)):
             return [None] * len(parts)
         if self._candidates is None:
@@ -284,8 +284,8 @@ def _logprob(candidate: TokenCandidate) -> pb.TokenLogprob:
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> str:
-    """Return the `finishReason` for a canonical one. It is the provider's own name (`provider_reason`, or "") if this
-    format has it for the same reason, or if it may be newer than this build.
+    """Return the `finishReason` for a canonical reason. It is the provider's own name (`provider_reason`, or "") if
+    this format has it for the same reason, or if the name may be newer than this build.
     """
     if provider_reason and FINISH_REASONS.get(provider_reason) == reason:
         return provider_reason
@@ -296,7 +296,7 @@ def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> st
 
 
 def blocked_name(block_reason: str) -> str:
-    """Return the `finishReason` for a blocked prompt: `block_reason` if the format has it there, else `OTHER`."""
+    """Return the `finishReason` for a blocked prompt: `block_reason` if it is also a finish reason, else `OTHER`."""
     return block_reason if block_reason in BLOCK_REASONS else "OTHER"
 
 
@@ -366,7 +366,7 @@ def _raw(text: str) -> Raw | None:
 
 
 def queries_of(part: pb.Part) -> Sequence[str]:
-    """Return the queries of a provider's web search, which are beside the parts in this format; () for other parts."""
+    """Return the queries of a provider's web search, which this format puts beside the parts; () for other parts."""
     call = part.server_tool_call
     return call.queries if part.HasField("server_tool_call") and call.name == SEARCH_TOOL else ()
 

@@ -1,4 +1,4 @@
-"""Beginnings of native prompts that a provider stores (`cachedContents`): division, bodies to store and use them."""
+"""Beginnings of native prompts that a provider stores (`cachedContents`): their division, and bodies for them."""
 
 import hashlib
 import re
@@ -13,23 +13,23 @@ from umg_grpc.wire.core.prompt_marks import PromptMark
 
 STORED_PROMPTS_PATH = "/cachedContents"
 STORED_MEMBERS = ("systemInstruction", "tools", "toolConfig")
-"""Members that only the stored beginning may have, in the order in which the model reads them."""
+"""Members that, if a beginning is stored, only it may contain; they are in the order in which the model reads them."""
 USER_ROLE = "user"
 DIGEST_BYTES = 20
 
 
 class Beginning(NamedTuple):
-    """Beginning of a prompt: instructions, tools and some contents. Two with the same digest are the same."""
+    """Beginning of a prompt: instructions, tools and some contents. Beginnings with equal digests are equal."""
 
     digest: bytes
     content: int
-    """Number of whole contents in it."""
+    """Number of whole contents in the beginning."""
     parts: int
-    """Number of parts of the next content in it."""
+    """Number of parts that the beginning has of the content after the whole ones."""
     size: int
-    """Size in bytes of the body's part that is in it."""
+    """Size in bytes of the beginning in the body."""
     is_long: bool
-    """Whether a mark for an hour is at its end or later."""
+    """Whether a mark for an hour is at the end of the beginning or later."""
 
 
 class _Content(Struct):
@@ -42,7 +42,7 @@ class _PromptText(Struct):
 
 
 class Created(Struct, rename="camel"):
-    """Response of a provider that has stored a beginning."""
+    """Response of a provider that has stored a beginning of a prompt."""
 
     class Usage(Struct, rename="camel"):
         """Size of the stored beginning."""
@@ -54,20 +54,20 @@ class Created(Struct, rename="camel"):
 
 
 class Place(NamedTuple):
-    """Place of the stored beginnings at a provider."""
+    """Where a provider stores beginnings of prompts."""
 
     base_url: str
-    """URL in front of `STORED_PROMPTS_PATH`; "" for that of the channel."""
+    """URL in front of `STORED_PROMPTS_PATH`; "" for the base URL of the channel."""
     models: str
     """Name of the collection of models, with a slash."""
 
 
 _PROJECT = re.compile(r"(https?://.+?/v1(?:beta1)?/)(projects/[^/]+/locations/[^/]+)(/publishers/google)")
-"""Address of Vertex AI, whose stored beginnings belong to a project."""
+"""Base URL of Vertex AI, where stored beginnings belong to a project."""
 
 
 def place_of(base_url: str) -> Place:
-    """Return the place of the stored beginnings of a channel with this URL."""
+    """Return where the provider of a channel with this base URL stores beginnings of prompts."""
     if (found := _PROJECT.fullmatch(base_url)) is None:
         return Place("", "models/")
     return Place(found[1] + found[2], f"{found[2]}{found[3]}/models/")
@@ -77,20 +77,20 @@ decode_created = msgspec.json.Decoder(Created).decode
 
 
 class DividedPrompt:
-    """Body of a native request, as the beginnings that its marks allow to be stored."""
+    """Body of a native request, divided into the beginnings that its marks allow to be stored."""
 
     def __init__(self, body: bytes, marks: Sequence[PromptMark], seed: bytes) -> None:
-        """Read a body encoded by the gateway. `seed`: owner; beginnings have the same digest for one owner alone."""
+        """Read a body encoded by the gateway. `seed`: owner; prompts of different owners have different digests."""
         self._members = msgspec.json.decode(body, type=dict[str, Raw])
         self._contents = msgspec.json.decode(self._members["contents"], type=list[Raw])
         self._read = [msgspec.json.decode(raw, type=_Content) for raw in self._contents]
         self._marks = sorted(marks)
         self.beginnings = list(self._beginnings(seed))
-        """The shortest one first."""
+        """Beginnings of the prompt, the shortest one first."""
 
     def _beginnings(self, seed: bytes) -> Iterator[Beginning]:
-        """Yield the beginnings in front of each question of the user up to the last mark, and up to marks within a
-        question. The rest of the prompt then begins with a question, as providers expect.
+        """Yield the beginnings before each question of the user up to the last mark, and up to marks within a question.
+        The remainder then begins with a question, as providers expect.
         """
         if not self._marks:
             return
@@ -117,7 +117,7 @@ class DividedPrompt:
         return any(mark.is_long for mark in self._marks if (mark.content, mark.parts) >= (content, parts))
 
     def stored(self, beginning: Beginning, model: str, seconds: int) -> bytes:
-        """Return the body that stores a beginning for some seconds. `model`: name of the model, with its collection."""
+        """Return the body that stores a beginning for `seconds`. `model`: name of the model with its collection."""
         fields: dict[str, object] = {"model": model, "ttl": f"{seconds}s"}
         fields |= {name: self._members[name] for name in STORED_MEMBERS if name in self._members}
         contents: list[object] = [*self._contents[: beginning.content]]
@@ -129,7 +129,7 @@ class DividedPrompt:
         return msgspec.json.encode(fields)
 
     def rest(self, beginning: Beginning, name: str) -> bytes:
-        """Return the body of the request with the stored beginning of this name."""
+        """Return the request body that refers to a stored beginning by `name` and contains only the remainder."""
         contents: list[object] = [*self._contents[beginning.content :]]
         if beginning.parts:
             whole = self._read[beginning.content]

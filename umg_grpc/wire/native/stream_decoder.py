@@ -42,7 +42,7 @@ EMPTY_SOURCES = (b"{}", b"null")  # sources of early chunks
 
 
 def started_event(head: Head, model: str) -> pb.GenerateEvent:
-    """Return the event that starts a stream, from the first chunk, with the caller's `model` ("": the provider's)."""
+    """Return the event that starts a stream, from its first chunk. `model`: caller's id, "" for the provider's."""
     event = pb.GenerateEvent()
     decode_head(head, event.started)
     event.started.model = model or head.model_version or ""
@@ -50,7 +50,7 @@ def started_event(head: Head, model: str) -> pb.GenerateEvent:
 
 
 def usage_event(usage: UsageMetadata) -> pb.GenerateEvent:
-    """Return the canonical event with the token counts of a usage, which must have the number of prompt tokens."""
+    """Return the canonical event with the token counts of a usage, which must state prompt or candidate tokens."""
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
@@ -78,9 +78,9 @@ def chunk_error(head: Head) -> UmgError | None:
 
 
 class _CandidateDecoder(PartEmitter):
-    """Decoder of the chunks of one candidate (one of several alternative responses). If citations are expected, texts
-    stay open until the end of the response, since these come last; else until the next text. A part ends when its
-    reasoning state is received.
+    """Decoder of the chunks of one candidate (one of several alternative responses). If citations are expected, a text
+    stays open until the end of the response, since citations come last; otherwise until the next text. A part ends when
+    its reasoning state is received.
     """
 
     def __init__(self, index: int, names: ToolNames, *, has_halves: bool, cited: bool) -> None:
@@ -153,7 +153,7 @@ class _CandidateDecoder(PartEmitter):
         return end_of(self.ending or ProviderCandidate(), has_content=self.count > 0)
 
     def finish(self) -> Iterator[pb.GenerateEvent]:
-        """Yield the ends of open parts with their texts' citations, then of the candidate with its finish reason."""
+        """Yield the ends of open parts with the citations of their texts, then the candidate's end with its reason."""
         yield from self.switch("")
         grounding_json = ""
         if is_present(self._grounding):
@@ -196,9 +196,9 @@ class _CandidateDecoder(PartEmitter):
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a translated native stream into canonical events. One instance per stream. A response is complete if
-    the stream ends and each candidate has a finish reason: there is no end marker. A chunk's usage is the total up to
-    it.
+    """Decoder of a translated native stream into canonical events. One instance per stream. There is no end marker: a
+    response is complete if the stream ends and each candidate has a finish reason. Each chunk's usage is the total so
+    far.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -211,7 +211,7 @@ class TranslatingDecoder(EventDecoder):
         self._feedback: PromptFeedback | None = None
 
     def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the events of complete frames, and the usage in the last if it has changed; None without events."""
+        """Return the events of complete frames, and the usage of the last frame if it changed; None without events."""
         message = super()._take(frames)
         if self._usage is None or not self._usage.is_stated or self._usage == self._emitted_usage:
             return message

@@ -34,8 +34,8 @@ EMPTY_PART: JsonObject = {"text": ""}  # empty part of a line without content: c
 
 
 class _SentText:
-    """State of a text part that is being sent: its beginning and its citations, which are sent at the end, and the
-    number of bytes of text before it in the candidate.
+    """State of a text part that is being sent: its beginning, its citations (sent at the end), and the number of bytes
+    of text before the part in its candidate.
     """
 
     def __init__(self, before: int) -> None:
@@ -45,8 +45,8 @@ class _SentText:
 
 
 class _SentCandidate:
-    """State of one candidate (one of several alternative responses) that is being sent: its texts with citations, the
-    reasoning sent, and the parts that are kept until they are complete.
+    """State of a candidate (one of several alternative responses) that is being sent: texts with citations, the
+    reasoning already sent, and parts that are held until they are complete.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class StreamEncoder:
         return b"".join(lines)
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the lines of `close`, here as one piece."""
+        """Yield the lines that `close` returns, here as a single piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
@@ -233,8 +233,8 @@ class StreamEncoder:
         self.retained_bytes += size
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Set the reasoning state (opaque data) of a part kept until it is complete. For any other part yield a line
-        with the state on an empty piece of it.
+        """Set the reasoning state (opaque data) of a part that is held until it is complete. For any other part, yield
+        a line with an empty piece of the part that has the state.
         """
         candidate = self._candidate(index)
         if part in candidate.held:
@@ -293,7 +293,7 @@ class StreamEncoder:
 
 
 class ArrayEncoder:
-    """Encoder of a native stream as one JSON array, for callers without server-sent events. One per stream."""
+    """Encoder of a native stream as one JSON array, for callers that do not use server-sent events. One per stream."""
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._encoder = StreamEncoder(request)

@@ -1,12 +1,12 @@
 """Conversion of offsets into a text between characters (code points) and bytes of UTF-8."""
 
 BLOCK_SIZE = 1024
-"""Bytes, or code points, between two precomputed offsets."""
+"""Distance between two precomputed offsets, in bytes or code points."""
 _INNER = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 
 
 class Offsets:
-    """Converter between offsets in code points and in bytes of UTF-8 of one text, in constant time for each offset."""
+    """Converter between offsets in code points and in UTF-8 bytes of a text; each conversion takes constant time."""
 
     def __init__(self, text: str) -> None:
         self._text = text

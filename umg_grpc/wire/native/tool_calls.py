@@ -1,4 +1,4 @@
-"""Tool calls of native (`functionCall` of a part), in both directions; provider's tools are in `server_tools.py`."""
+"""Tool calls of the native format (`functionCall`), in both directions; `server_tools.py` has the provider's tools."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json import JsonObject, is_present, json_object, missing
@@ -10,7 +10,7 @@ from umg_grpc.wire.native import schema
 
 
 def decode_call(call: schema.ProviderCall, target: pb.ToolCall, at: str) -> None:
-    """Decode a part's `functionCall` into `target`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path."""
+    """Decode a part's `functionCall` into `target`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) naming the field."""
     if not call.name:
         raise missing(f"{at}.name")
     target.name, target.call_id = call.name, call.id or ""
@@ -18,8 +18,8 @@ def decode_call(call: schema.ProviderCall, target: pb.ToolCall, at: str) -> None
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace the tool name in a provider's call by the name that the caller declared (`names`), and absent arguments
-    by an empty object. The arguments of a custom tool, which takes free text, are replaced by that text.
+    """Replace the tool name in a provider's call by the caller's name for the tool, from `names`. Absent arguments
+    become an empty object; arguments of a custom tool, which accepts free text, become that text.
     """
     if names.resolve(call):
         call.text = free_text(call.arguments_json)
@@ -31,6 +31,6 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def encode_call(call: pb.ToolCall, call_id: str, name: str) -> JsonObject:
-    """Return a tool call as `functionCall`; id ("" for none) and name are as the receiver accepts."""
+    """Return a tool call as `functionCall`, with an id ("" for none) and a name that the receiver accepts."""
     called: JsonObject = {"id": call_id} if call_id else {}
     return {"functionCall": {**called, "name": name, "args": call_arguments(call)}}

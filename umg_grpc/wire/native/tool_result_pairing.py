@@ -1,4 +1,4 @@
-"""Assignment of tool results to tool calls, since the native format may leave out the ids that pair them."""
+"""Assignment of tool results to tool calls, since native bodies may lack the ids that pair a result with its call."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -10,8 +10,8 @@ from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 
 
 def pair_results(messages: Iterable[pb.Message]) -> None:
-    """Set each tool result's missing id to that of its tool's first unanswered call in the message before. Clients send
-    back the model's call with its id, and their own result without one.
+    """Set the missing id of each tool result to the id of its tool's first unanswered call in the previous message.
+    Clients return the model's call with its id, but their result without one.
     """
     waiting, answered = dict[str, deque[str]](), set[str]()
     for message in messages:
@@ -43,7 +43,7 @@ class Result:
 
 
 class UnansweredCalls:
-    """Tool calls of one message of the model that have no result yet, and the results assigned to the others."""
+    """Tool calls in one message of the model, with the results that are already assigned to them."""
 
     def __init__(self, calls: list[pb.ToolCall]) -> None:
         self.answers: list[JsonObject | None] = [None] * len(calls)  # `functionResponse` of each, without id and name
@@ -54,8 +54,8 @@ class UnansweredCalls:
                 self._by_id.setdefault(call.call_id, []).append(position)
 
     def answer(self, result: Result) -> bool:
-        """Assign a result to the unanswered call with its id; a result without an id to the first call of its tool,
-        else of any tool. Return False if no call is found.
+        """Assign a result to an unanswered call: the one with its id. A result without an id goes to the first call of
+        its tool, else of any tool. Return False if no call is found.
         """
         position = self._of_id(result.call_id) if result.call_id else self._of_name(result.name)
         if position is None:

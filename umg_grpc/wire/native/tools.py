@@ -41,8 +41,8 @@ MODE_NAMES = {value: name for name, value in CHOICE_MODES.items()}
 
 
 def decode_tools(body: schema.GenerateBody, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode `tools`, in whose elements each member is a tool (raw JSON if unknown), and `toolConfig`. `notes`:
-    receives members without a canonical form. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path.
+    """Decode `toolConfig` and `tools`, where each member of an element is a tool (raw JSON if its kind is unknown).
+    `notes`: receives members without a canonical form. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path.
     """
     for index, element in enumerate(body.tools or ()):
         for key, value in element.items():
@@ -139,7 +139,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 def _encode_each(
     request: pb.GenerateRequest, names: ToolNames, report: Report, *, searches: bool, dialect: SchemaDialect | None
 ) -> tuple[list[JsonObject], list[object]]:
-    """Return (declarations of the functions of a request, all its other tools)."""
+    """Return (declarations of the request's functions, all other tools of the request)."""
     functions, others = list[JsonObject](), list[object]()
     left_out = _left_out(request)
     for index, tool in distinct_tools(request, names, report):
@@ -178,8 +178,8 @@ def _declare_search(choice: JsonObject) -> JsonObject:
 
 
 def _left_out(request: pb.GenerateRequest) -> set[str]:
-    """Return the caller's names of the tools that are not sent because the tool choice excludes them: the provider
-    itself restricts a choice by names only if a call is required.
+    """Return the caller's names of tools that the tool choice excludes. They are not sent, because providers restrict a
+    choice by names only if a call is required.
     """
     choice = request.tool_choice
     if choice.mode not in (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_UNSPECIFIED) or not choice.names:
@@ -218,7 +218,7 @@ def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
-    """Return whether an option, not a tool, requests a web search, a tool in this format; report its lost options."""
+    """Return whether a request option selects web search, which is a tool in this format; report its lost options."""
     search = request.search
     if not has_search_option(request):
         return False

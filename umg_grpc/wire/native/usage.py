@@ -18,7 +18,7 @@ RESPONSE_KINDS = {"AUDIO": "audio_output_tokens", "IMAGE": "image_output_tokens"
 
 
 TRAFFIC_TIERS = {"ON_DEMAND_PRIORITY": "priority", "ON_DEMAND_FLEX": "flex"}
-"""Classes of service that have prices of their own, by `trafficType`."""
+"""Service classes with separate prices: value of `trafficType` -> service tier."""
 
 
 class ModalityCount(Struct, rename="camel"):
@@ -42,7 +42,7 @@ class UsageMetadata(Struct, rename="camel"):
     service_tier: str | None = None
     """Class of service in the Gemini API."""
     traffic_type: str | None = None
-    """Class of service in Vertex AI, a key of `TRAFFIC_TIERS`."""
+    """Service class in Vertex AI, a key of `TRAFFIC_TIERS`."""
 
     @property
     def is_stated(self) -> bool:
@@ -54,8 +54,8 @@ class UsageMetadata(Struct, rename="camel"):
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """Return the member `usageMetadata`, always with its five counters, also where they are 0. The count of the prompt
-    excludes tokens that tools added, the count of the candidates excludes reasoning.
+    """Return the member `usageMetadata`, always with its five counters, even if they are 0. The prompt count excludes
+    tokens that tools added, and the candidates count excludes reasoning tokens.
     """
     prompt = max(0, usage.input_tokens - usage.tool_input_tokens)
     candidates = max(0, usage.output_tokens - usage.reasoning_tokens)
@@ -87,8 +87,9 @@ def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObj
 
 
 def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
-    """Set the token counts of `target` from prompt or candidate tokens; a missing one is the difference to the total.
-    Without a total the prompt is marked as estimated, and candidates are 0, since the format leaves out zero counts.
+    """Set the token counts of `target` from the prompt and candidates counts. If one is missing, it is the total less
+    the other. Without a total, a missing prompt count is marked as estimated, and a missing candidates count is 0,
+    since the format omits zero counts.
     """
     tools, thoughts = usage.tool_use_prompt_token_count, usage.thoughts_token_count
     prompt, candidates = usage.prompt_token_count, usage.candidates_token_count

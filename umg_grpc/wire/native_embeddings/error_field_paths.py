@@ -1,4 +1,4 @@
-"""Conversion of canonical paths to those of the two native embedding APIs, for errors and reports."""
+"""Conversion of canonical field paths to paths in the two native embedding bodies, for errors and reports."""
 
 from umg_grpc.wire.core.error_field_paths import wire_paths
 

@@ -1,4 +1,4 @@
-"""Native embedding requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
+"""Native embedding requests: decoding of a caller's body, and encoding of the canonical request for a provider."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -32,14 +32,14 @@ UNCARRIED_OPTIONS = {
     "document_ocr": "documentOcr",
     "audio_track_extraction": "audioTrackExtraction",
 }
-"""Field of the struct -> name in the body, for options of `embedContentConfig` without a canonical form."""
+"""Options of `embedContentConfig` without a canonical form: field of the struct -> name in the body."""
 
 
 # --- caller -> canonical
 
 
 class _Body(NamedTuple):
-    """Inputs in the body of either path, and the model ids that the body contains."""
+    """Inputs and model ids in a body, whether it is for one content or for a batch."""
 
     items: Sequence[EmbedBody]
     named: Sequence[tuple[str, str]]  # (path, model) for each model in the body
@@ -59,9 +59,9 @@ def _read(face: str, body: bytes, notes: Notes) -> _Body:
 def decode_request(
     face: str, body: bytes, headers: Mapping[str, str], model: str = ""
 ) -> DecodedRequest[pb.EmbedRequest]:
-    """Decode the JSON body of an embedding request. `face`: format of one content or a batch; `model`: id in the path,
-    which the body may repeat. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, or UNSUPPORTED_FIELD for
-    content other than text.
+    """Decode the JSON body of an embedding request. `face`: its format, for one content or a batch; `model`: id in the
+    path, which the body may repeat. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, or UNSUPPORTED_FIELD
+    for content other than text.
     """
     notes, request, uncarried = Notes(), pb.EmbedRequest(), list[str]()
     try:
@@ -105,7 +105,7 @@ def _decode_items(
 
 
 def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str]) -> None:
-    """Add an input's options without a canonical form to `uncarried`, each once, as the caller spelled it."""
+    """Add an input's options without a canonical form to `uncarried`, each once, in the caller's spelling."""
     for field, name in UNCARRIED_OPTIONS.items():
         end = f"{notes.snake.get(CONFIG_MEMBER, CONFIG_MEMBER)}.{notes.snake.get(name, name)}"
         if is_present(getattr(config, field)) and not any(noted.endswith(end) for noted in uncarried):
@@ -113,7 +113,7 @@ def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str])
 
 
 def _text(content: Content | None, at: str) -> str:
-    """Return the text of a content: its non-empty parts, joined."""
+    """Return the text of a content: its non-empty text parts, joined."""
     if content is None:
         raise missing(f"{at}content")
     if not content.parts:
@@ -141,7 +141,7 @@ def _set(request: pb.EmbedRequest, name: str, values: Sequence[str | int | None]
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
     """Encode a call of a provider's `POST /models/{model}:batchEmbedContents`, or of `:embedContent` if the caller's
-    body is forwarded. `notes`: facts about that body. Raise UmgError(UNTRANSLATABLE) for token ids as input.
+    body is forwarded. `notes`: facts about the caller's body. Raise UmgError(UNTRANSLATABLE) for token ids as input.
     """
     report, name = Report(), MODEL_PREFIX + model.removeprefix(MODEL_PREFIX)
     if request.source.format == SINGLE_FORMAT:
@@ -174,8 +174,8 @@ def _rebuild_single(body: bytes, name: str) -> bytes:
 
 
 def _rebuild_batch(body: bytes, name: str) -> bytes:
-    """Return a caller's body of a batch with the provider's model id `name` in every input, which providers require
-    although the specification of texts does not.
+    """Return a caller's batch body with the provider's model id `name` in every input. Providers require it, although
+    the specification of texts does not.
     """
     fields = parse(dict[str, Raw], body)
     if "model" in fields:

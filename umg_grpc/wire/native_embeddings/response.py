@@ -39,7 +39,7 @@ Listed = TypeVar("Listed")
 
 
 def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Return the body of `:embedContent` for a caller: the provider's own if it was kept, else an encoding."""
+    """Return the caller's `:embedContent` body: the provider's own body if it was kept, else a new encoding."""
     if response.source.format == SINGLE_FORMAT:
         return response.source.body
     vector: JsonObject = {"values": elements(response.embeddings[0].values)}
@@ -47,12 +47,12 @@ def encode_single(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: C
 
 
 def encode_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Return the body of `:batchEmbedContents` for a caller: the provider's own if it was kept, else an encoding."""
+    """Return the caller's `:batchEmbedContents` body: the provider's own body if it was kept, else a new encoding."""
     return b"".join(encode_pieces_of_batch(response, request, shape))
 
 
 def encode_pieces_of_batch(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> Iterator[bytes]:
-    """Yield the JSON body of `:batchEmbedContents` in pieces, of which each is encoded when it is requested."""
+    """Yield the JSON body of `:batchEmbedContents` in pieces; each piece is encoded only when it is requested."""
     if response.source.format == BATCH_FORMAT:
         return slices(response.source.body)
     vectors = (embedding.values for embedding in response.embeddings)
@@ -79,9 +79,9 @@ _USAGE_METADATA = msgspec.json.Decoder(UsageMetadata)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Decode a provider's response, for one content or a batch. `pass_`: keep its body, with vectors not decoded, if
-    the caller can read it unchanged. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, that states an
-    error, or that does not have one vector of the requested length for each input.
+    """Decode a provider's response, for one content or a batch. `pass_`: keep the provider's body, without decoding the
+    vectors, if the caller can read it unchanged. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded,
+    contains an error, or does not have one vector of the requested length for each input.
     """
     try:
         if pass_ and (passed := _decode_passed(body, request)) is not None:
@@ -98,8 +98,8 @@ def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.Em
 
 
 def _decode_passed(body: bytes, request: pb.EmbedRequest) -> pb.EmbedResponse | None:
-    """Return the response with the provider's body, vectors not decoded. None if it lacks the form of the caller's
-    path, vectors of the requested length, or the usage.
+    """Return the response with the provider's body and undecoded vectors. None if the body does not fit the caller's
+    path, has vectors of another length than requested, or lacks the usage.
     """
     parsed, face = decode(_RAW, body), request.source.format
     raise_error(parsed.error)
@@ -122,7 +122,7 @@ def _vectors(one: Listed | None, several: Sequence[Listed] | None) -> Sequence[L
 
 
 def _decode_usage(parsed: Head, response: pb.EmbedResponse) -> bool:
-    """Set the usage of `response` from either of the two members for it."""
+    """Set the usage of `response` from the member `usageMetadata` or `metadata`, whichever has it."""
     counts = list[tuple[Count, Count]]()
     if parsed.usage_metadata and (counted := decode_or_none(_USAGE_METADATA, parsed.usage_metadata)) is not None:
         prompt, total = counted.prompt_token_count, counted.total_token_count

@@ -1,5 +1,5 @@
-"""Ollama's API as a format of callers: `POST /api/chat`, `POST /api/generate`, and its embeddings. The gateway calls no
-provider in it; the vendor's own server is called by its OpenAI-compatible paths.
+"""Ollama's API as a caller's format: `POST /api/chat`, `POST /api/generate`, and its embeddings. The gateway calls no
+provider in this format; it calls Ollama servers at their OpenAI-compatible paths.
 """
 
 from dataclasses import replace
@@ -23,8 +23,8 @@ from umg_grpc.wire.text_format import Elapsed, TextFace
 LINES_TYPE = "application/x-ndjson"
 """Media type of a stream: lines of JSON."""
 API_VERSION = "0.32.15"
-"""Release of the vendor's server of which the bodies are (github.com/ollama/ollama, `api/types.go`, 2026-08-21). Some
-editors refuse servers before 0.6.4.
+"""Release of Ollama's server whose bodies are encoded here (github.com/ollama/ollama, `api/types.go`, 2026-08-21). Some
+editors reject servers before 0.6.4.
 """
 
 

@@ -17,11 +17,11 @@ MESSAGE_ROLES = {
     "tool": pb.ROLE_TOOL,
 }
 MEDIA_KINDS = {"image": pb.MEDIA_KIND_IMAGE, "audio": pb.MEDIA_KIND_AUDIO}
-"""First part of a media type -> kind of the media that `images` may hold."""
+"""First part of a media type -> kind of media, for the media that `images` may contain."""
 
 
 class MessageDecoder:
-    """Decoder of one body's messages; pairs results with calls, since clients omit ids, older ones also names."""
+    """Decoder of a body's messages. It pairs tool results with calls, since clients omit ids, and older ones names."""
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         self._request = request
@@ -72,8 +72,8 @@ def _arguments(raw: Raw, at: str) -> str:
 
 
 def decode_images(images: list[str] | None, target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Append the files of a member `images` to a message or a tool result. They may be WAV files, too, since the
-    vendor's audio models get them by this member. Raise UmgError(INVALID_FIELD) for other files. `at`: its path.
+    """Append the files in the member `images` (path `at`) to a message or a tool result. WAV files are valid too, since
+    Ollama's audio models get them by this member. Raise UmgError(INVALID_FIELD) for other files.
     """
     for index, image in enumerate(images or ()):
         media, path = target.parts.add().media, f"{at}[{index}]"

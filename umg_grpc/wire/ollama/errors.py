@@ -9,7 +9,7 @@ from umg_grpc.wire.core.line_end_escapes import escaped
 KEY_ADVICE = (
     "in a client of this API set OLLAMA_API_KEY, its field for the key, or a header `Authorization: Bearer KEY`"
 )
-"""Remedy for a call without a key, since the vendor's own server needs none and its clients rarely state one."""
+"""Remedy in the error for a missing key, since Ollama's server needs no key and its clients rarely send one."""
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
@@ -23,8 +23,8 @@ def error_line(error: UmgError) -> bytes:
 
 
 def message_of(error: UmgError) -> str:
-    """Return the text of an error. Clients look for the vendor's own words about an unknown model, with which the text
-    begins. That of a missing key ends with the remedy.
+    """Return the text of an error. For an unknown model it begins with Ollama's own words, for which clients look. For
+    a missing key it ends with the remedy.
     """
     if error.reason == pb.ERROR_REASON_MODEL_NOT_FOUND and (model := error.metadata.get("model")) is not None:
         _, _, advice = error.message.partition(". ")

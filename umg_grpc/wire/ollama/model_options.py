@@ -12,11 +12,11 @@ COPIED_OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty
 KNOWN_OPTIONS = (*COPIED_OPTIONS, "top_k", "seed", "num_predict", "stop")
 """Members of `options` with a canonical form."""
 JSON_MODE = ("json", "json_object")
-"""Values of `format` for any JSON; OpenAI's word is common among clients."""
+"""Values of `format` that request any JSON; clients often send OpenAI's value."""
 
 
 def decode_options(body: SharedBody, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the fields that both bodies share. `notes`: receives the paths of those without a canonical form. Raise
+    """Decode the fields that both bodies have. `notes`: receives the paths of fields without a canonical form. Raise
     UmgError(INVALID_FIELD) with the path of the field.
     """
     if is_present(body.options):

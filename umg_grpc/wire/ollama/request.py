@@ -15,7 +15,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.text_format import FaceRequest
 
 CHAT_FACE, GENERATE_FACE = "ollama_chat", "ollama_generate"
-"""Names of the two formats, for conversations and for single prompts."""
+"""Names of the two formats: for conversations and for single prompts."""
 DEBUG_FIELD = "_debug_render_only"
 UNSUPPORTED_FIELDS = {
     "suffix": "the models of this gateway do not fill in text before a suffix; describe the gap in the prompt",
@@ -23,13 +23,13 @@ UNSUPPORTED_FIELDS = {
     "context": "the gateway makes no such tokens; send the conversation to /api/chat",
     "raw": "prompts get the template of the provider; send the plain prompt and `raw: false`",
 }
-"""Fields of `POST /api/generate` without which the response would be another -> advice for the caller."""
+"""Fields of `POST /api/generate` that cannot be left out without changing the response -> advice for the caller."""
 
 
 def decode_chat(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
     """Decode the body of `POST /api/chat`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD,
-    UNSUPPORTED_FIELD. A request without messages loads the model on the vendor's server; its canonical form has none
-    either.
+    UNSUPPORTED_FIELD. A request without messages, which loads the model on Ollama's server, becomes a canonical request
+    without messages.
     """
     chat, unknown = parse_open(_KNOWN_CHAT, schema.ChatBody, body, _CHAT_FIELDS)
     request, notes = _begin(CHAT_FACE, chat, body, unknown)

@@ -1,4 +1,4 @@
-"""Members of the responses of Ollama's API, complete ones and lines of a stream, and the encoding of complete ones."""
+"""Members of the responses of Ollama's API (complete ones and stream lines), and the encoding of complete responses."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,8 +17,8 @@ DONE_REASONS = {
     pb.FINISH_REASON_REFUSAL: "content_filter",
     pb.FINISH_REASON_RECITATION: "content_filter",
 }
-"""Reason of the end -> value of `done_reason`; `stop` for any other. The vendor's server has no word for filtered
-content; `stop` would hide that the response is incomplete.
+"""Finish reason -> `done_reason`; `stop` for reasons not listed. Ollama has no value for filtered content, but `stop`
+would hide that the response is incomplete.
 """
 LOADED_REASON, UNLOADED_REASON = "load", "unload"
 """Values of `done_reason` for a request without a conversation, which loads or unloads the model."""
@@ -28,11 +28,11 @@ UNKNOWN_TIME = "1970-01-01T00:00:00Z"
 
 
 Members = Callable[[Sequence[Item]], JsonObject]
-"""Function that returns the members with the content of items, by which the responses of the two paths differ."""
+"""Function that returns the members for content items; the responses of the two paths differ only by it."""
 
 
 def chat_members(items: Sequence[Item]) -> JsonObject:
-    """Return the content for `POST /api/chat`, without images, which the vendor's Python client refuses."""
+    """Return the members for content items at `POST /api/chat`, without images: Ollama's Python client rejects them."""
     return {"message": {"role": "assistant", **_content("content", items)}, **_logprobs(items)}
 
 
@@ -61,12 +61,12 @@ class _KeepAlive(msgspec.Struct):
 
 
 def head_of(model: str, create_time: str) -> JsonObject:
-    """Return the members with which each response and each line begin. `create_time`: "" if it is unknown."""
+    """Return the members at the start of each response and stream line. `create_time`: "" if it is unknown."""
     return {"model": model, "created_at": create_time or UNKNOWN_TIME}
 
 
 def end_of(items: ResponseItems, timing: JsonObject) -> JsonObject:
-    """Return the members of the end of a response: its reason, the usage, and `timing`."""
+    """Return the members at the end of a response: the finish reason, the usage, and the durations in `timing`."""
     finished = items.finished or pb.CandidateFinished()
     reason = "content_filter" if finished.block_reason else DONE_REASONS.get(finished.finish_reason, "stop")
     usage = items.usage
@@ -75,8 +75,8 @@ def end_of(items: ResponseItems, timing: JsonObject) -> JsonObject:
 
 
 def timing_of(total: int, prompt: int = 0) -> JsonObject:
-    """Return a call's durations in nanoseconds, from the `total` and the time until the first output (`prompt`).
-    `prompt` is 0 if it was not streamed: all of the time counts as the output's.
+    """Return a call's durations in nanoseconds from its `total` and `prompt`, the time until the first output. If the
+    response was not streamed, `prompt` is 0, and all of the time counts as output time.
     """
     return {
         "total_duration": total,
@@ -89,7 +89,7 @@ def timing_of(total: int, prompt: int = 0) -> JsonObject:
 def encode_response(
     members: Members, response: pb.GenerateResponse, request: pb.GenerateRequest, elapsed: Elapsed | None = None
 ) -> bytes:
-    """Return the JSON body of a complete response. `elapsed`: None for a response without durations."""
+    """Return the JSON body of a complete response. `elapsed`: returns the duration; None leaves durations out."""
     items = ResponseItems()
     content = [item for event in response_to_events(response).events for item in items.feed(event)]
     created = response.create_time.ToJsonString() if response.HasField("create_time") else ""
@@ -99,7 +99,7 @@ def encode_response(
 
 
 def encode_loaded(members: Members, request: pb.GenerateRequest, time: str) -> bytes:
-    """Return the body for a request without a conversation, which loads a model, or unloads it with `keep_alive: 0`."""
+    """Return the body for a request without a conversation: it loads a model or, with `keep_alive: 0`, unloads it."""
     keep_alive = msgspec.json.decode(request.source.body, type=_KeepAlive).keep_alive
     reason = UNLOADED_REASON if bytes(keep_alive) in ZERO_DURATIONS else LOADED_REASON
     head = head_of(request.model, time)

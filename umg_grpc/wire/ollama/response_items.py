@@ -14,18 +14,18 @@ BETWEEN_THOUGHTS = "\n\n"
 
 
 class Item(NamedTuple):
-    """Piece of a response. Exactly one field is set."""
+    """Piece of a response, of which exactly one field is set."""
 
     text: str = ""
     thinking: str = ""
     tool_call: JsonObject | None = None
     image: str = ""
-    """Base64 of a file."""
+    """File of an image in base64."""
     logprobs: list[JsonObject] | None = None
 
 
 class ResponseItems:
-    """Converter of the canonical events of a response into its items. One instance per response; only the first
+    """Converter of a response's canonical events into content items. One instance per response. Only the first
     candidate is converted, since requests of this API select one.
     """
 
@@ -75,7 +75,7 @@ class ResponseItems:
                 assert_never(unhandled)
 
     def close(self) -> Iterator[Item]:
-        """Yield the items of the parts that did not end."""
+        """Yield the held items of parts that did not end."""
         for part in list(self._held):
             yield from self._release(part)
 
@@ -97,7 +97,7 @@ class ResponseItems:
                 assert_never(unhandled)
 
     def _thinking(self, part: int, text: str, number: int, *, summary: bool) -> Iterator[Item]:
-        """Yield a piece of reasoning, with a blank line before another text."""
+        """Yield a piece of reasoning. A blank line separates it from the piece of another reasoning text."""
         last = self._thoughts.get(part)
         if not text or (summary and last is not None and not last[1]):
             return
@@ -123,7 +123,7 @@ class ResponseItems:
 
 
 def is_image(media: pb.MediaPart) -> bool:
-    """Return whether the media is an image with its bytes, the only media of a response in this format."""
+    """Return whether the media is an image that has its bytes. Responses of this format contain no other media."""
     return media.kind == pb.MEDIA_KIND_IMAGE and bool(media.data) and not media.uri
 
 

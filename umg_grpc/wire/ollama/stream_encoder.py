@@ -1,4 +1,4 @@
-"""Encoding of a streamed response of Ollama's API: lines of JSON, each a response of its own with one piece."""
+"""Encoding of a streamed response of Ollama's API as JSON lines. Each line is a response object with one piece."""
 
 from collections.abc import Iterator
 
@@ -18,12 +18,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StreamEncoder:
-    """Encoder of canonical events as lines of JSON. One instance per stream.
+    """Encoder of canonical events as JSON lines. One instance per stream.
 
-    Tool calls and images are sent when they are complete, each call on a line of its own, since Zed reads the first one
-    of a line (`crates/language_models/src/provider/ollama.rs`). The last line has the reason of the end, the usage and
-    the durations. No line has a line end inside, though arguments of calls may be indented. The client in Python splits
-    lines at the line ends of Unicode, too, which are therefore escapes.
+    Tool calls and images are sent when they are complete. Each call has a separate line, since Zed reads only the first
+    call of a line (`crates/language_models/src/provider/ollama.rs`). The last line has the finish reason, the usage and
+    the durations. No line contains a line end, even if a call's arguments are indented. Unicode line ends are escaped,
+    because the Python client splits lines at them.
     """
 
     def __init__(self, members: Members, request: pb.GenerateRequest, elapsed: Elapsed | None = None) -> None:

@@ -18,7 +18,7 @@ from umg_grpc.wire.text_format import Elapsed
 from umg_grpc.wire.unary_format import ClientShape, UnaryFace
 
 EMBED_FACE, EMBEDDINGS_FACE = "ollama_embed", "ollama_embeddings"
-"""Names of the two formats, for one or more texts and for one text."""
+"""Names of the two formats: for one or more texts, and for a single text."""
 embed_path = wire_paths([(r"^inputs\[(\d+)\].*", r"input[\1]"), (r"^inputs\b", "input")])
 embeddings_path = wire_paths([(r"^inputs\b.*", "prompt")])
 _EMBED_FIELDS = frozenset(EmbedBody.__struct_fields__)
@@ -27,7 +27,7 @@ _EMBEDDINGS_FIELDS = frozenset(EmbeddingsBody.__struct_fields__)
 
 def decode_embed(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.EmbedRequest]:
     """Decode the body of `POST /api/embed`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. A request
-    without texts loads the model on the vendor's server (ollama/ollama, `server/routes.go`, EmbedHandler); it has no
+    without texts, which loads the model on Ollama's server (ollama/ollama, `server/routes.go`, EmbedHandler), has no
     inputs.
     """
     given = parse(EmbedBody, check_utf8(body))
@@ -66,7 +66,7 @@ def encode_embed(
 def encode_pieces(
     response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape, elapsed: Elapsed | None = None
 ) -> Iterator[bytes]:
-    """Yield the body of `POST /api/embed`; vectors have length 1, as by the vendor's server. `elapsed`: durations."""
+    """Yield the body of `POST /api/embed` in pieces. Vectors get length 1, as Ollama's have. `elapsed`: durations."""
     timing: JsonObject = {} if elapsed is None else {"total_duration": elapsed(), "load_duration": 0}
     tail = msgspec.json.encode({**timing, "prompt_eval_count": response.usage.input_tokens})
     head = msgspec.json.encode({"model": response.model or request.model})[:-1] + b',"embeddings":['
@@ -77,12 +77,12 @@ def encode_pieces(
 
 
 def encode_embeddings(response: pb.EmbedResponse, request: pb.EmbedRequest, shape: ClientShape) -> bytes:
-    """Return the JSON body of `POST /api/embeddings`, with the vector as the provider made it."""
+    """Return the JSON body of `POST /api/embeddings`; the vector keeps the length that the provider gave it."""
     return json_with_numbers({"embedding": elements(response.embeddings[0].values)})
 
 
 def encode_empty(request: pb.EmbedRequest) -> tuple[str, bytes] | None:
-    """Return the model and the body of the response to a request without texts; None for one with texts."""
+    """Return (model, response body) for a request without texts; None if the request has texts."""
     if request.inputs:
         return None
     body: JsonObject = {"model": request.model, "embeddings": []}

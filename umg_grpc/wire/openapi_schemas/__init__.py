@@ -1,1 +1,1 @@
-"""JSON schemas of all operations' bodies for the OpenAPI document, from the types by which the codecs check them."""
+"""JSON schemas of all operations' bodies for the OpenAPI document, made from the types that the codecs decode with."""

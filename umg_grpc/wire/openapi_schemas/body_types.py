@@ -96,7 +96,7 @@ def _struct(name: str, doc: str, required: tuple[tuple[str, object], ...], optio
 
 
 def _as_form(body: type[Struct], names: tuple[str, ...]) -> type[Struct]:
-    """Return the struct of a `multipart/form-data` body with the fields of a JSON body, except for `metadata`."""
+    """Return the type of a `multipart/form-data` body: a JSON body's fields except `metadata`. `names`: file fields."""
     required = tuple((name, body.__annotations__[name]) for name in ("model",))
     others: list[_Field] = [
         (name, File | str if name in names else kind, None)
@@ -205,8 +205,8 @@ BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
         "video_g": BodyTypes(BodyG, created_task("video_g")),
     }
 )
-"""Name of a wire format -> types of its main operation: text generation, making images or submitting a video task. An
-operation with one request and one response has a table of its own, which its row names.
+"""Name of a wire format -> types of its main operation: text generation, image generation or video submission.
+Operations with a single response have separate tables, which their rows name.
 """
 
 COMPACTION_BODIES: Mapping[str, BodyTypes] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""JSON schemas of bodies that a codec encodes, derived from bodies of samples, so that no type restates the codec."""
+"""JSON schemas of bodies that a codec encodes. They are derived from encoded samples, so no type repeats the codec."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ import msgspec
 from umg_grpc.wire.core.json import JsonObject
 
 SAMPLE_TEXT = "text"
-"""Text in samples."""
+"""Text that samples contain where any text is valid."""
 WORD_MEMBERS = frozenset({"object", "type", "status"})
-"""Members whose texts are words of the format, all of which the samples contain."""
+"""Members whose text is one of the format's fixed values; the samples contain all of these values."""
 
 
 @dataclass(frozen=True)
 class EncodedBody:
-    """Body whose schema is that of samples, for formats without a type of their responses."""
+    """Body whose schema is derived from samples, for formats that have no type for their responses."""
 
     name: str
     """Name of its OpenAPI component."""
     description: str
     encode: Callable[[], Iterable[bytes]]
-    """Function that encodes samples: with all members, with none that may be absent, and with all words."""
+    """Function that encodes samples; together they have all members and fixed values, and lack each optional member."""
 
 
 def schema_of(body: EncodedBody) -> JsonObject:
@@ -31,8 +31,8 @@ def schema_of(body: EncodedBody) -> JsonObject:
 
 
 def _common(values: Sequence[object], name: str = "") -> JsonObject:
-    """Return the JSON schema that all values of the member `name` match; members of objects are required if every
-    object has them.
+    """Return the JSON schema that all values of the member `name` match. A member of an object is required if every
+    object has it.
     """
     found = list[JsonObject]()
     if objects := [value for value in values if isinstance(value, dict)]:

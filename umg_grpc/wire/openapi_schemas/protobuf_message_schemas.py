@@ -32,7 +32,7 @@ _DURATION, _TIMESTAMP = "google.protobuf.Duration", "google.protobuf.Timestamp"
 
 
 class ProtoJsonSchemas:
-    """Builder of JSON schemas in ProtoJSON, for the Connect protocol; adds an OpenAPI component for each message and
+    """Builder of JSON schemas in ProtoJSON, for the Connect protocol. It adds an OpenAPI component for each message and
     enum. In ProtoJSON a member that is not set is absent, and 64-bit integers are strings.
     """
 
@@ -50,7 +50,7 @@ class ProtoJsonSchemas:
         self._components = components
 
     def schema(self, message: Descriptor) -> JsonObject:
-        """Return `{"$ref": ...}` to the component of a message, which is added with all that it refers to."""
+        """Return `{"$ref": ...}` to the component of a message. The component is added, with all that it refers to."""
         if (known := self.known.get(message.full_name)) is not None:
             return known
         name = self.prefix + message.full_name
@@ -94,7 +94,7 @@ class ProtoJsonSchemas:
         return scalar
 
     def _enum(self, kind: EnumDescriptor) -> JsonObject:
-        """Return an enum's schema: a value name, or an integer, which newer gateways send for values unknown here."""
+        """Return an enum's schema: a value's name, or an integer, which newer gateways send for values unknown here."""
         name = self.prefix + kind.full_name
         if name not in self._components:
             names = [value.name for value in kind.values]
@@ -104,7 +104,7 @@ class ProtoJsonSchemas:
 
 
 class PlainSchemas(ProtoJsonSchemas):
-    """Builder of JSON schemas in the administration API's JSON, where all members are present, and null if not set."""
+    """Builder of schemas in the administration API's JSON, where every member is present, null if it is not set."""
 
     known = MappingProxyType({_TIMESTAMP: _TIME, _DURATION: {"type": "number"}})
     prefix = "admin."

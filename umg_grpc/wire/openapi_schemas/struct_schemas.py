@@ -1,5 +1,5 @@
-"""JSON schemas of msgspec types, for the OpenAPI document, and of encoded bodies in place of a type. They are made here
-because `msgspec.json.schema` fails for fields of type `msgspec.Raw` (any JSON) with a default, which most bodies have.
+"""JSON schemas of msgspec types and of `EncodedBody` samples, for the OpenAPI document. `msgspec.json.schema` cannot
+make them: it fails for fields of type `msgspec.Raw` (any JSON) with a default, which most bodies have.
 """
 
 import inspect
@@ -35,9 +35,9 @@ class StructSchemas:
         self._names: dict[type, str] = {}
 
     def schema(self, kind: object) -> JsonObject:
-        """Return the JSON schema of a type or an `EncodedBody`, or of a union or tuple of these (also of several
-        structs, which msgspec does not allow). Structs and bodies are references to their components. Raise TypeError
-        for a type without a schema.
+        """Return the JSON schema of a type or an `EncodedBody`, or of a union or tuple of these (even of several
+        structs, which msgspec forbids). A struct or body becomes a reference to its component. Raise TypeError for a
+        type without a schema.
         """
         if isinstance(kind, EncodedBody):
             if kind.name not in self._components:
@@ -87,8 +87,8 @@ class StructSchemas:
                 raise TypeError(f"no schema is known for {kind}")
 
     def _union(self, kind: described.UnionType) -> JsonObject:
-        """Return the schema of a union: `{}` if one member is any JSON. A float beside an integer is left out of the
-        schema, since it only admits integers written as `5.0`.
+        """Return the schema of a union; `{}` if a member of the union is any JSON. A float beside an integer is
+        omitted, since it is there only to accept integers written as `5.0`.
         """
         kinds = kind.types
         if any(isinstance(part, described.IntType) for part in kinds):
@@ -104,7 +104,7 @@ class StructSchemas:
         return {"$ref": f"#/components/schemas/{self._component(kind)}"}
 
     def _component(self, kind: described.StructType) -> str:
-        """Return the name of the component of a struct, and add the component at the first call."""
+        """Return the name of a struct's component. The first call for a struct adds the component."""
         if (known := self._names.get(kind.cls)) is not None:
             return known
         name = f"{_package(kind.cls)}.{kind.cls.__name__}"

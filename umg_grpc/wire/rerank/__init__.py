@@ -1,4 +1,4 @@
-"""Rerank format (`POST /v1/rerank`, `/v2/rerank`): codec for callers and providers, in two shapes of one protocol."""
+"""Rerank format (`POST /v1/rerank`, `/v2/rerank`): codec for callers and providers of both API versions."""
 
 from dataclasses import replace
 from functools import partial
@@ -46,9 +46,9 @@ RERANK_FORMATS: dict[str, UnaryFormat[pb.RerankRequest, pb.RerankResponse]] = {
     RERANK_FORMAT.name: RERANK_FORMAT,
     RERANK_V2.name: RERANK_V2,
 }
-"""Formats of callers and providers by name."""
+"""Name -> format in which callers call and providers are called."""
 RERANK_UPSTREAMS: dict[str, UnaryProviderFormat[pb.RerankRequest, pb.RerankResponse]] = {
     **RERANK_FORMATS,
     BEDROCK_RERANK.name: BEDROCK_RERANK,
 }
-"""Formats of providers by name: also of the formats without callers."""
+"""Name -> format in which providers are called, including formats that callers cannot use."""

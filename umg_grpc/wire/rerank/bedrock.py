@@ -1,4 +1,4 @@
-"""Protocol of rankings by InvokeModel of Amazon Bedrock: requests to the models of Amazon and Cohere."""
+"""Reranking by Amazon Bedrock's InvokeModel: requests to the models of Amazon and Cohere."""
 
 from collections.abc import Mapping
 
@@ -19,11 +19,11 @@ from umg_grpc.wire.unary_format import UnaryProviderFormat
 
 PROTOCOL_NAME = "bedrock_rerank"
 API_VERSIONS = {"cohere": 2}
-"""Shape of a model's body -> version of the API that it has to state."""
+"""Vendor's form of the body -> API version that the body must state."""
 
 
 def encode_request(request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode a rerank request as a call of InvokeModel. Raise UmgError(INVALID_FIELD) for an unrankable document."""
+    """Encode a rerank request as a call of InvokeModel. Raise UmgError(INVALID_FIELD) for a document without a text."""
     report, shape = Report(), vector_model(PROTOCOL_NAME, model, request.model).shape
     notes.report_uncarried(report)
     body: JsonObject = {"query": request.query, "documents": ranked_texts(request)}
@@ -38,7 +38,7 @@ def encode_request(request: pb.RerankRequest, model: str, notes: RequestNotes = 
 
 
 def read_headers(response: pb.RerankResponse, headers: Mapping[str, str]) -> None:
-    """Set the usage of a response whose body states none by its headers."""
+    """Set the usage of a response from its headers, if its body contains no usage."""
     if not response.usage.total_tokens and (tokens := input_tokens(headers)):
         response.usage.total_tokens = tokens
 

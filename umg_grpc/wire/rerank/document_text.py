@@ -1,4 +1,4 @@
-"""Conversion of documents to the texts by which they are ranked, since models accept only strings."""
+"""Conversion of documents to the texts that are ranked, since models accept only strings."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -16,7 +16,7 @@ MAX_LISTED_NAMES = 3
 
 
 class PlainDocument(Struct):
-    """Document that is an object with the member `text` only, as most objects are."""
+    """Document that is an object with `text` as its only member, as most object documents are."""
 
     text: str
 
@@ -35,17 +35,17 @@ def ranked_texts(request: pb.RerankRequest) -> list[str]:
 
 
 def positions(rank_fields: Iterable[str]) -> Mapping[str, int]:
-    """Return name -> position among the distinct names, for the look-ups in all documents of a request."""
+    """Return name -> position among the distinct names. It is computed once for all documents of a request."""
     return {name: position for position, name in enumerate(dict.fromkeys(rank_fields))}
 
 
 def object_text(document: str, fields: Mapping[str, int], at: str) -> str:
-    """Return the text by which a document that is an object is ranked: its members in `fields`, in their order and
-    one per line, or its `text` if it has none of them.
+    """Return the text by which a document that is an object is ranked.
 
+    The text is its members in `fields`, in their order and one per line, or its `text` if it has none of them.
     `document`: JSON of the object; `fields`: name -> position; `at`: path of the document, for errors. A null member
-    counts as absent, and a member that is no string is ranked as its JSON, except `text`, which must be a string.
-    Raise UmgError(INVALID_FIELD) for an object without a ranked member, and for JSON that is no object.
+    counts as absent, and a member that is no string is ranked as its JSON, except `text`, which must be a string. Raise
+    UmgError(INVALID_FIELD) for an object without a ranked member, and for JSON that is no object.
     """
     if not fields:
         with suppress(ValueError, RecursionError):  # the error is raised below

@@ -1,4 +1,4 @@
-"""Rerank requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
+"""Rerank requests: decoding of a caller's body, and encoding of the canonical request for a provider."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -21,7 +21,7 @@ from umg_grpc.wire.text_format import UpstreamRequest
 RERANK_PATH = "/rerank"
 
 KNOWN_FIELDS = Fields(RerankBody, {}, {})
-"""Known fields of the JSON body, by which unknown ones are found; documents that are objects are not checked."""
+"""Known fields of the JSON body, to find unknown ones. The members of documents that are objects are not checked."""
 
 OPTION_FIELDS = {
     "top_n": "top_n",
@@ -43,14 +43,14 @@ wire_path = wire_paths(
 
 @dataclass(frozen=True)
 class Shape:
-    """Options that providers of one rerank API version accept, besides the model, the query and the documents."""
+    """Options that providers of one rerank API version accept in addition to model, query and documents."""
 
     name: str
-    """Name of the format of callers that has the same options."""
+    """Name of the caller's format with the same options."""
     options: AbstractSet[str]
     """Canonical names of the options."""
     always: Mapping[str, object] = field(default_factory=dict)
-    """Members that are sent in each body, with their values."""
+    """Members that every body contains, with their values."""
 
 
 # the request has the documents already
@@ -64,8 +64,8 @@ V2_SHAPE = Shape("rerank_v2", {"top_n", "max_tokens_per_document", "priority"})
 def decode_request(
     face: str, body: bytes, headers: Mapping[str, str], model: str = ""
 ) -> DecodedRequest[pb.RerankRequest]:
-    """Decode the JSON body of a rerank request. `face`: name of the format; `model` has no effect: the body contains
-    it. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
+    """Decode the JSON body of a rerank request. `face`: name of the caller's format; `model` has no effect, since the
+    body contains the model. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     try:
         decoded: PlainBody | RerankBody = _PLAIN.decode(check_utf8(body))
@@ -117,7 +117,7 @@ def _decode_documents(decoded: PlainBody | RerankBody, request: pb.RerankRequest
 
 
 def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str, int], at: str) -> None:
-    """Set `document` from its JSON, a string or an object, which is kept byte for byte."""
+    """Set `document` from its JSON: a string, or an object that is kept byte for byte."""
     match bytes(raw)[:1]:
         case b'"':
             document.text = parse(str, raw, at)
@@ -135,9 +135,9 @@ def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str,
 def encode_request(
     shape: Shape, request: pb.RerankRequest, model: str, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
-    """Encode a call of a provider's `POST /rerank`. `shape`: options of its API version; a caller's body of the same
-    version keeps its unknown fields. Documents are sent as strings and not requested in the response. Raise
-    UmgError(INVALID_FIELD) for a document that cannot be ranked.
+    """Encode a call of a provider's `POST /rerank`. `shape`: options of the provider's API version. If the caller's
+    body is of the same version, its unknown fields are kept. Documents are sent as strings, and the response is not to
+    repeat them. Raise UmgError(INVALID_FIELD) for a document that cannot be ranked.
     """
     report, fields = Report(), JsonObject()
     if request.source.format == shape.name:

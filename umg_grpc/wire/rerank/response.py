@@ -19,13 +19,13 @@ from umg_grpc.wire.unary_format import ClientShape
 
 def encode_response(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
     """Return the body of `POST /v1/rerank`, with `id` and `meta` for Cohere clients. `shape`: documents sent as strings
-    are returned as strings if DOCUMENTED, as objects for SDKs.
+    are returned as strings if it is DOCUMENTED, as objects if it is SDK.
     """
     return _encode(response, "1", shape)
 
 
 def encode_response_v2(response: pb.RerankResponse, request: pb.RerankRequest, shape: ClientShape) -> bytes:
-    """Return the JSON body of `POST /v2/rerank` as SDKs expect it, since no specification describes it."""
+    """Return the JSON body of `POST /v2/rerank` in the form that SDKs expect, since no specification describes one."""
     return _encode(response, "2", ClientShape.SDK)
 
 
@@ -54,7 +54,7 @@ def _encode_document(document: pb.RerankDocument, shape: ClientShape) -> object:
 
 
 def _encode_meta(usage: pb.RerankUsage, version: str) -> JsonObject:
-    """Return the member `meta`, with search units if they are known. `version`: version of the API that it states."""
+    """Return the member `meta`, with search units if they are known. `version`: API version to state in it."""
     billed: JsonObject = {"input_tokens": usage.total_tokens}
     if usage.HasField("search_units"):
         billed = {"search_units": usage.search_units}
@@ -116,10 +116,9 @@ _META = msgspec.json.Decoder(ProviderMeta)
 
 
 def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.RerankResponse:
-    """Decode a response: results in the provider's order, without documents. `pass_` has no effect: no provider's body
-    has the shape for callers. Scores outside [0, 1] are converted to it. Raise UmgError(UPSTREAM_FAILED) for a body
-    that cannot be decoded or states an error, for a document that is unknown or ranked twice, and for fewer results
-    than requested.
+    """Decode a response: results in the provider's order, without documents. Scores outside [0, 1] are converted to it.
+    `pass_` has no effect, since no provider's body has the caller's form. Raise UmgError(UPSTREAM_FAILED) for a body
+    that cannot be decoded or contains an error, a document that is unknown or ranked twice, and too few results.
     """
     try:
         parsed = decode(_RESPONSE, body)
@@ -161,7 +160,7 @@ def _score(result: ProviderResult) -> float:
 
 
 def _decode_usage(usage: ProviderUsage | None, meta: ProviderMeta | None, response: pb.RerankResponse) -> None:
-    """Set the usage by the provider's first token count, if any; billed tokens are treated as used ones."""
+    """Set the usage from the first token count that the provider states; billed tokens count as used tokens."""
     sent = usage or ProviderUsage()
     tokens, billed = (meta and meta.tokens) or Units(), (meta and meta.billed_units) or Units()
     counts = (sent.total_tokens, sent.prompt_tokens, sent.input_tokens, tokens.input_tokens, billed.input_tokens)

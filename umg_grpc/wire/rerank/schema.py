@@ -11,7 +11,7 @@ from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, PositiveWhole
 
 MAX_DOCUMENTS = 1_000_000
-"""Maximum number of documents in a body; the operator may configure a lower one, which the service checks."""
+"""Maximum number of documents in a body. An operator may configure a lower limit, which the service checks."""
 
 RankFields = Annotated[list[NonEmpty], Meta(max_length=100)]
 Limit = Annotated[int, Meta(ge=1, le=MAX_COUNT)] | Annotated[float, Meta(ge=1, le=MAX_COUNT)]

@@ -1,4 +1,4 @@
-"""Members of a responses body that may name an object in a provider's account (a file), for the check of its owner."""
+"""Members of a responses body that may name an object in a provider's account (a file), to check the object's owner."""
 
 from umg_grpc.wire.core.account_object_detection import OBJECT_WORDS, Members, ObjectRules
 from umg_grpc.wire.responses.decode_messages import OWN_PREFIX
@@ -13,17 +13,17 @@ WHOLE_ITEMS = frozenset(
         *("configuration_update", "code_interpreter_call"),
     }
 )
-"""Types of items that are sent in full: their id is a label, and a provider takes the content from the item."""
+"""Types of items with complete content: their id is only a label, and the provider reads the item itself."""
 
 CONTENT_MEMBERS = {
     "reasoning": ("encrypted_content", "content"),
     "compaction": ("encrypted_content",),
     "image_generation_call": ("result",),
 }
-"""Types of items that refer to content which the provider stores, unless one of these members has content."""
+"""Type of item that refers to content stored by the provider -> members; with one of them the item has its content."""
 
 OUTPUT_TYPES = frozenset({"web_search_call", "file_search_call"})
-"""Types of items that only report the work of a provider's own tool."""
+"""Types of items that only report a call of a provider's own tool."""
 
 _HEAD = frozenset({"type", "id", "status"})
 _LABELLED = frozenset({"", "pending_safety_checks", "acknowledged_safety_checks"})

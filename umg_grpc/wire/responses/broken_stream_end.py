@@ -1,4 +1,4 @@
-"""Events that end a passed-through stream after a failure, with the provider's content that they repeat."""
+"""Events that end a passed-through stream after a failure; they repeat content that the provider sent before."""
 
 import re
 
@@ -13,7 +13,7 @@ from umg_grpc.wire.responses.errors import error_event, response_error
 from umg_grpc.wire.responses.stream_events import END_EVENTS
 
 MAX_ITEMS_BYTES = 1 << 20
-"""Most bytes of frames with finished items that the end repeats; larger ones are left out."""
+"""Maximum bytes of frames with finished items that the end repeats; further frames are left out."""
 ITEM_DONE = b"response.output_item.done"
 
 _NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
@@ -32,7 +32,7 @@ _SEEN = msgspec.json.Decoder(_Seen)
 
 
 class PassedFrames:
-    """Frames of one passed-through stream that its end after a failure, `response.failed`, repeats.
+    """Frames of a passed-through stream that `response.failed`, its end after a failure, repeats.
 
     Kept are the first frames (the response object), the frames with finished items (up to `MAX_ITEMS_BYTES` bytes), and
     the last frames, which contain the sequence number.
@@ -57,8 +57,8 @@ class PassedFrames:
                 self._items.append(frames)
 
     def error(self, error: UmgError) -> bytes:
-        """Return the events that end the stream after a failure, as the caller gets it. They are `response.failed`, if
-        the provider started its response and did not end it, and `error`.
+        """Return the events that end the stream after a failure: `response.failed`, if the provider started its
+        response and did not end it, and `error`. `error` becomes the caller's error.
         """
         numbers = _NUMBER.findall(self._last)
         number = int(numbers[-1]) + 1 if numbers else 0

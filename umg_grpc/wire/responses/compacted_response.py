@@ -1,4 +1,4 @@
-"""Response of `POST /v1/responses/compact`: the turns of the user, then the sealed summary of all others."""
+"""Response of `POST /v1/responses/compact`: the user's turns, then one sealed summary of all other turns."""
 
 import msgspec
 

@@ -96,7 +96,7 @@ def _decode_image(image: schema.ImagePart, media: pb.MediaPart, at: str) -> None
 
 
 def _decode_file(file: schema.FilePart, media: pb.MediaPart, at: str) -> None:
-    """Decode an `input_file` into `media`: an address, a file's id, or bytes as a data URL (by SDKs) or bare base64."""
+    """Decode an `input_file` into `media`: a URL, a file id, or bytes as data URL (from SDKs) or bare base64."""
     media.kind, media.filename, media.detail = pb.MEDIA_KIND_DOCUMENT, file.filename or "", file.detail or ""
     sources = [name for name in ("file_data", "file_url", "file_id") if getattr(file, name) is not None]
     if not sources:
@@ -132,7 +132,7 @@ LAST_INDEX = 2**31 - 1
 
 
 def decode_annotation(raw: msgspec.Raw) -> pb.Citation:
-    """Return an annotation as a citation; of any other source than a web page or a file, as raw JSON."""
+    """Return an annotation as a citation. An annotation that cites neither a web page nor a file becomes raw JSON."""
     try:
         decoded = _ANNOTATION.decode(raw)
     except msgspec.ValidationError:
@@ -163,8 +163,8 @@ def _index(value: float) -> int:
 
 
 def encode_citation(citation: pb.Citation, length: int) -> object:
-    """Return a citation as an annotation of a text of `length` characters; None for a citation that the format cannot
-    express. A citation without offsets covers the whole text.
+    """Return a citation as an annotation of a text of `length` characters; None if the format cannot express the
+    citation. A citation without offsets covers the whole text.
     """
     match citation.WhichOneof("source"):
         case "web":
@@ -214,9 +214,9 @@ def _token(entry: pb.TokenLogprob) -> JsonObject:
 
 
 def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") -> object:
-    """Return a part of a tool result, or of a message that is not the model's, as a content part. `media_detail`:
-    resolution of images that state none, "" for `auto`. Raise UmgError(UNTRANSLATABLE) for content whose loss would
-    change the meaning.
+    """Return a part of a tool result, or of a message by another role than the model, as a content part.
+    `media_detail`: resolution for images that state none, "" for `auto`. Raise UmgError(UNTRANSLATABLE) for content
+    whose loss would change the meaning.
     """
     match part.WhichOneof("kind"):
         case "text":
@@ -242,8 +242,9 @@ def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") 
 
 
 def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str = "") -> JsonObject:
-    """Return media as an `input_image`, `input_file` or `input_audio`, a document of texts as an `input_text`. Raise
-    UmgError(UNTRANSLATABLE) for others. `media_detail`: resolution of an image that states none, "" for `auto`.
+    """Return media as `input_image`, `input_file` or `input_audio`, and a document of texts as `input_text`.
+    `media_detail`: resolution for an image that states none, "" for `auto`. Raise UmgError(UNTRANSLATABLE) for other
+    media.
     """
     source, mime = media.WhichOneof("source"), media.mime_type
     titled = source == "blocks" or (source == "data" and not media.filename)
@@ -274,7 +275,7 @@ def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str
 
 
 def _text_file(media: pb.MediaPart) -> JsonObject | None:
-    """Return a text file as an `input_text`, since some providers reject it; None for others, and if not UTF-8."""
+    """Return a UTF-8 text file as `input_text`, since some providers reject it as a file; None for any other media."""
     if not (media.mime_type.startswith("text/") and media.HasField("data")):
         return None
     try:
@@ -308,8 +309,8 @@ def _encode_file(media: pb.MediaPart, report: Report) -> JsonObject:
 
 
 def compact_output(content: list[object], result: pb.ToolResult) -> object:
-    """Return content parts as the `output` of a tool result: a single text as a string, which every provider accepts,
-    several parts unchanged; without parts the JSON of `result`.
+    """Return content parts as the `output` of a tool result. A single text becomes a string, which every provider
+    accepts. Without parts, the JSON of `result` is the output.
     """
     match content:
         case []:

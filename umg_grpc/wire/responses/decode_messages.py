@@ -30,13 +30,13 @@ COMPACTION_TRIGGER = "compaction_trigger"
 """Type of the item that requests a summary of the conversation before it."""
 
 OWN_PREFIX = "umg_"
-"""Infix after the prefix of the gateway's own ids (`rs_umg_...`), which providers do not have."""
+"""Infix, after the prefix, of ids that the gateway made (`rs_umg_...`); providers' ids do not have it."""
 
 REDACTED_PREFIX = f"{reasoning_state.STATE_PREFIX}redacted."
-"""Prefix of the state of reasoning that its provider hides (messages `redacted_thinking`), where it is shown."""
+"""Prefix of a shown reasoning state whose reasoning the provider hides (messages `redacted_thinking`)."""
 
 AHEAD_PREFIX = f"{reasoning_state.STATE_PREFIX}ahead."
-"""Prefix of a state in an item of its own that belongs to the next item; without it, to the item before."""
+"""Prefix of a state in a separate item that belongs to the next item; without it, to the previous item."""
 
 
 # --- caller -> canonical
@@ -45,9 +45,9 @@ AHEAD_PREFIX = f"{reasoning_state.STATE_PREFIX}ahead."
 class InputDecoder:
     """Decoder of the items of one `input`, in order, into messages. Raises UmgError with the path of the field.
 
-    Each item becomes a message, with two exceptions: consecutive content parts without an item become one user message,
-    and an item that only has the reasoning state of another item (data of a provider that belongs to its reasoning, for
-    which that item has no field) sets the state of that item's part.
+    Each item becomes a message, with two exceptions. Consecutive content parts without an item become one user message.
+    An item may contain only the reasoning state (opaque data of a provider) of another item that has no field for it:
+    then the state is set on that other item's part.
     """
 
     def __init__(self, request: pb.GenerateRequest, notes: RequestNotes) -> None:
@@ -59,7 +59,7 @@ class InputDecoder:
         self._ahead: pb.Part | None = None  # part with the state for the next item
         self._trigger = ""  # path of the item that requests a summary
         self.added: list[tuple[Raw, str]] = []
-        """Tools that items declare, each with its path."""
+        """Tools that items declare, each with the path of its declaration."""
 
     def decode(self, items: str | list[Raw]) -> None:
         """Decode `items`, the value of `input`, into `request.messages`; a text is one user message."""
@@ -119,8 +119,8 @@ class InputDecoder:
         return [(tool, f"{at}.tools[{index}]") for index, tool in enumerate(tools)]
 
     def _add_declared_tools(self, raw: Raw, kind: str, at: str) -> bool:
-        """Add the tools that an item contains to `added`, and the item as raw JSON to the messages: it declares tools,
-        or is a search among tools that the provider ran.
+        """Add the tools that an item contains to `added`, and the item itself to the messages as raw JSON. The item
+        declares tools, or is a search among tools that the provider ran.
         """
         if kind == "tool_search_call":
             if typed_client_tools.decode_call(raw, kind, pb.Part(), at):
@@ -135,7 +135,7 @@ class InputDecoder:
         return True
 
     def _client_result(self, raw: Raw, kind: str, at: str) -> bool:
-        """Add the result of a tool with a type but no schema (a shell), which the caller runs, as a message."""
+        """Add the result of a tool that has a type but no schema (a shell), and that the caller ran, as a message."""
         part = pb.Part()
         if not typed_client_tools.decode_output(raw, kind, part.tool_result, at):
             return False
@@ -147,7 +147,7 @@ class InputDecoder:
         return True
 
     def _add_summary(self, raw: Raw, at: str) -> bool:
-        """Add a summary that this gateway sealed as a message of the user."""
+        """Add a summary that this gateway sealed as a user message."""
         item = parse(schema.CompactionItem, raw, at)
         if item.encrypted_content is None or not item.encrypted_content.startswith(SEALED_PREFIX):
             return False
@@ -160,7 +160,7 @@ class InputDecoder:
         return True
 
     def _apply_state(self, part: pb.Part | None) -> None:
-        """Set the reasoning state of an earlier item, if any, on the part of the item that follows it."""
+        """Set the reasoning state that an earlier item contained, if any, on the part of the item that follows it."""
         waiting, self._ahead = self._ahead, None
         if waiting is None:
             return
@@ -170,7 +170,7 @@ class InputDecoder:
             part.state.CopyFrom(waiting.state)
 
     def _add(self, message: pb.Message) -> None:
-        """Add a message of the model, made of one item, and give it the reasoning state of the item before."""
+        """Add a message of the model that consists of one item, and set the reasoning state from the item before it."""
         first = message.parts[0]
         if first.HasField("opaque"):
             message.role = pb.ROLE_UNSPECIFIED
@@ -214,7 +214,7 @@ class InputDecoder:
 
 
 def not_last(at: str) -> UmgError:
-    """Return the error for a request of a summary that other items follow. `at`: path of its item."""
+    """Return the error for an item that requests a summary but is not last. `at`: path of the item."""
     return invalid(at, f"`{COMPACTION_TRIGGER}` must be the final item of `input`, and may occur once; send it last")
 
 
@@ -222,8 +222,8 @@ def not_last(at: str) -> UmgError:
 
 
 def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
-    """Decode an item other than a message or reasoning into parts of `message`: one, or two for a search with its
-    sources; an unknown type becomes raw JSON. Raise UmgError with the path of the field.
+    """Decode an item other than a message or reasoning into one part of `message`; a search with its sources becomes
+    two. An unknown type becomes raw JSON. Raise UmgError with the path of the field.
     """
     match kind:
         case "function_call":
@@ -250,7 +250,7 @@ def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
 
 
 def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) -> None:
-    """Decode a reasoning item into a part. `shown`: whether a caller sent it, as encoded by this gateway: its state
+    """Decode a reasoning item into a part. `shown`: whether a caller sent it, as this gateway encoded it. Its state
     (opaque data) may then be of any format, and reasoning of another format is in the summary, which clients display.
     """
     thoughts = part.reasoning
@@ -282,8 +282,8 @@ def _add_opaque(raw: Raw, kind: str, message: pb.Message) -> None:
 
 
 def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, object]:
-    """Return a `reasoning` item without its state. `shown`: all texts are in the summary, which clients display, else
-    full texts in `content`.
+    """Return a `reasoning` item without its state. `shown`: put all texts into the summary, which clients display; if
+    false, full texts are in `content`.
     """
     thoughts = part.reasoning
     texts = [*thoughts.texts, *thoughts.summaries] if shown else thoughts.summaries
@@ -298,8 +298,8 @@ def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, obj
 
 
 def shown_state(part: pb.Part, *, ahead: bool = False) -> str:
-    """Return a part's reasoning state (opaque data) as the `encrypted_content` for the caller, to send back. `ahead`:
-    whether it is in an item of its own before the part's.
+    """Return a part's reasoning state (opaque data) as `encrypted_content`, which the caller sends back later. `ahead`:
+    whether the state is a separate item before the item of the part.
     """
     marks = (AHEAD_PREFIX if ahead else "") + (REDACTED_PREFIX if part.reasoning.redacted else "")
     return marks + reasoning_state.show(part.state, "responses")

@@ -1,5 +1,5 @@
-"""Decoding of a provider's response object and output items, complete or streamed. Fields that are not needed may be
-absent or null, since many providers send them.
+"""Decoding of a provider's response object and output items, complete or streamed. Fields that the gateway does not
+need may be absent or null, as they are at many providers.
 """
 
 import msgspec
@@ -91,7 +91,7 @@ KIND_DECODER = msgspec.json.Decoder(schema.Kind)
 
 
 def check_status(head: Head) -> None:
-    """Raise UmgError for a response stated as failed (by its error's code) or as not finished (UPSTREAM_FAILED)."""
+    """Raise UmgError if the response failed (reason by its error's code) or is not finished (UPSTREAM_FAILED)."""
     if head.status in ("failed", "cancelled") or (head.status is None and is_error(head.error)):
         error = failure(as_error(msgspec.json.decode(head.error) if is_error(head.error) else None))
         used = pb.GenerateResponse()
@@ -108,8 +108,8 @@ def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) 
 
 
 def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Set the finish reason of `target` by the status of a response: the reason of an incomplete response, else
-    TOOL_CALLS, REFUSAL or STOP. `calls`, `refused`: whether the response contains tool calls, or a refusal text.
+    """Set the finish reason of `target`: the reason why the response is incomplete, else TOOL_CALLS, REFUSAL or STOP.
+    `calls`, `refused`: whether the response contains tool calls, or a refusal text.
     """
     reason = head.incomplete_details.reason if head.incomplete_details else None
     if head.status == "incomplete":
@@ -123,7 +123,7 @@ def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate |
 
 
 def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:
-    """Set the usage of `target`, with the number of `searches`. Return False, and set none, without a token number."""
+    """Set the usage of `target`, with the number of `searches`. Without a token count return False and set nothing."""
     if head.usage is None or not decode_usage(head.usage, searches, target):
         return False
     if charged := charged_tier(head.service_tier):
@@ -132,7 +132,7 @@ def decode_used(head: Head, searches: int, target: pb.GenerateResponse | pb.Gene
 
 
 def decode_output_item(raw: Raw, message: pb.Message) -> None:
-    """Append a provider's output item to the parts. Raise UmgError(UPSTREAM_FAILED) or ValueError for a broken one."""
+    """Append a provider's output item to the parts. Raise UmgError(UPSTREAM_FAILED) or ValueError if it is broken."""
     kind = KIND_DECODER.decode(raw).type or ""
     if kind == "message":
         _decode_message(MESSAGE_DECODER.decode(raw), message)

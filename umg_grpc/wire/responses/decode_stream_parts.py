@@ -1,4 +1,4 @@
-"""Decoding of parts of a responses stream into events: deltas, ends, and content that only the complete item has."""
+"""Decoding of parts of a responses stream into events: deltas, ends, and content that came without deltas."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -9,13 +9,13 @@ from umg_grpc.wire.core.response_to_events import part_to_events
 from umg_grpc.wire.core.split_characters import SurrogateJoiner
 
 Key = tuple[str, int]
-"""Key of a text of a part: its kind, and its index among the texts of that kind."""
+"""Key of one text within a part: its kind, and its index among the part's texts of that kind."""
 
 TEXT_KEY, REFUSAL_KEY, ARGUMENTS_KEY = ("text", 0), ("refusal", 0), ("arguments", 0)
 
 
 class Streamed:
-    """Part of a streamed response: its index, texts of which deltas were emitted, and incomplete characters."""
+    """State of a part of a streamed response: its index, the texts with emitted deltas, and incomplete characters."""
 
     def __init__(self, part: int) -> None:
         self.part = part
@@ -25,8 +25,8 @@ class Streamed:
         self._joiners: dict[Key, SurrogateJoiner] = {}
 
     def replace_halves(self, key: Key, text: str) -> str:
-        """Return the text of a delta with characters that were split between deltas joined. An incomplete character at
-        its end is kept for the next delta of the same text. `key`: kind and index of the text within the part.
+        """Return the text of a delta, with characters joined that were split between deltas. An incomplete character at
+        the end is kept for the next delta of the same text. `key`: kind and index of the text within the part.
         """
         return self._joiners.setdefault(key, SurrogateJoiner()).join(text)
 
@@ -59,8 +59,8 @@ class PartEmitter(PartEvents):
     """Factory of the events for the parts of one streamed response; numbers them in the order of their start."""
 
     def close(self, streamed: Streamed) -> Iterator[pb.GenerateEvent]:
-        """Yield the last deltas of a part, for characters that are still incomplete, and the event that ends the part;
-        nothing if the part has ended already. `streamed`: state of the part, which is marked as ended.
+        """Yield the end of a part: deltas for characters that are still incomplete, then the end event. Nothing if the
+        part has ended already. `streamed`: state of the part, which is marked as ended.
         """
         if streamed.ended:
             return
@@ -69,8 +69,8 @@ class PartEmitter(PartEvents):
         yield self.end(streamed.part)
 
     def complete(self, streamed: Streamed, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the content of a complete part beyond the deltas in `streamed`, then its end; nothing if it has ended
-        already.
+        """Yield the content of a complete part that `streamed` lacks, then the part's end; nothing if the part has
+        ended already.
         """
         if streamed.ended:
             return

@@ -1,4 +1,4 @@
-"""Members of a response object that repeat the options of its request, and members that are always null here."""
+"""Members of a response object that repeat its request's options, and members that the gateway always sets to null."""
 
 from typing import Literal, get_args
 
@@ -33,16 +33,16 @@ OptionalNumber = Literal["max_output_tokens", "max_tool_calls"]
 
 def encode_echo(request: pb.GenerateRequest, head: pb.GenerateResponse | pb.GenerationStarted) -> bytes:
     """Return the members of a response object that repeat the request, as JSON without the outer braces: every field of
-    the current SDK types. Options that only another provider's format supports, reported as dropped, are null. `head`:
-    the response, which states whether it is stored.
+    the current SDK types. An option that was dropped, because the provider's format lacks it, is null. `head`: the
+    response, which states whether it is stored.
     """
     stored = head.stored if head.HasField("stored") else not request.HasField("store") or request.store
     return msgspec.json.encode(_members(request, stored=stored))[1:-1]
 
 
 def service_tier(tier: str) -> str:
-    """Return a provider's service tier if this format has it among its values, else the default tier: the schema of the
-    member allows no null. `tier`: "" if it is unknown.
+    """Return a provider's service tier if this format has that value, else the default tier, since the format's schema
+    allows no null. `tier`: "" if it is unknown.
     """
     return tier if tier in SERVICE_TIERS else SERVICE_TIER
 

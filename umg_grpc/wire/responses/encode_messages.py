@@ -107,7 +107,7 @@ class InputEncoder:
         return self._items
 
     def _marked_instructions(self) -> JsonObject:
-        """Return the system prompt as an item, since `instructions` has no place for breakpoints."""
+        """Return the system prompt as an item, since the member `instructions` cannot contain cache breakpoints."""
         content, parts = list[object](), self._request.instructions
         for index, part in enumerate(parts):
             if not part.HasField("text"):
@@ -167,7 +167,7 @@ class InputEncoder:
         self._items.append({"type": "message", "role": role, "content": content})
 
     def _is_encodable(self, part: pb.Part) -> bool:
-        """Return whether a part of a message that is not the model's can be encoded; report a part that cannot."""
+        """Return whether a part can be encoded in a message by another role than the model; report it if not."""
         kind = part.WhichOneof("kind")
         if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
             self._report.drop("thought" if part.thought else kind or "")
@@ -180,8 +180,8 @@ class InputEncoder:
         return encode_part(part, at, self._report, self._detail)
 
     def _end_turn(self, *, results: bool = False) -> None:
-        """End the model's messages before another role: drop reasoning that no item follows, and add empty results for
-        unanswered calls, which providers require, unless `results` follow.
+        """End the model's turn before a message of another role. Drop reasoning that no item follows, and add an empty
+        result, which providers require, for each unanswered call, unless `results` follow.
         """
         if self._placeholder_results and not results:
             self._report.drop("tool_call", "without a result")
@@ -250,7 +250,7 @@ class InputEncoder:
         self._add_item(item)
 
     def _reasoning(self, part: pb.Part) -> None:
-        """Keep reasoning of this format's providers for the item that follows it; leave out and report any other."""
+        """Keep reasoning of this format's providers for the item after it; leave out and report other reasoning."""
         if part.state.format != "responses":
             self._report.drop("reasoning")
             if part.HasField("state"):
@@ -261,7 +261,7 @@ class InputEncoder:
         self._reasoning_items.append(item | {"encrypted_content": part.state.data})
 
     def _item(self, part: pb.Part, at: str, own_id: str) -> object:
-        """Return a part of the model other than text as an item; None for a part that is left out and reported."""
+        """Return a model's part other than text as an item; None if the part is left out, which is reported."""
         match part.WhichOneof("kind"):
             case "tool_call":
                 return self._call(part.tool_call, own_id)
@@ -289,7 +289,7 @@ class InputEncoder:
                 assert_never(unhandled)
 
     def _search(self, call: pb.ServerToolCall) -> object:
-        """Return a web search by a provider of this format as an item; None for any other, which is reported."""
+        """Return a web search that a provider of this format ran as an item; report any other, and return None."""
         if call.format != "responses" or not call.call_id.startswith("ws_"):
             self._report.drop("server_tool_call")
             return None
@@ -326,8 +326,8 @@ class InputEncoder:
         return item
 
     def _result(self, result: pb.ToolResult, at: str) -> None:
-        """Add a tool result as an item, or as a user message without its call, since providers reject it then. Clients
-        cut off the beginning of long conversations.
+        """Add a tool result as an item. If its call is missing, as after clients cut off the start of a long
+        conversation, add it as a user message, because providers reject a result without a call.
         """
         call_id = provider_id(result.call_id) or self._unanswered_id(result.name)
         if call_id in self._typed:

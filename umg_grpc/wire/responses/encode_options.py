@@ -147,9 +147,9 @@ def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
 
 
 def encode_text(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Return the member `text` (format and verbosity of the response); {} if the request sets neither.
-    Raises UmgError(UNTRANSLATABLE) for a response that has to be one word of an enumeration. `report`: collects the
-    constraints that the provider does not enforce.
+    """Return the member `text` (format and verbosity of the response); {} if the request sets neither. `report`:
+    collects constraints that the provider does not enforce. Raises UmgError(UNTRANSLATABLE) for a response that must be
+    one value of an enumeration.
     """
     fields = JsonObject()
     match request.response_format.WhichOneof("kind"):
@@ -170,8 +170,8 @@ def encode_text(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO
 
 
 def encode_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Return {"reasoning": {...}}: the effort (the nearest to a budget or mode, reported) and a summary. The summary is
-    for callers that want to see reasoning. {} without options to send.
+    """Return {"reasoning": {...}} with the effort, and a summary for callers that want to see reasoning; {} without
+    options to send. A budget or mode becomes the nearest effort, which is reported.
     """
     reasoning = request.reasoning
     effort = reasoning.effort or reasoning.level
@@ -204,7 +204,7 @@ SHOWING_MODES = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE, pb.REASO
 
 
 def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
-    """Return `store` and `include`. Callers of other formats must request storage, since they cannot read it back."""
+    """Return `store` and `include`. Other formats' requests are stored on demand only: callers could not read them."""
     include, fields = list(request.include), JsonObject()
     if "logprobs" in (quirks.rejects or ()):  # an element of `include` requests them in this format
         include = [name for name in include if name != LOGPROBS_INCLUDE]

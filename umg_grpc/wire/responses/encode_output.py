@@ -35,7 +35,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Shown:
-    """Optional content that the caller gets in the output: reasoning states, sources of searches, reasoning texts."""
+    """Optional content that the caller gets: reasoning states, sources of searches, reasoning texts."""
 
     states: bool  # state of the reasoning
     sources: bool  # sources of searches
@@ -43,31 +43,31 @@ class Shown:
 
     @classmethod
     def of(cls, request: pb.GenerateRequest) -> "Shown":
-        """Return which optional content a request selects: reasoning states and sources by `include`, as at providers
-        of this format, and reasoning texts unless the summary is `none`.
+        """Return the optional content that a request selects. `include` selects states and sources, as at providers of
+        this format; reasoning texts are selected unless the summary is `none`.
         """
         include = set(request.include)
         return cls(ENCRYPTED_INCLUDE in include, SOURCES_INCLUDE in include, request.reasoning.summary != "none")
 
 
 class Ids:
-    """Ids of a response's items: the provider's, or if missing or repeated, made of response id and item index."""
+    """Ids of a response's items: the provider's or, if missing or repeated, made of response id and item index."""
 
     def __init__(self, response_id: str) -> None:
         self._core = "".join(filter(str.isalnum, response_id))[-32:]
         self._taken: set[str] = set()
 
     def item(self, prefix: str, given: str, index: int) -> str:
-        """Return the id of the item at `index`, unique in the response: the provider's id `given` unless it is "" or
-        was used before, else a generated id that begins with `prefix`.
+        """Return the id of the item at `index`, unique in the response: the provider's id `given`, unless it is "" or
+        already used. Otherwise the id is generated and begins with `prefix`.
         """
         item_id = given if given and given not in self._taken else f"{prefix}{OWN_PREFIX}{self._core}_{index}"
         self._taken.add(item_id)
         return item_id
 
     def call(self, call: pb.ToolCall, index: int) -> str:
-        """Return the id by which a tool call is paired with its result: the provider's, or one made of the response's
-        id and `index`, the index of the item.
+        """Return the id that pairs a tool call with its result: the provider's, or one made of the response's id and
+        the `index` of the item.
         """
         return call.call_id or f"call_{self._core}_{index}"
 
@@ -103,14 +103,15 @@ def kind_of(part: pb.Part) -> str:
 
 
 def has_state(part: pb.Part, shown: Shown) -> bool:
-    """Return whether a part's reasoning state gets a `reasoning` item: its own item has no field, and the caller gets
-    states. The item comes before a tool call, but after any other part, whose state is known only at its end.
+    """Return whether a part's reasoning state becomes a `reasoning` item: the caller gets states, and the part's item
+    has no field for it. The `reasoning` item precedes a tool call, but follows any other part, whose state is known
+    only at its end.
     """
     return shown.states and part.HasField("state") and not part.HasField("reasoning")
 
 
 def image_text(media: pb.MediaPart) -> str:
-    """Return a Markdown image for an image that is known only by its address, since image items contain bytes."""
+    """Return a Markdown image for an image that has only a URL, since image items contain bytes."""
     return f"![image]({media.uri})"
 
 
@@ -158,8 +159,8 @@ class _OpenMessage:
 def encode_output(
     parts: Sequence[pb.Part], request: pb.GenerateRequest, response_id: str, incomplete: bool
 ) -> list[object]:
-    """Return the parts of a response as `output`: consecutive texts of a message are one item, inexpressible parts are
-    left out. `incomplete`: whether the response broke off in its last item.
+    """Return the parts of a response as `output`. Consecutive texts of a message become one item; parts that the format
+    cannot express are left out. `incomplete`: whether the response broke off in its last item.
     """
     shown, ids, items = Shown.of(request), Ids(response_id), list[object]()
     results = {part.server_tool_result.call_id: part.server_tool_result for part in parts}
@@ -236,8 +237,8 @@ def _item(
 
 @dataclass(frozen=True)
 class Ending:
-    """Status of a response at its end (`completed`, `incomplete`, `failed`), with the reason if it is incomplete, or
-    the code and message of the error if it failed; "" otherwise.
+    """Final status of a response (`completed`, `incomplete`, `failed`). `reason` is set if it is incomplete, `code` and
+    `message` of the error if it failed; otherwise they are "".
     """
 
     status: str = "completed"
@@ -262,8 +263,8 @@ def ending_of(finished: pb.Candidate | pb.CandidateFinished, refused: bool) -> E
 
 
 def ending_of_response(response: pb.GenerateResponse) -> Ending:
-    """Return the status of a complete response: the status that a stored response contains, else the one that the
-    finish reason of its first candidate or the block of its prompt means.
+    """Return the final status of a complete response: the status in a stored response, else the one that follows from
+    the first candidate's finish reason or the prompt's block.
     """
     if response.HasField("failure"):
         return Ending("failed", code=response.failure.code or "server_error", message=response.failure.message)
@@ -276,7 +277,7 @@ def ending_of_response(response: pb.GenerateResponse) -> Ending:
 
 
 def completed_at(response: pb.GenerateResponse, ending: Ending) -> int | None:
-    """Return the Unix seconds of a response's completion; None if not recorded, or if it is not completed."""
+    """Return the completion time of a response in Unix seconds; None if it is not recorded or not `completed`."""
     noted = response.HasField("complete_time") and ending.status == "completed"
     return response.complete_time.seconds if noted else None
 

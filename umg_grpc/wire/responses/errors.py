@@ -52,11 +52,11 @@ class ResponseError(Struct):
 
 
 def error_event(error: UmgError, sequence: int, *, has_begun: bool) -> bytes:
-    """Return the server-sent event `error` that ends a stream after a failure, after `response.failed`. `sequence`: its
-    sequence number.
+    """Return the server-sent event `error`, which follows `response.failed` at the end of a failed stream.
 
-    The error is in members at the top level, as the format requires, and again in `error`, at which all SDKs raise.
-    There it has `retry_after`, too, and `status` in a response that has not begun (`has_begun` is false).
+    `sequence`: sequence number of the event. The error is in top-level members, as the format requires, and again in
+    the member `error`, which makes all SDKs raise. That member also has `retry_after` and, if the response has not
+    begun (`has_begun` is false), `status`.
     """
     body = error_members(error)
     payload = {
@@ -71,8 +71,8 @@ def error_event(error: UmgError, sequence: int, *, has_begun: bool) -> bytes:
 
 
 def response_error(error: UmgError) -> ResponseError:
-    """Return the member `error` of a response object that failed; a code that the format does not have becomes
-    `invalid_prompt` for blocked content, else `server_error`.
+    """Return the member `error` of a failed response object. A code that the format lacks becomes `invalid_prompt` for
+    blocked content, else `server_error`.
     """
     body = error_members(error)
     code, message = str(body["code"]), str(body["message"])
@@ -83,7 +83,7 @@ def response_error(error: UmgError) -> ResponseError:
 
 
 def failure(error: ProviderError) -> UmgError:
-    """Return the caller's error for a response that failed at the provider, by the code of its `error`."""
+    """Return the caller's error for a response that failed at the provider, chosen by the code in its `error`."""
     code = str(error.code or "")
     if code in BLOCKED_CODES:
         message = clean(error.message) or "the provider's safety system refused the prompt; change it"

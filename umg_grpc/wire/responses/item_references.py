@@ -1,5 +1,5 @@
-"""Look-up of items referenced by id instead of sent again (`item_reference`), in stored responses. The gateway's ids
-contain their response's; only providers can look up their own.
+"""Look-up of stored items that a caller references by id (`item_reference`) instead of sending them again. The
+gateway's item ids contain the response id. Items with a provider's id only that provider can look up.
 """
 
 import re
@@ -22,9 +22,9 @@ ITEM_PREFIXES = {
     "server_tool_result": "ws",
     "compaction": "cmp",
 }
-"""Beginnings of the ids of input items, by the kinds of parts that are items of their own."""
+"""Kind of part that becomes a separate input item -> prefix of the item's id."""
 MESSAGE_PREFIX = "msg"
-"""Beginning of the ids of all other items."""
+"""Prefix of the ids of all other items."""
 
 _OWN_ITEM = re.compile(rf"[a-z]+_{OWN_PREFIX}([0-9a-f]{{{CORE_CHARACTERS}}})_[0-9]+")
 
@@ -45,15 +45,15 @@ def referenced(message: pb.Message) -> str:
 
 
 def response_of(item_id: str) -> str:
-    """Return the id of the response that contains an item, which is a part of the ids that the gateway gives to items;
-    "" for any other id, for example of an item that a provider stores.
+    """Return the id of the response that contains an item. It is a part of item ids that the gateway made; "" for any
+    other id, for example of an item that a provider stores.
     """
     own = _OWN_ITEM.fullmatch(item_id)
     return RESPONSE_PREFIX + own[1] if own else ""
 
 
 def items_of(stored: pb.StoredResponse) -> dict[str, list[pb.Message]]:
-    """Return item id -> the messages that the item of a stored response becomes if a caller sends it."""
+    """Return item id -> messages for a stored response, as each item would be decoded if a caller sent it."""
     shown = pb.GenerateRequest()
     shown.CopyFrom(stored.request)
     shown.include.append(ENCRYPTED_INCLUDE)  # the reasoning state is included, whether or not the caller received it

@@ -1,4 +1,4 @@
-"""Members of a responses body that the gateway recognizes in raw JSON objects, by which unknown ones are found."""
+"""Members of raw JSON objects in a responses body that the gateway recognizes, so that it can find unknown ones."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ HARMLESS_MEMBERS = frozenset(
         *("messages", "max_tokens", "max_completion_tokens"),  # of a body that was written for two paths at once
     }
 )
-"""Top-level fields without canonical form or effect on the response: translations leave them out and report them."""
+"""Top-level fields without a canonical form that do not affect the response. Translations omit and report them."""
 
 _PARTS: dict[str, type[Struct]] = {
     "input_text": schema.TextPart,

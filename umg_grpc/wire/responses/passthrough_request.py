@@ -1,4 +1,4 @@
-"""Edits of a responses caller's body for a provider of responses, e.g. of fields that only our document defines."""
+"""Edits of a caller's responses body for a provider of that format, e.g. of fields that only our document defines."""
 
 from collections.abc import Collection
 
@@ -25,7 +25,7 @@ KNOWN_FIELDS = frozenset(schema.ResponsesRequest.__struct_encode_fields__)
 MARK_OF_ID, MARK_OF_STATE = f'"rs_{OWN_PREFIX}'.encode(), f'"{reasoning_state.STATE_PREFIX}'.encode()
 
 CLIENT_MARKS = tuple(f'"{row.member}"'.encode() for row in CLIENT_MEMBERS if row.face == "responses")
-"""Bytes that a body with members for a vendor contains."""
+"""Byte strings of which a body contains at least one if it has members for a client's vendor."""
 
 # Members of objects that have a canonical field; the others are kept when the object is encoded anew.
 NESTED_MEMBERS = {"reasoning": ("effort", "summary", "generate_summary"), "text": ("format", "verbosity")}
@@ -48,7 +48,7 @@ def rebuild(
     """Return the caller's body for a provider of the same format, changed only where necessary, else byte for byte.
 
     Changes are the model id, `stream`, forms that only the gateway's specification has, members that the provider
-    refuses, and the canonical fields in `edited`, by `new_values` (members of the body).
+    rejects, and the canonical fields in `edited`, whose values are in `new_values` (members of the body).
     """
     fields = parse(dict[str, Raw], request.source.body)
     for field in edited:
@@ -98,7 +98,7 @@ def _replace_field(fields: dict[str, Raw], name: str, new_values: JsonObject) ->
 
 
 def _remove_client_members(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
-    """Remove members from the items of `input` that the caller's client sends to its own vendor alone, in place."""
+    """Remove members of `input` items that the caller's client sends only for its own vendor, in place."""
     raw = bytes(fields["input"])
     if not any(mark in raw for mark in CLIENT_MARKS) or not raw.startswith(b"["):
         return
@@ -114,8 +114,8 @@ def _remove_client_members(fields: dict[str, Raw], quirks: Quirks, report: Repor
 
 
 def _edit_input(fields: dict[str, Raw], report: Report) -> None:
-    """Edit `input` in place: group content parts without an item into user messages, and remove foreign reasoning. The
-    provider cannot decode the states of other formats' providers.
+    """Edit `input` in place: group content parts without an item into user messages, and remove reasoning of other
+    formats' providers, whose states this provider cannot decode.
     """
     raw = bytes(fields["input"])
     if not raw.startswith(b"["):
@@ -142,8 +142,8 @@ def _edit_input(fields: dict[str, Raw], report: Report) -> None:
 
 
 def _reasoning(raw: Raw, report: Report) -> Raw | None:
-    """Return a `reasoning` item of the caller as the provider accepts it: with its `encrypted_content` (the reasoning
-    state) as the provider itself sent it, without the gateway's wrapping.
+    """Return a caller's `reasoning` item as the provider accepts it: its `encrypted_content` (the reasoning state)
+    loses the gateway's wrapping.
     """
     item = parse(schema.ReasoningItem, raw)
     if not item.encrypted_content:
@@ -166,7 +166,7 @@ def _reasoning(raw: Raw, report: Report) -> Raw | None:
 
 def _edit_reasoning(fields: dict[str, Raw]) -> None:
     """Edit `reasoning` for a provider: remove the summary `none`, and replace an empty object by the effort `medium`.
-    Only the gateway's specification has both.
+    Both forms exist only in the gateway's specification.
     """
     members = parse(dict[str, Raw], fields["reasoning"], "reasoning")
     if bytes(members.get("summary", ABSENT_MEMBER)) == b'"none"':

@@ -1,4 +1,4 @@
-"""Passthrough of a provider's responses stream: frames are forwarded unchanged and parsed only where that is needed."""
+"""Passthrough of a provider's responses stream: frames are forwarded unchanged, and parsed only if necessary."""
 
 import msgspec
 from msgspec import Raw
@@ -47,12 +47,12 @@ _RESPONSE = msgspec.json.Decoder(PassedResponse)
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of a passed-through responses stream: forwards events, emits canonical ones for the service. One per
-    stream.
+    """Decoder of a passed-through responses stream: forwards events, and emits canonical events for the service.
 
-    It replaces a different model id in response objects, marks reasoning states that look wrapped by the gateway, and
-    drops events without data, which break clients. Items with the same index get different ones. An error event is not
-    forwarded: it raises the error of the call, whose message is cleaned and encoded for the caller again.
+    One instance per stream. It replaces a different model id in response objects, marks reasoning states that look
+    wrapped by the gateway, and drops events without data, which break clients. Items with the same index get different
+    ones. An error event is not forwarded: it raises the error of the call, which is cleaned and encoded for the caller
+    again.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -63,8 +63,9 @@ class PassthroughDecoder(FrameDecoder):
         self._refused = False
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return the leading frames that are only deltas, unchanged, and their length in bytes; `DECODED_FRAME` (no
-        bytes, length 0) if the first frame has to be decoded. Deltas are recognised by their names, without parsing.
+        """Return (leading frames that are only deltas, their length in bytes). They are forwarded unchanged. If the
+        first frame must be decoded, return `DECODED_FRAME` (no bytes, length 0). Deltas are recognised by their names,
+        without parsing.
         """
         if not self._started or self._indexes.is_wrong or not frames.startswith(EVENT_START):
             return DECODED_FRAME

@@ -1,4 +1,4 @@
-"""Responses requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
+"""Responses requests: decoding of a caller's body, and encoding of the canonical request for a provider."""
 
 from collections.abc import Collection, Mapping
 from operator import attrgetter
@@ -76,9 +76,9 @@ _whole_numbers = attrgetter(*WHOLE_NUMBERS)
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /v1/responses`, kept with the `headers` to be forwarded in the request. Raise UmgError:
-    MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a background response. `model` is not used: the
-    body contains it.
+    """Decode the body of `POST /v1/responses`; the request keeps the body and the `headers` to be forwarded. Raise
+    UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, or UNSUPPORTED_FIELD for a background response. `model` is
+    not used: the body contains it.
     """
     parsed, unknown = parse_open(_KNOWN, schema.ResponsesRequest, body, passthrough_request.KNOWN_FIELDS)
     if parsed.background:
@@ -118,7 +118,7 @@ _KNOWN: msgspec.json.Decoder[schema.ResponsesRequest] = msgspec.json.Decoder(sch
 def _new_request(
     body: bytes, headers: Mapping[str, str], unknown: Collection[str]
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return a request with only the caller's body and headers, and notes with the unknown fields."""
+    """Return a request that has only the caller's body and headers, and notes that have only the unknown fields."""
     request, notes = pb.GenerateRequest(), RequestNotes()
     source = request.source
     source.format, source.body = "responses", body
@@ -246,9 +246,9 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /responses`: a body of this format with only the
-    necessary changes, any other anew. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
-    `model`: the provider's id. `notes`: facts that the decoder recorded about the caller's body.
+    """Encode a canonical request as a call of a provider's `POST /responses`. A caller's body in this format is changed
+    only where necessary; any other request is encoded anew. `model`: provider's id; `notes`: facts that the decoder
+    recorded about the caller's body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
     """
     report = Report()
     request, notes = fit_request(request, notes, quirks, report)

@@ -37,8 +37,8 @@ from umg_grpc.wire.responses.tool_calls import CALL_ITEMS, rename_calls
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Encode a response for a caller; return the provider's own body if it has this format. The format has no field for
-    candidates but the first. `request`: the caller's, which the response repeats.
+    """Encode a response for a caller; return the provider's own body if it has this format. Only the first candidate is
+    encoded, since the format has no field for others. `request`: caller's request, whose options the response repeats.
     """
     if response.source.format == "responses":
         return response.source.body
@@ -55,8 +55,8 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response of this format can contain a part. True for the result of a provider's tool if the
-    format has the tool: the result is in the item of the call.
+    """Return whether a response of this format can contain a part. The result of a provider's tool counts if the format
+    has the tool, since the item of the call contains the result.
     """
     if part.HasField("server_tool_result"):
         return part.server_tool_result.name in SERVER_ITEMS
@@ -73,9 +73,9 @@ _MARKED = rb"\1" + f"{STATE_PREFIX}responses.{STATE_PREFIX}".encode()
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider; its output is not decoded if the body is passed through (`pass_`).
-    Raise UmgError: UPSTREAM_FAILED for a body that cannot be decoded; by the code of its error for a response that
-    failed in spite of its HTTP status.
+    """Decode a provider's complete response. If its body is passed through (`pass_`), its output is not decoded. Raise
+    UmgError: UPSTREAM_FAILED for a body that cannot be decoded, or by the error's code for a response that failed
+    despite a successful HTTP status.
     """
     try:
         parsed = decode(PASSED_DECODER, body) if pass_ else decode(RESPONSE_DECODER, body)
@@ -121,8 +121,8 @@ def _has_refusal(items: list[SeenItem]) -> bool:
 
 
 def mark_states(document: bytes) -> bytes:
-    """Return a response with marks on reasoning states that look as if this gateway had wrapped them. The provider is
-    another gateway, and the mark lets it get its states back unchanged.
+    """Return a response of another gateway, with marks on the reasoning states that look as if this gateway had wrapped
+    them. The marks show later that the other gateway must get these states back unchanged.
     """
     return _STATE.sub(_MARKED, document) if STATE_PREFIX.encode() in document else document
 

@@ -1,4 +1,4 @@
-"""Required format of a response (`text.format`) in responses requests to a provider, with its instructions."""
+"""Format that a response must have (`text.format`), and instructions for it, in requests to a provider."""
 
 import msgspec
 from msgspec import Raw
@@ -20,7 +20,7 @@ JSON_INSTRUCTION = "Answer in JSON."  # providers reject `json_object` unless th
 
 
 def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `text.format` for a JSON response; {} if instructions require it. Report unenforced constraints."""
+    """Return `text.format` for a JSON response; {} if instructions replace it. Report unenforced constraints."""
     fitted = fit_format(chosen, quirks.schema_dialect, report)
     if fitted.form != "json_schema":
         return {"type": fitted.form} if fitted.form else {}
@@ -35,8 +35,8 @@ def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks
 
 
 def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Quirks) -> None:
-    """Add the instructions for the response's format to an encoded body, in place. They have the word JSON only for
-    callers of another format, unaware that providers require it.
+    """Add the instructions for the response's format to an encoded body, in place. The word JSON, which providers
+    require, is added only for callers of another format, since they do not know the rule.
     """
     items = fields["input"]
     if not isinstance(items, list) or not requires_json(request.response_format):
@@ -49,7 +49,7 @@ def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Qu
 
 
 def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
-    """Replace a response format that the provider refuses in a caller's own body; all else stays byte for byte."""
+    """Replace a response format that the provider rejects in a caller's own body; all else stays byte for byte."""
     if not requires_json(request.response_format):
         return
     instruction, items = "", fields.get("input", ABSENT_MEMBER)
@@ -71,7 +71,7 @@ def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: 
 
 
 def _own_items(raw: Raw) -> list[object]:
-    """Return the input of a caller's body as items, the first decoded to its members; a text is a user message."""
+    """Return a caller's input as items. The first one is decoded to its members; a text is a user message."""
     if not is_present(raw):
         return []
     if bytes(raw).startswith(b'"'):

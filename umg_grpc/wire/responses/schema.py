@@ -1,7 +1,7 @@
 """Body of `POST /v1/responses` as typed structs: the fields of the text document and of current SDK types.
 
-Items, content parts, tools and tool choices stay raw: their unions grow, so each is looked up by its `type` where it is
-decoded. Unknown fields are kept in the source document only. `None` means absent: an explicit null has no effect.
+Items, content parts, tools and tool choices stay raw: vendors add types, so each is decoded where it is used, by its
+`type`. Unknown fields are kept only in the source document. `None` means absent: an explicit null has no effect.
 """
 
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""Tools that the provider runs itself, for example web search: the items of their calls, in both directions."""
+"""Tools that the provider itself runs, for example web search: the items of their calls, in both directions."""
 
 import msgspec
 from msgspec import Raw
@@ -24,8 +24,8 @@ SERVER_ITEMS = {
 
 
 def decode_server_tool(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
-    """Decode the item of a tool that the provider ran: its call as a part of `message`, any results as a second part.
-    Raise UmgError with the path of the field.
+    """Decode the item of a tool that the provider ran: its call becomes a part of `message`, and its results, if any, a
+    second part. Raise UmgError with the path of the field.
     """
     item = parse(schema.ToolItem, raw, at)
     call = message.parts.add().server_tool_call
@@ -57,7 +57,7 @@ def decode_server_tool(raw: Raw, kind: str, message: pb.Message, at: str) -> Non
 def server_item(
     item_id: str, call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, sources: bool
 ) -> JsonObject:
-    """Return the item for the call of a provider's tool with its result, if any, and sources of a web search."""
+    """Return the item for a provider's tool call with its result, if any. `sources`: include a search's sources."""
     failed = result is not None and result.error_code
     kind, _ = SERVER_ITEMS[call.name]
     item: JsonObject = {"id": item_id, "type": kind, "status": "failed" if failed else call.status or "completed"}
@@ -78,8 +78,8 @@ def server_item(
 
 
 def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, sources: bool) -> object:
-    """Return the member `action` of a web search: the provider's own or, of another format, an object with the queries.
-    `sources`: whether to include the addresses of its pages.
+    """Return the member `action` of a web search: the provider's own object, or for a search of another format an
+    object with the queries. `sources`: whether to include the URLs of the pages that were found.
     """
     if call.format == "responses" and call.input_json:
         return json_text(call.input_json, "input_json")
@@ -91,14 +91,14 @@ def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, so
 
 
 def code_of(call: pb.ServerToolCall) -> str:
-    """Return the code that a provider's code interpreter ran: the input of the call is a string in this format, and an
-    object with a member `code` in others. "" for any other input.
+    """Return the code that a provider's code interpreter ran; "" for an unknown form of input. In this format the input
+    is a string, in others an object with a member `code`.
     """
     return _text_of(call.input_json, "code")
 
 
 def _text_of(json: str, *names: str) -> str:
-    """Return the text in JSON: a string, or the first of an object's members `names` that is one; else ""."""
+    """Return the text in a JSON value: a string, or an object's first member among `names` that is one; else ""."""
     try:
         value: object = msgspec.json.decode(json)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Stored responses: retrieval, replay as a stream, input items, deletion (reference, 2.7; not in the document)."""
+"""Stored responses: retrieval, replay as a stream, input items, deletion (reference, 2.7; the document has none)."""
 
 from collections.abc import Mapping
 from typing import assert_never
@@ -25,8 +25,8 @@ def encode_stored(stored: pb.StoredResponse) -> bytes:
 
 
 def encode_events(stored: pb.StoredResponse, starting_after: int = -1) -> bytes:
-    """Return a stored response as the events of `GET /v1/responses/{id}?stream=true`.
-    `starting_after`: sequence number of the last event to be left out, -1 for all events.
+    """Return a stored response as the events of `GET /v1/responses/{id}?stream=true`. `starting_after`: sequence number
+    of the last event to leave out, -1 to leave out none.
     """
     encoder = StreamEncoder(stored.request)
     stream = encoder.feed(response_to_events(stored.response))
@@ -71,8 +71,8 @@ def decode_input_items_query(response_id: str, query: Mapping[str, str]) -> pb.L
 
 
 def encode_input_items(listing: pb.ListInputItemsResponse) -> bytes:
-    """Return the body of `GET /v1/responses/{id}/input_items`: one page of items. Its `first_id` and `last_id` are null
-    for an empty page, else valid values of the parameter `after`.
+    """Return the body of `GET /v1/responses/{id}/input_items`: one page of items. `first_id` and `last_id` are valid
+    values of the parameter `after`, or null for an empty page.
     """
     body: JsonObject = {
         "object": "list",
@@ -85,7 +85,7 @@ def encode_input_items(listing: pb.ListInputItemsResponse) -> bytes:
 
 
 def _items(message: pb.Message) -> list[object]:
-    """Return a stored message as items: one, or several for tool results and responses of another format."""
+    """Return a stored message as items: one or, for tool results and responses of another format, several."""
     if message.role == pb.ROLE_ASSISTANT:
         return _assistant_items(message)
     items, content = list[object](), list[object]()
@@ -111,7 +111,7 @@ def _items(message: pb.Message) -> list[object]:
 
 
 def _assistant_items(message: pb.Message) -> list[object]:
-    """Return a message of the model as items, of which the first has the message's id."""
+    """Return a message of the model as items; the first item has the id of the message."""
     parts = list[pb.Part]()
     for index, part in enumerate(message.parts):
         own = pb.Part()
@@ -150,8 +150,8 @@ def _with_id(opaque: pb.OpaquePart, message_id: str) -> object:
 
 
 def _content(part: pb.Part) -> object:
-    """Return a part as a content part of a listed item. Raw JSON that another format defines is listed as a text, media
-    that the format cannot express as the text of their address or name.
+    """Return a part as the content part of a listed item. Raw JSON of another format becomes a text. Media that the
+    format cannot express become the text of their URL or name.
     """
     if part.HasField("opaque"):
         own = part.opaque.format == "responses"

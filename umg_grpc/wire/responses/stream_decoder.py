@@ -63,8 +63,8 @@ class _Item:
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a translated responses stream into canonical events. One instance per stream. Content that a provider
-    sends only at the end of a part or an item, without deltas before, is emitted then.
+    """Decoder of a translated responses stream into canonical events. One instance per stream. If a provider sends
+    content only at the end of a part or item, without deltas, the content is emitted then.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -105,8 +105,8 @@ class TranslatingDecoder(EventDecoder):
         return self._plain(frames) or super()._take(frames)
 
     def _plain(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the events of a read that has only the most frequent deltas, of open parts. None for any other read,
-        which has to be decoded event by event. This only saves time.
+        """Return the events of a read that contains only frequent deltas of open parts; None otherwise. Any other read
+        must be decoded event by event. This only saves time.
         """
         if self._has_halves or self.done or not frames.startswith(PLAIN_HEADS):
             return None
@@ -180,7 +180,7 @@ class TranslatingDecoder(EventDecoder):
             yield self._emitter.start(part)
 
     def _emit_text(self, streamed: Streamed, key: Key, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
-        """Yield the delta of a part's text; nothing for an empty text, and after the end of the part."""
+        """Yield the delta of a part's text; nothing if the text is empty or the part has ended."""
         if not text or streamed.ended or (whole and key in streamed.sent):
             return
         streamed.sent.add(key)
@@ -392,7 +392,7 @@ class TranslatingDecoder(EventDecoder):
         return self._emit_audio(b"", event.delta or "")
 
     def _end(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        """Yield the last events of the response: output that was not streamed, the usage and the finish reason."""
+        """Yield the final events of the response: output that was not streamed, the usage, and the finish reason."""
         response = RESPONSE_DECODER.decode(event.response) if is_present(event.response) else ProviderResponse()
         response.status = response.status or (event.type or "").removeprefix("response.")
         check_status(response)

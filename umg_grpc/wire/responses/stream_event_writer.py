@@ -9,7 +9,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Writer:
-    """Collector of the server-sent events of one stream, which it numbers in order from 0 (`sequence_number`)."""
+    """Collector of one stream's server-sent events; it numbers the events in order from 0 (`sequence_number`)."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -33,7 +33,7 @@ class Writer:
 
 
 class Delta:
-    """Encoder of one text's delta events: all bytes but sequence number and text are encoded once, to save time."""
+    """Encoder of one text's delta events. All bytes except sequence number and text are encoded once, to save time."""
 
     def __init__(self, name: str, location: JsonObject, tail: bytes = b"}") -> None:
         self._name = name.encode()

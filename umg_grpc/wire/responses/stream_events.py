@@ -16,7 +16,7 @@ from umg_grpc.wire.responses.decode_output import ContentPart, Head, ProviderRes
 from umg_grpc.wire.responses.errors import failure
 
 RENAMED_ENDS = {"response.done": "response.completed", "response.canceled": "response.cancelled"}
-"""Name of a last event at relays -> its name in this format, unless the status of the response is another one."""
+"""Name that relays give to a last event -> this format's name, unless the response's status implies another."""
 END_EVENTS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", *RENAMED_ENDS)
 BEGIN_EVENTS = ("response.created", "response.queued", "response.in_progress")
 
@@ -83,8 +83,8 @@ RESPONSE_DECODER = msgspec.json.Decoder(ProviderResponse)
 
 
 def stated_error(name: bytes, event: AnyEvent) -> UmgError | None:
-    """Return the error that the caller gets for an `error` event, whose members are at the top level or below `error`;
-    None for any other event. `name`: name of the server-sent event.
+    """Return the caller's error for an `error` event, whose members are at the top level or below `error`; None for any
+    other event. `name`: name of the server-sent event.
     """
     if event.type == "error" or (event.type is None and (name == b"error" or is_error(event.error))):
         if is_error(event.error):
@@ -113,4 +113,4 @@ IGNORED_EVENTS = frozenset(
         "response.image_generation_call.completed",
     }
 )
-"""Events without content, and ends of content that was sent in deltas."""
+"""Events without content, and end events of content that was already sent in deltas."""

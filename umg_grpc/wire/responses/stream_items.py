@@ -24,13 +24,13 @@ from umg_grpc.wire.responses.tool_calls import call_item, call_prefix
 from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS
 
 ITEM_BYTES, ENTRY_BYTES = 2048, 512
-"""Approximate memory of an item, and of an annotation or a log probability, beside its text."""
+"""Approximate memory of an item, and of an annotation or log probability, in bytes besides its text."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Item(ABC):
-    """Output item of a streamed response, which writes its own events to `writer`, with a subclass for each type."""
+    """Output item of a streamed response, which writes its events to `writer`. Each item type has a subclass."""
 
     def __init__(self, writer: Writer, index: int, item_id: str) -> None:
         self.writer = writer
@@ -60,7 +60,7 @@ class Item(ABC):
         self.keep(len(self.encoded) - self._retained_bytes)
 
     def keep(self, size: int) -> None:
-        """Count `size` more bytes as memory that the item's content takes, in the total of the stream."""
+        """Add `size` bytes to the memory that the item's content takes, and to the total of the stream."""
         self._retained_bytes += size
         self.writer.retained_bytes += size
 
@@ -69,14 +69,14 @@ class Item(ABC):
         self.open.clear()
 
     def unfinished(self) -> bytes:
-        """Return the JSON of the unfinished item, for the output of a response that fails; b"" for an item that is left
-        out, because it is of no use before it is done (a tool call, for example).
+        """Return the JSON of the unfinished item, for the output of a failed response. b"" for an item that is useless
+        before it is done (a tool call, for example), and therefore left out.
         """
         return b""
 
     @abstractmethod
     def finished_item(self, status: str) -> object:
-        """Write the events before the item's end, and return the item. `status`: `completed` or `incomplete`."""
+        """Write the events that precede the item's end, and return the item. `status`: `completed` or `incomplete`."""
 
     def end(self, part: int) -> None:
         """Record that one of the item's parts has ended, and write the events of its end, if the item has any."""
@@ -84,7 +84,7 @@ class Item(ABC):
 
 
 class _Content:
-    """Content part of a message being sent: a text with its citations and log probabilities, or a refusal."""
+    """Content part of a message that is being sent: a text with citations and log probabilities, or a refusal."""
 
     def __init__(self, item: "Message", index: int, refusal: bool) -> None:
         self.index = index
@@ -130,8 +130,8 @@ class Message(Item):
         content.delta.write(self.writer, text)
 
     def add_citation(self, part: int, citation: pb.Citation) -> None:
-        """Write a citation of the text of a part (index `part`) as an annotation. A web page cited by the whole part is
-        written at its end: the end offset is the length of the text.
+        """Write a citation of a part's text (index `part`) as an annotation. A web page that the whole part cites is
+        written when the part ends, since the end offset is the length of the text.
         """
         content = self._contents[part]
         if citation.HasField("end_index") or not citation.HasField("web"):
@@ -149,8 +149,8 @@ class Message(Item):
             self.writer.event("response.output_text.annotation.added", content.location | added)
 
     def add_logprobs(self, part: int, logprobs: pb.LogprobsDelta) -> None:
-        """Write log probabilities of the last text of the part with index `part`, as an event of their own, since the
-        text was sent before them; nothing for a refusal.
+        """Write log probabilities of the last text of the part with index `part`. They have a separate event, since the
+        text was sent before them. Nothing is written for a refusal.
         """
         content = self._contents[part]
         if not content.refusal:
@@ -186,7 +186,7 @@ class Message(Item):
 
 
 class Call(Item):
-    """Item for a call of a function, of a custom tool, or of a tool with a type instead of a schema."""
+    """Item for a call of a function, a custom tool, or a tool that has a type instead of a schema."""
 
     def __init__(self, writer: Writer, index: int, ids: Ids, call: pb.ToolCall) -> None:
         self._custom = call.HasField("text")
@@ -202,7 +202,7 @@ class Call(Item):
         self.added(call_item(self.item_id, self._call_id, "in_progress", call, ""))
 
     def append_arguments(self, text: str) -> None:
-        """Append to the call's arguments or free text, and write a delta; tools without a schema have no deltas."""
+        """Append text to the call's arguments or free text, and write a delta, except for tools without a schema."""
         if text:
             self._texts.append(text)
             self.keep(len(text))
@@ -227,7 +227,7 @@ class Call(Item):
 
 
 class ReasoningItem(Item):
-    """`reasoning` item. Full texts and summaries are sent as summaries, which clients display, one for each text."""
+    """`reasoning` item. Full texts and summaries are both sent as summaries, since clients display these."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, shown: Shown) -> None:
         super().__init__(writer, index, item_id)
@@ -241,7 +241,7 @@ class ReasoningItem(Item):
         self.added(reasoning_item(item_id, (), ""))
 
     def append_reasoning(self, piece: tuple[bool, int], text: str) -> None:
-        """Write the delta that appends text to a piece of the reasoning, after the end of the piece before; nothing if
+        """Write the delta that appends text to a piece of the reasoning, after ending the previous piece; nothing if
         the caller gets no reasoning texts. `piece`: (whether it is a summary, index of the text or summary).
         """
         if not text or not self._shown.thoughts:
@@ -312,7 +312,7 @@ class Server(Item):
             self._write_state("searching")
 
     def update(self, call: pb.ServerToolCall) -> None:
-        """Replace the call in the item by a later version of it from the provider."""
+        """Replace the call in the item by a later version of the call that the provider sent."""
         self._call.CopyFrom(call)
 
     def set_result(self, result: pb.ServerToolResult) -> None:
@@ -364,7 +364,7 @@ class Image(Item):
 
 
 class Opaque(Item):
-    """Item of a type that only this format has, sent as the provider's raw JSON; it is complete at its start."""
+    """Item of a type that only this format has, sent as the provider's raw JSON; it is complete when it starts."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, opaque: pb.OpaquePart) -> None:
         super().__init__(writer, index, item_id)
@@ -388,8 +388,8 @@ class Compaction(Item):
 
 
 class State(Item):
-    """Item of type `reasoning` without text, for the reasoning state (opaque data of a provider that belongs to its
-    reasoning) of a part whose own item has no field for it.
+    """Item of type `reasoning` without text. It contains the reasoning state (opaque data of a provider) of a part
+    whose item has no field for the state.
     """
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, *, ahead: bool) -> None:
@@ -403,7 +403,7 @@ class State(Item):
 
 
 class Audio:
-    """Writer of audio that the model made, which this format sends as events without an item."""
+    """Writer of audio that the model made. This format sends audio as events without an item."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

@@ -1,5 +1,5 @@
 """Tool calls of responses (`function_call`, `custom_tool_call`), in both directions. Calls of tools with a type instead
-of a name are in `typed_client_tools.py`, of the provider's tools in `server_tools.py`.
+of a name are in `typed_client_tools.py`, calls of the provider's tools in `server_tools.py`.
 """
 
 import msgspec
@@ -19,7 +19,7 @@ CALL_ITEMS = (*FUNCTION_CALLS, *typed_client_tools.TOOLS_BY_CALL)
 
 
 def decode_function_call(raw: Raw, message: pb.Message, at: str) -> None:
-    """Append a `function_call` to the parts. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path."""
+    """Append a `function_call` to the message's parts. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path."""
     item, call = parse(schema.FunctionCall, raw, at), message.parts.add().tool_call
     call.call_id, call.name, call.item_id = item.call_id, item.name, item.id or ""
     call.arguments_json, call.namespace = item.arguments or "", item.namespace or ""
@@ -73,8 +73,8 @@ def rename_calls(message: pb.Message, request: pb.GenerateRequest) -> None:
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace the provider's tool name in a call by the caller's name (`names`). Calls with a namespace, and of tools
-    with a type instead of a schema, keep their names, which were sent to the provider unchanged.
+    """Replace the provider's tool name in a call by the caller's name, from `names`. A call with a namespace, or of a
+    tool with a type instead of a schema, keeps its name, which the provider got unchanged.
     """
     if not call.namespace and not call.tool_type:
         names.resolve(call)
@@ -84,8 +84,8 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: str) -> JsonObject:
-    """Return a tool call as a `function_call` or `custom_tool_call`, or of the tool's own type. `call_id`: pairs it
-    with its result. `text`: JSON arguments, or the input of a custom tool.
+    """Return a tool call as `function_call`, `custom_tool_call`, or an item of the tool's type. `call_id`: id that
+    pairs the call with its result; `text`: JSON arguments, or a custom tool's input.
     """
     if call.tool_type in typed_client_tools.CLIENT_TOOLS:
         return typed_client_tools.call_item(item_id, call_id, status, call, text)
@@ -104,7 +104,7 @@ def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: 
 
 
 def call_prefix(call: pb.ToolCall) -> str:
-    """Return the prefix of a generated id of a call's item, for example `fc_`, by the kind of tool."""
+    """Return the prefix of generated ids for a call's item, for example `fc_`; it depends on the kind of tool."""
     if call.tool_type in typed_client_tools.CLIENT_TOOLS:
         return typed_client_tools.CLIENT_TOOLS[call.tool_type].prefix
     return "ctc_" if call.HasField("text") else "fc_"

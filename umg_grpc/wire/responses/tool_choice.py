@@ -21,14 +21,14 @@ def _types_of_tools(request: pb.GenerateRequest) -> set[str]:
 
 
 def decode_choice(body: schema.Prompting, request: pb.GenerateRequest) -> None:
-    """Decode `tool_choice` once tools are decoded. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path."""
+    """Decode `tool_choice` after the tools. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the field's path."""
     if is_present(body.tool_choice):
         searches = [tool.web_search.declared_type for tool in request.tools if tool.HasField("web_search")]
         _decode_choice(body.tool_choice, request.tool_choice, searches, _types_of_tools(request))
 
 
 def _decode_choice(raw: Raw, choice: pb.ToolChoice, searches: Sequence[str], typed: Collection[str]) -> None:
-    """Decode a tool choice into `choice`; one of an unknown type becomes raw JSON."""
+    """Decode a tool choice into `choice`; a choice of an unknown type becomes raw JSON."""
     if decode_choice_mode(raw, choice):
         return
     match parse(schema.Kind, raw, "tool_choice").type:
@@ -77,8 +77,8 @@ def _decode_allowed(raw: Raw, choice: pb.ToolChoice, typed: Collection[str]) -> 
 
 
 def encode_choice(request: pb.GenerateRequest, report: Report, tools: Sequence[object]) -> JsonObject:
-    """Return {"tool_choice": ...}; {} if there is none, or if the chosen tools are not sent (reported). `tools`: the
-    encoded tools that are sent. Raise UmgError(UNTRANSLATABLE) for a choice that only another format has.
+    """Return {"tool_choice": ...}; {} without a choice, or if the chosen tools are not sent, which is reported.
+    `tools`: encoded tools that are sent. Raise UmgError(UNTRANSLATABLE) for a choice that only another format has.
     """
     choice = request.tool_choice
     if not request.HasField("tool_choice"):
@@ -129,8 +129,8 @@ def _chosen_search(request: pb.GenerateRequest) -> str | None:
 
 
 def choice_of(request: pb.GenerateRequest, names: ToolNames | None = None) -> object:
-    """Return the tool choice of a request as the value of `tool_choice`; None for the default.
-    `names`: the caller's tool names -> the provider's; None keeps the caller's, for a response that repeats the choice.
+    """Return a request's tool choice as the value of `tool_choice`; None for the default. `names`: the caller's tool
+    names -> the provider's; None keeps the caller's names, for a response that repeats the choice.
     """
     choice = request.tool_choice
     if choice.HasField("opaque"):

@@ -53,9 +53,8 @@ def decode_tools(body: schema.Prompting, request: pb.GenerateRequest, notes: Req
 
 
 def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Add the tools that items of the conversation declare, except tools that the request declares already. `added`:
-    (JSON, path in the body). `notes`: receives members without a canonical form. Raise UmgError(MISSING_FIELD,
-    INVALID_FIELD).
+    """Add the tools that conversation items declare, except tools that the request itself declares. `added`: (JSON,
+    path in the body); `notes`: receives members without a canonical form. Raise UmgError(MISSING_FIELD, INVALID_FIELD).
     """
     known = {_identity(tool) for tool in request.tools}
     for raw, at in added:
@@ -154,8 +153,8 @@ def _decode_file_search(search: schema.FileSearchTool, target: pb.FileSearchTool
 
 
 def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> list[object]:
-    """Return the tools of a request as `tools`, with the web search that an option of another format requests. Raise
-    UmgError(UNTRANSLATABLE) for a tool that only another format has. Report tools and options left out.
+    """Return a request's tools as `tools`, plus web search if an option of another format requests it. Report tools and
+    options that are left out. Raise UmgError(UNTRANSLATABLE) for a tool that only another format has.
     """
     own, names = request.source.format == "responses", tool_names(request)
     searches = requests_search(request) and supports_search(request, quirks, report)
@@ -180,7 +179,7 @@ def _is_left_out(tool: pb.Tool, report: Report) -> bool:
 
 
 def _grouped(encoded: Iterable[tuple[pb.Tool, object]]) -> list[object]:
-    """Return encoded tools, with consecutive tools of one namespace in one tool of type `namespace`."""
+    """Return encoded tools; consecutive tools of one namespace are put into one tool of type `namespace`."""
     tools = list[object]()
     for namespace, members in groupby(encoded, lambda member: member[0].namespace.name):
         if not namespace:
@@ -268,7 +267,7 @@ def _encode_search(search: pb.WebSearchTool, report: Report) -> JsonObject:
 
 
 def search_tool(search: pb.WebSearchTool) -> JsonObject:
-    """Return a web search as an element of `tools`, of the declared type if this format has it, else `web_search`."""
+    """Return a web search as an element of `tools`, with the declared type if this format has it, else `web_search`."""
     kind = search.declared_type if search.declared_type in SEARCH_TYPES else "web_search"
     encoded: JsonObject = {"type": kind}
     if search.context_size:

@@ -1,8 +1,9 @@
-"""Tools that the caller runs and that have a type instead of a schema (`apply_patch`, `shell`), as functions of other
-formats.
+"""Tools that the caller runs and that have a type instead of a schema (`apply_patch`, `shell`), represented as
+functions.
 
-Each is declared and called as a function; its call and result are encoded as the format's items. Sources: the openai
-SDK's types `ApplyPatchToolParam`, `FunctionShellToolParam`, `LocalShell` and `ToolSearchToolParam` with their items.
+In other formats each is declared and called as a function; here its call and result are items of its type. Sources: the
+openai SDK's types `ApplyPatchToolParam`, `FunctionShellToolParam`, `LocalShell` and `ToolSearchToolParam` with their
+items.
 """
 
 from collections.abc import Callable, Mapping
@@ -92,7 +93,7 @@ class ClientTool:
     description: str
     parameters: JsonObject
     completed: Callable[[JsonObject], JsonObject] = lambda arguments: arguments
-    """Arguments by the model -> that member, completed with the fields that the SDK's type requires."""
+    """Function arguments from the model -> value of `member`, completed with fields that the SDK's type requires."""
 
     @property
     def output(self) -> str:
@@ -246,8 +247,8 @@ def _command_text(output: CommandOutput) -> str:
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, arguments: str) -> JsonObject:
-    """Return the call of a tool that has a type instead of a schema as an item. `call_id`: id that pairs the call with
-    its result. `arguments`: JSON; a text that is no JSON object is kept as one text, for the caller to reject.
+    """Return a call of a tool with a type instead of a schema as an item. `call_id`: id that pairs the call with its
+    result; `arguments`: JSON; other text than a JSON object is kept as one text, for the caller to reject.
     """
     tool = CLIENT_TOOLS[call.tool_type]
     item: JsonObject = {"id": item_id, "type": tool.call, "call_id": call_id, "status": status}

@@ -35,7 +35,7 @@ class ProviderUsage(Struct):
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """Return `usage`. Totals include cached and reasoning tokens, and those of a summary made before the response."""
+    """Return `usage`. Totals include cached tokens, reasoning tokens, and the tokens of a preceding summary."""
     if usage.HasField("compaction"):
         both = pb.Usage()
         for each in (usage, usage.compaction):
@@ -52,9 +52,9 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:
-    """Set the token counts of `target.usage`; details that the provider leaves out are 0. A usage without the total of
-    input or output tokens is marked as estimated: the gateway counts the missing ones. Return False, and set none,
-    without both. `searches`: number of `web_search_call` items in the response.
+    """Set the token counts of `target.usage`; details that the provider leaves out are 0. Without both totals return
+    False and set nothing. Without one total, mark the usage as estimated: the gateway counts the missing tokens.
+    `searches`: number of `web_search_call` items in the response.
     """
     input_tokens, output_tokens = usage.input_tokens, usage.output_tokens
     if input_tokens is None or output_tokens is None:

@@ -46,7 +46,7 @@ NATIVE_VOICES: Mapping[str, str] = MappingProxyType(
         "cedar": "Iapetus",
     }
 )
-"""Voice of OpenAI (openai 3.57.0, `SpeechCreateParams.voice`) -> voice of the native format
+"""OpenAI's voice (openai 3.57.0, `SpeechCreateParams.voice`) -> native voice
 (ai.google.dev/gemini-api/docs/speech-generation, 2026-11). The pairs are our choice: no vendor states any.
 """
 RATE_PARAMETER = re.compile(r"rate=(\d{4,6})")
@@ -56,7 +56,7 @@ RAW_TYPES = frozenset({"audio/l16", "audio/pcm", ""})
 
 
 def encode_request(request: pb.SpeakRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode a request as a generation with audio as output. Raise UmgError(UNTRANSLATABLE) for an unknown format."""
+    """Encode a request as a generation with audio output. Raise UmgError(UNTRANSLATABLE) for an unknown format."""
     report = Report()
     notes.report_uncarried(report)
     if format_of(request) not in MEDIA_TYPES:
@@ -118,12 +118,12 @@ class ResponseBody(Struct, rename="camel"):
 
 _BODY = msgspec.json.Decoder(ResponseBody)
 END_REASONS = frozenset({"", "STOP", "OTHER", "MAX_TOKENS", "FINISH_REASON_UNSPECIFIED"})
-"""Reasons for an end without audio that are no refusal of the content."""
+"""Finish reasons of a response without audio which do not mean that the content was refused."""
 
 
 def decode_response(body: bytes, request: pb.SpeakRequest, pass_: bool) -> pb.SpeakResponse:
-    """Decode a provider's response, whose samples are converted to the file format of the request. `pass_`: without
-    effect. Raise UmgError: CONTENT_BLOCKED for refused content, UPSTREAM_FAILED for a response without audio.
+    """Decode a provider's response, and convert its samples to the requested file format. `pass_` has no effect. Raise
+    UmgError: CONTENT_BLOCKED for refused content, UPSTREAM_FAILED for a response without audio.
     """
     try:
         sent = decode(_BODY, body)

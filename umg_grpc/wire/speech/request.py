@@ -1,4 +1,4 @@
-"""Speech requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
+"""Speech requests: decoding of a caller's body, and encoding of the canonical request for a provider."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -53,8 +53,8 @@ wire_path = wire_paths(
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.SpeakRequest]:
-    """Decode the JSON body of a request, which the canonical request keeps as source document. `headers`, `model`:
-    without effect. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
+    """Decode the JSON body of a request, which the canonical request keeps as source document. `headers` and `model`
+    have no effect. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     decoded = parse(SpeechBody, body)
     request = pb.SpeakRequest(
@@ -75,7 +75,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 
 def wants_events(body: bytes) -> bool:
-    """Return whether a body selects events in place of bytes."""
+    """Return whether a body requests events (`stream_format`) in place of audio bytes."""
     return msgspec.json.decode(body, type=StreamFormat).stream_format == EVENTS_FORMAT
 
 
@@ -85,7 +85,7 @@ def format_of(request: pb.SpeakRequest) -> str:
 
 
 def encode_request(request: pb.SpeakRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode a request as a call of a provider's `POST /audio/speech`. A caller's body keeps its members."""
+    """Encode a request as a call of a provider's `POST /audio/speech`. Members of a caller's body are kept."""
     fields: JsonObject = {"input": request.input}
     if request.source.format == FORMAT_NAME:
         fields |= parse(dict[str, Raw], request.source.body)

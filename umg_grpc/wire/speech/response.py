@@ -24,11 +24,11 @@ TOO_LONG = "input"
 DELTA_EVENT, END_EVENT = "speech.audio.delta", "speech.audio.done"
 JSON_TYPE, EVENTS_TYPE = "application/json", "text/event-stream"
 AUDIO_TYPES = re.compile(r"audio/|video/|application/ogg\b")
-"""Media types that state the format of the audio; others are those of any bytes, as `application/octet-stream`."""
+"""Media types that state the audio format; other types, like `application/octet-stream`, fit any bytes."""
 PAGE_TYPES = re.compile(r"text/|application/(?:xhtml\+)?xml\b")
-"""Media types of pages of proxies and servers that failed with status 200."""
+"""Media types of the pages that failed proxies and servers send with status 200."""
 NO_AUDIO = re.compile(rb"\s*(?:[\[{]\s*[\"{}\]]|<(?:!doctype|html)\b)", re.IGNORECASE)
-"""Beginning of JSON and of a page, which some servers send with the media type of audio."""
+"""Pattern for the first bytes of JSON or an HTML page, which some servers send with an audio media type."""
 
 
 class ProviderUsage(Struct):
@@ -70,8 +70,8 @@ def decode_response(body: bytes, request: pb.SpeakRequest, pass_: bool) -> pb.Sp
 
 
 def is_audio(begin: bytes, request: pb.SpeakRequest) -> bool:
-    """Return whether a body with this beginning is audio. Samples without a head may begin as JSON does: they are JSON
-    only if all of it can be decoded.
+    """Return whether a body with these first bytes is audio. Raw samples may begin like JSON by chance: they count as
+    JSON only if all of the body can be decoded.
     """
     if NO_AUDIO.match(begin) is None:
         return True
@@ -87,7 +87,7 @@ def _is_json(body: bytes) -> bool:
 
 
 def read_headers(response: pb.SpeakResponse, headers: Mapping[str, str]) -> None:
-    """Set the media type of the audio that the headers state. Raise UmgError(UPSTREAM_FAILED) for that of a text."""
+    """Set the audio media type that the headers state, if any. Raise UmgError(UPSTREAM_FAILED) for a text type."""
     kind = normal_mime(headers.get("content-type", ""))
     _check_kind(kind)
     if AUDIO_TYPES.match(kind):
@@ -104,7 +104,7 @@ def _is_json_type(kind: str) -> bool:
 
 
 def encode_response(response: pb.SpeakResponse, request: pb.SpeakRequest, shape: ClientShape) -> bytes:
-    """Return the audio file. `request`, `shape`: without effect."""
+    """Return the audio file. `request` and `shape` have no effect."""
     return response.audio
 
 
@@ -134,8 +134,8 @@ def _set_usage(target: pb.SpeakResponse | pb.StreamSpeakResponse, usage: Provide
 
 
 def stream_decoder(request: pb.SpeakRequest, kind: str, pass_: bool) -> MessageDecoder[pb.StreamSpeakResponse] | None:
-    """Return the decoder of a response of the media type `kind`; None for JSON. `pass_`: without effect. Raise
-    UmgError(UPSTREAM_FAILED) for the media type of a text.
+    """Return the decoder for a response of the media type `kind`; None for JSON. `pass_` has no effect. Raise
+    UmgError(UPSTREAM_FAILED) if the media type is that of a text.
     """
     if _is_json_type(kind):
         return None
@@ -205,12 +205,12 @@ class EventDecoder:
 
 
 def stream_encoder(request: pb.SpeakRequest) -> MessageEncoder[pb.StreamSpeakResponse]:
-    """Return the encoder of the response: events if the body selects them, otherwise bytes."""
+    """Return the encoder of the response: of events if the request's body selects them, otherwise of bytes."""
     return EventEncoder() if wants_events(request.source.body) else BytesEncoder()
 
 
 class BytesEncoder:
-    """Encoder of an audio file, which can only break off after a failure."""
+    """Encoder of an audio file as bytes, which can only break off after a failure: it has no place for an error."""
 
     heartbeat = b""
 

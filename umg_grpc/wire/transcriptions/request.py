@@ -1,5 +1,5 @@
-"""Requests of transcriptions and translations: a caller's form decoded into the canonical request, and the canonical
-request encoded as a form for a provider.
+"""Requests of transcriptions and translations: decoding of a caller's form, and encoding of the canonical request as a
+form for a provider.
 """
 
 import math
@@ -25,14 +25,14 @@ JSON_FORMAT, VERBOSE_FORMAT, DIARIZED_FORMAT, TEXT_FORMAT = "json", "verbose_jso
 SUBTITLE_FORMATS = frozenset({"srt", "vtt"})
 JSON_FORMATS = frozenset({JSON_FORMAT, VERBOSE_FORMAT, DIARIZED_FORMAT})
 TEXT_FIELDS = {"model": "model", "language": "language", "prompt": "prompt", FORMAT_FIELD: "response_format"}
-"""Field of a form -> field of the canonical request, for texts."""
+"""Text field of a form -> field of the canonical request."""
 LIST_FIELDS = {
     "timestamp_granularities": "timestamp_granularities",
     "include": "include",
     "known_speaker_names": "known_speaker_names",
     "known_speaker_references": "known_speaker_references",
 }
-"""The same, for lists, whose names in forms may end in `[]`."""
+"""List field of a form, whose name may end in `[]` there -> field of the canonical request."""
 OTHER_FIELDS = frozenset({FILE_FIELD, STREAM_FIELD, "temperature", "chunking_strategy"})
 SWITCH_VALUES = {"true": True, "false": False}
 GRANULARITIES_FIELD, SEGMENT_GRANULARITY = "timestamp_granularities", "segment"
@@ -43,13 +43,13 @@ Form = dict[str, str | list[str]]
 
 
 class ModelFormats(Struct):
-    """Forms of the text that the models of a vendor have, where they lack some."""
+    """Forms of the text (`response_format`) that a vendor's models support, for models that do not support all."""
 
     models: re.Pattern[str]
     formats: frozenset[str]
     source: str
     states_times: bool = False
-    """Whether `timestamp_granularities` adds times to `json`, the only form, so that others can be made of it."""
+    """Whether `timestamp_granularities` adds times to `json`, the only form, so that the other forms can be derived."""
 
 
 MODEL_FORMATS = (
@@ -93,8 +93,8 @@ MODEL_FORMATS = (
 
 
 def decode_form(parts: Iterable[FormPart], *, name: str = FORMAT_NAME) -> DecodedRequest[pb.TranscribeRequest]:
-    """Decode a form. Its fields become the source document, its file the canonical `audio`. `name`: that of the face.
-    Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
+    """Decode a form: its fields become the source document, its file the canonical `audio`. `name`: the caller's
+    format. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     form, file = Form(), None
     for part in parts:
@@ -124,8 +124,8 @@ def decode_form(parts: Iterable[FormPart], *, name: str = FORMAT_NAME) -> Decode
 def decode_request(
     body: bytes, headers: Mapping[str, str], model: str = "", *, name: str = FORMAT_NAME
 ) -> DecodedRequest[pb.TranscribeRequest]:
-    """Decode the fields of a form, a JSON object of texts and lists of texts, without the file beside it. `headers` and
-    `model` have no effect. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
+    """Decode the fields of a form, given as a JSON object of texts and lists of texts; the file is separate. `headers`
+    and `model` have no effect. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.
     """
     form, uncarried = parse(Form, body), list[str]()
     request = pb.TranscribeRequest(translate=name == TRANSLATIONS_NAME)
@@ -185,8 +185,9 @@ def format_of(request: pb.TranscribeRequest) -> str:
 
 
 def sent_format(wanted: str, model: str, row: ModelFormats | None) -> str:
-    """Return the form of the text to request of the provider's `model`, from which the wanted one can be made. `row`:
-    forms that it has, None if it may have all. Raise UmgError(UNTRANSLATABLE) for subtitles of a model without times.
+    """Return the form of the text to request from the provider's `model`, so that the form `wanted` can be derived.
+    `row`: forms that the model has, None if it may have all. Raise UmgError(UNTRANSLATABLE) for subtitles from a model
+    without times.
     """
     if row is None or wanted in row.formats:
         return wanted
@@ -202,8 +203,8 @@ def sent_format(wanted: str, model: str, row: ModelFormats | None) -> str:
 
 
 def encode_request(request: pb.TranscribeRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode a request as a form, whose file is its last part. The fields of a caller's form are kept. Raise
-    UmgError(UNTRANSLATABLE) for a form of the text that cannot be made.
+    """Encode a request as a form with the file as its last part. The fields of a caller's form are kept. Raise
+    UmgError(UNTRANSLATABLE) for a form of the text that cannot be derived.
     """
     own = request.source.format in (FORMAT_NAME, TRANSLATIONS_NAME)
     form = msgspec.json.decode(request.source.body, type=Form) if own else _form_of(request)
@@ -222,7 +223,7 @@ def encode_request(request: pb.TranscribeRequest, model: str, notes: RequestNote
 
 
 def _select_format(form: Form, wanted: str, model: str) -> None:
-    """Set the fields that select the form of the text, in place. Subtitles that are made of JSON need segments."""
+    """Set the fields that select the form of the text, in place. Subtitles that are derived from JSON need segments."""
     row = next((row for row in MODEL_FORMATS if row.models.match(model)), None)
     sent = sent_format(wanted, model, row)
     if sent != wanted:

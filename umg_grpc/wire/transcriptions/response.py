@@ -31,7 +31,7 @@ MEDIA_TYPES = {
     "srt": "text/plain; charset=utf-8",
     "vtt": "text/vtt; charset=utf-8",
 }
-"""Media types of the forms that are no JSON."""
+"""Form of the text other than JSON -> its media type."""
 PAGE_TYPE = "text/html"
 
 
@@ -106,9 +106,9 @@ _BODY = msgspec.json.Decoder(ProviderBody, strict=False)
 
 
 def decode_response(body: bytes, request: pb.TranscribeRequest, pass_: bool) -> pb.TranscribeResponse:
-    """Decode a provider's response. `pass_`: whether to keep its body for the caller, if it has the form that the
-    caller selects. A text and subtitles of silence are empty. Raise UmgError(UPSTREAM_FAILED) for a body without a
-    text, and for subtitles without times.
+    """Decode a provider's response. `pass_`: keep its body for the caller, if it has the form that the caller selects.
+    Texts and subtitles of silence are empty. Raise UmgError(UPSTREAM_FAILED) for a body without a text, and for
+    subtitles without times.
     """
     wanted, response = format_of(request), pb.TranscribeResponse(model=request.model)
     sent = _json(body, wanted)
@@ -128,15 +128,15 @@ def decode_response(body: bytes, request: pb.TranscribeRequest, pass_: bool) -> 
 
 
 def read_headers(response: pb.TranscribeResponse, headers: Mapping[str, str]) -> None:
-    """Raise UmgError(UPSTREAM_FAILED) for the media type of a page, by a proxy or server that failed with status 200.
-    `response`: without effect.
+    """Raise UmgError(UPSTREAM_FAILED) for the media type of an HTML page, which failed proxies and servers send with
+    status 200. `response` has no effect.
     """
     if normal_mime(headers.get("content-type", "")) == PAGE_TYPE:
         raise unreadable(f": it is {PAGE_TYPE}")
 
 
 def _json(body: bytes, wanted: str) -> ProviderBody | None:
-    """Return the JSON of a body; None for a text, which may begin as JSON does if a text is wanted."""
+    """Return the JSON of a body; None for plain text, which may begin like JSON if a text is `wanted`."""
     if wanted not in JSON_FORMATS and not body.lstrip().startswith(b"{"):
         return None
     try:
@@ -161,7 +161,7 @@ def _has_form(sent: ProviderBody, wanted: str) -> bool:
 
 
 def fill(response: pb.TranscribeResponse, sent: ProviderBody) -> None:
-    """Set the fields of a response, in place, by the JSON of a provider."""
+    """Set the fields of a response, in place, from a provider's JSON."""
     response.text, response.language = sent.text or "", sent.language or ""
     duration = _seconds(sent.duration)
     if duration is not None:
@@ -191,7 +191,7 @@ def _seconds(written: float | str | None) -> float | None:
 
 
 def fill_segment(target: pb.TranscriptionSegment, segment: Segment, position: int) -> None:
-    """Set the fields of a segment in place. `position`: its place, for one without an id."""
+    """Set the fields of a segment in place. `position`: its index, which becomes the id of a segment without one."""
     target.segment_id = str(position if segment.id is None else segment.id)
     target.start, target.end, target.text = segment.start or 0, segment.end or 0, segment.text
     target.speaker = segment.speaker or ("" if segment.speaker_id is None else str(segment.speaker_id))
@@ -207,7 +207,7 @@ def _counts(numbers: list[int] | None) -> list[int]:
 
 
 def add_logprobs(target: pb.TranscribeResponse | pb.TranscriptionDelta, sent: list[Logprob] | None) -> None:
-    """Add the probabilities of tokens in place."""
+    """Add the log probabilities of tokens to `target`, in place."""
     for each in sent or ():
         target.logprobs.add(token=each.token or "", logprob=each.logprob or 0, bytes=_counts(each.bytes))
 
@@ -250,7 +250,7 @@ def plain(response: pb.TranscribeResponse) -> JsonObject:
 
 
 def usage_of(response: pb.TranscribeResponse) -> JsonObject:
-    """Return the member `usage`, if it is known."""
+    """Return the member `usage`; {} if the usage is unknown."""
     if not response.HasField("usage"):
         return {}
     usage = response.usage
@@ -301,7 +301,7 @@ def _diarized(response: pb.TranscribeResponse) -> JsonObject:
 
 
 def segment_event(segment: pb.TranscriptionSegment) -> JsonObject:
-    """Return a segment of the form `diarized_json`, which is also an event of a stream."""
+    """Return a segment as in the form `diarized_json`, which is also the form of a stream's segment event."""
     times = {"start": segment.start, "end": segment.end}
     return {
         "type": "transcript.text.segment",
@@ -319,7 +319,7 @@ def _duration(response: pb.TranscribeResponse) -> float:
 
 
 def _cues(segments: Iterable[pb.TranscriptionSegment], point: str, head: str) -> bytes:
-    """Return subtitles: SRT or WebVTT, by the decimal point and the head."""
+    """Return segments as subtitles: WebVTT if there is a `head`, else SRT. `point`: decimal point of the times."""
     cues = [head]
     for number, segment in enumerate(segments, 1):
         times = f"{_time(segment.start, point)} --> {_time(segment.end, point)}"

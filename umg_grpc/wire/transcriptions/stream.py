@@ -29,7 +29,7 @@ EVENT_TYPES = {
     "transcription.segment": SEGMENT_EVENT,
     "transcription.done": END_EVENT,
 }
-"""Types of the events of Mistral (docs.mistral.ai, transcription stream events) -> of OpenAI."""
+"""Mistral's event type (docs.mistral.ai, transcription stream events) -> OpenAI's event type."""
 
 
 class ProviderEvent(Struct):
@@ -51,7 +51,7 @@ _END = msgspec.json.Decoder(ProviderBody, strict=False)
 def stream_decoder(
     request: pb.TranscribeRequest, kind: str, pass_: bool
 ) -> MessageDecoder[pb.StreamTranscribeResponse] | None:
-    """Return the decoder of events; None for other media types, since some models ignore that a stream is requested."""
+    """Return the decoder of events; None for other media types, since some models ignore a request to stream."""
     return EventDecoder(request.model) if kind == "text/event-stream" else None
 
 

@@ -23,7 +23,7 @@ from umg_grpc.wire.video.vid_g_caller_api import ENTRY_G
 from umg_grpc.wire.video.video_object_caller_api import VIDEO_OBJECT
 
 XAI_HOST = "api.x.ai"
-"""Host of the vendor that has a variant of `vidA`."""
+"""Host of xAI, which has a variant of `vidA`."""
 ENTRY_FORMATS: dict["pb.VideoEntry.ValueType", EntryFormat] = {
     row.entry: row for row in (UNIFIED_FORMAT, VIDEO_OBJECT, ENTRY_D, ENTRY_E_V1, ENTRY_E_3, ENTRY_F, ENTRY_G)
 }
@@ -39,8 +39,8 @@ VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {
 
 
 def video_protocol(name: str, base_url: str) -> VideoProtocol:
-    """Return the video protocol of a channel, by its `base_url` where variants exist. `vidB` is that of Vertex AI if it
-    has `/publishers/`, else that of the Gemini API. `vidA` has one for the address of xAI.
+    """Return the video protocol of a channel; its `base_url` selects the variant. `vidB` is the variant for Vertex AI
+    if the URL contains `/publishers/`, else for the Gemini API. `vidA` has a variant for xAI's host.
     """
     protocol = VIDEO_PROTOCOLS[name]
     if protocol is VID_A and urlsplit(base_url).hostname == XAI_HOST:

@@ -27,25 +27,25 @@ class EntryFormat:
     """Name of the API in logs, metrics and errors, for example `video_d`."""
     entry: "pb.VideoEntry.ValueType"
     decode_create: Callable[[bytes, Mapping[str, str]], pb.CreateVideoTaskRequest]
-    """(JSON body, parameters of the path and the query) -> request. If its model is a documented one, it has the
-    documented defaults and is checked against the rules of the model; the service checks all other requests.
-    Raises UmgError with the text of the specification and the path of the field in the body.
+    """(JSON body, parameters of path and query) -> request. A documented model gets the documented defaults and is
+    checked against its rules here; the service checks all other requests. Raises UmgError with the specification's text
+    and the field's path in the body.
     """
     encode_created: TaskEncoder
     """Task -> JSON body of the response to its submission."""
     encode_task: TaskEncoder
-    """Task -> JSON body of a query. Also the body of the notification of the caller's `callback_url`."""
+    """Task -> JSON body of the response to a query, and of a notification to the caller's `callback_url`."""
     encode_error: Callable[[UmgError, int], bytes]
     """(error, HTTP status) -> JSON body."""
     wire_path: Callable[[str], str]
-    """Path of a canonical field (`parameters.seed`) in the entry's body. For errors only."""
+    """Canonical field path (`parameters.seed`) -> path in this API's body, for errors."""
     decode_query: Callable[[Mapping[str, str]], pb.GetVideoTaskRequest]
     """(parameters of the path and the query) -> look-up of the task. Raises UmgError."""
     decode_form: Callable[[list[FormPart], Mapping[str, str]], pb.CreateVideoTaskRequest] | None = None
-    """`decode_create` of a `multipart/form-data` body; None for an entry without one."""
+    """`decode_create` for a `multipart/form-data` body; None for an API without forms."""
     decode_posted_query: Callable[[bytes, Mapping[str, str]], pb.GetVideoTaskRequest | None] | None = None
-    """(JSON body, parameters) -> look-up of a task, for an API that has one path for submissions and queries; the
-    result is None for the body of a submission. None for all other APIs.
+    """(JSON body, parameters) -> look-up of a task, or None if the body is a submission. Only for an API with one path
+    for submissions and queries; None for all others.
     """
     notifies: bool = False
     """Whether a request may contain a `callback_url`, to which the gateway sends notifications about the task."""
@@ -53,4 +53,4 @@ class EntryFormat:
     """Headers that may contain a caller's key besides `Authorization`: none in any of these APIs."""
     key_parameter: str = ""
     error_paths: tuple[str, ...] = ()
-    """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this API."""
+    """Prefixes of URL paths: a call of a path with this prefix, but no route, gets an error body of this API."""

@@ -43,8 +43,8 @@ def queried_task(face: str) -> EncodedBody:
 
 
 def created_task(face: str) -> object:
-    """Return the response to a submission by the HTTP API `face` for videos; one of several for an API that has the
-    query of a task on the same path.
+    """Return the response to a submission by the HTTP API `face` for videos. It is one of several if the API has the
+    query of a task at the same path.
     """
     codec = VIDEO_FACES[face]
     if codec.encode_created is codec.encode_task:

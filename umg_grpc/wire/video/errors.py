@@ -1,4 +1,4 @@
-"""Error bodies of the HTTP APIs for video tasks; `/v1/video/generations` and `/v1/videos` have those of chat."""
+"""Error bodies of the HTTP APIs for video tasks; `/v1/video/generations` and `/v1/videos` use those of chat."""
 
 from collections.abc import Mapping
 

@@ -17,8 +17,8 @@ _VIDEO_ENDINGS = (".mp4", ".mov", ".webm", ".m4v", ".avi", ".mkv")
 def decode_medium(
     text: str, kind: "pb.VideoMediaKind.ValueType", role: "pb.VideoMediaRole.ValueType", path: str
 ) -> pb.VideoMedia:
-    """Return the medium for a string at a `path` of a body. Raise UmgError(INVALID_FIELD) for a string that is no URL,
-    data URL or base64, and for a file of another kind.
+    """Return the medium for a string at `path` of a body. Raise UmgError(INVALID_FIELD) if the string is no URL, data
+    URL or base64, or if its file is of another kind than `kind`.
     """
     name = _NAMES[kind]
     medium = pb.VideoMedia(kind=kind, role=role)
@@ -61,7 +61,7 @@ def sniff_medium(data: bytes) -> str:
 
 
 def is_video(text: str) -> bool:
-    """Return whether a URL or data URL is that of a video, by its file extension or its media type."""
+    """Return whether a URL or data URL refers to a video, by its file extension or media type."""
     if is_data_url(text):
         return text[5:].lower().startswith("video/")
     return text.partition("?")[0].partition("#")[0].lower().endswith(_VIDEO_ENDINGS)

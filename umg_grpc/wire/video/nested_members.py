@@ -1,4 +1,4 @@
-"""Parameters that bodies of one entry state in groups of members."""
+"""Parameters that the bodies of one HTTP API put into groups of members."""
 
 import msgspec
 from msgspec import Raw
@@ -13,7 +13,7 @@ SWITCH_VALUES = {b"true": True, b"false": False}
 
 def read_nested(parameters: pb.VideoParameters) -> None:
     """Move sound and watermark from the additional fields `settings.audio` and `options.watermark_info` to parameters.
-    Each vendor then gets them in its own way, and their price is charged. All else remains.
+    So each vendor gets them in its own form, and their price is charged. Other additional fields stay.
     """
     extra = members_of(Raw(parameters.extra_json.encode()))
     settings, options = members_of(extra.get("settings")), members_of(extra.get("options"))

@@ -24,8 +24,8 @@ _FLAGS = {"true": True, "false": False}
 
 
 def read_markers(body: CreateBody, text: str, path: str) -> str:
-    """Set the parameters of the options in a prompt, and return it without them. Raise UmgError(INVALID_FIELD) for an
-    unknown option, and for an option with a wrong or missing value.
+    """Set the parameters for the options in a prompt, and return the prompt without the options. Raise
+    UmgError(INVALID_FIELD) for an unknown option, and for a wrong or missing value.
     """
     for found in _MARKER.finditer(text):
         name, value = found.groups()

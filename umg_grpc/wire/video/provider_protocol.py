@@ -1,4 +1,4 @@
-"""Interface of a video provider's protocol: functions without I/O between video tasks and HTTP messages."""
+"""Interface of a video provider's protocol: functions without I/O that convert between tasks and HTTP messages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,19 +20,19 @@ class ProviderRequest:
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     report: Report = field(default_factory=Report)
-    """Parts of the submission that the provider does not support, by their canonical paths."""
+    """Parts of the submission that the provider does not support, as canonical paths."""
 
 
 class Implied(NamedTuple):
-    """Value that a parameter has at the provider although the caller did not state it."""
+    """Value that the provider will use for a parameter that the caller did not set."""
 
     value: str
     by: str
-    """The stated parameter that means it."""
+    """Name of the set parameter that implies the value."""
 
 
 StatusOrMore = ProviderStatus | UmgError | ProviderRequest
-"""Status of a task, error of its query, or a further request to the provider whose response completes the status."""
+"""Status of a task, error of its query, or a further provider request whose response completes the status."""
 
 Statuses = Mapping[str, StatusOrMore]
 """The provider's task id -> status of the task; a task that the provider did not report is absent."""
@@ -48,11 +48,11 @@ class VideoProtocol:
     name: str
     encode_create: Callable[[Submission], ProviderRequest]
     """Raises UmgError for a part that the provider does not support and that cannot be left out. All media are inline
-    (`data`) or addresses that the provider accepts: `HttpVideo` fetches the others before.
+    (`data`), or URLs that the provider accepts, because `HttpVideo` fetches any others before.
     """
     decode_created: Callable[[int, Mapping[str, str], bytes, Submission], ProviderTask]
-    """(HTTP status, headers by lower-case name, body, submission) -> the task, without `key_id`. Raises UmgError with
-    its `failure`: a clear refusal lets the service try another channel, `Failure.AMBIGUOUS` never.
+    """(HTTP status, headers by lower-case name, body, submission) -> the task, without `key_id`. Raises UmgError with a
+    `failure`: after a clear rejection the service may try another channel, after `Failure.AMBIGUOUS` never.
     """
     encode_query: Callable[[Sequence[ProviderTask]], ProviderRequest]
     """Tasks of one key and one batch, at most `max_batch`."""
@@ -63,17 +63,17 @@ class VideoProtocol:
     takes_media_urls: bool = True
     """Whether the provider fetches `http` and `https` addresses itself."""
     implied: Callable[[Submission], Mapping[str, Implied]] | None = None
-    """Submission -> values that stated parameters imply for others, as a size the resolution; None without any."""
+    """Submission -> values that set parameters imply for others (a size implies a resolution); None if none do."""
     rules_model: Callable[[Submission], str] | None = None
     """Submission -> id by which the rules of the vendor are found; None for the id of the model alone."""
     takes_open_length: bool = False
-    """Whether models may select the length (`duration` -1 of the additional fields)."""
+    """Whether a model may select the length itself (additional field `duration`: -1)."""
     takes_drafts: bool = False
     """Whether a video can be made of the draft of a finished task."""
     max_batch: int = 1
     """Maximum number of tasks in one query."""
     batch_of: Callable[[ProviderTask], str] | None = None
-    """Task -> name, equal for tasks that one query may contain; None if it may contain all tasks of a key."""
+    """Task -> name of its batch; a query may contain tasks of one batch. None: all tasks of a key are one batch."""
     encode_find: Callable[[Submission], ProviderRequest] | None = None
     """Look-up of a task by the gateway's id, after a submission with an unknown outcome; None if unsupported."""
     decode_found: Callable[[int, Mapping[str, str], bytes, Submission], ProviderTask | None] | None = None
@@ -81,17 +81,17 @@ class VideoProtocol:
     encode_cancel: Callable[[ProviderTask], ProviderRequest] | None = None
     """Cancellation of a task; None if the provider has none."""
     decode_cancelled: Callable[[int, Mapping[str, str], bytes], bool] | None = None
-    """Whether the provider has cancelled the task. Raises UmgError if it did not decide. None: `2xx` means cancelled,
-    `400`, `404`, `405`, `409`, `422` not.
+    """Whether the provider has cancelled the task; raises UmgError if that is open. None as function: status `2xx`
+    means cancelled; `400`, `404`, `405`, `409`, `422` mean not cancelled.
     """
     key_header: str = DEFAULT_KEY_HEADER
     """Header for the key if the config has no `auth`: `authorization` with a Bearer token, else the bare key."""
     token_paths: str = ""
-    """Beginning of the paths that accept tokens made from an access key (`auth: {kind: jwt}`); "" if all do."""
+    """Prefix of the paths that accept tokens made from an access key (`auth: {kind: jwt}`); "" if all paths do."""
     max_response_bytes: int = 8 << 20
-    """Limit of a response, larger where results are inline."""
+    """Maximum size of a response in bytes; it is larger if results are inline."""
     result_seconds: float | None = None
-    """Time for which a result's address is valid, where the provider does not state it."""
+    """Seconds for which a result's URL is valid, if the provider does not state them."""
     first_poll_seconds: float = 10.0
     """Seconds from the submission to the first query of a task."""
     poll_seconds: float = 10.0

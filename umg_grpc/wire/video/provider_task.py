@@ -1,4 +1,4 @@
-"""Types of a video task between service, channel and provider's codec: submission, identity, state, results."""
+"""Types for a video task that service, channel and provider codec exchange: submission, identity, state, results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Submission:
     """Video task that is to be submitted to a provider."""
 
     task_id: str
-    """The gateway's id. Providers that store an external id get it, to find tasks after unknown outcomes."""
+    """This gateway's task id. Providers that store external ids get it, to find tasks after unknown outcomes."""
     model: str
     """The provider's model id."""
     request: pb.CreateVideoTaskRequest
@@ -20,7 +20,7 @@ class Submission:
     family: str = ""
     """Family of the model by the config or by its id; "" without one."""
     source: "ProviderTask | None" = None
-    """Finished task of the provider that is to be changed (a remix); None for a new video."""
+    """Finished task of the provider that the submission changes (a remix); None for a new video."""
     callback_url: str = ""
     """Address of the gateway for the provider's notifications; "" for none."""
     strict: bool = False
@@ -43,8 +43,8 @@ class ProviderTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderResult:
-    """One result file of a finished task. One of `url`, `data` and `needs_key` is set, or both `url` and `needs_key`:
-    then the file may be at either address.
+    """One result file of a finished task. Exactly one of `url`, `data` and `needs_key` is set, or both `url` and
+    `needs_key`: then the file may be at either address.
     """
 
     variant: "pb.VideoVariant.ValueType" = pb.VIDEO_VARIANT_VIDEO
@@ -68,12 +68,12 @@ class ProviderStatus:
     state: "pb.VideoTaskState.ValueType"
     progress_percent: int | None = None
     results: Sequence[ProviderResult] = ()
-    """Files of a task that succeeded; those in a response with an unknown state, too."""
+    """Files of a task that succeeded, or in a response with an unknown state."""
     error: pb.VideoTaskError | None = None
     """Reason of a failure or cancellation, without the provider's hosts, keys and account ids; None in other states."""
     usage: pb.VideoUsage | None = None
-    """Usage of a task that succeeded; `output_seconds` is 0 if the provider does not report it (then the requested
-    length is charged). None in other states.
+    """Usage of a succeeded task; None in other states. `output_seconds` is 0 if the provider does not report it; the
+    requested length is charged then.
     """
     unknown_word: str = ""
-    """The provider's word for the state if the codec does not know it, for the log."""
+    """Provider's word for a state that the codec does not recognize, for the log."""

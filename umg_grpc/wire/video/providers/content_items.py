@@ -26,7 +26,7 @@ REFERENCE_ROLES = {
     pb.VIDEO_MEDIA_KIND_VIDEO: "reference_video",
     pb.VIDEO_MEDIA_KIND_AUDIO: "reference_audio",
 }
-"""Kind of medium -> role of a medium without one, if a submission has several."""
+"""Kind of medium -> role for media without a role, if a submission has several media."""
 
 
 def content_items(
@@ -36,8 +36,8 @@ def content_items(
     schemes: Collection[str],
     only_urls: Mapping["pb.VideoMediaKind.ValueType", str],
 ) -> list[JsonObject]:
-    """Return the items of `content` with prompt and media of a submission. `suffix`: is added to the prompt; `schemes`:
-    accepted URL schemes; `only_urls`: kind of medium accepted as URL only -> its name in errors.
+    """Return the items of `content` with the prompt and media of a submission. `suffix`: text appended to the prompt;
+    `schemes`: accepted URL schemes; `only_urls`: kind of medium accepted only as URL -> its name in errors.
     """
     prompt = f"{prompt_of(submission)}{suffix}".strip()
     items: list[JsonObject] = [{"type": "text", "text": prompt}] if prompt else []

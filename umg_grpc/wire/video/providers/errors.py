@@ -18,7 +18,7 @@ REJECTED_REASON, BLOCKED_REASON, FAILED_REASON, LIMITED_REASON = (
     pb.ERROR_REASON_UPSTREAM_RATE_LIMITED,
 )
 DECIDED_STATUSES = frozenset({501, 503})
-"""HTTP statuses above 499 by which a provider states, in a body with an error, that it did not execute the request."""
+"""HTTP statuses above 499 which mean, if the body contains an error, that the provider did not execute the request."""
 UNDECIDED_STATUSES = frozenset({408, 425, 499})
 _NAMES = (
     *(r"openai", r"sora", r"google", r"vertex ?ai", r"gemini", r"veo", r"alibaba(?: cloud)?", r"aliyun", r"dashscope"),
@@ -45,14 +45,14 @@ def _hide(match: re.Match[str]) -> str:
 
 
 def rows(reason: "pb.ErrorReason.ValueType", failure: Failure, *codes: str) -> ClassificationRow:
-    """Return a row by which errors with one of `codes`, and any HTTP status, have this reason and `failure`."""
+    """Return a classification row: errors with one of `codes`, at any HTTP status, get this reason and `failure`."""
     return ClassificationRow(
         (), reason, failure, codes=re.compile(rf"(?<![\w.])(?:{'|'.join(codes)})(?![\w])", re.IGNORECASE)
     )
 
 
 def refused(status: int, headers: Mapping[str, str], error: ProviderError, table: Table = ()) -> UmgError:
-    """Return the error of a failed call, classified by the rows in `table` or, if none matches, by the rows that all
+    """Return the error of a failed call. The rows of `table` classify it or, if none matches, the rows that all
     protocols share. `headers`: by lower-case name.
     """
     found = from_provider(status, error, headers, too_long=PROMPT_FIELD, table=(*table, *DEFAULT_TABLE))
@@ -63,8 +63,8 @@ def refused(status: int, headers: Mapping[str, str], error: ProviderError, table
 def refused_submission(
     status: int, headers: Mapping[str, str], body: bytes, error: ProviderError, table: Table = ()
 ) -> UmgError:
-    """Return the error of a failed submission. Its `failure` is AMBIGUOUS unless the provider clearly refused the task:
-    after an HTML page of a proxy or a failure of the provider, the task may exist.
+    """Return the error of a failed submission. Its `failure` is AMBIGUOUS unless the provider clearly rejected the
+    task, since after a proxy's HTML page or a failure of the provider the task may exist.
     """
     found = refused(status, headers, error, table)
     undecided = status in UNDECIDED_STATUSES or (status >= 500 and status not in DECIDED_STATUSES)
@@ -74,10 +74,10 @@ def refused_submission(
 
 
 def is_unknown(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether a query's response means that the task is unknown: status 404 without an HTML page of a proxy."""
+    """Return whether a query's response means an unknown task: status 404, but not with a proxy's HTML page."""
     return status == 404 and not is_page(headers, body)
 
 
 def is_page(headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether a body is an HTML page, which was made by a proxy or firewall and not by the provider."""
+    """Return whether a body is an HTML page, which comes from a proxy or firewall and not from the provider."""
     return headers.get("content-type", "").lower().startswith("text/html") or body.lstrip()[:1] == b"<"

@@ -30,8 +30,8 @@ def present(*images: Numbered | None) -> list[Numbered]:
 
 
 def inputs_of(submission: Submission, *, pairs: bool = False, references: bool = False) -> Inputs:
-    """Return the media of a submission by kind and role. A single image without a role is the first frame, any other a
-    reference. With `pairs`, two of these are the first and the last frame; with `references`, all are references.
+    """Return the media of a submission by kind and role. A single image without a role is the first frame; of several,
+    each is a reference. With `pairs`, two of them are the first and last frame; with `references`, all are references.
     """
     found = Inputs()
     plain: list[Numbered] = []

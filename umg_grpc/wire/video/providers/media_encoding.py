@@ -32,7 +32,7 @@ def at(position: int) -> str:
 
 
 def media_type(media: pb.VideoMedia) -> str:
-    """Return the media type of a medium with bytes: by the first ones, else as declared, else the usual of its kind."""
+    """Return the media type of a medium with bytes: by its first bytes, else as declared, else its kind's default."""
     return sniff(media.data) or media.mime_type or DEFAULT_TYPES.get(media.kind, "application/octet-stream")
 
 
@@ -71,8 +71,8 @@ def address_or_base64(media: pb.VideoMedia, position: int) -> str:
 
 
 def video_address(media: pb.VideoMedia, position: int) -> str:
-    """Return the URL of a video for a provider that takes no bytes of videos. `position`: index in the list of media,
-    for errors. Raise UmgError(UNTRANSLATABLE) for bytes and for a URL of another scheme than http and https.
+    """Return the URL of a video, for a provider that accepts videos only by URL. `position`: index in the list of
+    media, for errors. Raise UmgError(UNTRANSLATABLE) for bytes, and for a URL other than http and https.
     """
     if media.WhichOneof("source") == "data":
         raise untranslatable(at(position), "this model's provider accepts a video by its URL only; send an https URL")
@@ -85,8 +85,8 @@ def base64_of(media: pb.VideoMedia) -> str:
 
 
 def inline(media: pb.VideoMedia, position: int) -> pb.VideoMedia:
-    """Return a medium unchanged if it has bytes. Raise UmgError(UNTRANSLATABLE) for a medium with a URL, which is
-    neither http nor https, since the channel has downloaded these before. `position`: index in the list of media.
+    """Return a medium unchanged if it has bytes. Raise UmgError(UNTRANSLATABLE) for a URL: its scheme is neither http
+    nor https, since the channel has already downloaded those. `position`: index in the list of media, for errors.
     """
     if media.WhichOneof("source") == "url":
         raise untranslatable(at(position), "this model's provider accepts only bytes; send an https URL or bytes")

@@ -23,7 +23,7 @@ OF_THE_GATEWAY = frozenset(
         *("storageUri", "pubsubTopic", "user"),
     }
 )
-"""Fields of a provider's body that callers cannot set: they name objects or servers, or belong to the gateway."""
+"""Provider body fields that callers cannot set: they refer to objects or servers, or only the gateway may set them."""
 MEDIA_FIELDS = frozenset({"media"})
 
 
@@ -40,7 +40,7 @@ def get_request(path: str) -> ProviderRequest:
 
 
 def path_id(task_id: str) -> str:
-    """Return a task id for a URL path. Raise UmgError(UPSTREAM_FAILED) if its characters would change the path."""
+    """Return a task id, escaped for a URL path. Raise UmgError(UPSTREAM_FAILED) if it could lead to another path."""
     if not task_id or task_id in {".", ".."}:
         message = "the provider's id of the task cannot be used"
         raise UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
@@ -53,19 +53,19 @@ def given(parameters: pb.VideoParameters) -> set[str]:
 
 
 def is_neutral(submission: Submission) -> bool:
-    """Return whether a submission is for a neutral model, for which the gateway sends its own defaults in place of the
-    provider's. A vendor's model is sent only the parameters that the caller stated.
+    """Return whether a submission is for a neutral model, for which the gateway's defaults replace the provider's. A
+    vendor's model is sent only the parameters that the caller set.
     """
     return bool(video_family(submission.request.model, submission.model))
 
 
 def is_sent(submission: Submission, parameter: str) -> bool:
-    """Return whether a parameter is sent even if false or empty: the caller stated it, or the model is neutral."""
+    """Return whether a parameter is sent even if it is false or empty: the caller set it, or the model is neutral."""
     return submission.request.parameters.HasField(parameter) or is_neutral(submission)  # type: ignore[arg-type]
 
 
 def prompt_of(submission: Submission) -> str:
-    """Return the prompt, "" if there are media only. Raise UmgError(MISSING_FIELD) if there are neither."""
+    """Return the prompt; "" if the submission has only media. Raise UmgError(MISSING_FIELD) if it has neither."""
     parameters = submission.request.parameters
     if not parameters.prompt.strip() and not parameters.media:
         raise missing("parameters.prompt")
@@ -73,8 +73,8 @@ def prompt_of(submission: Submission) -> str:
 
 
 def report_unsupported(parameters: pb.VideoParameters, supported: Collection[str], report: Report) -> None:
-    """Record in `report` the set parameters that are not in `supported` (canonical names). A false value, a single
-    sample and media are not recorded; codecs refuse media that the provider does not support.
+    """Record in `report` the set parameters that are not in `supported` (canonical names). A false value and a single
+    sample are not recorded; nor are media, since codecs reject media that the provider does not support.
     """
     for name in sorted(given(parameters) - {*supported, *MEDIA_FIELDS, "extra_json"}):
         value = getattr(parameters, name)
@@ -109,7 +109,7 @@ def extra_fields(submission: Submission, report: Report) -> dict[str, Raw]:
 
 
 def add_missing(body: JsonObject, fields: Mapping[str, Raw]) -> None:
-    """Add the fields that a body does not have to the body, in place."""
+    """Add the `fields` that a body does not have yet to the body, in place."""
     for name, raw in fields.items():
         body.setdefault(name, raw)
 
@@ -133,8 +133,8 @@ def refuse_media(media: Iterable[tuple[int, pb.VideoMedia]], supported: str) -> 
 
 
 def refuse_contents(fields: Collection[str]) -> None:
-    """Raise UmgError for media in the additional field `contents`, without which a provider that does not have the
-    field would make, and charge, a different video. `fields`: names of the caller's additional fields.
+    """Raise UmgError for media in the additional field `contents`. A provider without this field would ignore the media
+    and make, and charge, a different video. `fields`: names of the caller's additional fields.
     """
     if "contents" in fields:
         message = "this model's API does not have it; send `prompt` and `image`"
@@ -142,7 +142,7 @@ def refuse_contents(fields: Collection[str]) -> None:
 
 
 SHORT_SIDES = {"480p": 480, "720p": 720, "768p": 768, "1080p": 1080, "2k": 1440, "4k": 2160}
-"""Resolution in lower case -> shorter side of its frames of 16:9, in pixels."""
+"""Resolution in lower case -> shorter side in pixels of its 16:9 frames."""
 ASPECT_RATIOS = {"1:1": (1, 1), "16:9": (16, 9), "9:16": (9, 16), "4:3": (4, 3), "3:4": (3, 4), "21:9": (21, 9)}
 
 
@@ -155,13 +155,13 @@ def pixels(size: str) -> tuple[int, int] | None:
 
 
 def ratio_of(size: str, ratios: Iterable[str] = ASPECT_RATIOS) -> str | None:
-    """Return the one of `ratios` (`16:9`) nearest to a size in pixels; None for a text that is no size."""
+    """Return the aspect ratio (`16:9`) among `ratios` that is nearest to a pixel size; None if the text is no size."""
     found = pixels(size)
     return None if found is None else nearest_ratio(found, ratios)
 
 
 def resolution_of_size(size: str, resolutions: Iterable[str]) -> str:
-    """Return the one of `resolutions` whose 16:9 frames are nearest to a size in number of pixels; "" for no size."""
+    """Return the resolution whose 16:9 frames have nearly as many pixels as a size; "" if the text is no size."""
     if (found := pixels(size)) is None:
         return ""
     frame = found[0] * found[1]
@@ -181,8 +181,8 @@ def implied_resolution(
 
 
 def report_size(submission: Submission, resolution: str, ratio: str, report: Report) -> None:
-    """Report a size in pixels that the sent resolution and ratio state only in part, or differently. Sizes of neutral
-    models are names of ratios, and not reported.
+    """Report a size in pixels that the sent resolution and ratio express only in part, or differently. A neutral
+    model's sizes are names of ratios, and are not reported.
     """
     size = submission.request.parameters.size
     if not size or is_neutral(submission):
@@ -198,6 +198,6 @@ def report_size(submission: Submission, resolution: str, ratio: str, report: Rep
 
 
 def nearest_ratio(size: tuple[int, int], ratios: Iterable[str]) -> str:
-    """Return the aspect ratio nearest to a size in pixels. `ratios`: those to choose from, for example `16:9`."""
+    """Return the aspect ratio among `ratios`, for example `16:9`, that is nearest to a size in pixels."""
     ratio = size[0] / size[1]
     return min(ratios, key=lambda name: abs(int(name.partition(":")[0]) / int(name.partition(":")[2]) - ratio))
