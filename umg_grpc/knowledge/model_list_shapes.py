@@ -12,7 +12,7 @@ from umg_grpc.knowledge.data_files import read_rows
 
 
 class ListedCapabilities(Struct, frozen=True, forbid_unknown_fields=True):
-    """Members with the capabilities of a model. They are read only from an entry that has all of them."""
+    """Members that state the capabilities of a model. They are read only from an entry that has all of them."""
 
     inputs: str
     outputs: str
@@ -22,15 +22,16 @@ class ListedCapabilities(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ListShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Members of an entry in a provider's model list, by their paths, for example `token_limits.context_window`. A part
-    after a list is a word of it. Other providers may have the same members: the first shape with a fact counts.
+    """Paths of the members of an entry in a provider's model list, for example `token_limits.context_window`. A path
+    part after a list is a word in that list. Several providers may share members: the first shape that yields a fact
+    counts.
     """
 
     provider: str
     kinds: tuple[str, ...] = ()
-    """Members with words for the kind of a model. The first one with a known word counts."""
+    """Members whose words state the kind of a model. The first member with a known word counts."""
     operations: Mapping[str, str] = {}
-    """Word for a kind that states another operation elsewhere -> name of the operation in `umg.v1`, in lower case."""
+    """Word for a kind that elsewhere means another operation -> its operation in `umg.v1`, in lower case."""
     unserved: tuple[str, ...] = ()
     """Words for kinds whose operations the gateway does not serve."""
     input_tokens: tuple[str, ...] = ()
@@ -38,7 +39,7 @@ class ListShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     prices: Mapping[str, str] = {}
     """Member with a price of tokens in US dollars -> name of the billable unit in `umg.v1`, in lower case."""
     lifecycles: Mapping[str, Mapping[str, Literal["deprecated", "retired"]]] = {}
-    """Member with the state of a model -> word -> lifecycle."""
+    """Member with the state of a model -> word for the state -> lifecycle."""
     ends: tuple[str, ...] = ()
     """Members with the day or time at which the provider removes the model."""
     capabilities: ListedCapabilities | None = None

@@ -1,4 +1,4 @@
-"""Operations of models by their ids, wherever they are served. Pure: no I/O and no clock."""
+"""Operations of models by model id, whichever provider serves them. Pure: no I/O and no clock."""
 
 import re
 from functools import cache, cached_property, lru_cache
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FOUND_MODELS = 16_384
-"""Ids whose operations are cached: more than the largest list of a provider that is read."""
+"""Number of ids whose operations are cached: more than the largest model list that is read has."""
 
 
 class OperationsRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -24,20 +24,20 @@ class OperationsRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     models: str
     """Regular expression of the whole id, as providers or as its maker write it, in lower case."""
     operations: tuple[str, ...]
-    """Names of the operations, in lower case: those of `umg.v1`, and of others that are not served."""
+    """Names of the operations, in lower case: of `umg.v1`, or of operations that the gateway does not serve."""
     source: str
     as_of: str
 
     @cached_property
     def values(self) -> "frozenset[pb.ModelOperation.ValueType]":
-        """Those of the operations that are served, as values of the schema."""
+        """Operations of the row that the gateway serves, as values of the schema."""
         return operations_named(
             name for name in self.operations if _value(name) in pb.ModelOperation.DESCRIPTOR.values_by_name
         )
 
     @cached_property
     def ids(self) -> re.Pattern[str]:
-        """Compiled expression."""
+        """Compiled regular expression of the ids."""
         return re.compile(self.models)
 
 
@@ -52,8 +52,8 @@ def _value(name: str) -> str:
 
 @lru_cache(FOUND_MODELS)
 def known_operations(model: str) -> "frozenset[pb.ModelOperation.ValueType] | None":
-    """Return the operations of a provider's model; None if neither the catalogue nor a row has it, as for most models
-    of texts. Empty for a model that has only operations which are not served, for example transcription.
+    """Return the operations of a provider's model; None if neither the catalogue nor a row has the id, as for most text
+    models. Empty if the gateway serves none of the model's operations, for example transcription.
     """
     if (described := describe(model)) is not None:
         return frozenset(described.operations)
@@ -67,4 +67,4 @@ def _rows() -> tuple[OperationsRow, ...]:
 
 
 UNSERVED_OPERATIONS = tuple((row.ids, row.operations[0]) for row in _rows() if not row.values)
-"""Pattern of the ids, in lower case, of models that have only an operation which is not served, and the operation."""
+"""(pattern of model ids in lower case, operation), for models whose only operation the gateway does not serve."""

@@ -26,11 +26,11 @@ videos, server of the operator.
 
 
 _PARTS = re.compile("([^<]+)(?:<([a-z]+)>)?")
-"""Text of a URL, and the name of the part in `<>` behind it; "" for none."""
+"""Text of a URL up to a `<>` part, and the name of that part; "" if no part follows."""
 
 
 class PresetModel(Struct, frozen=True, forbid_unknown_fields=True):
-    """Model, or pattern of models, of a preset: the entry of `models` in a channel of the config."""
+    """Model, or pattern of models, of a preset, like an entry of `models` in a channel of the config."""
 
     id: str
     upstream: str = ""
@@ -97,7 +97,7 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Environment variables that may contain the credentials, as in `keys`."""
+        """Environment variables that may contain the credentials, in the form of `keys`."""
         return (SERVICE_ACCOUNT_FILE,) if self.uses_service_account else self.keys
 
     @property
@@ -116,8 +116,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return None
 
     def base_urls_beside(self, base_url: str) -> dict[str, str]:
-        """Return `base_urls` for an account whose base URL is `base_url`. They are empty if that is not a URL of the
-        provider, since another server in front of it may serve `base_url` alone.
+        """Return `base_urls` for an account with this base URL. Empty if the URL is not the provider's, since another
+        server in front of the provider may serve `base_url` only.
         """
         pattern, known = "", set[str]()
         for text, name in _PARTS.findall(self.base_url):
@@ -131,7 +131,7 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         }
 
     def address(self, region: str, **parts: str) -> str:
-        """Return `base_url` with the region, and other parts in `<>` by their names, filled in."""
+        """Return `base_url` with the region and the other `<>` parts (by name) filled in."""
         url = self.regions.get(region, self.base_url).replace("<region>", region)
         for name, value in parts.items():
             url = url.replace(f"<{name}>", value)
@@ -139,7 +139,7 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def account_parts(self) -> tuple[str, ...]:
-        """Names of the parts of `base_url` in `<>`, each once."""
+        """Names of the `<>` parts of `base_url`, each once."""
         return tuple(dict.fromkeys(name for _, name in _PARTS.findall(self.base_url) if name))
 
     @property
@@ -160,8 +160,8 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return any(entry.matches(model) for entry in self.models)
 
     def operations_of(self, model: str) -> "frozenset[pb.ModelOperation.ValueType] | None":
-        """Return the operations that the entry for a provider's id states; None if there is none, or it states none. Of
-        several entries that match, the longest decides.
+        """Return the operations that the longest matching entry states for a provider's id; None if no matching entry
+        states any.
         """
         stated = [entry for entry in self.models if entry.operations and entry.matches(model)]
         found = max(stated, key=lambda entry: len(entry.upstream), default=None)

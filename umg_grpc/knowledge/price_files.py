@@ -1,4 +1,4 @@
-"""Files of the operator with public prices: their rows, and the rows of an update from public data. Pure: no clock."""
+"""Price files of the operator: their rows, and the rows that an update from public data adds. Pure: no clock."""
 
 import hashlib
 import json
@@ -13,12 +13,12 @@ from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, shipped_rows
 from umg_grpc.knowledge.vendors import known_vendors
 
 Keys = tuple[str, str]
-"""Vendor and model of a row."""
+"""(vendor, model) of a row."""
 EXPECTED_SHAPES = "rows of prices, the cost map of LiteLLM, or the JSON file of genai-prices"
 
 
 def read_price_file(content: bytes) -> PriceFile:
-    """Return the rows of a file of our own shape. Raise ValueError, which states the reason, for another one."""
+    """Return the rows of a file in our format. Raise ValueError with the reason for any other file."""
     rows = msgspec.json.decode(content, type=list[FilePrice])
     for row in rows:
         _check(row)
@@ -27,8 +27,8 @@ def read_price_file(content: bytes) -> PriceFile:
 
 
 def updated_rows(content: bytes, source: str, as_of: str) -> list[FilePrice]:
-    """Return the rows of public data that differ from the shipped ones, or all of a file of our own shape. `source`,
-    `as_of`: address and day of the data. Raise ValueError for an unknown shape, or without any usable price.
+    """Return the rows of public data that differ from the shipped rows; all rows of a file in our format. `source`,
+    `as_of`: URL and date of the data. Raise ValueError for an unknown format, or data without a usable price.
     """
     data = msgspec.json.decode(content)
     match data:
@@ -53,7 +53,7 @@ def updated_rows(content: bytes, source: str, as_of: str) -> list[FilePrice]:
 
 
 def changes(before: PriceFile, after: Iterable[UnitPrices]) -> list[str]:
-    """Return a line for each model whose prices in effect differ: the members of its row, before and after."""
+    """Return a line for each model whose effective prices differ: the prices before and after."""
     lines = list[str]()
     for row in after:
         known = price_row(row.model, row.vendor, before)
@@ -85,7 +85,7 @@ def _entries(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _of_rows(rows: Mapping[Keys, Mapping[str, Any]], source: str, as_of: str) -> dict[Keys, FilePrice]:
-    """Return public rows as those of a file."""
+    """Convert rows of public data to rows of a price file."""
     found = dict[Keys, FilePrice]()
     for (vendor, model), row in rows.items():
         members = {"model": model, "vendor": vendor, **row, "source": source, "as_of": as_of}
@@ -107,7 +107,7 @@ def _check(row: UnitPrices) -> None:
 
 
 def _has_prices(known: UnitPrices | None, row: UnitPrices) -> bool:
-    """Return whether a row has all prices of another one, with the same rates or more."""
+    """Return whether the `known` row already has all prices of `row`, with at least the same rates."""
     if known is None:
         return False
     stated = msgspec.to_builtins(known)
@@ -124,7 +124,7 @@ def _prices(row: UnitPrices) -> dict[str, Any]:
 
 
 def _text(row: UnitPrices | None) -> str:
-    """Return the prices of a row as text; `none` without one."""
+    """Return the prices of a row as text; `none` if there is no row."""
     if row is None:
         return "none"
     prices = _prices(row)

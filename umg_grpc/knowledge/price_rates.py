@@ -1,4 +1,4 @@
-"""Prices of a call where a model has several: for long prompts, classes of service, regions, hours and dates. Pure."""
+"""Prices of a call if a model has several: by prompt length, service tier, region, hour or date. Pure."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ CHOSEN_TIERS = frozenset({"flex", "priority"})
 FULL_PERCENT = 100
 DAY_SECONDS = 86_400
 MAXIMUM_RATE = Rate()
-"""Mark, behind rates, of the highest prices among those of all their combinations."""
+"""Marker in the applied rates: the prices are the highest among all combinations of rates."""
 
 
 class Terms(NamedTuple):
@@ -39,7 +39,7 @@ def prices_at(prices: Prices, terms: Terms) -> tuple[Prices, Sequence[Rate]]:
 
 
 def _applied_rates(rates: Rates, terms: Terms) -> tuple[Rate, ...]:
-    """Return the rates that apply to a call, in their order."""
+    """Return the rates that apply to a call, in the order in which they are applied."""
     return tuple(
         rate
         for rate in rates.rates
@@ -52,8 +52,8 @@ def _applied_rates(rates: Rates, terms: Terms) -> tuple[Rate, ...]:
 
 
 def highest_prices(prices: Prices, terms: Terms) -> Prices:
-    """Return the highest price of each unit that a call may have, before its response is known. `terms`: maximum input
-    tokens, and class of service. The region of a call, and the hour at which it ends, are unknown.
+    """Return the highest price that each unit of a call may have, before its response is known. `terms`: maximum input
+    tokens, and service tier. The region of the call, and the hour at which it ends, are still unknown.
     """
     rates = prices.rates
     if rates is None:
@@ -99,7 +99,7 @@ def _highest(rates: Rates, possible: Sequence[Rate], prices: Prices) -> Prices:
 
 
 def _prices_with(rates: Rates, chosen: tuple[Rate, ...]) -> Prices:
-    """Return the prices under some rates."""
+    """Return the prices after the chosen rates are applied."""
     if (known := rates.found.get(chosen)) is not None:
         return known
     found = dict(rates.stated)

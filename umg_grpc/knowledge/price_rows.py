@@ -1,4 +1,4 @@
-"""Rows of public prices: prices of units in credits, as text, with the rates under which others apply."""
+"""Rows of public prices: credits of each unit as text, and the rates (conditions) under which other prices apply."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,12 +16,12 @@ NO_SIZES: Mapping[str, str] = MappingProxyType({})
 STATE_REGION = frozenset({"anthropic"})
 """Vendors whose responses state the region of a call. At all others only the channel determines it."""
 REGIONAL_TIER = "regional"
-"""Region of the rates of all regions of a model that have none of their own."""
+"""Region of a rate that applies to all regions for which the model has no rate."""
 DAY_MINUTES = 24 * 60
 
 
 class TokenPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Prices of kinds of units, in credits for a million tokens or in the field's unit; "" without an own price."""
+    """Prices of units, in credits for a million tokens or as the field states; "" if the unit has no own price."""
 
     input: str = ""
     output: str = ""
@@ -118,7 +118,7 @@ class ShippedPrice(UnitPrices, frozen=True, kw_only=True):
 
 
 def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
-    """Return the rates of a row. `region`: of the channel, whose rates always apply; without it, of all regions."""
+    """Return the rates of a row. `region`: of the channel, its rates always apply; "" for the rates of all regions."""
     if region and all(rate.region != region for rate in row.rates):
         region = REGIONAL_TIER
     rates = (rate.rate() for rate in row.rates)
@@ -130,7 +130,7 @@ def rates_of(row: UnitPrices, region: str = "") -> list[Rate]:
 
 
 def messages_of(row: MediaPrices) -> Iterator[pb.Price]:
-    """Yield the price messages of a row or a rate, without the rates of a row."""
+    """Yield the price messages of a row or a rate; the rates of a row are left out."""
     yield from unit_prices(row)
     media = {
         pb.BILLABLE_UNIT_IMAGE: row.image,

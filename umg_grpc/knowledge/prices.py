@@ -1,4 +1,4 @@
-"""Prices of a model, and the cost of a call by them, in integers of micro-credits; only the total is rounded, up."""
+"""Prices of a model, and the cost of a call. Amounts are integer micro-credits; only the total is rounded, upwards."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ class Variant(NamedTuple):
 
 Item: TypeAlias = Unit | Variant
 Quantities: TypeAlias = Mapping[Item, int]
-"""Number of units by unit, or by its variants, without zeros. Each token has exactly one unit."""
+"""Unit or variant -> number of these units in a call, without zeros. Each token counts as exactly one unit."""
 
 INPUT_TOKEN, OUTPUT_TOKEN = pb.BILLABLE_UNIT_INPUT_TOKEN, pb.BILLABLE_UNIT_OUTPUT_TOKEN
 CACHE_READ, CACHE_WRITE = pb.BILLABLE_UNIT_CACHE_READ_TOKEN, pb.BILLABLE_UNIT_CACHE_WRITE_TOKEN
@@ -53,8 +53,8 @@ FALLBACK_UNITS: Mapping[Unit, Unit] = MappingProxyType(
         IMAGE_OUTPUT: OUTPUT_TOKEN,
     }
 )
-"""Unit whose price applies to a unit without a price of its own; a unit that is not here is free. In an order in which
-each fallback is complete before it is needed.
+"""Unit -> unit whose price applies if the first has none; units not listed are then free. The order ensures that each
+fallback is complete before it is needed.
 """
 
 
@@ -67,7 +67,7 @@ class Hours(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rate:
-    """Prices that replace others of a model if all conditions hold. An unstated condition holds always."""
+    """Prices that replace others of a model if all conditions hold. A condition that is not stated always holds."""
 
     micro_credits: Mapping[Item, int] = field(default_factory=dict)
     """Prices of units, in place of the ones without the rate."""
@@ -98,13 +98,13 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rates:
-    """Rates of a model, applied in their order to its stated prices."""
+    """Rates of a model, which are applied to its stated prices in their order."""
 
     stated: Mapping[Item, int]
-    """Prices without rates, without those of units that fall back to others."""
+    """Prices without rates; units that only have the price of a fallback unit are left out."""
     rates: tuple[Rate, ...]
     usual_tokens: int
-    """Most input tokens for which no rate applies, apart from rates of a tier, a region or the time."""
+    """Maximum input tokens at which no rate applies, except rates that depend on tier, region or time."""
     is_timed: bool
     """Whether a rate depends on the time."""
     found: dict[tuple[Rate, ...], "Prices"] = field(default_factory=dict, repr=False)
@@ -120,9 +120,9 @@ TIER_PIXELS = {
     "2k": 2560 * 1440,
     "4k": 3840 * 2160,
 }
-"""Resolution of videos, on which prices depend -> the pixels of its widescreen size, about as many as of the others."""
+"""Resolution on which video prices depend -> pixels of its widescreen size; its other sizes have about as many."""
 SAME_TIER = math.log(1.3)
-"""Largest distance, between logarithms of pixels, of a size that has the price of a resolution."""
+"""Maximum distance, in logarithms of pixels, at which a size has the price of a resolution."""
 TOKEN_UNITS = frozenset({*FALLBACK_UNITS, INPUT_TOKEN, OUTPUT_TOKEN})
 """Units of which prices are stated for a million, and to which the percentage of a rate applies."""
 
@@ -151,8 +151,8 @@ class Prices:
 
     def price_of(self, item: Item) -> int:
         """Return the micro-credits for a million of a unit or variant; 0 if it is free. A variant without a price has
-        that of its size, else of its quality, else of its unit. A mode with sound (`pro+audio`) without a price has
-        that of the mode, else that of sound.
+        the price of its size, else of its quality, else of its unit. A mode with sound (`pro+audio`) without a price
+        has the price of the mode, else of sound.
         """
         prices = self.micro_credits
         if isinstance(item, Variant) and item not in prices:
@@ -169,7 +169,7 @@ class Prices:
 
 
 def _fallbacks(item: Variant) -> Iterator[Item]:
-    """Yield the items whose price a variant without one of its own has, the first that has one."""
+    """Yield the items whose price a variant without a price may have; the first item with a price decides."""
     parts = item.quality.split("+")
     tiers = _tiers_of(item.size) if item.unit in VIDEO_UNITS else ()
     for size in dict.fromkeys((item.size, *tiers, "")):
@@ -203,13 +203,13 @@ def variant_of(unit: Unit, size: str = "", quality: str = "") -> Item:
 
 
 def unit_of(item: Item) -> Unit:
-    """Return the unit of a variant, or the given unit itself."""
+    """Return the unit of a variant; a unit is returned unchanged."""
     return item.unit if isinstance(item, Variant) else item
 
 
 def price_list(prices: Iterable[pb.Price], rates: Sequence[Rate] = ()) -> Prices:
-    """Return the price list for the prices in a model's description, completed by the prices of units that fall back to
-    others. `rates`: the model's prices under conditions.
+    """Return the price list for the prices in a model's description; units without a price get their fallback's.
+    `rates`: the model's prices under conditions.
     """
     stated: dict[Item, int] = {
         variant_of(price.unit, price.size, price.quality): price.micro_credits_per_million for price in prices
@@ -223,7 +223,7 @@ def price_list(prices: Iterable[pb.Price], rates: Sequence[Rate] = ()) -> Prices
 
 
 def completed(stated: Mapping[Item, int]) -> Mapping[Item, int]:
-    """Return stated prices with those of units that fall back to others."""
+    """Return stated prices, completed by prices of units that fall back to other units."""
     found = dict(stated)
     for item in stated:
         if isinstance(item, Variant) and item.unit not in found:
@@ -268,8 +268,8 @@ def quantities_of(usage: pb.Usage) -> Quantities:
 
 
 def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") -> Quantities:
-    """Return the billed quantities of one image call. They are one request, its images ("" for an unknown size or
-    quality), and its tokens if reported. Both are counted, since a model has a price either for images or for tokens.
+    """Return the billed quantities of an image call: one request, its images ("" for an unknown size or quality), and
+    its tokens if reported. Images and tokens are both counted, since a model has a price for only one of them.
     """
     found: dict[Item, int] = {REQUEST_UNIT: 1}
     if usage.image_count > 0:
@@ -283,8 +283,8 @@ def image_quantities(usage: pb.ImageUsage, size: str = "", quality: str = "") ->
 
 
 def video_quantities(videos: int, seconds: int, resolution: str = "", quality: str = "") -> Quantities:
-    """Return the billed quantities of one video task: one request, its videos ("" for an unknown resolution or
-    quality), and their length. Both are counted, since a model has a price either for videos or for seconds.
+    """Return the billed quantities of a video task: one request, its videos ("" for an unknown resolution or quality),
+    and their seconds. Videos and seconds are both counted, since a model has a price for only one of them.
     """
     found: dict[Item, int] = {REQUEST_UNIT: 1}
     for unit, count in ((VIDEO_UNIT, videos), (VIDEO_SECOND, seconds)):

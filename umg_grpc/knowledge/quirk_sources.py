@@ -1,4 +1,4 @@
-"""Sources of a model's quirks for operators: the rows of `dialects` and the facts of `models` that set them. Pure."""
+"""Sources of a model's quirks, for operators: the rows of `dialects` and the facts about models that set them. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from umg_grpc.knowledge.vendors import vendor_of
 
 @dataclass(frozen=True)
 class QuirkSource:
-    """Row that sets quirks."""
+    """Source of quirks: a row that sets them."""
 
     quirks: Quirks
     origin: str

@@ -1,6 +1,6 @@
-"""Quirks of a provider's model: its restrictions and needs beyond the wire format; those of real providers are in
-`dialects`. The operator's `quirks` of a channel have precedence (`routing.channel_target`). Codecs apply the result
-when they encode a request for the provider; this module changes no request. Pure: no I/O and no clock.
+"""Quirks of a provider's model: restrictions and needs beyond the wire format; `dialects` has those of real providers.
+An operator's `quirks` of a channel take precedence (`routing.channel_target`). Codecs apply quirks when they encode a
+request for the provider; this module changes no request. Pure: no I/O and no clock.
 """
 
 from collections.abc import Mapping
@@ -199,19 +199,19 @@ class Quirks:
 
     @cached_property
     def while_reasoning(self) -> "Quirks":
-        """These quirks with the members of `rejects_beside_reasoning` added to the refused members."""
+        """Copy in which the members of `rejects_beside_reasoning` are rejected, for a request with reasoning."""
         if self.rejects_beside_reasoning is None:
             return self
         return replace(self, rejects=self.rejects_beside_reasoning | (self.rejects or frozenset()))
 
     @cached_property
     def without_reasoning(self) -> "Quirks":
-        """These quirks without the need of reasoning in earlier turns, while the model does not reason."""
+        """Copy that does not require reasoning in earlier turns, for a request in which the model does not reason."""
         return self if self.reasoning_required is None else replace(self, reasoning_required=None)
 
     @cached_property
     def takes_cache_key(self) -> bool:
-        """Whether the gateway may add a key of the prompt cache that it made."""
+        """Whether the gateway may add a prompt cache key that it made itself."""
         return self.cache_key is True and "prompt_cache_key" not in (self.rejects or ())
 
     def limited(self, tokens: int) -> "Quirks":
@@ -220,14 +220,14 @@ class Quirks:
         return replace(self, max_output_tokens=tokens if own is None else min(own, tokens))
 
     def first(self, other: "Quirks") -> "Quirks":
-        """Return a copy of these quirks, which an operator set, in which unset values are taken from `other`. Members
-        that the operator lists in `rejects` replace the others.
+        """Return a copy of these quirks, which an operator set, with unset values from `other`. An operator's `rejects`
+        replaces the other one; it is not added to it.
         """
         merged = self.over(other)
         return merged if self.rejects is None else replace(merged, rejects=self.rejects)
 
     def restricted(self, refused: "Quirks") -> "Quirks":
-        """Return a copy with the restrictions that a provider's refusal has shown, in front of these quirks."""
+        """Return a copy with the restrictions that a provider's rejection has shown, which take precedence."""
         renames = {**(self.renames or {}), **(refused.renames or {})}
         limits = [quirks.max_output_tokens for quirks in (self, refused) if quirks.max_output_tokens is not None]
         beside = (self.rejects_beside_reasoning or frozenset()) | (refused.rejects_beside_reasoning or frozenset())
@@ -239,7 +239,7 @@ class Quirks:
         )
 
     def over(self, other: "Quirks") -> "Quirks":
-        """Return a copy of these quirks in which unset values are taken from `other`."""
+        """Return a copy of these quirks with unset values from `other`."""
         if other is NO_QUIRKS:
             return self
         if self is NO_QUIRKS:
@@ -293,7 +293,7 @@ class ChannelQuirks:
         return ChannelQuirks(MappingProxyType(by_protocol), self.written, MappingProxyType(certain))
 
     def accepts_reasoning(self, protocol: str) -> bool:
-        """Return whether a provider may get the stored reasoning that the caller left out, in the format `protocol`."""
+        """Return whether a provider called in the format `protocol` may get stored reasoning that a caller omitted."""
         return protocol != "chat" or self.by_protocol.get(protocol, NO_QUIRKS).reasoning_content is not False
 
     @cached_property

@@ -1,6 +1,6 @@
-"""Members of chat messages in which providers return the state of their reasoning, and expect it in the next request.
-The chat format has no member for this state, so that each provider has one of its own. The rows are in
-`data/reasoning_carriers.json`. Pure: no I/O and no clock.
+"""Members of chat messages in which providers return reasoning state, and expect it in the next request. The chat
+format has no member for it, so each provider has its own. The rows are in `data/reasoning_carriers.json`. Pure: no I/O
+and no clock.
 """
 
 from typing import Literal
@@ -16,7 +16,7 @@ pieces extend; `replace`: a value that comes as a whole.
 
 
 class ReasoningCarrier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Row of the table: one member with a state of reasoning."""
+    """Row of the table: one member that contains reasoning state."""
 
     member: str
     """Name of the member; a dotted path for a member of an object in it."""

@@ -1,5 +1,5 @@
-"""Models and whole products that their vendors have shut down. The rows of `data/retired_models.json` bind the vendor's
-own API: relays may go on with a model under the same id. Pure: no I/O and no clock.
+"""Models and whole products that their vendors have shut down. The rows of `data/retired_models.json` apply only to the
+vendor's own API, since relays may still serve a model under the same id. Pure: no I/O and no clock.
 """
 
 import re
@@ -31,8 +31,8 @@ RETIRED_MODELS = tuple(read_rows("retired_models", RetiredModels))
 
 
 def retirement(model: str, vendor: str) -> RetiredModels | None:
-    """Return the row of a model at a vendor; None if it is not known to be gone. `model`: the vendor's id, or a pattern
-    of ids, all of which have to be gone.
+    """Return the row of a model at a vendor; None if the model is not known to be shut down. `model`: vendor's id, or a
+    pattern, which matches a row only if the row covers all its ids.
     """
     for row in RETIRED_MODELS:
         if vendor == row.vendor and re.fullmatch(row.models, model.replace("*", "any")):

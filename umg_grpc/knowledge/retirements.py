@@ -1,4 +1,4 @@
-"""Retirements of models at vendors: past ones have rows in `retired_models`; announced dates are facts of
+"""Retirements of models at vendors. Past retirements are rows of `retired_models`; announced dates are facts of
 `known_models` or of price lists. Pure: no I/O and no clock.
 """
 
@@ -28,14 +28,14 @@ class Retirement(Struct, frozen=True, kw_only=True):
     is_certain: bool = False
     """Whether the vendor has shut the model down, not only announced it."""
     refused: bool = False
-    """Whether calls certainly fail since that day."""
+    """Whether calls certainly fail from `day` on."""
 
     def refuses(self, today: date) -> bool:
-        """Return whether calls certainly fail today."""
+        """Return whether calls of the model certainly fail on the day `today`."""
         return self.refused and today >= self.day
 
     def text(self, *, with_successor: bool = True) -> str:
-        """Return the predicate of a sentence about the model."""
+        """Return a predicate for a sentence about the model, like `was shut down by its vendor on 2026-01-31`."""
         ends = "was shut down by its vendor" if self.is_certain else "has its end announced by its vendor for"
         use = f"; use {self.instead}" if self.instead and with_successor else ""
         return f"{ends}{' on' if self.is_certain else ''} {self.day}{use}"

@@ -1,6 +1,6 @@
-"""Sessions of agents: headers and members of a body in which clients name the session of a request. The requests of a
-session share the beginning of their prompt. The headers are rows of `data/session_headers.json`, in the order in which
-they decide. Pure: no I/O and no clock.
+"""Sessions of agents: headers and body members in which clients name the session of a request. Requests of a session
+share the beginning of their prompt. The headers are rows of `data/session_headers.json`, in order of precedence. Pure:
+no I/O and no clock.
 """
 
 import re
@@ -50,8 +50,8 @@ class _User(Struct):
 
 
 def session_of(headers: Mapping[str, str], *, prompt_cache_key: str = "", user: str = "") -> Session | None:
-    """Return the session of a request, None if it names none. It is in the first header of the table (names in lower
-    case), else the key of the prompt cache, else in the end user's id, where agents put it.
+    """Return the session of a request; None if it names none. The first header of the table (names in lower case)
+    decides, else the prompt cache key, else the end user's id, which some agents use for it.
     """
     named = _first(headers, SESSION_HEADERS) or _usable(prompt_cache_key) or _usable(_session_in(user))
     return Session(named, _first(headers, AGENT_HEADERS)) if named else None

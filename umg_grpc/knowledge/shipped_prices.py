@@ -1,6 +1,6 @@
-"""Public prices of well-known models, by the provider's model ids. The config's `price` overrides them. One credit is
-one US dollar here. The prices of a row are those of the standard tier, of short prompts, and of the dearest hours; its
-rates have the others. Hand-kept rows have precedence over generated ones.
+"""Public prices of well-known models by providers' model ids; one credit is one US dollar. The config's `price`
+overrides them. A row has the prices of the standard tier, short prompts and the most expensive hours; its rates have
+the others. Hand-kept rows take precedence over generated ones.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ PRODUCT_PREFIXES = (
     *("qwen-flash", "qwen-max", "qwen-plus", "qwen-turbo", "qwen-image-", "wan2.5", "wan2.6", "wan2.7", "wan3"),
     *("codestral-", "mistral-embed", "mistral-large-latest", "mistral-medium-", "kling-", "doubao-"),
 )
-"""Beginnings of ids of models without open weights, by makers that have others with them."""
+"""Prefixes of ids of models without open weights, from makers that also have models with open weights."""
 
 
 SHIPPED_PRICES: Sequence[ShippedPrice] = (*read_rows("prices", ShippedPrice), *read_rows("media_prices", ShippedPrice))
@@ -51,9 +51,9 @@ def price_regions() -> Sequence[str]:
 
 @lru_cache(FOUND_PRICES)
 def shipped_prices(model: str, vendor: str = "", file: PriceFile = NO_FILE) -> Sequence[pb.Price]:
-    """Return the public prices of a provider's model; empty for an unknown model. The id may be in any spelling of
-    `spellings`. `vendor`: result of `vendor_of` for the channel; "" if it is unknown, so that it may be a server of the
-    operator, which serves models with open weights for nothing. `file`: file of the operator.
+    """Return the public prices of a provider's model; empty for an unknown model. The id may have any spelling of
+    `spellings`. `vendor`: vendor of the channel (`vendor_of`). If it is "", an operator may run the server: models with
+    open weights then have no price. `file`: price file of the operator.
     """
     row = price_row(model, vendor, file)
     return tuple(messages_of(row)) if row is not None else ()
@@ -61,8 +61,8 @@ def shipped_prices(model: str, vendor: str = "", file: PriceFile = NO_FILE) -> S
 
 @lru_cache(FOUND_PRICES)
 def shipped_price_list(model: str, vendor: str = "", region: str = "", file: PriceFile = NO_FILE) -> Prices:
-    """Return the public prices of a provider's model with its rates, or `FREE_PRICES`. `region`: result of `region_of`
-    for the channel, whose rates always apply.
+    """Return the public prices of a provider's model with its rates; `FREE` for an unknown one. `region`: region of the
+    channel (`region_of`), whose rates always apply.
     """
     row = price_row(model, vendor, file)
     return price_list(messages_of(row), rates_of(row, region)) if row is not None else FREE_PRICES
@@ -86,13 +86,13 @@ def price_source(row: UnitPrices) -> tuple[str, str]:
 
 
 def price_ids(model: str) -> tuple[str, ...]:
-    """Return the ids under which rows may have the prices of a model, the most special first."""
+    """Return the ids under which rows may have the prices of a model, the most specific first."""
     found = spellings(model)
     return tuple(FINE_TUNED + each for each in found) if model.lower().startswith(FINE_TUNED) else found
 
 
 def _sellers(model: str, vendor: str) -> Iterator[str]:
-    """Yield the vendors whose rows apply to a model of a vendor, in order; "" for the hand-kept rows of makers."""
+    """Yield the vendors whose rows apply to a vendor's model, in order; "" stands for the hand-kept rows of makers."""
     if vendor and vendor not in (*CLOSED_MAKERS, *OPEN_MAKERS):
         yield vendor
     yield ""

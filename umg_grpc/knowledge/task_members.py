@@ -1,6 +1,6 @@
-"""Members of the responses of makers and relays that describe a task: its state, id, progress, files and failure. A
-relay may wrap the response of the maker behind it, several times. The rows are in `data/task_members.json`; of two rows
-of one role, the earlier one is preferred.
+"""Members by which responses of makers and relays describe a task: state, id, progress, files and failure. A relay may
+wrap another maker's response several times. The rows are in `data/task_members.json`; an earlier row takes precedence
+over a later one with the same role.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,5 @@
-"""Words by which makers of videos and images name the state of a task, and relays that pass these words on. A relay
-answers in the shape of one maker's API and may leave the words of another maker in it, in any case. The rows are in
-`data/task_words.json`.
+"""Words by which makers of video and image models name the state of a task. A relay responds in the form of one maker's
+API, but may contain another maker's words, in any letter case. The rows are in `data/task_words.json`.
 """
 
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 
 Meaning = Literal["queued", "running", "done", "failed", "cancelled", "expired", "lost"]
-"""`expired`: the provider gave the task up; `lost`: it does not have the task."""
+"""`expired`: the provider abandoned the task; `lost`: the provider does not have the task."""
 ALL_PROTOCOLS = "*"
 
 
@@ -41,13 +40,13 @@ TASK_WORDS = _by_protocol()
 
 
 def own_meaning(word: str, protocol: str) -> Meaning | None:
-    """Return the meaning of a word of the maker of `protocol`, in any case; None for any other word."""
+    """Return the meaning of a word that the maker of `protocol` uses, in any letter case; None for any other word."""
     words = TASK_WORDS.get(protocol, {})
     return words.get(word) or words.get(_normal(word))
 
 
 def meaning_of(word: str, protocol: str) -> Meaning | None:
-    """Return the meaning of a word of the maker of `protocol` or any other, in any case; None for an unknown word."""
+    """Return the meaning of a word that the maker of `protocol` or another maker uses, in any case; None if unknown."""
     return own_meaning(word, protocol) or own_meaning(word, ALL_PROTOCOLS)
 
 

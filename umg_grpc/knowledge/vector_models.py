@@ -1,4 +1,4 @@
-"""Models of clouds that make vectors or rankings, each with a body of its own in one protocol. The rows are in
+"""Cloud models for embeddings or reranking whose body differs from model to model within one protocol. The rows are in
 `data/vector_models.json`. Pure: no I/O and no clock.
 """
 
@@ -37,8 +37,8 @@ VECTOR_MODELS = tuple(read_rows("vector_models", VectorModel))
 
 @lru_cache(maxsize=1024)
 def vector_model(protocol: str, model: str, public_id: str) -> VectorModel:
-    """Return the row of a model in a protocol. `model`: the provider's id. `public_id`: the caller's id, which states
-    the model where the provider's does not, as the ARN of a throughput.
+    """Return the row of a model in a protocol. `model`: provider's id; `public_id`: caller's id, which identifies the
+    model if the provider's id does not (an ARN of a throughput).
     """
     rows = [row for row in VECTOR_MODELS if row.protocol == protocol]
     named = (row for each in (model, public_id) for row in rows if row.models and _is_named(row.models, each))

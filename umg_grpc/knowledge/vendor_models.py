@@ -1,4 +1,4 @@
-"""Models known of the vendors of presets, for model lists where no list of the provider is known. Pure: no I/O."""
+"""Known models of presets' vendors, for model lists when the provider's own list is not known. Pure: no I/O."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -35,9 +35,9 @@ class _OtherProvider(Struct, frozen=True):
 
 @cache
 def vendor_models(preset: str) -> tuple[str, ...]:
-    """Return the provider's ids of the models that are known of a preset and that its patterns match, sorted. Retired
-    ones, and those of operations that are not served, are left out. Empty for an unknown preset. A pattern for every id
-    counts as none, since it stands for models of others, or for names of the operator's deployments.
+    """Return the provider's ids of a preset's known models that match its patterns, sorted; empty for an unknown
+    preset. Retired models, and models without a served operation, are left out. A pattern for every id is ignored,
+    since it covers models of other makers or an operator's deployments.
     """
     row = PROVIDER_PRESETS.get(preset)
     if row is None:

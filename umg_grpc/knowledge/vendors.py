@@ -1,4 +1,4 @@
-"""Vendors of models, with the names of their presets, by the addresses of their APIs. Pure: no I/O and no clock."""
+"""Vendors of models, named like their presets, by the addresses of their APIs. Pure: no I/O and no clock."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 
 CLOSED_MAKERS = ("openai", "anthropic", "gemini", "xai", "voyage")
-"""Vendors without whose API their models cannot be called."""
+"""Vendors whose models can be called only by their own API."""
 OPEN_MAKERS = ("mistral", "deepseek", "moonshot", "zai", "minimax", "dashscope", "cohere")
-"""Vendors whose models are served by others, too, with other limits and even without a price."""
+"""Vendors whose models other providers serve too, with other limits and possibly without a price."""
 OPEN_WEIGHTS = ("gpt-oss-", "gemma-")
 """Beginnings of the ids of models of closed makers that are served by others, too."""
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1"})
@@ -34,7 +34,7 @@ class OtherHost(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Region(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Address, and beginning of the ids of models, for which a provider has the prices of a region."""
+    """Host and prefix of model ids for which a provider's prices are those of a region."""
 
     host: str
     """Regular expression of the host."""
@@ -48,8 +48,8 @@ class Region(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @lru_cache(256)
 def vendor_of(base_url: str) -> str:
-    """Return the vendor whose API has the address `base_url`, or "". Of vendors that share a host, it is the one with
-    the longest path in front of that of the address, else the first.
+    """Return the vendor whose API has the address `base_url`; "" for none. If vendors share the host, the one whose
+    path is the longest prefix of the address decides, else the first.
     """
     url = urlsplit(base_url)
     fixed, patterns = _addresses()
@@ -62,7 +62,7 @@ def vendor_of(base_url: str) -> str:
 
 @lru_cache(256)
 def region_of(base_url: str, model: str) -> str:
-    """Return the region to which a channel limits a provider's model, as prices name it; "" for none."""
+    """Return the region to which a channel limits a provider's model, as prices name the region; "" for none."""
     host = urlsplit(base_url).hostname or ""
     for row in _regions():
         if match := re.match(f"(?:{row.host}) {row.model}", f"{host} {model}"):
@@ -72,7 +72,7 @@ def region_of(base_url: str, model: str) -> str:
 
 @cache
 def known_vendors() -> frozenset[str]:
-    """Return the vendors that an address or a model may have, other than ""."""
+    """Return all vendors that `vendor_of` can return, and all makers, without ""."""
     fixed, patterns = _addresses()
     found = {address.vendor for addresses in fixed.values() for address in addresses}
     return frozenset({*found, *(address.vendor for _, address in patterns), *CLOSED_MAKERS, *OPEN_MAKERS})
@@ -84,7 +84,7 @@ def _regions() -> Sequence[Region]:
 
 
 def is_closed(model: str, maker: str) -> bool:
-    """Return whether the rules and prices of the maker apply to a model wherever it is called."""
+    """Return whether the maker's rules and prices apply to a model at every provider."""
     return maker in CLOSED_MAKERS and not model.startswith(OPEN_WEIGHTS)
 
 
@@ -101,7 +101,7 @@ def _path_length(address: ApiPath) -> int:
 
 @cache
 def _addresses() -> tuple[Mapping[str, Sequence[ApiPath]], Sequence[tuple[re.Pattern[str], ApiPath]]]:
-    """Return the known addresses, those of presets first: by host, and by the pattern of a host with parts in `<>`."""
+    """Return the known addresses, presets first: (by exact host, by the pattern of a host with `<>` parts)."""
     fixed: dict[str, list[ApiPath]] = {}
     patterns = []
     presets = ((urlsplit(row.base_url), row.vendor or row.name) for row in PROVIDER_PRESETS.values())

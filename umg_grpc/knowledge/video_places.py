@@ -13,7 +13,7 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 
 Medium: TypeAlias = Literal["first_frame", "last_frame", "reference_image", "video", "audio"]
-"""Input of a model. `video`: a reference, a clip to continue or a video to edit, whichever the model takes."""
+"""Input of a model. `video`: a reference, a clip to continue or a video to edit; the model determines which."""
 MEDIA_ITEM = "media/"
 EACH_ITEM = "[]"
 

@@ -1,5 +1,5 @@
-"""Operations of models: one row each, which routing, permissions, prices, config, telemetry, usage records and the
-channel checks read. A new operation is a module with its row, and a line in `OPERATION_ROWS`.
+"""Operations of models, with one row each. Routing, permissions, prices, config, telemetry, usage records and channel
+checks read the rows. A new operation is a module with its row, and a line in `ROWS`.
 """
 
 from collections.abc import Mapping
@@ -69,4 +69,4 @@ SCOPE_OPERATIONS: Mapping[str, tuple[ModelOperation, ...]] = MappingProxyType(
         for scope in dict.fromkeys(r.scope for r in OPERATION_ROWS)
     }
 )
-"""Permission of keys, and name in the config -> operations of models that it stands for."""
+"""Scope (permission of keys, and name in the config) -> operations of models that the scope includes."""

@@ -1,4 +1,4 @@
-"""Requests and responses of the operations that have a response at once, for the parts that serve all of them."""
+"""Canonical requests and responses of operations with a complete response, for code that serves all operations."""
 
 from typing import TypeAlias
 

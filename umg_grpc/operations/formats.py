@@ -1,4 +1,4 @@
-"""Wire formats of all operations by name. Apart from the rows, since it imports the codecs."""
+"""Wire formats of all operations by name. They are separate from the rows, because this module imports codecs."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
@@ -25,13 +25,13 @@ FACE_TABLES: tuple[Mapping[str, AnyFormat], ...] = (
     IMAGE_FORMATS,
     VIDEO_FACES,
 )
-"""Tables of the formats of callers by name."""
+"""Tables (name -> format) of the formats in which callers call."""
 UPSTREAM_TABLES: tuple[Mapping[str, AnyUpstream], ...] = (
     TEXT_UPSTREAMS,
     *(row.provider_formats for row in UNARY_OPERATIONS.values()),
     IMAGE_PROTOCOLS,
 )
-"""Tables of the formats of providers by name, without those of videos."""
+"""Tables (name -> format) of the formats in which providers are called, except for videos."""
 
 
 def all_faces() -> Iterable[AnyFormat]:
@@ -40,12 +40,12 @@ def all_faces() -> Iterable[AnyFormat]:
 
 
 def face_of(name: str) -> AnyFormat | None:
-    """Return the format of callers with this name; None for an unknown name."""
+    """Return the callers' format with this name; None for an unknown name."""
     return _find(FACE_TABLES, name)
 
 
 def upstream_of(name: str) -> AnyUpstream | None:
-    """Return the format of providers with this name; None for an unknown name and for videos."""
+    """Return the providers' format with this name; None for an unknown name and for videos."""
     return _find(UPSTREAM_TABLES, name)
 
 
@@ -57,7 +57,7 @@ def _find(tables: Iterable[Mapping[str, FormatT]], name: str) -> FormatT | None:
 
 
 def unary_operation(name: str) -> UnaryOperation[Any, Any]:
-    """Return the operation of a wire format. Raise KeyError for an unknown one, and for operations of another kind."""
+    """Return the operation of a wire format. Raise KeyError for an unknown format, or a non-unary operation."""
     for row in UNARY_OPERATIONS.values():
         if name in row.faces:
             return row
@@ -65,5 +65,5 @@ def unary_operation(name: str) -> UnaryOperation[Any, Any]:
 
 
 def unary_codec(name: str) -> UnaryFace[Any, Any]:
-    """Return a callers' format of an operation with one response. Raise KeyError as `unary_operation` does."""
+    """Return a callers' format of a unary operation. Raise KeyError as `unary_operation` does."""
     return unary_operation(name).faces[name]

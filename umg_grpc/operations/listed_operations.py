@@ -1,4 +1,4 @@
-"""Words by which providers' model lists state the operations of models, from the rows."""
+"""Words by which providers' model lists state a model's operations, collected from the rows."""
 
 from umg_grpc.operations import OPERATION_ROWS
 from umg_grpc.wire.listed_models import ListedOperations

@@ -1,4 +1,4 @@
-"""Moderation: judgement of contents by categories of harm."""
+"""Moderation: classification of contents by categories of harm."""
 
 import re
 
@@ -14,7 +14,7 @@ HARM_CATEGORIES = (
 )
 """Categories of the simulated provider: those of openai 3.57.0, `types/moderation.py`."""
 FLAG_MARK = re.compile(r"\[\[flag:([a-z/-]+)\]\]")
-"""Mark in a text by which the simulated provider flags a category."""
+"""Pattern of a mark in a text that makes the simulated provider flag a category."""
 
 
 def _example(request: pb.ModerateRequest) -> pb.ModerateResponse:

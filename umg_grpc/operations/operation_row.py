@@ -21,16 +21,16 @@ ResponseT_co = TypeVar("ResponseT_co", bound=Message, covariant=True)
 
 
 def no_usage(message: Message) -> pb.Usage:
-    """Return the usage of a request or response that determines none."""
+    """Return an empty usage, for a request or response that determines none."""
     return pb.Usage()
 
 
 def no_additions(request: Message, usage: pb.Usage, prices: Prices) -> None:
-    """Add nothing to the usage of a call."""
+    """Leave the usage of a call unchanged, for an operation that adds nothing to it."""
 
 
 def no_texts(request: Message) -> Iterable[str]:
-    """Return the texts of a request without any."""
+    """Return no texts, for a request that contains none."""
     return ()
 
 
@@ -94,7 +94,7 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StreamedMethod(Generic[ResponseT_co]):
-    """Second method of an operation, whose response is a stream of messages."""
+    """Second method of an operation; its response is a stream of messages."""
 
     name: str
     """Its name in the service, which is also one of the operation's methods."""
@@ -112,7 +112,7 @@ class StreamedMethod(Generic[ResponseT_co]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UnaryOperation(Operation[RequestT_co, ResponseT_co]):
-    """Operation with one request and one response, which may be streamed. All of its parts are found by this row."""
+    """Operation with one request and one response, which may be streamed; its row leads to all of its parts."""
 
     most_quantities: Callable[[RequestT_co, int], Mapping[Unit, int]]
     """(request, its size in bytes) -> largest billable quantities of a call. A token has at least one byte."""

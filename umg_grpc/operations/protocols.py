@@ -1,4 +1,4 @@
-"""Protocols of the providers of all operations by name, with the properties that a config needs."""
+"""Protocols of all operations' providers by name, with the properties that the config needs."""
 
 from collections.abc import Sequence
 
@@ -31,13 +31,13 @@ def has_input_limit(protocol: str) -> bool:
 
 
 def has_callers(protocol: str) -> bool:
-    """Return whether callers of the gateway speak this protocol, too; False for one of providers alone."""
+    """Return whether callers can also use this protocol as their format; false if only providers are called in it."""
     found = protocol_named(protocol)
     return found is None or found.has_callers
 
 
 def protocol_by_other_name(written: str) -> str | None:
-    """Return the name of the protocol that operators also write so; None if none has this alternative name."""
+    """Return the name of the protocol that has `written` as an alternative name in configs; None for none."""
     return next((name for name, row in provider_protocols().items() if written.lower() in row.other_names), None)
 
 

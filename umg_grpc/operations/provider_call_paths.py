@@ -1,4 +1,4 @@
-"""URL paths of the providers' calls, by which usual mistakes in a `base_url` of the config are recognised."""
+"""URL paths of providers' calls, to recognise common mistakes in a configured `base_url`."""
 
 import re
 from urllib.parse import urlsplit
@@ -10,9 +10,9 @@ _NATIVE = re.compile(r"/models/[^/]+:[A-Za-z]+$")
 
 
 def right_base_url(base_url: str, call: str) -> str | None:
-    """Return the `base_url` that the operator probably meant, for a provider without the path of a call. None if it has
-    none of the usual mistakes: a repeated version, the beginning of the call's path, no version. `call`: path below the
-    base URL, for example `/chat/completions`, with or without a query.
+    """Return the `base_url` that the operator probably meant, if the provider did not find a call's path. None without
+    a common mistake: a repeated version, the beginning of the call's path, no version. `call`: path below the base URL,
+    for example `/chat/completions`, with or without a query.
     """
     parts, path = urlsplit(base_url), call.partition("?")[0]
     steps = parts.path.strip("/").split("/") if parts.path.strip("/") else []

@@ -12,7 +12,7 @@ from umg_grpc.wire.provider_protocols import INVOKE_PATH, ProviderProtocol
 DOCUMENTS_OF_A_SEARCH = 100
 """Number of documents that a provider charges as one search unit."""
 SPLIT_BYTES = 250
-"""Smallest number of bytes for which a provider may count a further document: it splits documents of more than 500
+"""Least number of bytes for which a provider may charge an additional document: it splits documents of more than 500
 tokens, including the query.
 """
 

@@ -1,4 +1,4 @@
-"""Speech: texts that are spoken."""
+"""Speech: text becomes spoken audio."""
 
 import re
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from umg_grpc.wire.provider_model_lists import GEMINI_LIST, OPENAI_LIST
 from umg_grpc.wire.provider_protocols import MODEL_PATH, ProviderProtocol
 
 TOKENS_OF_A_CHARACTER = 2
-"""Tokens of audio that are charged for a character if the provider states none: a second has about 21 (litellm 1.110.2,
-cost map, gpt-4o-mini-tts: prices of a second and of a token), in which some 15 characters are spoken.
+"""Audio tokens charged for a character if the provider states none. A second has about 21 tokens (litellm 1.110.2, cost
+map, gpt-4o-mini-tts: prices of a second and of a token) and some 15 spoken characters.
 """
 MOST_TOKENS_OF_A_CHARACTER = 16
-"""Tokens of audio of a character at a quarter of the usual speed, with pauses."""
+"""Upper bound of audio tokens for a character: spoken at a quarter of the usual speed, with pauses."""
 
 
 def _most_quantities(request: pb.SpeakRequest, size: int) -> Mapping[Unit, int]:

@@ -1,4 +1,4 @@
-"""Transcription: audio that is written down, in its language or in English."""
+"""Transcription: audio becomes text, in the language of the audio or in English."""
 
 import math
 import re
@@ -14,13 +14,13 @@ from umg_grpc.wire.provider_model_lists import OPENAI_LIST
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 
 LEAST_BYTES_OF_A_SECOND = 1000
-"""Fewest bytes of a second of compressed speech, in Opus with 8 kbit/s."""
+"""Lower bound for the bytes in a second of compressed speech: Opus at 8 kbit/s."""
 USUAL_BYTES_OF_A_SECOND = 16_000
-"""Bytes of a second in a file whose duration cannot be read: those of MP3 with 128 kbit/s."""
+"""Assumed bytes in a second of a file whose duration cannot be read: MP3 at 128 kbit/s."""
 INPUT_TOKENS_OF_A_SECOND = 17
-"""Tokens of a second of audio (litellm 1.110.2, cost map: 0.0001 a second, and at Azure 0.000006 a token)."""
+"""Input tokens for a second of audio (litellm 1.110.2, cost map: 0.0001 a second, and at Azure 0.000006 a token)."""
 OUTPUT_TOKENS_OF_A_SECOND = 10
-"""Most tokens of the text of a second of fast speech."""
+"""Upper bound for the tokens of text in a second of fast speech."""
 
 
 def _most_quantities(request: pb.TranscribeRequest, size: int) -> Mapping[Unit, int]:

@@ -1,4 +1,4 @@
-"""Videos: tasks that make them, and tasks that change a finished one."""
+"""Videos: tasks that make a video, and tasks that change a finished video."""
 
 import re
 
@@ -11,7 +11,7 @@ from umg_grpc.wire.provider_protocols import ProviderProtocol
 
 VIDEO_UNITS = frozenset({REQUEST_UNIT, VIDEO_UNIT, VIDEO_SECOND, OUTPUT_TOKEN})
 SUBMISSION_DURATION = "umg.client.videos.duration"
-"""Histogram of the durations of attempts, which end when the provider has taken a task, and not with its video."""
+"""Histogram of attempt durations. An attempt ends when the provider has accepted the task, not with its video."""
 PROVIDER_PROTOCOLS = {
     "vidA": ProviderProtocol(call_path=re.compile(r"/videos$"), model_list=OPENAI_LIST),
     "vidB": ProviderProtocol(key_header=NATIVE_KEY_HEADER),

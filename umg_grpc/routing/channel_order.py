@@ -20,12 +20,12 @@ class RoutePreferences:
     """Preferences and restrictions of one call, by which the channels of its model are ordered; none by default."""
 
     protocol: str = ""
-    """Format of the caller's body, "" for none. Its channels come first in a priority: they need no translation."""
+    """Format of the caller's body, "" for none. Among equal priorities, channels with this format come first."""
     pins: tuple[str, ...] = ()
-    """Patterns of the names of the channels that the key may use, with `*` as wildcard. Empty allows all channels."""
+    """Patterns of channel names that the caller's API key may use, with `*` as wildcard. Empty allows all channels."""
     state_channel: str = ""
-    """Channel that produced the provider's data (reasoning state or stored response) that the request refers to; "" for
-    none. It comes first of all healthy channels, since perhaps no other channel can read this data.
+    """Channel that produced provider data (reasoning state or stored response) to which the request refers; "" for
+    none. It comes first if it is healthy, since other channels may be unable to read this data.
     """
     affinity: bytes = b""
     """Affinity key: calls with the same key prefer the same channel, in every process. Keys are distributed by the
@@ -37,8 +37,8 @@ class RoutePreferences:
 
 ANY_ROUTE = RoutePreferences()
 MAX_ROUND_ROBINS = 256
-"""Maximum number of different sets of channels for which a `RoundRobin` keeps credits. The oldest set is dropped first,
-and begins with zero credits when it is used again.
+"""Maximum number of different sets of channels for which a `RoundRobin` keeps credits. The oldest set is dropped first;
+if it is used again, its credits start at zero.
 """
 
 

@@ -43,11 +43,11 @@ class Target:
     retirement: Retirement | None = None
     """Retirement of the model by the vendor of the channel; None if none is known."""
     is_listed: bool = False
-    """Whether the model is of the provider's list, or known of the preset, and not of the config."""
+    """Whether the model comes from the provider's list or the preset's known models, not from the config."""
 
     def supports(self, operation: ModelOperation) -> bool:
-        """Return whether the channel can be called for the operation. To make images, a model that only edits them
-        counts too: its family's rules have a better error for a request without input images.
+        """Return whether the channel can be called for the operation. For image generation, a model that only edits
+        images counts too, because its family's rules give a better error for a request without input images.
         """
         if operation in self.operations:
             return True
@@ -78,8 +78,8 @@ def _known_family(*ids: str) -> str:
 
 
 def _quirks(config: Config, channel: Channel, model: ChannelModel, family: str) -> ChannelQuirks:
-    """Return the quirks of a channel for a model, by protocol. They are merged from: the config of the channel, the
-    config of the model, the limits of the catalogue, the known quirks of providers.
+    """Return the quirks of a channel for a model, by protocol. Merged, in this order: the channel's config, the model's
+    config, the catalogue's limits, and known quirks of providers.
     """
     written, described = channel.quirks, _described_quirks(config, model.id)
     texts = [protocol for protocol in channel.protocols if protocol in GENERATE_OPERATION.protocols]
@@ -113,8 +113,8 @@ def _marks(channel: Channel, protocol: str) -> Quirks:
 
 
 def _described_quirks(config: Config, model: str) -> Quirks:
-    """Return the quirks that follow from the properties of the public model in the config; none if it has no
-    properties. Capabilities without search imply nothing, since most providers search in some formats only.
+    """Return the quirks that follow from the configured properties of the public model; none without properties. The
+    capability search implies nothing if it is absent, since most providers search in some formats only.
     """
     if (info := config.models.get(model)) is None:
         return NO_QUIRKS
@@ -133,8 +133,8 @@ def _limit(model: str) -> Quirks:
 
 
 def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozenset[ModelOperation]:
-    """Return the operations that the channel supports for the model, never one that its protocols do not have. They are
-    those of the config for the model, else of the preset, the knowledge of models or the provider's list.
+    """Return the operations that the channel supports for the model, among those of its protocols. They come from the
+    model's config, or else from the preset, the knowledge of models, or the provider's list.
     """
     able = frozenset(operation for operation in OPERATION_PROTOCOLS if has_operation(channel, operation))
     info = config.models.get(model.id)
@@ -150,14 +150,13 @@ def _operations(config: Config, channel: Channel, model: ChannelModel) -> frozen
 
 
 def has_operation(channel: Channel, operation: ModelOperation) -> bool:
-    """Return whether the protocols of a channel have an operation, for whichever model."""
+    """Return whether any protocol of the channel has the operation, regardless of the model."""
     return is_own(channel) or bool(_formats_for(channel, operation))
 
 
 def known_operations_of(channel: Channel, model: ChannelModel) -> Collection[ModelOperation] | None:
-    """Return the operations of a model of a channel; None if they are not known. They are those of its preset, of the
-    knowledge of models or of the provider's list, in this order. The provider's id has precedence, since the public one
-    may be an alias.
+    """Return the operations of a channel's model; None if they are unknown. Sources, in this order: its preset, the
+    knowledge of models, the provider's list. The provider's id is looked up first, since the public id may be an alias.
     """
     preset = PROVIDER_PRESETS.get(channel.provider)
     if preset is not None and (stated := preset.operations_of(model.upstream)) is not None:
@@ -187,5 +186,5 @@ def _formats_for(channel: Channel, operation: ModelOperation) -> Collection[str]
 
 
 def is_own(channel: Channel) -> bool:
-    """Return whether the channel leads to a part of the gateway, a local model or the sandbox, not to a provider."""
+    """Return whether the channel leads to the gateway itself (a local model or the sandbox) and not to a provider."""
     return not set(OWN_PROTOCOLS).isdisjoint(channel.protocols)

@@ -16,10 +16,10 @@ Lists = Mapping[str, Sequence[pb.Model] | None]
 
 
 def with_discovered(config: Config, lists: Lists) -> Config:
-    """Return the config extended by the models of the lists that match a pattern of their channel. Their properties
-    apply where the config does not set them. A channel with the models of its preset has the known ones of its provider
-    as long as no list is known. A channel with `discovery: only` then loses its patterns: it serves no model that is
-    neither in its list nor in the config by an exact id.
+    """Return the config with the models of the lists that match a pattern of their channel. Properties in a list apply
+    where the config sets none. While no list is known, a channel with its preset's models has the provider's known
+    models. Once its list is known, a channel with `discovery: only` loses its patterns: it serves only models in its
+    list, and exact ids in the config.
     """
     if all(channel.discovery == "off" for channel in config.channels):
         return config

@@ -17,8 +17,8 @@ CHARGED_OPERATIONS = frozenset(value for value, row in OPERATIONS_BY_VALUE.items
 
 def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -> Sequence[pb.Price]:
     """Return the prices of a model at a channel; empty if it has none. `upstream`: the provider's id of the model. The
-    first of: those of the config or of the provider's list; 0 for models inside the gateway; the public ones; those of
-    models without a price (`unpriced`), as the model, the channel or the config states them.
+    first source with prices decides: the config or the provider's list; 0 for models inside the gateway; public prices;
+    `unpriced` of the model, the channel or the config.
     """
     info = config.models.get(model)
     if (own_prices := _own_prices(config, channel, model)) is not None:
@@ -32,7 +32,7 @@ def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -
 
 
 def target_prices(config: Config, channel: Channel, model: str, upstream: str) -> Prices:
-    """Return the prices of a model at a channel, with the rates of public ones. Parameters: as in `stated_prices`."""
+    """Return the prices of a model at a channel, with the rates of public prices. Arguments: see `stated_prices`."""
     if config.shipped_prices and not has_own_prices(config, channel, model):
         vendor, region = vendor_of(channel.base_url), price_region_of(channel, upstream)
         public = shipped_price_list(upstream, vendor, region, config.public_prices)
@@ -54,12 +54,12 @@ def _own_prices(config: Config, channel: Channel, model: str) -> Sequence[pb.Pri
 
 
 def has_own_prices(config: Config, channel: Channel, model: str) -> bool:
-    """Return whether a model has prices that have precedence over public ones."""
+    """Return whether a model has prices that take precedence over public prices."""
     return _own_prices(config, channel, model) is not None
 
 
 def is_priced(prices: Prices, operation: ModelOperation) -> bool:
-    """Return whether a model with these prices has a price for the operation; a stated 0 is one."""
+    """Return whether these prices include one for the operation; a stated price of 0 counts."""
     units = OPERATIONS_BY_VALUE[operation].units
     return not units or not units.isdisjoint(prices.micro_credits)
 

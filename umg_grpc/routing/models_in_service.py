@@ -1,4 +1,4 @@
-"""Models that their vendors have shut down: channels without them, and the error of a call."""
+"""Models that their vendors have shut down: removal of their channels, and the error for a call of them."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
@@ -20,8 +20,8 @@ def in_service(targets: Sequence[Target], today: date) -> list[Target]:
 
 
 def retired(model: str, targets: Sequence[Target], today: date) -> UmgError:
-    """Return the error for a model that all its vendors have shut down. The replacement is named only if the model has
-    the vendor's own id. `targets`: channels of the model.
+    """Return the error for a model that all its vendors have shut down. It names the replacement only if the id is the
+    vendor's. `targets`: channels of the model.
     """
     gone = [(row, each.model) for each in targets if (row := each.retirement) is not None and row.refuses(today)]
     row, upstream = max(gone, key=lambda pair: pair[0].day)
@@ -30,6 +30,6 @@ def retired(model: str, targets: Sequence[Target], today: date) -> UmgError:
 
 
 def common_retirement(targets: Sequence[Target]) -> Retirement | None:
-    """Return the last retirement of a model at its channels; None if a channel keeps it."""
+    """Return the latest retirement date of a model among its channels; None if a channel has none."""
     rows = [each.retirement for each in targets if each.retirement is not None]
     return max(rows, key=lambda row: row.day) if rows and len(rows) == len(targets) else None

@@ -31,8 +31,8 @@ class PublicModel:
     described: pb.Model
     """Description by the catalogue and the config. Shared by all calls: it must not be modified."""
     listed: pb.Model
-    """Description for the list of models: `described`, with the limits and capabilities of public data where it has
-    none. They are no part of `described`, whose limits bound the costs of calls.
+    """Description for model lists: `described`, completed with limits and capabilities from public data. These are not
+    in `described`, since its limits bound the costs of calls.
     """
     tokenizer: str | None
     """Name of the tokenizer that counts its tokens; None for the tokenizer of its family."""
@@ -62,8 +62,8 @@ class Resolved:
 
 
 def public_model(config: Config, model: str, targets: Sequence[Target], today: date | None = None) -> PublicModel:
-    """Build the public model with the id `model`. `targets`: all channels that serve it, at least one; `today`: day by
-    which its lifecycle follows from its retirement, None to leave it active.
+    """Build the public model with the id `model`. `targets`: all channels that serve it, at least one; `today`: date by
+    which a retirement changes its lifecycle, None to keep it active.
     """
     family = next((target.family for target in targets if target.family), "")
     described, info = _build_description(config, model, family, targets), config.models.get(model)
@@ -86,8 +86,8 @@ def rules_of(model: str, family: str, targets: Sequence[Target]) -> FamilyModel:
 
 
 def under_name(model: PublicModel, name: str) -> pb.Model:
-    """Return the description of the model for the list of models, with its id or an alias, `name`, as id. The result
-    may be shared by all calls: it must not be modified.
+    """Return the model's description for model lists under `name`, its id or an alias. The result may be shared by all
+    calls: it must not be modified.
     """
     if name == model.id:
         return model.listed
@@ -134,7 +134,7 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
 
 
 def _completed(described: pb.Model, targets: Sequence[Target]) -> pb.Model:
-    """Return a description with the limits and capabilities that are known of the providers' ids, where it has none."""
+    """Return a description completed with limits and capabilities that are known for the providers' ids."""
     served = [target for target in targets if not is_own(target.channel)]
     if pb.MODEL_OPERATION_GENERATE not in described.operations or len(served) < len(targets):
         return described
@@ -148,7 +148,7 @@ def _completed(described: pb.Model, targets: Sequence[Target]) -> pb.Model:
 def _describe_retirement(
     described: pb.Model, targets: Sequence[Target], today: date, *, keeps_lifecycle: object
 ) -> None:
-    """Set the time at which the last vendor removes the model, and the lifecycle, unless the config states one."""
+    """Set the time at which the last vendor removes the model, and the lifecycle, unless the config sets it."""
     if (row := common_retirement(targets)) is None:
         return
     described.retire_time.FromDatetime(datetime.combine(row.day, time(), UTC))

@@ -47,7 +47,7 @@ class _Model:
     shared: frozenset[str]
     """Formats of channels with `shared_objects` in the config: all callers may refer to objects in their accounts."""
     retires: bool
-    """Whether some vendor refuses calls of the model, now or from an announced day on."""
+    """Whether any vendor rejects calls of the model, now or from an announced date."""
 
 
 class Router:
@@ -56,8 +56,8 @@ class Router:
     """
 
     def __init__(self, config: Config, now: Callable[[], float] | None = None) -> None:
-        """Index the models of the config, which may have no channels. `now`: returns Unix seconds, by which models that
-        their vendors have shut down are not called; None calls them.
+        """Index the models of a config, which may have no channels. `now`: returns Unix seconds; models that their
+        vendors have shut down by then are not called. Without `now` they are.
         """
         self._config = config
         self._now = now
@@ -76,10 +76,9 @@ class Router:
         self._models = tuple(model for model in models if model.described.operations)
 
     def resolve(self, model: str) -> Resolved:
-        """Return the model for the id in a request. It is an exact id of the config, else an alias, else a famG id or
-        alias followed by a suffix, else an id that matches a pattern of a channel. An id that is none of them may have
-        the default tag in addition, or lack it. Raise UmgError(MODEL_NOT_FOUND) for any other id, also for one with an
-        unknown suffix.
+        """Return the model for the id in a request: an exact id in the config, else an alias, else a famG id or alias
+        with a suffix, else an id that matches a channel's pattern. If nothing matches, the default tag is added or
+        removed. Raise UmgError(MODEL_NOT_FOUND) for any other id, including one with an unknown suffix.
         """
         if (found := self._named(model)) is None and (other := _with_other_tag(model)):
             found = self._named(other)
@@ -160,8 +159,8 @@ class Router:
         return served is not None and protocol in served.shared
 
     def models(self) -> tuple[PublicModel, ...]:
-        """Return the models for the list of models, in the order of the config. A model that only a pattern serves is
-        included if the config has properties for it, one for which no channel can be called is not.
+        """Return the models for model lists, in config order. A model that only a pattern serves is included if the
+        config has properties for it. A model without a channel that can be called is left out.
         """
         return self._models
 
@@ -230,8 +229,8 @@ class Router:
     def _reachable(
         self, model: str, operation: ModelOperation, preferences: RoutePreferences
     ) -> tuple[_Model, list[Target]]:
-        """Return the routing data of a model, and its channels that the key may use for the operation. They are in the
-        order of the config. Raise UmgError as `channels` does.
+        """Return the routing data of a model, and the channels that the key may use for the operation, in config order.
+        Raise UmgError as `channels` does.
         """
         served = self._exact.get(model) or self._require(model)
         able = served.able.get(operation)

@@ -11,8 +11,8 @@ from umg_grpc.routing.router import Router
 
 
 def uncalled_fallbacks(written: Mapping[str, Fallbacks], router: Router) -> Iterator[str]:
-    """Yield a sentence for each fallback in the section `fallbacks` that is never called. It has no operation in common
-    with the model that it replaces. Patterns are not checked, since their models differ.
+    """Yield a sentence for each fallback in the section `fallbacks` that is never called, because it shares no
+    operation with the model that it replaces. Patterns are not checked, since their models differ.
     """
     for model, causes in written.items():
         if "*" in model:

@@ -1,4 +1,4 @@
-"""Names in requests that no model has: their error, and the names that are most similar to one."""
+"""Model names in requests that no model has: the error for them, and the most similar existing names."""
 
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
@@ -21,8 +21,8 @@ MIN_SIMILARITY = 0.8
 
 
 def model_not_found(model: str) -> UmgError:
-    """Return the error for an id that does not exist or that the caller may not use: one text for both. It has the end
-    of the model if its vendor has shut it down, or the reason why no channel has it.
+    """Return the error for an id that does not exist or that the caller may not use: the text is the same. It adds that
+    the vendor has shut the model down, or why no channel has it, if known.
     """
     named = model if len(model) <= MAX_ID_LENGTH else f"{model[:MAX_ID_LENGTH]}..."
     message = f"The model `{named}` does not exist or you do not have access to it."
@@ -55,9 +55,7 @@ def similar_names(name: str, known: Sequence[tuple[str, str]], may_show: Callabl
 
 
 def _with_common_beginning(names: Sequence[tuple[str, str]], wanted: str) -> Sequence[tuple[str, str]]:
-    """Return the names that begin like `wanted`, at most `MAX_COMPARED`: the compared beginning is as long as needed
-    for that.
-    """
+    """Return at most `MAX_COMPARED` names that begin like `wanted`, compared by as few letters as that allows."""
     length = MIN_CHARACTERS
     while len(names := [row for row in names if row[0].startswith(wanted[:length])]) > MAX_COMPARED:
         if length >= len(wanted):

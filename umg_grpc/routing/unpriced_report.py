@@ -13,8 +13,8 @@ PRICE_REMEDY = "set `price` of the models, or `unpriced` to `free` or a default 
 
 
 def unpriced_models(router: Router) -> Sequence[str]:
-    """Return the ids of the listed models that have an operation without a price at any channel. They are in the order
-    of the list. Other ids that a pattern of the config serves are not known.
+    """Return the ids of listed models that have an operation without a price at any channel, in list order. Other ids
+    that match a pattern of the config are unknown here.
     """
     return tuple(model.id for model in router.models() if is_unpriced(router, model.id))
 
@@ -22,8 +22,8 @@ def unpriced_models(router: Router) -> Sequence[str]:
 def is_unpriced(
     router: Router, model: str, pins: tuple[str, ...] = (), operations: Collection[ModelOperation] | None = None
 ) -> bool:
-    """Return whether a model has an operation without a price at any channel. `pins`: patterns of the names of the
-    channels that count; empty counts all. `operations`: operations that count; None counts all.
+    """Return whether a model has an operation without a price at any channel. `pins`: patterns of the channel names
+    that count, empty for all; `operations`: operations that count, None for all.
     """
     targets = [each for each in router.targets(model) if not pins or allowed(pins, each.channel.name)]
     done = {operation for target in targets for operation in target.operations}

@@ -1,4 +1,4 @@
-"""Models of a config whose known operations their channel does not have, for warnings to operators."""
+"""Warnings to operators about models in the config whose channel supports none of their known operations."""
 
 from collections.abc import Collection, Iterator
 
@@ -11,8 +11,8 @@ from umg_grpc.routing.channel_target import has_operation, is_own, known_operati
 
 
 def unserved_models(config: Config) -> Iterator[str]:
-    """Yield a sentence for each model with an id of its own in the config that its channel cannot serve. No protocol of
-    the channel has an operation that is known of the model. A model whose operations the config states is not checked.
+    """Yield a sentence for each exact model id in the config whose channel has no protocol for any known operation of
+    the model. A model whose operations the config states is not checked.
     """
     for number, channel in enumerate(config.channels):
         for position, model in enumerate(channel.models):

@@ -1,6 +1,6 @@
 """Parts of a request whose tokens are counted, because the model reads them: system prompt, messages and tools.
 
-Output parameters and the response format are not counted, nor is content that only the provider has: a prompt
+Output parameters and the response format are not counted, nor is content that only the provider stores: a prompt
 template, a cached prefix, an earlier response.
 """
 
@@ -90,8 +90,8 @@ def _media_pieces(media: pb.MediaPart) -> Iterator[Piece]:
 
 
 def _reasoning_pieces(part: pb.Part) -> Iterator[Piece]:
-    """Yield the countable pieces of a reasoning part, also of earlier messages, which some providers keep and some
-    drop.
+    """Yield the countable pieces of a reasoning part. Reasoning of earlier messages counts too, though some providers
+    drop it.
     """
     reasoning = "".join(part.reasoning.texts)
     if reasoning:

@@ -33,10 +33,10 @@ class TokenCounter:
         return self._count([text])
 
     def count_unsplit(self, text: str) -> int:
-        """Return the exact number of tokens of a text, encoded as a whole, for checks of limits: `count_text` splits
-        long texts and may count one more per 8192 characters.
+        """Return the exact number of tokens of a text, encoded as a whole, for checks of limits.
 
-        Holds the interpreter lock for 0.1-3 ms per 8192 characters.
+        `count_text` splits long texts and may count one token more per 8192 characters. Holds the interpreter lock for
+        0.1-3 ms per 8192 characters.
         """
         tokens = len(load(self._counting.vocabulary).encode_ordinary(text))
         return -(-tokens * self._counting.percent // 100)
@@ -44,7 +44,7 @@ class TokenCounter:
     def count_request(self, request: pb.GenerateRequest, sample: int | None = None) -> int:
         """Return the estimated prompt tokens, at least 3. An image counts as 1000; output parameters do not count.
 
-        `sample`: number of characters to encode, from which the rest is extrapolated; None encodes all.
+        `sample`: number of characters to encode and extrapolate from; None encodes all.
         """
         counting = self._counting
         preamble = counting.tool_preamble if request.tools else 0
@@ -52,14 +52,13 @@ class TokenCounter:
         return min(preamble + self._count(pieces, sample) + counting.response_tokens, MAX_COUNT)
 
     def count_message(self, message: pb.Message) -> int:
-        """Return the number of tokens of one message of a prompt, with those for its role and separators."""
+        """Return the number of tokens of a prompt's message, including the tokens for its role and separators."""
         return self._counting.message_tokens + self.count_parts(message.parts)
 
     def count_parts(self, parts: Iterable[pb.Part], sample: int | None = None) -> int:
-        """Return the number of tokens of parts of a prompt or response, without those for roles and separators of
-        messages.
+        """Return the number of tokens of prompt or response parts, without the tokens for roles and separators.
 
-        `sample`: number of characters to encode, from which the rest is extrapolated; None encodes all.
+        `sample`: number of characters to encode and extrapolate from; None encodes all.
         """
         return self._count(part_pieces(parts), sample)
 
@@ -68,7 +67,7 @@ class TokenCounter:
     ) -> pb.Usage:
         """Return the estimated usage of a complete response to `request`, for all candidates together.
 
-        `sample`: number of characters to encode, from which the rest is extrapolated; None encodes all.
+        `sample`: number of characters to encode and extrapolate from; None encodes all.
         """
         parts = [part for candidate in response.candidates for part in candidate.message.parts]
         reasoning_parts = [part for part in parts if part.WhichOneof("kind") == "reasoning" or part.thought]
@@ -122,8 +121,8 @@ class TokenCounter:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Yield a text in chunks of limited length, cut in front of a line that is not blank where possible, since hardly
-    any vocabulary has a token across this boundary. Any other cut may change the count by one.
+    """Yield a text in chunks of limited length. Cuts are before a non-blank line if possible, since hardly any token
+    spans that boundary. Any other cut may change the count by one.
     """
     start = 0
     while len(text) - start > CHUNK_CHARACTERS:

@@ -1,4 +1,4 @@
-"""Decoding of token ids to text, for providers that take only text."""
+"""Decoding of token ids to text, for providers that accept only text."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

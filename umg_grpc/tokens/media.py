@@ -1,4 +1,4 @@
-"""Estimated tokens of media: no provider publishes how it counts all of them."""
+"""Estimated tokens of media. They are estimates because no provider publishes its rules for all media."""
 
 import re
 import struct
@@ -21,8 +21,8 @@ VIDEO_SECONDS_BY_REFERENCE = 60
 
 
 def media_tokens(media: pb.MediaPart) -> int | str:
-    """Return the estimated tokens of a medium, or for a text document its text, which is to be counted. A URL or file
-    id is not fetched: it counts as one page of a document, or as one minute of audio or video.
+    """Return the estimated tokens of a medium; for a text document return its text, to be counted. A URL or file id is
+    not fetched: it counts as one page of a document, or as one minute of audio or video.
     """
     if media.kind == pb.MEDIA_KIND_IMAGE or media.mime_type.startswith("image/"):
         return IMAGE_TOKENS

@@ -37,7 +37,7 @@ MODEL_VENDORS = {
     "dashscope": "dashscope",
     "minimax": "minimax",
 }
-"""Provider of text models in the cost map -> vendor."""
+"""Provider of text models in the cost map -> vendor in our rows."""
 PROVIDER_VENDORS = MODEL_VENDORS | {
     "cohere": "cohere",
     "vertex_ai": "vertex",
@@ -69,7 +69,7 @@ PROVIDER_VENDORS = MODEL_VENDORS | {
     "wandb": "wandb",
     "watsonx": "watsonx",
 }
-"""Provider in the cost map -> vendor."""
+"""Provider in the cost map -> vendor in our rows."""
 UNIT_MEMBERS = {
     "input_cost_per_token": "input",
     "output_cost_per_token": "output",
@@ -105,8 +105,8 @@ ANY_REGION = "regional_endpoint_uplift_multiplier"
 
 
 def price_rows(listed: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], Row]:
-    """Return the prices of the cost map by vendor and model. Of several keys for one model, a worldwide one decides,
-    else the shortest. Those of regions are rates.
+    """Return the prices of the cost map by vendor and model. If a model has several keys, a worldwide key decides, else
+    the shortest. Prices of regions become rates.
     """
     rows = dict[tuple[str, str], Row]()
     surcharges = dict[tuple[str, str], Decimal]()
@@ -138,7 +138,7 @@ def price_rows(listed: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str],
 
 
 def _times(row: Row, other: Row) -> Decimal | None:
-    """Return the factor between the prices of two rows; None if they do not have one."""
+    """Return the constant factor between the prices of two rows; None if they have no constant factor."""
     factors = {
         Decimal(row[unit]) / Decimal(other[unit])
         for unit in ("input", "output")
@@ -185,7 +185,7 @@ def _other_units(entry: Mapping[str, Any], *, has_image_tokens: bool, has_tokens
 
 
 def _stated(entry: Mapping[str, Any]) -> dict[Term, dict[str, Decimal]]:
-    """Return the prices for a million tokens by condition, without prices of 0, which mean there that none is known."""
+    """Return the prices for a million tokens by condition, without prices of 0, which mean unknown in the cost map."""
     stated = dict[Term, dict[str, Decimal]]()
     ranges = entry.get("tiered_pricing") or ()
     parts = [(0, entry), *((int(each["range"][0]), each) for each in ranges if "range" in each)]
@@ -214,7 +214,7 @@ def _off_peak(entry: Mapping[str, Any], base: Credits) -> Iterator[Row]:
 
 
 def _regions(entry: Mapping[str, Any]) -> Iterator[Row]:
-    """Yield the rates of calls that stay in a region, and of fast answers."""
+    """Yield the rates of calls that stay in a region, and of the fast service tier."""
     for key, value in entry.items():
         if match := REGION_KEY.fullmatch(key):
             yield {"region": match[1], "times": text(_decimal(value))}

@@ -79,7 +79,7 @@ def _names(model: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _row(prices: Mapping[str, Any] | Sequence[Mapping[str, Any]], day: date) -> Row:
-    """Return the members of the row of a model on a day, in the hours of the highest prices."""
+    """Return the members of a model's row on a day, with the prices of the most expensive hours."""
     dated = [{"prices": prices}] if isinstance(prices, Mapping) else prices
     found: Mapping[str, Any] = {}
     later = []
@@ -103,7 +103,7 @@ def _date(stated: str | Mapping[str, Any]) -> date:
 
 
 def _later_rates(stated: Mapping[Term, Credits], later: Mapping[Term, Credits]) -> Iterator[Row]:
-    """Yield the rates of later prices: a factor where one gives them all, else the prices of each condition."""
+    """Yield the rates of later prices: one factor if it yields all of them, else the prices under each condition."""
     (factor, *others) = dict.fromkeys(
         later[term][unit] / price
         for term in stated
@@ -122,7 +122,7 @@ def _input(prices: Mapping[str, Any]) -> Decimal:
 
 
 def _stated(prices: Mapping[str, Any]) -> dict[Term, dict[str, Decimal]]:
-    """Return the priced units by condition, without prices of 0 beside others."""
+    """Return the prices of units by condition; prices of 0 are left out if the model has others."""
     starts = {0} | {tier["start"] for price in prices.values() if isinstance(price, Mapping) for tier in price["tiers"]}
     found = {
         Term(start): {

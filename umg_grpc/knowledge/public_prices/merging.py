@@ -10,16 +10,15 @@ from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS
 
 MODEL_MAKERS = (*CLOSED_MAKERS, *OPEN_MAKERS)
 LOOSE_MEMBERS = frozenset({"package", "rates"})
-"""Members that the row of a dated model often lacks."""
+"""Members that rows of dated model ids often lack."""
 Rows = Mapping[tuple[str, str], Row]
 
 
 def merged(prices: Rows, cost_map: Rows) -> list[Row]:
-    """Return the rows of both packages, sorted by vendor and model, with the package of a row that only one has. Where
-    both agree on the prices of input and output, each completes the other: genai-prices has the prices of later days,
-    and the cost map has classes of service, regions and weekdays. Where they differ, genai-prices decides. A model that
-    other vendors sell at the price of its maker has a row of the maker alone, and so has a dated one with the prices of
-    the undated one.
+    """Return the rows of both packages, sorted by vendor and model; a row from one package names it. If both agree on
+    input and output prices, each completes the other: genai-prices has prices of later days, the cost map has service
+    tiers, regions and weekdays. If they differ, genai-prices decides. A row equal to its maker's is left out, and so is
+    the row of a dated id that equals the undated id's.
     """
     rows = dict[tuple[str, str], Row]()
     for found in sorted({*prices, *cost_map}):
@@ -47,7 +46,7 @@ def is_equal(row: Row, other: Row) -> bool:
 
 
 def _common(row: Row) -> tuple[Decimal, Decimal]:
-    """Return the members by which rows are compared, since others are often absent in one of them."""
+    """Return the (input, output) prices by which rows are compared, since other prices are often missing in one row."""
     return Decimal(row.get("input", 0)), Decimal(row.get("output") or row.get("image_output") or 0)
 
 

@@ -1,4 +1,4 @@
-"""Rows of rates: the prices of a model under conditions, in the shortest form that gives the same prices."""
+"""Rows of rates (prices of a model under conditions) in the shortest form that yields the same prices."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -10,7 +10,7 @@ Row = dict[str, Any]
 
 
 SEARCH_RATE = "search"
-"""Member without a price by tokens, which has no factor."""
+"""Member whose price is not for tokens, so that no factor applies to it."""
 
 
 class Term(NamedTuple):
@@ -21,9 +21,9 @@ class Term(NamedTuple):
 
 
 def rate_rows(stated: Mapping[Term, Credits]) -> Iterator[Row]:
-    """Yield the rates of a model: those of long prompts, those of classes of service, and those of both. `stated`:
-    prices by condition; `Term()` has those without. A class of service whose prices have one factor is a factor, which
-    then applies to long prompts, too.
+    """Yield the rates of a model: for long prompts, for service tiers, and for both together. `stated`: condition ->
+    prices; `Term()` has the unconditional ones. A tier whose prices are all one factor becomes a factor, which also
+    applies to long prompts.
     """
     base = stated[Term()]
     before = dict[Term, Credits]()

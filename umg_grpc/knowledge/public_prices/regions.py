@@ -1,4 +1,4 @@
-"""Rates of regions, from keys of the cost map that have a region in front of the id."""
+"""Rates of regions, from keys of the cost map that begin with a region."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,12 +15,12 @@ TOKEN_MEMBERS = tuple(unit for unit in TokenPrices.__struct_fields__ if unit != 
 CONDITION_MEMBERS = ("above", "tier", "hours", "weekdays", "start")
 """Members with conditions of a rate other than its region."""
 FACTOR_MEMBERS = frozenset({"region", "times"})
-"""Members of a rate that is a factor."""
+"""Members of a rate that consists of a factor for its region."""
 MEDIA_MEMBERS = ("image", "video", "video_second")
 """Members with prices by size."""
 PRICE_DIGITS = Decimal("1e-6")
 QWENCLOUD_PREFIX, SINGAPORE_REGION = "qwencloud/", "ap-southeast-1"
-"""Beginning of the keys with the prices of Alibaba's international platform, and its region."""
+"""Prefix of keys with prices of Alibaba's international platform, and the region of the platform."""
 REGIONAL_VENDORS = frozenset({"azure", "bedrock", "bedrock-anthropic"})
 """Vendors whose keys may have a region."""
 
@@ -39,7 +39,7 @@ def key_region(key: str, vendor: str) -> str:
 
 
 def dearest(row: Row, other: Row | None) -> Row:
-    """Return the row with the dearer tokens of two keys for one model and region."""
+    """Return the row with the higher token prices, of two keys for one model and region."""
     return row if other is None or _token_prices(row) > _token_prices(other) else other
 
 
@@ -48,9 +48,9 @@ def _token_prices(row: Row) -> tuple[Decimal, Decimal]:
 
 
 def region_rates(base: Row, rows: Mapping[str, Row], usual: Decimal) -> Iterator[Row]:
-    """Yield the rates of regions whose prices are not those of the model's row times the factor `usual`. That applies
-    to regions without own rates. `rows`: row by region. A region has a factor if all prices have the same one, and else
-    its prices. A price that its row lacks has the highest factor of the others.
+    """Yield a rate for each region whose prices are not the model's prices times `usual`, the factor for regions
+    without rates. `rows`: region -> row. If all prices differ by one factor, the rate is this factor; otherwise it has
+    the prices. A price that a region's row lacks is estimated by the highest factor among its others.
     """
     for region, row in sorted(rows.items()):
         changed = [unit for unit in MEDIA_MEMBERS if unit in row and row[unit] != base.get(unit)]
@@ -73,8 +73,8 @@ def region_rates(base: Row, rows: Mapping[str, Row], usual: Decimal) -> Iterator
 
 
 def _sizes(base: Mapping[str, str], prices: Mapping[str, str]) -> dict[str, str]:
-    """Return the prices by size of a region. Sizes that only the row of all regions has are included, times the highest
-    factor of the others.
+    """Return a region's prices by size. A size that only the row of all regions has gets its price there, times the
+    highest factor among the common sizes.
     """
     common = base.keys() & prices.keys()
     factor = max((Decimal(prices[size]) / Decimal(base[size]) for size in common), default=Decimal(1))
@@ -86,8 +86,8 @@ def _sizes(base: Mapping[str, str], prices: Mapping[str, str]) -> dict[str, str]
 
 
 def absolute(base: Row) -> Iterator[Row]:
-    """Yield the rates of the regions of a row with prices in place of factors. They can be applied to other prices than
-    those of the row. Regions without own rates have the prices of the row.
+    """Yield the rates of a row's regions with prices in place of factors, so that they can be applied to other prices
+    than the row's. Regions without rates have the row's prices.
     """
     regions = [rate for rate in base.get("rates", ()) if "region" in rate]
     if all(rate["region"] != REGIONAL_TIER for rate in regions):
