@@ -1,6 +1,5 @@
-"""Decoding of image requests from a caller's JSON body, flat or with fields in `input` and `parameters` (family
-`imgD`). Which of the two a model accepts depends on its family: the notes record the fields that decide it
-(`RequestNotes.family`).
+"""Decoding of image requests from a caller's JSON body: flat, or with fields in `input` and `parameters` (family
+`imgD`). The model's family decides which of the two it accepts; `RequestNotes.family` records the fields that matter.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +30,7 @@ from umg_grpc.wire.images.schema import (
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
 KNOWN_FIELDS = Fields(ImageBody, {}, {})
-"""Known fields of the JSON body, by which unknown ones are found."""
+"""Known fields of the JSON body; all others are unknown."""
 
 RESPONSE_FORMATS = {"url": pb.IMAGE_RESPONSE_FORMAT_URL, "b64_json": pb.IMAGE_RESPONSE_FORMAT_B64_JSON}
 SEQUENTIAL_MODES = {
@@ -61,9 +60,9 @@ WHOLE_NAMES = {
     "output_compression": "output_compression_percent",
     "partial_images": "partial_images",
 }
-"""Field of a flat body with a whole number -> canonical field."""
+"""Integer field of a flat body -> canonical field."""
 OPTION_NAMES = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
-"""Fields of `parameters`, with the same names in the canonical request."""
+"""Fields of `parameters` whose names are the same in the canonical request."""
 NESTED_FIELDS = (
     "contents",
     "images",
@@ -74,7 +73,7 @@ NESTED_FIELDS = (
 )
 """Fields of a body whose values are objects or lists of objects, which may contain unknown fields."""
 FAMILY_NAMES = frozenset({"input", "parameters", "mime_type"})
-"""Fields of a body that only the models of one family accept, and that have no canonical field of their own."""
+"""Fields of a body that only models of one family accept, and that have no separate canonical field."""
 BESIDE_INPUT = frozenset({"model", "input", "parameters", "response_format", "stream", "user", "safety_identifier"})
 """Fields that may be at the top level of a body with `input` and `parameters`."""
 
@@ -139,7 +138,7 @@ def check_operation_inputs(request: pb.GenerateImageRequest, at: str = "image") 
 
 
 def wants_stream(body: bytes) -> bool:
-    """Return whether the JSON body of an image request requests a stream."""
+    """Return whether an image request requests a stream. `body`: JSON."""
     if len(body) >= LONG_BYTES:
         body = LongStrings(body).body
     return bool(parse(StreamChoice, body).stream)
@@ -159,7 +158,7 @@ _KNOWN = msgspec.json.Decoder(KnownImageBody)
 
 
 def _restore(decoded: ImageBody, strings: LongStrings) -> int:
-    """Replace placeholders by the long strings that were cut out of the body, in the image fields of `decoded`."""
+    """Replace placeholders in the image fields of `decoded` by the long strings that were cut out of the body."""
     if not len(strings):
         return 0
     parts: list[ContentPart | StructuredItem] = [part for item in decoded.contents or () for part in item.parts]
@@ -211,8 +210,8 @@ def _decode_structured(
 
 
 def _decode_messages(given: StructuredInput, request: pb.GenerateImageRequest, notes: RequestNotes) -> None:
-    """Decode the messages of `input` (family `imgD`): one message with at most one text becomes `prompt` and
-    `inputs`, any other conversation the list `turns` of messages.
+    """Decode the messages of `input` (family `imgD`). One message with at most one text becomes `prompt` and `inputs`;
+    any other conversation becomes `turns`, the list of messages.
     """
     paths, first = notes.opaque_paths, given.messages[0]
     if len(given.messages) > 1 or sum(item.text is not None for item in first.content) > 1:
@@ -287,7 +286,7 @@ def decode_flat(decoded: ImageBody, request: pb.GenerateImageRequest, notes: Req
 
 
 def _decode_group(decoded: ImageBody, request: pb.GenerateImageRequest) -> None:
-    """Decode the options for groups of images, which the 4.x models of family `imgA` have."""
+    """Decode the options for groups of images, which only the 4.x models of family `imgA` have."""
     if decoded.sequential_image_generation is not None:
         request.sequential_image_generation = SEQUENTIAL_MODES[decoded.sequential_image_generation]
     if (options := decoded.sequential_image_generation_options) is not None:
@@ -328,7 +327,7 @@ def _one_of(text: str | None, image: str | None, at: str) -> str:
 
 
 def _listed(name: str, given: InputImages | None) -> Iterator[tuple[str, str]]:
-    """Yield (path in the body, image) of a field: a string, an object, a list of both, or absent."""
+    """Yield (path in the body, image) for a field that is a string, an object, a list of both, or absent."""
     if given is None:
         return
     items = [(name, given)] if not isinstance(given, list) else [(f"{name}[{i}]", item) for i, item in enumerate(given)]

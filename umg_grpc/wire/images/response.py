@@ -1,4 +1,4 @@
-"""Encoding of image responses for callers, as specified (an envelope with `code` and `msg`) or as by official SDKs."""
+"""Encoding of image responses for callers: as specified (an envelope with `code` and `msg`), or as in official SDKs."""
 
 from collections.abc import Iterator
 
@@ -11,22 +11,22 @@ from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.unary_format import ClientShape
 
 STEP_BYTES = 384 << 10
-"""Bytes of a file that are encoded at once, which takes a tenth of a millisecond. A multiple of 3, so that only the
-last step of a file has base64 padding.
+"""Bytes of a file that are encoded at once, in a tenth of a millisecond. It is a multiple of 3, so that only the last
+step of a file has base64 padding.
 """
 _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/webp": "webp"}
 
 
 def encode_response(response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape) -> bytes:
-    """Encode an image response as JSON. `request`: SDKs expect its options in the response."""
+    """Encode an image response as JSON. `request`: the caller's; SDKs expect its options in the response."""
     return b"".join(encode_pieces(response, request, shape, EncodedFiles(b"")))
 
 
 def encode_pieces(
     response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, shape: ClientShape, files: EncodedFiles
 ) -> Iterator[bytes | memoryview]:
-    """Yield the JSON body of an image response in pieces, of which each is encoded when it is requested. A response
-    without files is one piece. `files`: images that are still in the base64 of the provider.
+    """Yield the JSON body of an image response in pieces; each is encoded when it is requested. A response without
+    files is one piece. `files`: images that are still in the provider's base64.
     """
     result = response.result
     created = result.create_time.seconds
@@ -60,7 +60,7 @@ def output_format(mime_type: str) -> str:
 
 
 def encode_usage(usage: pb.ImageUsage) -> JsonObject | None:
-    """Return the token usage as SDKs expect it; None for usage without tokens, if the provider bills by the image."""
+    """Return the token usage as SDKs expect it; None for a provider that bills by the image and states no tokens."""
     if not (usage.HasField("output_tokens") or usage.HasField("total_tokens") or usage.HasField("input_tokens")):
         return None
     total = usage.total_tokens if usage.HasField("total_tokens") else usage.input_tokens + usage.output_tokens
@@ -74,7 +74,7 @@ def encode_usage(usage: pb.ImageUsage) -> JsonObject | None:
 
 
 def _describe(result: pb.ImageResult) -> JsonObject:
-    """Return known members beside the images in the SDKs' shape: size, quality, format and usage."""
+    """Return the known members beside the images in the SDKs' shape: size, quality, format and usage."""
     members: JsonObject = {}
     for name in ("background", "quality", "size"):
         if value := getattr(result, name):
@@ -88,7 +88,7 @@ def _describe(result: pb.ImageResult) -> JsonObject:
 
 
 def _steps(text: bytes, data: bytes) -> Iterator[bytes]:
-    """Yield `text`, JSON in front of a file, followed by the base64 of the file `data`, in pieces."""
+    """Yield in pieces: `text`, the JSON before a file, and then the file `data` as base64."""
     view = memoryview(data)
     for start in range(0, len(view), STEP_BYTES):
         yield text + pybase64.b64encode(view[start : start + STEP_BYTES])
@@ -98,7 +98,7 @@ def _steps(text: bytes, data: bytes) -> Iterator[bytes]:
 
 
 def _members(image: pb.Image) -> bytes:
-    """Return the members of an image after its file, each after a comma."""
+    """Return the members of an image that follow its file, each with a comma before it."""
     members = b""
     if image.HasField("revised_prompt"):
         members = b',"revised_prompt":' + msgspec.json.encode(image.revised_prompt)

@@ -138,8 +138,8 @@ class KnownImageBody(ImageBody, forbid_unknown_fields=True):
 
 
 NEWER_MEMBERS = frozenset({"complexity", "frame_count", "frame_duration_ms", "svg"})
-"""Members of the bodies of newer models of OpenAI (openai 3.57.0, types/image_generate_params.py), which have no
-canonical field: `images` providers get them as they are.
+"""Members for newer models of OpenAI (openai 3.57.0, types/image_generate_params.py). They have no canonical field:
+providers of the protocol `images` get them unchanged.
 """
 
 

@@ -20,7 +20,7 @@ _PLACE = b'"b64_json":"'
 
 class StreamEncoder:
     """Encoder of a canonical image stream as server-sent events for a caller. One instance per stream. The last
-    finished image is sent only at the end, because its event contains the usage of the call.
+    finished image is sent at the end of the stream, because its event contains the usage of the call.
     """
 
     def __init__(self, prefix: str, request: pb.GenerateImageRequest) -> None:
@@ -68,7 +68,7 @@ class StreamEncoder:
                 assert_never(unhandled)
 
     def _flush(self, result: pb.ImageResult | None) -> Iterator[bytes]:
-        """Yield the event of the last finished image, if there is one that was not sent."""
+        """Yield the event of the last finished image if it was not sent yet."""
         completed, self._completed = self._completed, None
         if completed is None:
             return

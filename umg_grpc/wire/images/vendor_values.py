@@ -1,4 +1,4 @@
-"""Check of image requests by the rules that vendors have for their models (`knowledge/media_models.py`)."""
+"""Check of image requests against the rules of vendors for their models (`knowledge/media_models.py`)."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -32,13 +32,13 @@ def check_values(protocol: str, model: str, request: pb.GenerateImageRequest, no
 
 
 class _Check(NamedTuple):
-    """Rules of a model, and facts about the caller's body, which may name fields in another way."""
+    """Rules of a model, and facts about the caller's body, in which fields may have other names."""
 
     row: MediaModel
     notes: RequestNotes
 
     def value(self, name: str, value: Value) -> None:
-        """Raise UmgError(INVALID_FIELD) for a value that the row refuses."""
+        """Raise UmgError(INVALID_FIELD) for a value that the model's row does not allow."""
         row = self.row
         if name == "size":
             value = str(value).replace("*", "x")  # each protocol writes its own sign
@@ -57,7 +57,7 @@ class _Check(NamedTuple):
             raise self._invalid("size", f"{problem}; correct it")
 
     def conditions(self, stated: Mapping[str, Value]) -> None:
-        """Raise UmgError(INVALID_FIELD) for a `stated` field that does not fit another; an absent one fits."""
+        """Raise UmgError(INVALID_FIELD) for a field in `stated` that contradicts another one; absent fields do not."""
         for rule in self.row.conditions:
             value, needed = stated.get(rule.parameter), stated.get(rule.needs)
             if value is None or needed is None or not is_among(value, rule.values) or is_among(needed, rule.among):

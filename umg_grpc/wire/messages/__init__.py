@@ -1,4 +1,4 @@
-"""Messages format (`POST /v1/messages`): codec for the bodies of callers and of providers."""
+"""Messages format (`POST /v1/messages`): codec for callers' requests and for calls of providers."""
 
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.messages.account_object_members import OBJECT_RULES

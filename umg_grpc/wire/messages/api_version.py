@@ -8,11 +8,11 @@ from umg_grpc.wire.dropped_fields_report import Report
 
 VERSION_HEADER, API_VERSION = "anthropic-version", "2023-06-01"
 CALLER_VERSIONS = (API_VERSION, "2026-10-21")
-"""Versions that callers may name. The second has fewer inputs but the same answers, so it can be sent as the first."""
+"""Versions that callers may send. The second has fewer inputs and equal responses, so it can be sent as the first."""
 
 
 def check_version(headers: Mapping[str, str]) -> None:
-    """Raise UmgError(INVALID_FIELD) for a request with an unknown version. A request without one is accepted."""
+    """Raise UmgError(INVALID_FIELD) for a request with an unknown version. A request without a version is accepted."""
     version = headers.get(VERSION_HEADER, API_VERSION)
     if version not in CALLER_VERSIONS:
         raise invalid(
@@ -21,8 +21,8 @@ def check_version(headers: Mapping[str, str]) -> None:
 
 
 def provider_version(headers: Mapping[str, str], quirks: Quirks, report: Report) -> str:
-    """Return the version for the provider of a body of this format: the caller's if the provider is known to accept it,
-    else the oldest that it accepts. `report`: collects a change.
+    """Return the version for a provider of this format. It is the caller's if the provider is known to accept it, else
+    the oldest that the provider accepts. `report`: collects a change.
     """
     version, accepted = headers.get(VERSION_HEADER, API_VERSION), quirks.versions or (API_VERSION,)
     if version in accepted:

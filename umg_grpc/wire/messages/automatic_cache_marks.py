@@ -1,5 +1,5 @@
-"""Automatic prompt cache marks for a body without any. A provider reads the prompt up to a mark from its cache if a
-later call begins with the same prompt.
+"""Automatic prompt cache marks for a body without marks. A provider reads the prompt up to a mark from its cache if an
+earlier call began with the same prompt.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def mark_prompt(fields: JsonObject) -> None:
 
 
 def mark_end(fields: JsonObject) -> None:
-    """Mark the end of the last user message, in place, if the provider accepts one more and it has no mark."""
+    """Mark the end of the last user message, in place, unless it has a mark or the provider accepts no more marks."""
     users = [message for message in _turns(fields) if message["role"] == "user"]
     if users and (
         sum(MARK_FIELD in block for block in _blocks(fields)) >= MAX_CACHE_MARKS
@@ -51,8 +51,8 @@ def _mark_last(blocks: object) -> None:
 
 
 def _as_blocks(content: object) -> object:
-    """Return the content of a message or system prompt as a list of blocks, so that its last block can get a cache
-    mark: a string becomes one text block, any other value is returned unchanged.
+    """Return the content of a message or system prompt as a list of blocks, since only a block can have a cache mark. A
+    string becomes one text block; any other value is unchanged.
     """
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 

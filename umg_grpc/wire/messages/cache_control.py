@@ -20,8 +20,8 @@ def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) ->
 
 
 def decode_mark(part: pb.Part, block: schema.Marked, at: str) -> None:
-    """Decode a content block's prompt cache mark, if any, into `part`. Raise UmgError(INVALID_FIELD) for a mark that
-    contradicts itself.
+    """Decode a content block's prompt cache mark, if any, into `part`. Raise UmgError(INVALID_FIELD) for a lifetime
+    that contradicts the mark's type.
     """
     if block.cache_control is not None:
         decode_cache(block.cache_control, part.cache_control, f"{at}.cache_control")

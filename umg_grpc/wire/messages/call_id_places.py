@@ -1,4 +1,4 @@
-"""Places of the ids of tool calls in bodies of the messages format."""
+"""Positions of the ids of tool calls in bodies of the messages format."""
 
 from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT
 from umg_grpc.wire.core.tool_call_ids import CallIdPlaces

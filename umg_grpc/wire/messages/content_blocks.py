@@ -1,4 +1,4 @@
-"""Encoding of images and documents as content blocks, the same for a provider's request and a caller's response."""
+"""Encoding of images and documents as content blocks. Requests to providers and responses to callers use the same."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -16,7 +16,7 @@ TEXT_TYPES = frozenset({"application/json", "application/xml", "application/yaml
 
 
 def encode_image(media: pb.MediaPart) -> JsonObject | None:
-    """Return an image as an `image` block; None without a source or for a media type that providers reject."""
+    """Return an image as an `image` block; None if it has no source, or a media type that providers reject."""
     match media.WhichOneof("source"):
         case "data":
             data = media.data
@@ -37,9 +37,9 @@ def _inline(data: bytes, mime: str) -> JsonObject:
 
 
 def encode_document(media: pb.MediaPart, report: Report, at: str) -> JsonObject | None:
-    """Return a document as a `document` block, or a `search_result` if it consists of parts with an origin. None for
-    media that are no document, and for one that providers do not accept. Raise UmgError(UNTRANSLATABLE) for a document
-    with parts other than texts and images. Report fields left out.
+    """Return a document as a `document` block, or as a `search_result` if it consists of parts with an origin. None for
+    other media, and for a document that providers do not accept. Raise UmgError(UNTRANSLATABLE) for a document with
+    parts other than texts and images. Report fields left out.
     """
     if media.kind != pb.MEDIA_KIND_DOCUMENT:
         return None

@@ -1,4 +1,4 @@
-"""Member `context_management` of messages bodies: the edits that a request contains, and the report in its response."""
+"""Member `context_management` of messages bodies: the edits that a request selects, and the report in the response."""
 
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ from umg_grpc.wire.core.context_edits import (
 from umg_grpc.wire.core.json import JsonObject, missing, parse
 
 MIN_COMPACT_TRIGGER = 50_000
-"""Smallest trigger of `compact_20260112` that its vendor accepts."""
+"""Smallest trigger of `compact_20260112` that the vendor accepts."""
 
 
 class Management(Struct):
@@ -138,7 +138,7 @@ def _decode_tool_uses(parsed: ClearToolUsesEdit, kind: str) -> ClearToolUses:
 
 
 def encode_management(management: pb.ContextManagement) -> JsonObject:
-    """Return the member `context_management` of a response: the edits that were made, with their sizes."""
+    """Return the member `context_management` of a response: the edits that were made, with the amounts removed."""
     return {"applied_edits": [_encode_applied(edit) for edit in management.applied_edits]}
 
 
@@ -152,7 +152,7 @@ def _encode_applied(edit: pb.AppliedEdit) -> JsonObject:
 
 
 def encode_count(tokens: int, original: int | None) -> bytes:
-    """Return the response to a token counting call. `original`: tokens before any edits of the conversation."""
+    """Return the response to a token counting call. `original`: tokens before edits of the conversation, if any."""
     body: JsonObject = {"input_tokens": tokens}
     if original is not None:
         body[EDITS_FIELD] = {"original_input_tokens": original}

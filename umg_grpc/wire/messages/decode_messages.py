@@ -30,7 +30,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 MESSAGE_ROLES = {"user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "system": pb.ROLE_SYSTEM}
 
 UNSIGNED_SIGNATURE = "umg.unsigned"
-"""Signature of reasoning that came without one. No provider of the format accepts it."""
+"""Signature of reasoning that was received without a signature. No provider of this format accepts it."""
 
 Owner: TypeAlias = pb.Message | pb.ToolResult | pb.DocumentBlocks
 ReadState: TypeAlias = Callable[[str], pb.ReasoningState]
@@ -38,8 +38,8 @@ ReadBlock: TypeAlias = Callable[[Raw, Owner, str], None]
 
 
 def returned_state(text: str) -> pb.ReasoningState:
-    """Return the reasoning state (opaque data) that a caller sent back, with the format that created it. The gateway
-    wraps the state of other formats together with the name of the format.
+    """Return the reasoning state (opaque data) that a caller sent back, with the format that created it. State of
+    another format was wrapped by the gateway together with that format's name.
     """
     return read(text, "messages")
 
@@ -50,8 +50,8 @@ def provider_state(text: str) -> pb.ReasoningState:
 
 
 def decode_messages(turns: list[schema.Turn], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the `messages` of a body; a message with an unknown role becomes raw JSON, its path is added to `notes`,
-    for errors. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """Decode the `messages` of a body. A message with an unknown role becomes raw JSON, and its path is added to
+    `notes`, for errors. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     raw_turns: RawTurns | None = None
     for index, turn in enumerate(turns):
@@ -70,7 +70,7 @@ def decode_messages(turns: list[schema.Turn], request: pb.GenerateRequest, notes
 
 
 def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
-    """Decode the system prompt, a text or a list of text blocks, into `request.instructions`; an empty text adds none.
+    """Decode the system prompt, a text or a list of text blocks, into `request.instructions`. An empty text is ignored.
     Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     if isinstance(system, str):
@@ -88,7 +88,7 @@ def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
 
 
 def decode_response_blocks(blocks: list[Raw], message: pb.Message) -> None:
-    """Decode the content blocks of a provider's response. Raise UmgError(UPSTREAM_FAILED) for a broken block."""
+    """Decode the content blocks of a provider's response. Raise UmgError(UPSTREAM_FAILED) for an invalid block."""
     try:
         decode_blocks(blocks, message, "content", provider_state, RESPONSE_BLOCKS)
     except UmgError:
@@ -98,11 +98,12 @@ def decode_response_blocks(blocks: list[Raw], message: pb.Message) -> None:
 def decode_blocks(
     blocks: list[Raw], message: pb.Message, at: str, read_state: ReadState, known: dict[str, ReadBlock]
 ) -> None:
-    """Append the content blocks of a message, decoded, to `message.parts`; blocks of unknown types become raw JSON.
+    """Decode the content blocks of a message and append them to `message.parts`. Blocks of unknown types become raw
+    JSON.
 
     A `redacted_thinking` block in which the gateway put the state of another format's tool call becomes the state of
-    the call that follows. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path. `known`: type of a block ->
-    function (block, target, path) that appends its part.
+    the next call. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path. `known`: type of a block -> function
+    (block, target, path) appending its part.
     """
     held: pb.ReasoningState | None = None
     for index, raw in enumerate(blocks):
@@ -135,7 +136,7 @@ def decode_blocks(
 
 
 def append_opaque(raw: Raw, kind: str, owner: Owner) -> None:
-    """Append a block of a type (`kind`) that the gateway does not know to the parts of `owner`, as raw JSON."""
+    """Append a block of an unknown type (`kind`) to the parts of `owner`, as raw JSON."""
     opaque = owner.parts.add().opaque
     opaque.format, opaque.type, opaque.json = "messages", kind, str(raw, "utf-8")
 
@@ -200,7 +201,7 @@ def _search_result(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _source(raw: Raw, media: pb.MediaPart, at: str) -> None:
-    """Decode the member `source` of an image or a document block into `media`, whose kind is set already."""
+    """Decode the member `source` of an image or document block into `media`. The kind of `media` is set already."""
     image = media.kind == pb.MEDIA_KIND_IMAGE
     match parse(schema.Kind, raw, at).type:
         case "base64":
@@ -286,7 +287,7 @@ def _tool_reference(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _with_input(read_block: ReadBlock) -> ReadBlock:
-    """Return `read_block` for tool calls of responses, where a call without `input` has an empty object as input."""
+    """Return `read_block` for tool calls in responses. If a call has no `input`, its input is an empty object."""
 
     def filled(raw: Raw, owner: Owner, at: str) -> None:
         members = parse(dict[str, Raw], raw, at)

@@ -60,8 +60,8 @@ def _forced(tools: JsonObject) -> bool:
 
 
 def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `output_config` with the required JSON schema; {} without one. Any JSON, and a schema that the provider
-    cannot enforce, is required by a line at the end of the system prompt of `turns`.
+    """Return `output_config` with the required JSON schema; {} without one. If the provider cannot enforce the schema,
+    or any JSON is required, a line at the end of the system prompt of `turns` requires it.
     """
     form = request.response_format
     match form.WhichOneof("kind"):
@@ -82,8 +82,8 @@ def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: R
 def fit_output_limit(
     requested: int | None, planned: Plan, request: pb.GenerateRequest, report: Report, quirks: Quirks
 ) -> tuple[int, Plan]:
-    """Return `max_tokens`, and `planned` with fewer reasoning tokens if the model's own limit requires that. Reasoning
-    tokens count as part of the response: a caller's limit (`requested`) below the reasoning budget is raised, and
+    """Return (`max_tokens`, `planned`). The plan has fewer reasoning tokens if the model's own limit requires that.
+    Reasoning tokens count as output, so a caller's limit (`requested`) below the reasoning budget is raised, and
     reported.
     """
     maximum = quirks.max_output_tokens
@@ -118,8 +118,8 @@ def _encode_sampling(request: pb.GenerateRequest, planned: Plan, report: Report,
 def encode_sampling_numbers(
     request: pb.GenerateRequest, planned: Plan, report: Report, rejected: Collection[str]
 ) -> JsonObject:
-    """Return temperature, top_p and top_k. Providers reject most values beside reasoning (`planned`): these are left
-    out and reported. `rejected`: names that are left out in any case, reported already.
+    """Return temperature, top_p and top_k. With reasoning (`planned`), providers reject most values: these are left out
+    and reported. `rejected`: names that are left out in any case, and were reported before.
     """
     fields: JsonObject = {}
     stated = [name for name in SAMPLING_FIELDS if request.HasField(name) and name not in rejected]

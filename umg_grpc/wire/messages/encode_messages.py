@@ -27,7 +27,7 @@ from umg_grpc.wire.messages.encode_parts import MessagesPartEncoder, compact_con
 REASONING_BLOCKS = ("thinking", "redacted_thinking")
 """Types of blocks with reasoning."""
 BLANK_REASONING: JsonObject = {"type": "thinking", "thinking": "", "signature": ""}
-"""Block in front of tool calls whose reasoning is missing, for providers that require some."""
+"""Empty reasoning block before tool calls whose reasoning is missing, for providers that require reasoning there."""
 
 
 class MessageEncoder(AlternatingTurns[object]):
@@ -44,8 +44,8 @@ class MessageEncoder(AlternatingTurns[object]):
         self._last_instructions: list[JsonObject] = []
 
     def encode(self, tools: list[object]) -> JsonObject:
-        """Return `system`, if there is a system prompt, and `messages`. Remove cache marks beyond the four that a
-        provider accepts, first from `tools`.
+        """Return `system` (if there is a system prompt) and `messages`. A provider accepts four cache marks: further
+        ones are removed, first from `tools`.
         """
         self._encode_messages()
         self.system += self._last_instructions
@@ -66,7 +66,7 @@ class MessageEncoder(AlternatingTurns[object]):
         return fields
 
     def append_instruction(self, text: str) -> None:
-        """Add a line at the end of the system prompt. Call it before `encode`."""
+        """Add a line at the end of the system prompt. The caller does so before `encode`."""
         self._last_instructions.append({"type": "text", "text": text})
 
     # --- turns
@@ -136,7 +136,7 @@ class MessageEncoder(AlternatingTurns[object]):
         return {**block, "cache_control": encode_cache(part.cache_control)} if isinstance(block, dict) else block
 
     def _shorten_marks(self, marked: list[JsonObject]) -> None:
-        """Shorten a lifetime after a shorter one: providers refuse it, and other formats do not have this rule."""
+        """Shorten a lifetime that follows a shorter one: providers reject it, while other formats accept it."""
         is_short = False
         for block in marked:
             mark = block["cache_control"]
@@ -147,8 +147,8 @@ class MessageEncoder(AlternatingTurns[object]):
             is_short = is_short or not is_long
 
     def _limit_marks(self, marked: list[JsonObject]) -> None:
-        """Remove all but the last four cache marks, the number that a provider accepts, from `marked`: all blocks and
-        tools with a mark, in order. A mark on the whole request counts as one of the four.
+        """Remove all but the last four cache marks, the maximum that a provider accepts. `marked`: all blocks and tools
+        with a mark, in order. A mark on the whole request counts as one of the four.
         """
         room = MAX_CACHE_MARKS - self._request.HasField("cache_control")
         removed = max(0, len(marked) - room)

@@ -114,7 +114,7 @@ class MessagesPartEncoder(PartEncoder[object]):
 
 
 def compact_content(blocks: list[object]) -> object:
-    """Return one plain text block as a string, which every provider accepts; else the blocks unchanged."""
+    """Return one plain text block as a string, which every provider accepts; other blocks unchanged."""
     match blocks:
         case [{"type": "text", "text": text, **more}] if not more:
             return text

@@ -39,7 +39,7 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 
 
 def encode_count_error(error: UmgError, http_status: int) -> bytes:
-    """Encode the body of a failed token counting call: that of `encode_error` with a member `code`, to fit the public
+    """Encode the body of a failed token counting call: that of `encode_error` with a member `code`. It fits the public
     API and the gateway's specification. `http_status` selects the error's `type`.
     """
     code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
@@ -79,7 +79,7 @@ decode_error = partial(provider_errors.decode_error, table=ERROR_TABLE)
 
 
 def stated_error(error: bytes | msgspec.Raw) -> UmgError:
-    """Return the error that the caller gets for an error object that a provider sent in a response with status 200, or
-    in an event of a stream. Raise ValueError or RecursionError for text that is not JSON.
+    """Return the caller's error for an error object that a provider sent in a response with status 200, or in an event
+    of a stream. Raise ValueError or RecursionError for text that is not JSON.
     """
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=ERROR_TABLE)

@@ -1,5 +1,5 @@
-"""Detection of the first streamed event with output. The events before it (`message_start`, and the first
-`content_block_start`) are held back, so that failover is still possible.
+"""Detection of the first streamed event with output. Earlier events (`message_start`, the first `content_block_start`)
+are held back, so that failover stays possible.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Members of a messages body that the gateway recognizes in raw JSON objects, by which unknown ones are found."""
+"""Members of a messages body that the gateway recognizes in raw JSON objects. All others are unknown."""
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ HARMLESS_MEMBERS = frozenset(
         "workspace_id",
     }
 )
-"""Top-level fields without canonical form that change no response: left out and reported when a body is translated."""
+"""Top-level fields without canonical form or effect on the response. Translations leave them out and report them."""
 
 REFUSED_FIELDS = frozenset(
     {
@@ -26,7 +26,7 @@ REFUSED_FIELDS = frozenset(
         "inference_geo",  # the places where the data may go
     }
 )
-"""Top-level fields of the SDK types with which a body is not translated but rejected, as with every unknown field."""
+"""Top-level fields of the SDK types that make a translation fail, as every unknown field does."""
 
 _PIECES: dict[str, type[Struct]] = {"text": schema.TextBlock, "image": schema.ImageBlock}
 _RESULTS = _PIECES | {"document": schema.DocumentBlock, "search_result": schema.SearchResultBlock}

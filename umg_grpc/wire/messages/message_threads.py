@@ -1,5 +1,5 @@
-"""Message threads (beta `message-threads-2026-08-12`): the member `thread`, and stored conversations as JSON. These are
-the body that a caller without threads would send: `system`, `tools`, turns followed by the response.
+"""Message threads (beta `message-threads-2026-08-12`): the member `thread`, and stored conversations. Each is stored as
+the JSON body that a caller without threads would send: `system`, `tools`, and the turns with the last response.
 """
 
 import msgspec
@@ -13,7 +13,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 CREATE_THREAD, CONTINUE_THREAD = "create", "continue"
 OF_THE_THREAD = ("system", "tools")
-"""Fields that a thread keeps from its first request."""
+"""Fields that a thread takes from its first request."""
 
 
 KNOWN_MEMBERS = frozenset(schema.Thread.__struct_fields__)
@@ -28,8 +28,8 @@ class _ThreadBody(Struct):
 
 
 def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode `thread` (a conversation stored by the provider or the gateway) into `request.thread`. Unknown members and
-    types are added to `notes.indispensable`, so that only a provider of this format gets the request. Raise
+    """Decode `thread`, a conversation that the provider or the gateway stores, into `request.thread`. Unknown members
+    and types are added to `notes.indispensable`, so that only a provider of this format gets the request. Raise
     UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     thread = parsed.thread
@@ -56,7 +56,7 @@ def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, n
 
 
 def continues(parsed: schema.CountRequest) -> bool:
-    """Return whether a request continues a stored conversation, and may have no messages of its own."""
+    """Return whether a request continues a stored conversation. Then it may have no messages."""
     return (
         isinstance(parsed, schema.MessagesRequest)
         and parsed.thread is not None
@@ -72,13 +72,13 @@ def without_thread(body: bytes) -> bytes:
 
 
 def with_new_thread(body: bytes) -> bytes:
-    """Return a JSON body in which `thread` begins a new stored conversation; all other members are unchanged."""
+    """Return a JSON body with `thread` set to begin a new stored conversation; all other members are unchanged."""
     return msgspec.json.encode(parse(dict[str, Raw], body) | {"thread": {"type": CREATE_THREAD}})
 
 
 def whole_body(body: bytes, stored: bytes) -> bytes:
-    """Return a body with the messages, tools and system prompt of a stored conversation before its own messages, and
-    without `thread`. `stored`: result of `stored_conversation`.
+    """Return a body without `thread`, with the messages of a stored conversation before its messages, and with the
+    tools and system prompt of that conversation. `stored`: result of `stored_conversation`.
     """
     fields, earlier = parse(dict[str, Raw], body), parse(dict[str, Raw], stored)
     turns = [*parse(list[Raw], earlier.pop("messages"), "messages"), *parse(list[Raw], fields["messages"], "messages")]
@@ -87,8 +87,8 @@ def whole_body(body: bytes, stored: bytes) -> bytes:
 
 
 def stored_conversation(body: bytes, response: bytes) -> bytes:
-    """Return a conversation as JSON, to be stored: messages, tools and system prompt of `body`, with all messages, and
-    the response. Cache marks of messages are removed, since a later request may have only four.
+    """Return the conversation to store, as JSON: system prompt, tools and messages of `body`, then the response. Cache
+    marks of messages are removed, since a later request may have only four.
     """
     fields = parse(dict[str, Raw], body)
     turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_ResponseBody, response).content
@@ -99,5 +99,5 @@ def stored_conversation(body: bytes, response: bytes) -> bytes:
 
 
 def countable(stored: bytes) -> bytes:
-    """Return a stored conversation as the body of a token counting call, with a placeholder as its model."""
+    """Return a stored conversation as the body of a token counting call. Its model is a placeholder."""
     return msgspec.json.encode(parse(dict[str, Raw], stored) | {"model": "-"})

@@ -7,8 +7,8 @@ from umg_grpc.wire.core.tool_arguments import BLANK_CHARACTERS
 
 
 class OpenPart:
-    """Part of a streamed response being written as blocks, with its index, content so far and open block. Its arguments
-    are kept until they are known to be an object.
+    """Part of a streamed response that is being written as blocks: its index, the content so far and the open block.
+    Arguments are kept until it is known whether they are an object.
     """
 
     def __init__(self, index: int, part: pb.Part) -> None:
@@ -27,12 +27,12 @@ class OpenPart:
 
     @property
     def interruptible(self) -> bool:
-        """Whether another part may begin before this one, a text, ends: its rest goes into another block."""
+        """Whether another part may begin before this one ends. True for a text: its rest goes into another block."""
         return self.kind in {"text", "refusal"}
 
     def first_arguments(self, text: str) -> str:
-        """Add a piece to the arguments of a tool call, and return all once they begin a JSON object. Return "" as long
-        as only blanks were received, and always for any other JSON.
+        """Add a piece to the arguments of a tool call, and return all arguments once they begin a JSON object. Return
+        "" as long as only blanks were received, and always for any other JSON.
         """
         self.held.append(text)
         stripped = text.lstrip(BLANK_CHARACTERS)
@@ -40,8 +40,8 @@ class OpenPart:
         return "".join(self.held) if stripped and not self.unreadable else ""
 
     def is_complete(self) -> bool:
-        """Return whether the part is a tool call with complete arguments, one JSON object. They are checked again once
-        they doubled in length, since this is called for each event of a waiting part.
+        """Return whether the part is a tool call whose arguments are complete, one JSON object. They are decoded again
+        only once their length doubled, since this is called for each event of a waiting part.
         """
         pieces = len(self.arguments)
         if self.kind != "tool_call" or pieces < max(1, 2 * self.checked_pieces):
@@ -54,7 +54,7 @@ class OpenPart:
         return True
 
     def update(self, part: pb.Part) -> None:
-        """Replace the part by its final version, but keep the received transcript of media if that has none."""
+        """Replace the part by its final version. Media keep the received transcript if the final version has none."""
         transcript = self.part.media.transcript if self.kind == "media" else ""
         self.part = _copied(part)
         if self.kind == "media":

@@ -1,4 +1,4 @@
-"""Repair of passed-through messages responses: blocks with one index or without an end, and a missing stop reason."""
+"""Repair of passed-through messages responses: blocks with equal indexes or no end, and a missing stop reason."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -30,7 +30,7 @@ _BODY = msgspec.json.Decoder(_Body)
 
 
 class PassedBlocks:
-    """Content blocks of one passed-through stream, each with its own index and an end. One instance per stream."""
+    """Content blocks of one passed-through stream. Each gets a distinct index and an end. One instance per stream."""
 
     def __init__(self) -> None:
         self._indexes = BlockIndexes()
@@ -41,7 +41,7 @@ class PassedBlocks:
         """Whether a block calls a tool of the caller."""
 
     def frames(self, event: sse.SseEvent) -> bytes:
-        """Return a block's frames: the event's own, after the end of an earlier block with its index and no end."""
+        """Return the frames of a block's event. An earlier block with its index and without an end is ended first."""
         if event.name == DELTA_EVENT and not self.is_wrong:
             return event.raw
         data = event.data or b""
@@ -66,21 +66,21 @@ class PassedBlocks:
         return before + sse.named_frame(event.name, bytes(renamed))
 
     def ends(self) -> bytes:
-        """Return the frames that end the open blocks, whose ends the provider left out."""
+        """Return the frames that end the open blocks whose ends the provider left out."""
         ends = b"".join(map(_end, self._open))
         self._open.clear()
         return ends
 
 
 def stop_frame(reason: str, output_tokens: int) -> bytes:
-    """Return the frame with the stop reason that a provider left out. `output_tokens`: those of the response so far."""
+    """Return the frame with the stop reason that a provider left out. `output_tokens`: number sent so far."""
     delta = {"stop_reason": reason, "stop_sequence": None}
     event = {"type": "message_delta", "delta": delta, "usage": {"output_tokens": output_tokens}}
     return sse.named_frame(b"message_delta", msgspec.json.encode(event))
 
 
 def with_stop_reason(body: bytes) -> bytes:
-    """Return a complete response without a stop reason with the one that its content has."""
+    """Return a complete response that has no stop reason with the stop reason that follows from its content."""
     reason = stop_reason(any(block.type == "tool_use" for block in _BODY.decode(body).content or ()))
     members = msgspec.json.decode(body, type=dict[str, Raw])
     members["stop_reason"] = Raw(msgspec.json.encode(reason))

@@ -15,7 +15,7 @@ _SCOPED = re.compile(rb'"cache_control"\s*:\s*\{[^{}]*"scope"\s*:')
 _ANY = re.compile(rb'"cache_control"')
 
 Edit: TypeAlias = Callable[[dict[str, Raw]], None]
-"""Function that edits the mark of a block, a tool or a body in place."""
+"""Function that edits the cache mark of a block, a tool or a body, in place."""
 
 
 class _Mark(Struct):
@@ -38,7 +38,7 @@ def rename_persistent(fields: dict[str, Raw]) -> None:
 
 
 def has_scopes(body: bytes) -> bool:
-    """Return whether a body may contain a cache mark with a `scope`, which one vendor alone accepts."""
+    """Return whether a body may contain a cache mark with a `scope`, which only one vendor accepts."""
     return b'"scope"' in body and _SCOPED.search(body) is not None
 
 
@@ -75,7 +75,7 @@ def _remove(members: dict[str, Raw]) -> None:
 
 
 def _edit_marks(raw: Raw, found: re.Pattern[bytes], edit: Edit, depth: int = 0) -> Raw:
-    """Return a JSON list after applying `edit` to each object with a cache mark, in blocks within blocks also."""
+    """Return a JSON list after `edit` was applied to each object with a cache mark, including blocks within blocks."""
     text = bytes(raw)
     if depth > MAX_DEPTH or not found.search(text):
         return raw

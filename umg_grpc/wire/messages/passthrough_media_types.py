@@ -1,4 +1,4 @@
-"""Media types of pictures in a body passed through to a provider that refuses wrong types; all other bytes stay."""
+"""Media types of images in a body that is passed through to a provider that rejects wrong types. All else stays."""
 
 import msgspec
 import pybase64
@@ -11,7 +11,7 @@ from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 from umg_grpc.wire.dropped_fields_report import Report
 
 HEAD_CHARACTERS = 32
-"""Characters of base64 that hold the signature of a picture."""
+"""Characters of base64 that contain the signature of an image."""
 
 _PATHS = (
     (EACH_ELEMENT, "content", EACH_ELEMENT, "source"),
@@ -26,7 +26,7 @@ class _Source(Struct):
 
 
 def fit_media_types(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
-    """Replace wrong media types of pictures in the member `messages` of a body, in place. `report`: collects them."""
+    """Correct wrong media types of images in the `messages` of a body, in place. `report`: collects the changes."""
     raw = fields.get("messages", ABSENT_MEMBER)
     if not quirks.exact_media_types or b'"media_type"' not in bytes(raw):
         return

@@ -1,5 +1,5 @@
-"""Edits of a messages caller's body that is passed through to a provider of the same format: removal of content that
-only the gateway's document defines or only the gateway made. All other bytes are unchanged.
+"""Edits of a messages caller's body that is passed through to a provider of the same format. Content that only the
+gateway's document defines, or that only the gateway makes, is removed. All other bytes are unchanged.
 """
 
 import re
@@ -57,7 +57,7 @@ _NO_INDEX = re.compile(rb'"encrypted_index"\s*:\s*""')
 
 
 class _GatewayBlock(Struct):
-    """Members of a content block by which blocks that the gateway made (wrapped states, searches) are recognised."""
+    """Members of a content block that identify blocks that the gateway made (wrapped states, searches)."""
 
     type: str | None = None
     signature: str | None = None
@@ -88,7 +88,7 @@ def rebuild(
     """Return the caller's body for a provider of the same format, changed only where the provider requires it.
 
     Changes are the model id, `stream`, the fields in `notes.edited`, fields that `quirks` forbid, blocks that only the
-    gateway makes, and `betas`, which moves into `headers` (of the call to the provider, changed in place).
+    gateway makes, and `betas`. The last moves into `headers` (of the call to the provider, changed in place).
     """
     body = request.source.body
     fields = parse(dict[str, Raw], body)
@@ -122,8 +122,8 @@ def rebuild(
 def _encode_again(
     fields: dict[str, Raw], request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks
 ) -> None:
-    """Replace members of the body by their encoding from the canonical request. `edited`: canonical names of the fields
-    to be replaced, since the rules of the model's family changed them or the provider rejects the caller's value.
+    """Replace members of the body by their encoding from the canonical request. `edited`: canonical names of these
+    fields. The rules of the model's family changed them, or the provider rejects the caller's value.
     """
     own = Report()
     fresh = encode_fields(request, own, quirks)
@@ -143,7 +143,7 @@ def _encode_again(
 
 
 def _move_betas(fields: dict[str, Raw], headers: dict[str, str]) -> None:
-    """Move the member `betas`, into which SDKs put the names of beta features, into the request header for them."""
+    """Move the member `betas`, where SDKs put the names of beta features, into the request header for these names."""
     raw = fields.pop("betas", ABSENT_MEMBER)
     if not is_present(raw):
         return
@@ -171,7 +171,7 @@ def _is_thinking(fields: dict[str, Raw]) -> bool:
 
 
 def _remove_gateway_blocks(fields: dict[str, Raw], report: Report) -> None:
-    """Remove blocks that a provider rejects: states of other formats, unsigned reasoning, other formats' searches."""
+    """Remove blocks that a provider rejects: states of other formats, unsigned reasoning, searches of other formats."""
     kept = list[dict[str, Raw]]()
     lacks_reasoning = False
     for turn in parse(list[dict[str, Raw]], fields.get("messages", ABSENT_MEMBER), "messages"):
@@ -204,8 +204,8 @@ def _begins_with_reasoning(blocks: list[Raw]) -> bool:
 
 
 def _provider_block(block: Raw, report: Report) -> Raw | None:
-    """Return a block as its provider made it, without the gateway's wrapping and citations; None for a block that only
-    the gateway makes, which is reported: providers reject it.
+    """Return a block as its provider made it, without the gateway's wrapping and citations. None for a block that only
+    the gateway makes, which providers reject; it is reported.
     """
     decoded = parse(_GatewayBlock, block, "messages")
     match decoded.type:
@@ -234,7 +234,7 @@ def _unwrapped(block: Raw, name: str, state: str, report: Report) -> Raw | None:
 
 
 def _without_foreign_citations(block: Raw, report: Report) -> Raw:
-    """Return a text block without citations that the gateway made from another format's; report their removal."""
+    """Return a text block without citations that the gateway made from those of another format. Report the removal."""
     members = parse(dict[str, Raw], block)
     raw = members.get("citations", ABSENT_MEMBER)
     if not is_present(raw):

@@ -43,8 +43,8 @@ class PassthroughDecoder(FrameDecoder):
     stream.
 
     The model id in `message_start` is replaced if the provider's differs. Events without data or of another format
-    (`[DONE]`) are left out. Events without an `event:` line, which clients drop, get one. The stop reason, the ends of
-    blocks and the end marker are added if missing, and blocks with the same index get different ones.
+    (`[DONE]`) are left out. Events without an `event:` line, which clients ignore, get one. Missing stop reasons, ends
+    of blocks and end markers are added, and blocks with the same index get different indexes.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -109,8 +109,8 @@ class PassthroughDecoder(FrameDecoder):
                 self._append_usage(events)
 
     def _missing_end(self, events: list[pb.GenerateEvent]) -> bytes:
-        """Return the frames that the provider left out before its end marker: the ends of blocks, and the stop reason,
-        for which a canonical event is appended to `events`.
+        """Return the frames that the provider left out before its end marker: ends of blocks, and the stop reason. For
+        the latter, a canonical event is appended to `events`.
         """
         ends = self._blocks.ends()
         if self._stopped:
@@ -120,8 +120,8 @@ class PassthroughDecoder(FrameDecoder):
         return ends + stop_frame(reason, int(self._usage.output_tokens or 0))
 
     def _read_message_delta(self, decoded: Event, events: list[pb.GenerateEvent]) -> None:
-        """Append the canonical events for the stop reason (once per stream) and the usage in a `message_delta` event to
-        `events`. Raise UmgError for the reason of a response that failed, which is no word of this format.
+        """Append to `events` the canonical events for the stop reason (once per stream) and the usage in a
+        `message_delta` event. Raise UmgError for the stop reason of a failed response, which is no word of this format.
         """
         ending = decoded.delta or Ending()
         is_known = ending.stop_reason in FINISH_REASONS

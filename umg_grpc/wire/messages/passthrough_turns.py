@@ -1,4 +1,4 @@
-"""Edits of turns in a messages body for a provider of messages whose model has rules about them; all else stays."""
+"""Edits of turns in a messages body for a provider of this format whose model has rules about them. All else stays."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -39,9 +39,9 @@ class _Blocks(Struct):
 
 
 def fit_turns(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
-    """Change `messages` in place, by the rules of the model. Instructions become marked user turns where it takes none
-    between turns, a turn with calls gets blank reasoning where required, and a user turn follows a last assistant turn
-    that the model does not continue.
+    """Change `messages` in place by the rules of the model. Instructions become marked user turns if it takes none
+    between turns. A turn with calls gets blank reasoning if that is required. A user turn follows a last assistant turn
+    that the model cannot continue.
     """
     raw = fields.get("messages", ABSENT_MEMBER)
     has_rules = quirks.system_place == "first" or quirks.prefill is False or quirks.reasoning_required
@@ -68,7 +68,7 @@ def _without_instructions(raw: Raw, report: Report) -> Raw:
 
 
 def _with_reasoning(raw: Raw, report: Report) -> Raw:
-    """Return a turn; one with tool calls and without reasoning with a blank block of it in front."""
+    """Return a turn. If it has tool calls and no reasoning, a blank reasoning block is added at its beginning."""
     if b'"tool_use"' not in bytes(raw):
         return raw
     turn = parse(_Turn, raw, "messages")

@@ -8,8 +8,8 @@ RATE_LIMIT_PREFIX = "anthropic-ratelimit-"
 
 
 def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
-    """Return the headers `anthropic-ratelimit-*` for the caller's limits of requests and tokens, with the time of the
-    reset in RFC 3339, rounded up to seconds. `now`: with a time zone; the reset counts from it.
+    """Return the headers `anthropic-ratelimit-*` for the caller's limits of requests and tokens. The reset is a time in
+    RFC 3339, rounded up to seconds, that is calculated from `now`, which has a time zone.
     """
     headers = {}
     for name, status in limits.named:

@@ -39,7 +39,7 @@ MIN_TOP_P = 0.95  # minimum of `top_p` beside thinking
 
 def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -> None:
     """Decode `thinking` into mode, budget and display. Raise UmgError: MISSING_FIELD for `enabled` without a budget;
-    INVALID_FIELD for a budget that is too small, or beside another type.
+    INVALID_FIELD for a budget that is too small, or that is sent with another type.
     """
     reasoning.mode, field = THINKING_MODES[thinking.type], "thinking.budget_tokens"
     budget = whole(thinking.budget_tokens, field)
@@ -60,7 +60,7 @@ def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Reasoning options for a provider: `thinking` (None: left out), effort ("": left out), budget in tokens (or 0)."""
+    """Reasoning options for a provider: `thinking` (None: not sent), effort ("": not sent), budget in tokens or 0."""
 
     switch: JsonObject | None = None  # `thinking`
     effort: str = ""  # `output_config.effort`
@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def on(self) -> bool:
-        """Whether thinking is turned on, so that its rules apply: temperature 1, no forced tool."""
+        """Whether thinking is enabled, so that the provider's rules for it apply: temperature 1, no forced tool."""
         return self.switch is not None and self.switch["type"] != "disabled"
 
 
@@ -76,8 +76,8 @@ THINKING_OFF: JsonObject = {"type": "disabled"}
 
 
 def plan_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Plan:
-    """Return `thinking` and the effort that express the request's reasoning options, or come nearest to them. Report
-    options changed or left out.
+    """Return `thinking` and the effort that express the request's reasoning options, exactly or as nearly as possible.
+    Report options that are changed or left out.
     """
     reasoning = request.reasoning
     if reasoning.summary:
@@ -125,7 +125,7 @@ def _plan_thinking(request: pb.GenerateRequest, report: Report, quirks: Quirks) 
 
 
 def _turned_off(reasoning: pb.ReasoningOptions, own_effort: str, quirks: Quirks, report: Report) -> Plan:
-    """Return disabled thinking; the lowest effort, reported, for a model that cannot stop thinking."""
+    """Return disabled thinking. For a model that cannot stop thinking, return the lowest effort, and report it."""
     if quirks.thinking == "always":
         if not own_effort:
             return Plan(effort=fit_reasoning(reasoning, quirks, report, has_switch=False).effort)
@@ -139,7 +139,7 @@ def _turned_off(reasoning: pb.ReasoningOptions, own_effort: str, quirks: Quirks,
 
 
 def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report, quirks: Quirks) -> Plan:
-    """Return adaptive thinking with an effort, for a model without reasoning budgets; an empty plan without options."""
+    """Return adaptive thinking with an effort, for a model without reasoning budgets. Without options it is empty."""
     budget = reasoning.budget_tokens if reasoning.HasField("budget_tokens") else -1
     if not requested and budget > 0:
         requested = nearest_effort(budget)
@@ -156,8 +156,8 @@ def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report, qu
 
 
 def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report: Report) -> Plan:
-    """Return thinking with a budget that corresponds to the effort or level of the request, or the default budget if
-    the request only enables thinking; without either, a plan that has only `own_effort`.
+    """Return thinking with the budget for the request's effort or level, or with the default budget if the request only
+    enables thinking. Otherwise return a plan that has only `own_effort`.
     """
     reasoning = request.reasoning
     level = effort or reasoning.level
@@ -182,7 +182,7 @@ def _enabled(budget: int, own_effort: str) -> Plan:
 
 def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, report: Report) -> Plan:
     """Return `planned`, or disabled thinking (reported) if the provider would reject it. `forced`: the model must call
-    a tool. `lacks_reasoning`: the continued response has called a tool, and the reasoning before it is missing.
+    a tool. `lacks_reasoning`: the response to continue has called a tool, and its reasoning before that is missing.
     """
     if not planned.on or not (forced or (lacks_reasoning and planned.budget)):
         return planned
@@ -191,8 +191,8 @@ def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, repo
 
 
 def limit_budget(planned: Plan, maximum: int, reasoning: pb.ReasoningOptions, report: Report) -> Plan:
-    """Return the reasoning options `planned` with a budget of at most `maximum` tokens; disabled thinking if `maximum`
-    is below the minimum budget. Report each change by the name of the caller's option in `reasoning`.
+    """Return `planned` with a budget of at most `maximum` tokens. If `maximum` is below the minimum budget, thinking is
+    disabled. Report each change by the name of the caller's option in `reasoning`.
     """
     if planned.budget <= maximum:
         return planned

@@ -1,4 +1,4 @@
-"""Messages requests: a caller's body decoded into the canonical request, and that encoded for a provider."""
+"""Messages requests: a caller's body decoded to the canonical request, and that request encoded for a provider."""
 
 from collections.abc import Mapping
 
@@ -64,9 +64,9 @@ UNSUPPORTED_FIELDS = (
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /v1/messages`, kept with the `headers` to be forwarded in the request. Raise UmgError:
-    MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. `model` is not used: the body contains it. The model family's rules
-    are applied later. 5 minutes beside `persistent`, which the specifications leave open, are rejected.
+    """Decode the body of `POST /v1/messages`. The request keeps the body and `headers`, which are forwarded. Raise
+    UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. `model` is not used: the body contains it. The model
+    family's rules are applied later. 5 minutes beside `persistent`, which the specifications leave open, are rejected.
     """
     check_version(headers)
     parsed, unknown = parse_open(_KNOWN, schema.MessagesRequest, body, KNOWN_FIELDS)
@@ -85,8 +85,8 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the body of a token counting call, and keep the body and `headers` (those to be forwarded) in the request.
-    Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. `model` is not used: the body contains the model.
+    """Decode the body of a token counting call. The request keeps the body and `headers`, which are forwarded. Raise
+    UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. `model` is not used: the body contains the model.
     """
     check_version(headers)
     parsed = parse(schema.CountRequest, check_utf8(body))
@@ -141,8 +141,8 @@ def _decode_reasoning(parsed: schema.MessagesRequest, request: pb.GenerateReques
 
 
 def _decode_uncarried(parsed: schema.MessagesRequest, notes: RequestNotes) -> None:
-    """Record in `notes` the fields of the body without a canonical form: `mcp_servers` and `container` change the
-    meaning and exclude providers of other formats; other fields are reported as dropped if the request is translated.
+    """Record in `notes` the fields of the body without a canonical form. `mcp_servers` and `container` change the
+    meaning and exclude providers of other formats. Other fields are reported as dropped if the request is translated.
     """
     if is_present(parsed.mcp_servers) and bytes(parsed.mcp_servers) != b"[]":
         notes.indispensable.append("mcp_servers")
@@ -169,9 +169,9 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /v1/messages`: a body of this format with only the
-    necessary changes, any other anew. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
-    `model`: the provider's id. `notes`: facts that the decoder recorded about the caller's body.
+    """Encode a canonical request as a call of a provider's `POST /v1/messages`. A caller's body of this format gets
+    only the necessary changes; otherwise the body is new. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the
+    canonical path. `model`: the provider's id. `notes`: facts that the decoder recorded about the caller's body.
     """
     report = Report()
     headers = {VERSION_HEADER: API_VERSION}
@@ -194,8 +194,8 @@ def encode_request(
 
 
 def _without_blank_stops(request: pb.GenerateRequest) -> tuple[pb.GenerateRequest, int | None]:
-    """Return a request of another format with its stop sequences of white space alone, which providers refuse, behind
-    the others, and the number of these; the request itself and None if it has none.
+    """Return (a request of another format with its blank stop sequences, which providers reject, after the others; the
+    number of the others). Return (the request itself, None) if it has no blank ones.
     """
     blank = [sequence for sequence in request.stop_sequences if not sequence.strip()]
     if not blank or request.source.format == "messages":

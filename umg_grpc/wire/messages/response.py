@@ -32,8 +32,8 @@ from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usa
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Encode a response for a caller; return the provider's own body if it has this format.
-    Of several candidates only the first is encoded: this format has one response. `request` is not used.
+    """Encode a response for a caller. A response body that the provider sent in this format is returned unchanged. Of
+    several candidates only the first is encoded, since this format has one. `request` is not used.
     """
     if response.source.format == "messages":
         return response.source.body
@@ -57,7 +57,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response of this format can contain a part. True for media, which a text replaces."""
+    """Return whether a response of this format can contain a part. True for media, since a text replaces them."""
     match part.WhichOneof("kind"):
         case "server_tool_call":
             return encode_server_call(part.server_tool_call, "") is not None
@@ -87,9 +87,9 @@ MESSAGE_DECODER = msgspec.json.Decoder(ProviderMessage)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider into a canonical response.
-    `pass_`: whether its body is passed through, so that the content is not decoded. Raise UmgError(UPSTREAM_FAILED) for
-    a body that cannot be decoded; the provider's error for a body that is one in spite of its HTTP status.
+    """Decode a complete response of a provider. `pass_`: whether its body is passed through, so that the content is not
+    decoded. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, and the provider's error for a body that
+    states one despite its HTTP status.
     """
     try:
         parsed = decode(PASSED_DECODER, body) if pass_ else decode(MESSAGE_DECODER, body)

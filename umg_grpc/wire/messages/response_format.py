@@ -1,4 +1,4 @@
-"""Required format of a response (`output_config.format`) in requests to a messages provider, or its instructions."""
+"""Format that a response must have (`output_config.format`) in requests to a provider, or instructions for it."""
 
 import msgspec
 from msgspec import Raw
@@ -17,17 +17,17 @@ from umg_grpc.wire.core.response_formats import (
 from umg_grpc.wire.dropped_fields_report import Report
 
 VENDOR_DIALECT: SchemaDialect = "claude"
-"""Dialect of unknown providers: only this vendor defines response schemas here, all others accept its subset."""
+"""Schema dialect for unknown providers. Only this vendor defines response schemas here; others accept its subset."""
 
 
 def dialect_of(request: pb.GenerateRequest, quirks: Quirks) -> SchemaDialect | None:
-    """Return the schemas' dialect for a provider: the vendor's, unless the caller wrote them for this format."""
+    """Return the schema dialect for a provider: the known one, else the vendor's; None if callers use this format."""
     return quirks.schema_dialect or (None if request.source.format == "messages" else VENDOR_DIALECT)
 
 
 def encode_json_format(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> tuple[JsonObject, str]:
-    """Return (`output_config`, instruction) for a response that must be JSON: {} where only an instruction requires it,
-    and "" where none is needed. `report`: collects the settings that are left out or changed.
+    """Return (`output_config`, instruction) for a response that must be JSON. The first is {} if only an instruction
+    requires JSON; the second is "" if none is needed. `report`: collects settings that are left out or changed.
     """
     described = request.response_format.json_schema
     if not described.schema_json:
@@ -46,7 +46,7 @@ def encode_json_format(request: pb.GenerateRequest, report: Report, quirks: Quir
 
 
 def fit_own_format(fields: dict[str, Raw], request: pb.GenerateRequest, quirks: Quirks, report: Report) -> None:
-    """Replace a response format that the provider refuses in a caller's own body; all else stays byte for byte."""
+    """Replace, in a caller's own body, a response format that the provider rejects; all else stays byte for byte."""
     if (fitted := fit_own_response(request, quirks, report)) is None:
         return
     raw = fields.get("output_config", ABSENT_MEMBER)
@@ -69,7 +69,7 @@ def _replace(members: dict[str, Raw], name: str, fitted: FittedFormat) -> None:
 
 
 def _instructed(system: Raw, instruction: str) -> Raw:
-    """Return a system prompt of a caller's own body with an instruction at its end."""
+    """Return the system prompt of a caller's own body with an instruction added at its end."""
     if not is_present(system):
         return Raw(msgspec.json.encode(instruction))
     if bytes(system).startswith(b'"'):

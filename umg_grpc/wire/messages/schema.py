@@ -1,7 +1,7 @@
 """Body of `POST /v1/messages` as typed structs: the text document's fields, and those of current SDK types.
 
-Content blocks and tools stay raw: their unions grow, so each is looked up by its `type` where it is decoded. Fields
-without a name here are kept in the source document only. `None` means absent: an explicit null counts as absent.
+Content blocks and tools stay raw JSON: new types appear often, so each is decoded by its `type` where it is needed.
+Fields without a name here are kept in the source document only. `None` means absent: so does an explicit null.
 """
 
 from typing import Annotated, Literal
@@ -319,4 +319,4 @@ class MessagesRequest(CountRequest, kw_only=True):
 
 
 class KnownMessagesRequest(MessagesRequest, forbid_unknown_fields=True):
-    """Body of `POST /v1/messages` without unknown fields, as most bodies are; decoding fails on an unknown one."""
+    """Body of `POST /v1/messages` that may not have unknown fields. Most bodies have none; decoding fails otherwise."""

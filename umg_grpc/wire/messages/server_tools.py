@@ -12,7 +12,7 @@ from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import decode_mark
 
 OUR_CALL = "srvtoolu_umg_"
-"""Prefix of the id of a search that a provider of another format ran. Providers of this format reject the id."""
+"""Prefix of the ids of searches that providers of other formats ran. Providers of this format reject these ids."""
 
 RESULT_OF = re.compile(r"(?!mcp_)(\w+)_tool_result")
 
@@ -98,7 +98,7 @@ def queries_of(input_json: str) -> list[str]:
 
 
 def update_search(call: pb.ServerToolCall, arguments: str) -> None:
-    """Set the input (JSON) of a provider's tool call, which a stream sends after the start of the call."""
+    """Set the input (JSON) of a provider's tool call. A stream sends it after the start of the call."""
     call.queries[:] = queries_of(arguments)
     if call.format:
         call.input_json = arguments
@@ -108,8 +108,8 @@ def update_search(call: pb.ServerToolCall, arguments: str) -> None:
 
 
 def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject | None:
-    """Return a provider's tool call as a `server_tool_use` block without its input; None for a tool that the format
-    lacks. `response_id`: part of the id for a search by another format's provider.
+    """Return a provider's tool call as a `server_tool_use` block without its input; None for a tool that this format
+    does not have. `response_id`: part of the id that a search by another format's provider gets.
     """
     if call.format == "messages":
         return {"type": "server_tool_use", "id": call.call_id, "name": call.name}
@@ -119,7 +119,7 @@ def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject 
 
 
 def server_input(call: pb.ServerToolCall) -> object:
-    """Return the `input` of a `server_tool_use` block: the provider's own as an object, or one with the queries."""
+    """Return the `input` of a `server_tool_use` block: the provider's own input, or an object with the queries."""
     if call.format == "messages" and call.input_json:
         return call_arguments(pb.ToolCall(arguments_json=call.input_json))
     return {"query": "; ".join(call.queries)}

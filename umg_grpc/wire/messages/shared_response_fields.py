@@ -63,8 +63,8 @@ class Head(Ending, kw_only=True):
 
 def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, block_reason: str) -> JsonObject:
     """Return the members that state why a response ended: `stop_reason`, `stop_sequence`, `stop_details` and any
-    `container`. `calls`: tools were called, so the reason is `tool_use` unless it states another cause. `block_reason`:
-    of the prompt, or "".
+    `container`. `calls`: tools were called, so that the reason is `tool_use` unless it states another cause.
+    `block_reason`: why the prompt was blocked, or "".
     """
     reason = pb.FINISH_REASON_CONTENT_FILTER if block_reason else finished.finish_reason
     if calls and reason in OVERRIDDEN_REASONS:
@@ -81,22 +81,22 @@ def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, bl
 
 
 def signature(part: pb.Part) -> str:
-    """Return the `signature` of a part's reasoning block: its reasoning state (data of the provider that belongs to the
-    reasoning), wrapped with the name of the format if that is another; `UNSIGNED_SIGNATURE` without a state.
+    """Return the `signature` of a part's reasoning block: the part's reasoning state (a provider's data about its
+    reasoning). State of another format is wrapped with that format's name. Without a state, it is `UNSIGNED_SIGNATURE`.
     """
     return show(part.state, "messages") if part.HasField("state") else UNSIGNED_SIGNATURE
 
 
 def reasoning_text(reasoning: pb.ReasoningPart) -> str:
-    """Return all reasoning of a part as one text: the reasoning texts, or the summaries if there are no texts."""
+    """Return all reasoning of a part as one text: its reasoning texts, or its summaries if it has no texts."""
     return REASONING_SEPARATOR.join(
         text for text in (reasoning.texts if any(reasoning.texts) else reasoning.summaries) if text
     )
 
 
 def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[object]:  # noqa: PLR0912 - one case a kind
-    """Yield a part of a response as content blocks: several for a text with citations, none for an empty or
-    inexpressible part. `response_id` and `index` (position) make the ids of calls without one.
+    """Yield a part of a response as content blocks: several for a text with citations, none for a part that is empty or
+    inexpressible. `response_id` and `index` (position) form the ids of calls that have none.
     """
     match part.WhichOneof("kind"):
         case "text":
@@ -132,8 +132,8 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
 
 
 def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
-    """Yield the non-empty pieces of a text, each with its encoded citations, since each cited span becomes a block.
-    Characters of overlapping spans, which the specifications do not describe, belong to the first.
+    """Yield the non-empty pieces of a text, each with its encoded citations, since each cited span becomes a block. If
+    spans overlap, which the specifications do not cover, the common characters belong to the first span.
     """
     whole, length, offset = text.text, len(text.text), 0
     spans = list[tuple[int, int, object]]()
@@ -156,8 +156,8 @@ def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
 
 
 def media_note(media: pb.MediaPart, size: int) -> str:
-    """Return the text that replaces media in a response, since responses of this format are texts: the transcript, else
-    a note with the kind and the address or size. `size`: number of bytes.
+    """Return the text that replaces media in a response of this format, which has only texts. It is the transcript or,
+    without one, a note with the kind and the address or size. `size`: number of bytes.
     """
     if media.transcript:
         return media.transcript
@@ -171,7 +171,7 @@ def media_note(media: pb.MediaPart, size: int) -> str:
 
 def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -> None:
     """Decode the reason why a response ended into `target`, with the stop sequence and the details of a refusal. A
-    reason without a canonical equivalent becomes OTHER, with the provider's name of it beside.
+    reason without a canonical equivalent becomes OTHER; its name at the provider is kept, too.
     """
     reason = ending.stop_reason
     if reason:
@@ -187,8 +187,8 @@ def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -
 
 
 def correct_finish(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> None:
-    """Correct the finish reason: TOOL_CALLS if there are `calls`, unless it states another cause. STOP if none was
-    sent, or that of a call without one, which no caller can answer.
+    """Correct the finish reason. With `calls` it is TOOL_CALLS unless it states another cause. It is STOP if none was
+    sent, or if it states tool calls and there are none, since no caller can respond to that.
     """
     if calls and target.finish_reason in (*OVERRIDDEN_REASONS, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS

@@ -49,7 +49,7 @@ class Event(Struct, kw_only=True):
 
 
 class StartedBlock(Struct):
-    """Content block of a `content_block_start` event, without the content that later events add."""
+    """Content block of a `content_block_start` event, without content that later events add."""
 
     type: str | None = None
     text: str | None = None
@@ -67,7 +67,7 @@ DELTA_START = b"event: content_block_delta\ndata: "
 
 
 def only_deltas(frames: bytes) -> bool:
-    """Return whether frames are all deltas in their usual form: two lines, first `event: content_block_delta`."""
+    """Return whether all frames are deltas in their usual form: two lines, first `event: content_block_delta`."""
     if not frames.startswith(DELTA_START) or b"\r" in frames:
         return False
     events = frames.count(b"\n\n")
@@ -86,7 +86,7 @@ def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
 
 
 def started_event(message: Head, model: str) -> pb.GenerateEvent:
-    """Return the event that starts a stream, from `message_start`, with the caller's `model` ("": the provider's)."""
+    """Return the event that starts a stream, from `message_start`. `model`: the caller's; "" selects the provider's."""
     event = pb.GenerateEvent()
     event.started.response_id, event.started.model = message.id or "", model or message.model or ""
     if message.usage is not None and message.usage.service_tier in SERVICE_TIERS:
@@ -95,7 +95,7 @@ def started_event(message: Head, model: str) -> pb.GenerateEvent:
 
 
 def usage_event(usage: ProviderUsage) -> pb.GenerateEvent:
-    """Return the canonical event with the token counts of a usage, which must have one of the totals."""
+    """Return the canonical event with the token counts of a usage that has at least one of the totals."""
     event = pb.GenerateEvent()
     decode_usage(usage, event.usage)
     return event
@@ -107,7 +107,7 @@ def stated_usage(usage: ProviderUsage) -> pb.Usage | None:
 
 
 class _OpenBlock:
-    """State of a content block of which only the first events have been received."""
+    """State of a content block that has started and not ended."""
 
     def __init__(self, part: int, kind: str | None) -> None:
         self.part = part
@@ -139,7 +139,7 @@ class TranslatingDecoder(EventDecoder):
         return self._decode_deltas(frames) or super()._take(frames)
 
     def _decode_deltas(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Decode a read of deltas of open blocks alone, as most are; return None for others, to decode by event."""
+        """Decode the frames of one read if all are deltas of open blocks, as most are; else return None."""
         if self._has_halves or self.done or not only_deltas(frames):
             return None
         events = list[pb.GenerateEvent]()

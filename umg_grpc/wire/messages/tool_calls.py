@@ -36,18 +36,18 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def encode_call(call_id: str, name: str, arguments: object) -> JsonObject:
-    """Return a tool call as a `tool_use` block, its id and name as the receiver accepts, its arguments an object."""
+    """Return a tool call as a `tool_use` block. The receiver accepts `call_id` and `name`; `arguments` is an object."""
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
 def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
-    """Return a tool call's id, or one made of response id and part position, so that it is unique in a conversation."""
+    """Return a tool call's id; without one, an id from response id and part index, unique in a conversation."""
     return call.call_id or f"toolu_{''.join(filter(str.isalnum, response_id))[-24:]}_{index}"
 
 
 def call_state(state: pb.ReasoningState) -> JsonObject | None:
-    """Return a tool call's reasoning state as a `redacted_thinking` block before it, since calls have no field for it.
-    None without a state, and for one of this format.
+    """Return a tool call's reasoning state as a `redacted_thinking` block before the call, since calls have no field
+    for it. None if there is no state, or if it has this format.
     """
     if not state.data or state.format == "messages":
         return None
@@ -55,7 +55,7 @@ def call_state(state: pb.ReasoningState) -> JsonObject | None:
 
 
 def states_of_calls(events: Iterable[pb.GenerateEvent]) -> dict[int, pb.ReasoningState]:
-    """Return part index -> reasoning state of tool calls that start among a message's events; it precedes the call."""
+    """Return part index -> reasoning state of tool calls that start in a message's events. A state comes before."""
     first = [event for event in events if not event.candidate_index]
     states = {event.part_index: event.state for event in first if event.WhichOneof("kind") == "state"}
     return {

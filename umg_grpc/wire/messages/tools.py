@@ -97,7 +97,7 @@ def _decode_search(search: schema.WebSearchTool, target: pb.WebSearchTool, at: s
 
 
 def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> None:
-    """Decode `tool_choice` and `parallel_tool_calls`. Raise UmgError(MISSING_FIELD) for one tool without a name."""
+    """Decode `tool_choice` and `parallel_tool_calls`. Raise UmgError(MISSING_FIELD) if type `tool` has no name."""
     request.tool_choice.mode = CHOICE_MODES[choice.type]
     if choice.type == "tool":
         if choice.name is None:
@@ -111,8 +111,8 @@ def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> Non
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `tools` and `tool_choice`; {} without tools. `names`: the caller's tool names -> the provider's. Report
-    tools and options left out. Raise UmgError(UNTRANSLATABLE) for a tool that only another format has.
+    """Return `tools` and `tool_choice`; {} without tools. `names`: maps the caller's tool names to the provider's.
+    Report tools and options that are left out. Raise UmgError(UNTRANSLATABLE) for a tool that only another format has.
     """
     tools, dialect = list[object](), dialect_of(request, quirks)
     allowed = offered_names(request)
@@ -150,8 +150,8 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 
 
 def offered_names(request: pb.GenerateRequest) -> set[str]:
-    """Return the names of the tools to send if the choice allows only some, since the format cannot restrict it by
-    names. An empty set stands for all tools.
+    """Return the names of the tools to send if the tool choice allows only some, since this format cannot restrict the
+    choice by names. An empty set stands for all tools.
     """
     choice = request.tool_choice
     forced = choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and len(choice.names) == 1 and not choice.allowed_tools
@@ -194,8 +194,8 @@ def _encode_function(
 
 
 def object_schema(encoded: object, at: str) -> object:
-    """Return the parameters of a function as `input_schema`, a JSON schema whose `type` is `object`.
-    Raise UmgError(INVALID_FIELD) for parameters that are no object. `at`: their canonical path, for that error.
+    """Return the parameters of a function as `input_schema`, a JSON schema whose `type` is `object`. Raise
+    UmgError(INVALID_FIELD) for parameters that are no object. `at`: canonical path of the parameters, for the error.
     """
     if isinstance(encoded, msgspec.Raw):
         if not bytes(encoded).startswith(b"{"):
@@ -242,7 +242,7 @@ def _location(location: pb.UserLocation) -> JsonObject:
 
 
 def _encode_option(request: pb.GenerateRequest, report: Report) -> JsonObject | None:
-    """Return the option `search` as the web search tool; None without it, or if a tool is a web search already."""
+    """Return the web search tool for the option `search`; None without the option, or if `tools` has a web search."""
     search = request.search
     for name in ("region", "recency_days"):
         if getattr(search, name):

@@ -11,9 +11,9 @@ from umg_grpc.wire.core.usage_sums import add_usage
 
 SERVICE_TIERS = ("standard", "priority", "batch")
 CHARACTERS_PER_TOKEN = 4
-"""Estimate for the start of a stream."""
+"""Estimate for the usage at the start of a stream."""
 UNSTATED_REGIONS = ("global", "not_available")
-"""Values of `inference_geo` for a call that no region was stated for."""
+"""Values of `inference_geo` for a call without a stated region."""
 
 
 class CacheCreation(Struct):
@@ -54,7 +54,7 @@ class ProviderUsage(Struct):
     completion_tokens: Count = None
     total_tokens: Count = None
     iterations: Raw = ABSENT_MEMBER
-    """Usage of each request of the provider to the model; that of compactions is in no other count."""
+    """Usage of each request of the provider to the model. Other counts do not include the usage of compactions."""
 
     @property
     def has_totals(self) -> bool:
@@ -72,7 +72,7 @@ class ProviderUsage(Struct):
         )
 
     def updated(self, newer: "ProviderUsage") -> "ProviderUsage":
-        """Return the usage with the counts that a later event's usage has, since these are totals, not differences."""
+        """Return the usage, with counts replaced by those of a later event, since these are totals, not differences."""
         values = ((name, getattr(newer, name)) for name in self.__struct_fields__)
         stated = {name: value for name, value in values if value is not None and value is not ABSENT_MEMBER}
         kept = {name: getattr(self, name) for name in self.__struct_fields__}
@@ -94,8 +94,8 @@ _ITERATIONS = msgspec.json.Decoder(list[Iteration])
 
 
 def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
-    """Return `usage`. `input_tokens` excludes tokens read from or written to the prompt cache, and those of a summary
-    made before the response, which `iterations` has beside it. `service_tier`: of the call, "" if unknown.
+    """Return `usage`. `input_tokens` excludes tokens read from or written to the prompt cache. It also excludes tokens
+    of a summary made before the response, which `iterations` lists. `service_tier`: the call's, "" if unknown.
     """
     encoded = _encode_tokens(usage)
     if usage.HasField("compaction"):
@@ -130,9 +130,9 @@ def _encode_tokens(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """Set the token counts of `target`. `usage`: with the number of input or output tokens; details that the provider
-    leaves out are 0. The canonical input tokens include cached tokens. A usage without one of the two is marked as
-    estimated, so that the gateway counts the missing ones itself.
+    """Set the token counts of `target`. `usage` has the number of input or output tokens, or both; details that the
+    provider leaves out are 0. Canonical input tokens include cached tokens. A usage without one of the two numbers is
+    marked as estimated, so that the gateway counts the missing one itself.
     """
     parts = usage.cache_creation or CacheCreation()
     hour, minutes = count(parts.ephemeral_1h_input_tokens), count(parts.ephemeral_5m_input_tokens)
@@ -156,7 +156,7 @@ def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
 
 
 def _decode_iterations(raw: Raw, target: pb.Usage) -> None:
-    """Set the usage of the provider's compactions, at the tier and in the region of the call."""
+    """Set the usage of the provider's compactions. Their service tier and region are those of the call."""
     for iteration in decode_or_none(_ITERATIONS, raw) or ():
         if iteration.type == "compaction":
             summary = pb.Usage()
@@ -174,7 +174,7 @@ def _complete(usage: ProviderUsage, target: pb.Usage) -> None:
 
 
 def estimated_usage(request: pb.GenerateRequest) -> pb.Usage:
-    """Return the usage at the start of a stream, by the length of the request without its media."""
+    """Return the usage at the start of a stream, estimated from the length of the request without its media."""
     return pb.Usage(input_tokens=_characters(request) // CHARACTERS_PER_TOKEN, output_tokens=1)
 
 

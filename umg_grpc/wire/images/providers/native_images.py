@@ -32,11 +32,11 @@ OPTION_MEMBERS = {"temperature": "temperature", "top_p": "topP", "max_output_tok
 SUPPORTED_FIELDS = frozenset({*OPTION_MEMBERS, "size", "aspect_ratio", "image_size", "quality", "response_modalities"})
 TEXT_TOO = "image-text"
 SIZE_TIERS = {"1K": None, "2K": "2K", "3K": "4K", "4K": "4K"}
-"""Canonical `image_size` -> `imageSize`; None for the provider's default. It has no `3K`: the next larger is sent."""
+"""Canonical `image_size` -> `imageSize`; None for the provider's default. For `3K`, the next larger size is sent."""
 ONE_TIER = re.compile(r"2\.5-flash")
-"""Provider models with the 1K tier only."""
+"""Provider models that have only the 1K size."""
 MAX_FILE_BYTES = 20 << 20
-"""Maximum bytes of an input image, as the provider limits the whole request."""
+"""Maximum bytes of an input image, since the provider limits the size of a whole request."""
 
 
 def encode_request(
@@ -81,7 +81,7 @@ def _image_config(request: pb.GenerateImageRequest, model: str, report: Report) 
 
 
 def _contents(request: pb.GenerateImageRequest) -> list[JsonObject]:
-    """Return `contents`: the conversation's messages, of which the last has the prompt and the input images."""
+    """Return `contents`: the messages of the conversation. The last one has the prompt and the input images."""
     images = dict(placed_images(request))
     contents: list[JsonObject] = []
     for index, turn in enumerate(request.turns):
@@ -155,14 +155,14 @@ _BODY_DECODER = msgspec.json.Decoder(ResponseBody)
 NOT_BLOCKED = frozenset(
     {"STOP", "MAX_TOKENS", "OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED", "MALFORMED_FUNCTION_CALL"}
 )
-"""`finishReason` values of a response without an image that do not mean a refusal of the content, so that another
-attempt may succeed. All other values mean a refusal.
+"""Values of `finishReason` in a response without an image for which another attempt may succeed. All other values mean
+that the content was refused.
 """
 UNBLOCKED_PROMPTS = frozenset({"", "BLOCK_REASON_UNSPECIFIED", "OTHER"})
 
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
-    """Decode a response. Raise UmgError without an image: CONTENT_BLOCKED for refused content, else UPSTREAM_FAILED."""
+    """Decode a response. Without image, raise UmgError: CONTENT_BLOCKED for refused content, else UPSTREAM_FAILED."""
     try:
         parsed = decode(_BODY_DECODER, body)
         if is_error(parsed.error):
@@ -192,7 +192,7 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def _without_image(response: ResponseBody, texts: list[str]) -> UmgError:
-    """Return the error for a response with `texts` alone: CONTENT_BLOCKED for refused content, else UPSTREAM_FAILED."""
+    """Return the error for a response with only `texts`: CONTENT_BLOCKED for refused content, else UPSTREAM_FAILED."""
     feedback = (response.prompt_feedback.block_reason if response.prompt_feedback is not None else None) or ""
     if feedback not in UNBLOCKED_PROMPTS:
         return _refused(feedback, "the prompt")

@@ -24,19 +24,19 @@ class FlatRequest(NamedTuple):
 
 
 ENCODED_BY_ALL = frozenset({"model", "operation", "prompt", "inputs", "turns", "response_format", "n", "source"})
-"""Canonical fields that every protocol encodes in its own way, and that are therefore not reported as dropped."""
+"""Canonical fields that every protocol encodes in a different way, and that are therefore not reported as dropped."""
 WITHOUT_EFFECT: Mapping[str, Collection[object]] = {
     "watermark": (False,),
     "sequential_image_generation": (pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED,),
     "response_modalities": ("image",),
     "person_generation": ("allow_adult",),
 }
-"""Canonical field -> values that mean the same as its absence, so that dropping them is no loss."""
+"""Canonical field -> values that mean the same as its absence, so that nothing is lost if they are dropped."""
 
 
 def flatten(request: pb.GenerateImageRequest, report: Report) -> FlatRequest:
-    """Return the texts of all messages and the prompt as one prompt, one per line, with all input images. A
-    conversation of several messages is recorded in `report`, because its roles are lost.
+    """Return one prompt (the texts of all messages and the prompt, one per line) with all input images. A conversation
+    of several messages is recorded in `report`, because its roles are lost.
     """
     texts = [part.text for turn in request.turns for part in turn.parts if part.HasField("text")]
     if request.HasField("prompt"):
@@ -50,8 +50,8 @@ def flatten(request: pb.GenerateImageRequest, report: Report) -> FlatRequest:
 def report_others(
     request: pb.GenerateImageRequest, supported: Collection[str], notes: RequestNotes, report: Report
 ) -> None:
-    """Record in `report` the set fields that are not in `supported` (canonical names), and the fields of the caller's
-    body without a canonical form. `notes`: facts about the caller's body.
+    """Record in `report` each field that is set and not in `supported` (canonical names), and the fields of the
+    caller's body without a canonical form. `notes`: facts about the caller's body.
     """
     for descriptor, value in request.ListFields():
         name = descriptor.name
@@ -80,8 +80,8 @@ def extra_fields(request: pb.GenerateImageRequest) -> dict[str, Raw]:
 
 
 def stated_json(request: pb.GenerateImageRequest, notes: RequestNotes, paths: frozenset[str]) -> str | bytes:
-    """Return the JSON object in which the caller may have stated members without a canonical field: `extra_json`,
-    otherwise the caller's body if one of `paths` is in it; "" for none. `notes`: facts about the caller's body.
+    """Return the JSON object in which the caller may have set members without a canonical field. This is `extra_json`,
+    else the caller's body if it has one of `paths`; "" for none. `notes`: facts about the caller's body.
     """
     if request.extra_json or paths.isdisjoint(notes.uncarried):
         return request.extra_json
@@ -89,7 +89,7 @@ def stated_json(request: pb.GenerateImageRequest, notes: RequestNotes, paths: fr
 
 
 def refuse_edits(request: pb.GenerateImageRequest) -> None:
-    """Raise UmgError(UNTRANSLATABLE) for a variation or a mask: a provider without both changes the whole image."""
+    """Raise UmgError(UNTRANSLATABLE) for a variation or a mask: without both, the provider changes the whole image."""
     if request.HasField("mask"):
         raise untranslatable("mask", "this model's provider accepts no mask; leave it out or choose another model")
     if request.operation == pb.IMAGE_OPERATION_VARIATION:
@@ -97,7 +97,7 @@ def refuse_edits(request: pb.GenerateImageRequest) -> None:
 
 
 def mime_of(image: pb.ImageInput) -> str:
-    """Return the media type of an input image by its first bytes; if they are unknown, as the caller declares it."""
+    """Return the media type of an input image by its first bytes; if these are unknown, as the caller declares it."""
     return sniff_image(image.data) or normal_mime(image.mime_type) or PNG_TYPE
 
 

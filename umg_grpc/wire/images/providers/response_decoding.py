@@ -39,7 +39,7 @@ LAYER_MEMBERS = Layer.__struct_fields__
 
 
 def set_layer(image: pb.Image, item: Struct) -> None:
-    """Set the further members of `image` to those of a layer that `item` has, in place."""
+    """Set further members of `image`, in place, from the members of `item` that describe a layer."""
     set_further(image, {name: raw for name in LAYER_MEMBERS if is_present(raw := getattr(item, name, ABSENT_MEMBER))})
 
 
@@ -56,7 +56,7 @@ def is_text(raw: Raw) -> bool:
 
 
 def set_bytes(image: pb.Image, encoded: Raw) -> None:
-    """Set the bytes of `image`, with their type and size, from base64. Raise UmgError(UPSTREAM_FAILED) for others."""
+    """Set the bytes of `image`, with their type and size, from base64. Raise UmgError(UPSTREAM_FAILED) if invalid."""
     data = bytes_of(encoded)
     image.data, image.mime_type = data, sniff_image(data) or (SVG_TYPE if _SVG.match(data) else "")
     try:
@@ -67,7 +67,7 @@ def set_bytes(image: pb.Image, encoded: Raw) -> None:
 
 
 def bytes_of(encoded: Raw) -> bytes:
-    """Return the bytes of base64 or, of some providers, a data URL. Raise UmgError(UPSTREAM_FAILED) for others."""
+    """Return the bytes of base64 or of a data URL, which some providers send. Raise UmgError(UPSTREAM_FAILED)."""
     text = memoryview(encoded)
     if not is_text(encoded):
         raise unreadable(NO_IMAGES)
@@ -89,7 +89,7 @@ def _lenient(encoded: Raw) -> bytes:
 
 
 def copy_size(image: pb.Image, size: str | None) -> None:
-    """Set width and height of `image` from a size like `1024x1024`, unless known from the bytes; ignore others."""
+    """Set width and height of `image` from a size like `1024x1024`, unless the bytes state them. Ignore other texts."""
     width, _, height = (size or "").replace("*", "x").partition("x")
     if not image.HasField("width") and _EDGE.fullmatch(width) and _EDGE.fullmatch(height):
         image.width, image.height = int(width), int(height)
@@ -102,20 +102,20 @@ def set_time(time: Timestamp, seconds: float | None) -> None:
 
 
 def check_images(result: pb.ImageResult, failures: Sequence[UmgError]) -> None:
-    """Set the number of images. If there are none, raise the first of `failures`, else UmgError(UPSTREAM_FAILED)."""
+    """Set the number of images. If there is no image, raise the first of `failures`, else UmgError(UPSTREAM_FAILED)."""
     if not result.images:
         raise failures[0] if failures else unreadable(NO_IMAGES)
     result.usage.image_count = len(result.images)
 
 
 def no_image(message: str) -> UmgError:
-    """Return UPSTREAM_FAILED for a response without image or refusal; another attempt may succeed and is allowed."""
+    """Return UPSTREAM_FAILED for a response without image or refusal. Another attempt is allowed, as it may succeed."""
     error = UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message, upstream_status="200")
     return error.with_failure(Failure.TRANSIENT)
 
 
 def blocked(message: str) -> UmgError:
-    """Return CONTENT_BLOCKED for content refused by policy, without failover: other providers would refuse it, too."""
+    """Return CONTENT_BLOCKED for content that policy refuses. There is no failover: others would refuse it, too."""
     return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).with_failure(Failure.CALLER)
 
 

@@ -18,7 +18,7 @@ def set_failure(failure: pb.ImageFailure, error: UmgError, index: int) -> None:
 
 
 class EventDecoder(ABC):
-    """Base of decoders of a provider's events into image events, by `decode_event`. One instance per stream."""
+    """Base of decoders of a provider's events into image events. A subclass has `decode_event`. One per stream."""
 
     def __init__(self, request: pb.GenerateImageRequest) -> None:
         self.request = request
@@ -66,7 +66,7 @@ class EventDecoder(ABC):
         self, message: pb.StreamGenerateImageResponse, seconds: float | None, quality: str = "", background: str = ""
     ) -> None:
         """Add the event `started` to `message` if it was not sent before. `seconds`: creation time of the images in
-        Unix seconds as the provider states it, None if it does not.
+        Unix seconds; None if the provider does not state it.
         """
         if not self._started:
             self._started = True
@@ -76,8 +76,8 @@ class EventDecoder(ABC):
             set_time(self.result.create_time, seconds)
 
     def add_image(self, message: pb.StreamGenerateImageResponse, index: int | None) -> pb.Image:
-        """Add the event of a finished image; return it, for the caller to fill in place, because copies are expensive.
-        `index`: its position among the call's images, from 0; None for the next one.
+        """Add the event of a finished image; return the image, which the caller fills in place, because copies are
+        expensive. `index`: its position among the call's images, from 0; None for the next position.
         """
         completed = message.events.add().completed
         completed.image_index = self._next if index is None else index
@@ -86,7 +86,7 @@ class EventDecoder(ABC):
 
     def add_failure(self, message: pb.StreamGenerateImageResponse, error: UmgError, index: int | None) -> None:
         """Record the failure of an image. It becomes an event only after `started`: before, another channel may still
-        make all. `index`: its position among the call's images, from 0; None for the next one.
+        make all images. `index`: its position among the call's images, from 0; None for the next position.
         """
         position = self._next if index is None else index
         self.failures.append(error)
@@ -114,7 +114,7 @@ def add_completed(message: pb.StreamGenerateImageResponse, image: pb.Image, inde
 
 
 def finished_message(result: pb.ImageResult) -> pb.StreamGenerateImageResponse:
-    """Return the message with the last event of a stream, `finished`, which has the result without its images."""
+    """Return the message with the last event of a stream, `finished`. It has the result without the images."""
     message = pb.StreamGenerateImageResponse()
     finished = message.events.add().finished.result
     for descriptor, _ in result.ListFields():

@@ -1,5 +1,5 @@
-"""Protocol of an image provider that is another Unified Model Gateway: generations are sent as JSON with the fields
-of all model families, edits and variations as forms.
+"""Protocol of an image provider that is another Unified Model Gateway. Generations are sent as JSON with the fields of
+all model families, edits and variations as forms.
 """
 
 from dataclasses import replace
@@ -41,7 +41,7 @@ OPTION_MEMBERS = {
 }
 """Canonical field -> member of the body."""
 STRUCTURED_FIELDS = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
-"""Fields that a request to family `imgD` has in the member `parameters` instead of the top level."""
+"""Fields that are in the member `parameters`, not at the top level, in a request to family `imgD`."""
 SUPPORTED_FIELDS = frozenset(
     {
         *OPTION_MEMBERS,
@@ -54,7 +54,7 @@ SUPPORTED_FIELDS = frozenset(
 )
 FORM_SUPPORTED = SUPPORTED_FIELDS - {"extra_json", "negative_prompt", "prompt_extend"}
 SHAPE_HEADERS = {"x-umg-shape": "sdk"}
-"""Header that selects the response shape of SDKs, which is the one with the usage."""
+"""Header that selects the response shape of SDKs, since only that shape has the usage."""
 RESPONSE_FORMATS = {pb.IMAGE_RESPONSE_FORMAT_URL: "url", pb.IMAGE_RESPONSE_FORMAT_B64_JSON: "b64_json"}
 SEQUENTIAL_NAMES = {
     pb.SEQUENTIAL_IMAGE_GENERATION_AUTO: "auto",
@@ -67,7 +67,7 @@ def encode_request(
     request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes = NO_NOTES
 ) -> UpstreamRequest:
     """Encode an image request as a call of the other gateway. `stream`: whether to request a stream; `notes`: facts
-    about the caller's body. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that it cannot express.
+    about the caller's body. Raise UmgError(INVALID_FIELD, UNTRANSLATABLE) for a request that this call cannot express.
     """
     row = family_row(request.model, notes.model_family) or family_row(model)
     structured = row is not None and row.is_structured
@@ -122,7 +122,7 @@ def _scalars(request: pb.GenerateImageRequest, notes: RequestNotes) -> JsonObjec
 
 
 def _groups(request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the members of the body for groups of images and for prompt optimization, which family `imgA` has."""
+    """Return the members of the body for groups of images and for prompt optimization, both only in family `imgA`."""
     fields: JsonObject = {}
     if request.sequential_image_generation in SEQUENTIAL_NAMES:
         fields["sequential_image_generation"] = SEQUENTIAL_NAMES[request.sequential_image_generation]
@@ -161,7 +161,7 @@ def _contents(request: pb.GenerateImageRequest) -> list[object]:
 
 
 def _structured(request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the members `input` and `parameters`, by which a body for family `imgD` differs from others."""
+    """Return the members `input` and `parameters`, which only a body for family `imgD` has."""
     content: list[object] = [{"image": as_url(placed)} for placed in placed_images(request)]
     texts = [part.text for turn in request.turns for part in turn.parts if part.HasField("text")]
     content += [{"text": text} for text in (*texts, request.prompt) if text]
@@ -171,12 +171,12 @@ def _structured(request: pb.GenerateImageRequest) -> JsonObject:
 
 
 def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return whether input images may be sent as URLs: false for a form, whose files need the bytes."""
+    """Return whether input images may be sent as URLs. False for a form, since its files need the bytes."""
     return not is_form(request)
 
 
 def is_form(request: pb.GenerateImageRequest) -> bool:
-    """Return whether a request is sent as a form, which edits and variations are."""
+    """Return whether a request is sent as a form. Edits and variations are."""
     return request.operation in (pb.IMAGE_OPERATION_EDIT, pb.IMAGE_OPERATION_VARIATION)
 
 

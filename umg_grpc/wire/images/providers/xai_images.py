@@ -1,7 +1,7 @@
-"""Variant of the protocol `images` for xAI: edits as JSON with the addresses of images, ratios in place of sizes.
+"""Variant of the protocol `images` for xAI: edits are JSON with the URLs of images, and ratios replace sizes.
 
-Sources: @ai-sdk/xai 3.0.138, xai-image-model.ts; the vendor's schema of requests as docs.comfy.org repeats it, for the
-ratios (read 2026-11-29).
+Sources: @ai-sdk/xai 3.0.138, xai-image-model.ts; for the ratios, the vendor's schema of requests as docs.comfy.org
+repeats it (read 2026-11-29).
 """
 
 from dataclasses import replace
@@ -33,7 +33,7 @@ OPTION_MEMBERS = {"n": "n", "quality": "quality", "user": "user"}
 """Canonical field -> member of the body."""
 SUPPORTED_FIELDS = frozenset({*OPTION_MEMBERS, "aspect_ratio", "image_size", "output_mime_type", "size"})
 OWN_MEMBERS = frozenset({"resolution", "sync_mode"})
-"""Members of the provider's body that callers state by the provider's names; no canonical field has them."""
+"""Members of the provider's body that have no canonical field. Callers set them by the provider's names."""
 ASPECT_RATIOS = (
     *("1:1", "3:4", "4:3", "9:16", "16:9", "2:3", "3:2"),
     *("9:19.5", "19.5:9", "9:20", "20:9", "1:2", "2:1"),
@@ -76,7 +76,7 @@ def encode_request(
 
 
 def _own_members(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
-    """Return the provider's members that the caller stated by their names, without their records in the report."""
+    """Return the members that callers set by the provider's names, and remove them from the report."""
     if not (stated := stated_json(request, notes, OWN_MEMBERS)):
         return {}
     try:
@@ -94,13 +94,13 @@ def _image(placed: PlacedImage) -> JsonObject:
 
 
 class Moderated(Struct):
-    """Item of `data` of which only the result of the moderation is decoded."""
+    """Item of `data`, of which only the result of the moderation is decoded."""
 
     respect_moderation: bool | None = None
 
 
 class Response(Struct):
-    """Response of which only the results of the moderation are decoded."""
+    """Response, of which only the results of the moderation are decoded."""
 
     data: list[Moderated] | Raw = Raw()
 
