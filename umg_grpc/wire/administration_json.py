@@ -1,5 +1,5 @@
-"""JSON of the administration API: messages of `umg.v1.AdminService` as in `protobuf_json.py`; request bodies are here.
-Null is the same as an absent field, except in a change of settings: there absent keeps a value, null removes it.
+"""JSON of the administration API: messages of `umg.v1.AdminService` as in `protobuf_json.py`, and request bodies. Null
+is the same as an absent field, except in a change of settings: there absent keeps a value, null removes it.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ OPERATION_VALUES = {name: pb.KeyOperation.ValueType(value) for value, name in OP
 MODEL_OPERATION_VALUES: Mapping[str, "pb.ModelOperation.ValueType"] = {
     name: pb.ModelOperation.ValueType(value) for value, name in enum_names(pb.ModelOperation.DESCRIPTOR).items()
 }
-"""Operation of a model by its name in JSON and in usage records."""
+"""Name of a model's operation in JSON and in usage records -> operation."""
 
 PERIOD_NAMES: Mapping[int, str] = enum_names(pb.BudgetPeriod.DESCRIPTOR)
 """Number of a budget period -> its name in JSON; `none` for a budget without a period."""
@@ -32,7 +32,7 @@ Field = TypeVar("Field")
 Given: TypeAlias = Field | UnsetType | None
 Limit: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_COUNT)]
 Amount: TypeAlias = Annotated[int, Meta(ge=0, le=INT64_MAX)]
-"""Micro-credits: 2,147 credits are already as many of them as an int32 has."""
+"""Micro-credits. An int32 would only suffice for 2,147 credits."""
 
 
 class KeySettingsJson(Struct, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Embeddings by InvokeModel of Amazon Bedrock, for providers only: models of Amazon and Cohere have own bodies."""
+"""Embeddings by InvokeModel of Amazon Bedrock, for providers only. Bodies differ for models of Amazon and of Cohere."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -30,15 +30,15 @@ from umg_grpc.wire.unary_format import UnaryProviderFormat
 PROTOCOL_NAME = "bedrock_embeddings"
 MAX_INPUTS = 96
 DOCUMENT_PURPOSE, INDEX_PURPOSE = "search_document", "GENERIC_INDEX"
-"""Purposes of vectors where the caller states none, since these members are required."""
+"""Purposes of vectors if the caller states none, since the providers' bodies require one."""
 
 
 # --- canonical -> provider
 
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode an embedding request as a call of InvokeModel, in the body of the model. `notes`: facts about the caller's
-    body. Raise UmgError(UNTRANSLATABLE) for tokens, and for a length that the model does not have.
+    """Encode an embedding request as a call of InvokeModel, in the body that the model has. `notes`: facts about the
+    caller's body. Raise UmgError(UNTRANSLATABLE) for tokens, and for a vector length that the model does not have.
     """
     report, row = Report(), vector_model(PROTOCOL_NAME, model, request.model)
     notes.report_uncarried(report)
@@ -94,7 +94,7 @@ BODY_ENCODERS: Mapping[str, Callable[[list[str], JsonObject, str], JsonObject]] 
     "nova": _nova,
     "cohere": _cohere,
 }
-"""Shape of a model's body -> (texts, member with the length, purpose) -> body."""
+"""Shape of a model's body -> function of (texts, member with the vector length, purpose) that returns the body."""
 
 
 # --- provider -> canonical
@@ -115,7 +115,7 @@ class ByType(Struct):
 
 
 class Typed(Struct):
-    """Vector with the kind of its input beside it (Nova)."""
+    """Vector with the kind of its input (Nova)."""
 
     embedding: Raw
 
@@ -127,7 +127,7 @@ _TYPED = msgspec.json.Decoder(Typed)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Decode any model's response. `pass_` has no effect. Raise UmgError(UPSTREAM_FAILED) as others do."""
+    """Decode the response of any model. `pass_` is not used. Raise UmgError(UPSTREAM_FAILED) if it is invalid."""
     try:
         parsed = decode(_RESPONSE, body)
         vectors = _vectors(parsed)
@@ -153,7 +153,7 @@ def _vectors(response: BedrockResponse) -> list[Raw] | None:
 
 
 def read_headers(response: pb.EmbedResponse, headers: Mapping[str, str]) -> None:
-    """Set the usage of a response whose body states none by its headers."""
+    """Set the usage of a response from its headers, if its body states none."""
     if not response.HasField("usage"):
         fill_usage(response, input_tokens(headers), None)
 

@@ -1,4 +1,4 @@
-"""Error bodies of the second version of Cohere's API, which all of its formats have."""
+"""Error bodies of the second version of Cohere's API. All of its formats have the same."""
 
 import msgspec
 
@@ -7,6 +7,6 @@ from umg_grpc.wire.chat import errors
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """Return the JSON error body: the member `message`, which its clients read, and the member `error` of chat."""
+    """Return the JSON error body: `message`, which Cohere's clients read, and the member `error` of the chat format."""
     message = msgspec.json.encode(errors.message_for_callers(error))
     return b'{"message":%b,%b' % (message, errors.encode_error(error, http_status)[1:])

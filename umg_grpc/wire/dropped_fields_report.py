@@ -1,4 +1,4 @@
-"""Report of fields that the provider's format cannot express, for the header `x-umg-dropped` and strict mode."""
+"""Report of fields that the provider's format cannot express, for the header `x-umg-dropped` and for strict mode."""
 
 import re
 from collections.abc import Callable
@@ -28,12 +28,12 @@ OF_TURNS = frozenset(
         *("tool_call", "tool_result", "is_error", "call_id", "arguments", "server_tool_call", "server_tool_result"),
     }
 )
-"""Names of losses in single turns of a conversation."""
+"""Names of losses that concern single turns of a conversation."""
 
 
 class Report(msgspec.Struct, eq=False):
-    """Collector of one request's fields that are not sent to the provider, or are sent with another value. They have
-    canonical names (`max_output_tokens`) until `rename` replaces them by the caller's.
+    """Collector of one request's fields that are not sent to the provider, or are sent with another value. Fields have
+    canonical names (`max_output_tokens`) until `rename` replaces them by the caller's names.
     """
 
     dropped: dict[str, str | None] = {}
@@ -43,15 +43,15 @@ class Report(msgspec.Struct, eq=False):
     protocol: str = ""
     """Protocol of the request in place of the channel's usual one, with the reason; "" for the usual one."""
     limits: int = 0
-    """Number of entries in `dropped` that are limits of the gateway itself, and no loss in translation."""
+    """Number of entries in `dropped` that are limits of the gateway itself, not losses in translation."""
     of_turns: int | None = None
-    """Number of names in `dropped` that are in `OF_TURNS`; None until they are renamed."""
+    """Number of names in `dropped` that were in `OF_TURNS` when they were renamed; None before."""
     awaited_headers: tuple[str, ...] = ()
-    """Names of the headers of the provider's response that the caller is sent."""
+    """Names of the headers of the provider's response that are forwarded to the caller."""
     response_headers: dict[str, str] = {}
-    """Those of `awaited_headers` that the response has."""
+    """The headers in `awaited_headers` that the response has."""
     performed: set[str] = set()
-    """Names in `dropped` without a loss for strict mode: the gateway has the effect, or the provider no use for it."""
+    """Names in `dropped` that strict mode ignores: the gateway has their effect, or the provider no use for them."""
 
     def drop(self, name: str, instead: str | None = None) -> None:
         """Record that a field is not sent to the provider, or is sent with the value `instead`."""
@@ -59,8 +59,8 @@ class Report(msgspec.Struct, eq=False):
         self.times[name] = self.times.get(name, 0) + 1
 
     def add_header(self, header: str) -> None:
-        """Record the changes that a gateway behind this one states in its `header`, for fields that this one has not
-        changed itself. Other text, which is not of a gateway, has no effect.
+        """Record the changes that another gateway, the provider, states in its `header`, except for fields that this
+        one changed itself. Text that is not from a gateway has no effect.
         """
         for entry in header[:MAX_HEADER_BYTES].split(", "):
             if (stated := _ENTRY.fullmatch(entry)) is not None and stated["name"] not in self.dropped:
@@ -68,25 +68,25 @@ class Report(msgspec.Struct, eq=False):
                 self.times[stated["name"]] = int(stated["count"] or 1)
 
     def record_final(self, name: str, instead: str) -> None:
-        """Record a field's value in the end. Unlike `drop`, this does not count a recorded field once more."""
+        """Record the final value of a field. Unlike `drop`, this does not count a recorded field again."""
         self.dropped[name] = instead
         self.times.setdefault(name, 1)
 
     def forget(self, name: str) -> None:
-        """Remove the record of a change that has no effect, for example since another member has the value."""
+        """Remove the record of a change without effect, for example because another member has the value."""
         self.dropped.pop(name, None)
         self.times.pop(name, None)
 
     def limit(self, name: str, value: str) -> None:
-        """Record that the gateway lowers the field `name` to `value` for every provider; does nothing if the field
-        was recorded before, for a lower limit of this provider.
+        """Record that the gateway lowers the field `name` to `value` for every provider. Do nothing if the field is
+        recorded already, for a lower limit of this provider.
         """
         if name not in self.dropped:
             self.drop(name, value)
             self.limits += 1
 
     def perform(self, name: str) -> None:
-        """Record that the field `name` is not sent to the provider because the gateway itself has its effect."""
+        """Record that the field `name` is not sent to the provider because the gateway itself implements it."""
         self.drop(name, "by the gateway")
         self.performed.add(name)
 
@@ -97,13 +97,13 @@ class Report(msgspec.Struct, eq=False):
 
     @property
     def lost(self) -> int:
-        """Number of fields that the provider's format or model cannot take, without the gateway's own limits."""
+        """Number of fields that the provider's format or model cannot accept. The gateway's own limits do not count."""
         return len(self.dropped) - self.limits - len(self.performed)
 
     @property
     def lost_for_choice(self) -> int:
-        """Number of lost fields, to compare channels and protocols, without losses in single turns. A conversation
-        would otherwise change its provider, with its prompt cache, after the first failed tool.
+        """Number of lost fields, for the comparison of channels and protocols. Losses in single turns do not count:
+        else a conversation would change its provider, and lose its prompt cache, after the first failed tool.
         """
         of_turns = len(OF_TURNS.intersection(self.dropped)) if self.of_turns is None else self.of_turns
         return max(0, self.lost - of_turns)
@@ -121,7 +121,7 @@ class Report(msgspec.Struct, eq=False):
         self.performed = {name_of(name) for name in self.performed}
 
     def entries(self) -> dict[str, int]:
-        """Return field (`seed`, `temperature=1`) -> number of fields, which may differ by list indexes."""
+        """Return field (`seed`, `temperature=1`) -> number of times. Fields that differ by list indexes are one."""
         entries = dict[str, int]()
         for name, instead in self.dropped.items():
             label = header_name(name)
@@ -130,8 +130,8 @@ class Report(msgspec.Struct, eq=False):
         return entries
 
     def header(self) -> str:
-        """Return the header `x-umg-dropped`, for example `seed, temperature=1, strict x9` (nine fields); "" if nothing
-        was dropped. It has at most 1 KiB; `+2` at its end counts the entries that do not fit.
+        """Return the header `x-umg-dropped`, for example `seed, temperature=1, strict x9` (`strict` in nine positions).
+        "" if nothing was dropped. It has at most 1 KiB; `+2` at its end counts the entries that do not fit.
         """
         if not self.dropped:
             return ""
@@ -146,8 +146,8 @@ class Report(msgspec.Struct, eq=False):
         return ", ".join([*shown, f"+{omitted}"] if omitted else shown)
 
     def refuse(self, wire_path: Callable[[str], str] | None = None) -> None:
-        """Raise UmgError(UNTRANSLATABLE) about the first recorded field that the gateway does not handle itself
-        (`x-umg-strict`). `wire_path`: converts canonical paths to paths in the caller's body; None keeps them.
+        """Raise UmgError(UNTRANSLATABLE) about the first recorded field whose effect is lost (strict mode,
+        `x-umg-strict`), if any. `wire_path`: converts canonical paths to paths in the caller's body; None keeps them.
         """
         if (name := next((name for name in self.dropped if name not in self.performed), None)) is not None:
             dropped = self.header()
@@ -167,7 +167,7 @@ def header_name(path: str) -> str:
 
 
 def foreign(opaque: pb.OpaquePart, at: str) -> UmgError:
-    """Return UNSUPPORTED_FIELD for an opaque part (raw JSON of one wire format) that the provider's format lacks."""
+    """Return UNSUPPORTED_FIELD for an opaque part (raw JSON of one wire format) that is not the provider's format."""
     kind = echo(opaque.type) or "of no type"
     problem = f"`{kind}` of the {opaque.format} format cannot be translated for this model's provider"
     message = f"`{at}`: {problem}; leave it out or choose another model"
@@ -187,14 +187,14 @@ def omits(opaque: pb.OpaquePart, report: Report) -> bool:
 
 
 def untranslatable(at: str, problem: str) -> UmgError:
-    """Return the error UNTRANSLATABLE for a part that the provider's format cannot express and that cannot be left
-    out without changing the meaning. `at`: canonical path of the part; `problem`: text for the caller.
+    """Return the error UNTRANSLATABLE for a part that the provider's format cannot express and whose loss would change
+    the meaning. `at`: canonical path of the part; `problem`: text for the caller.
     """
     return UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"`{at}`: {problem}", field=at)
 
 
 def unknown_part(at: str) -> UmgError:
-    """Return the error UNSUPPORTED_FIELD for a part of a kind that this version of the gateway does not have."""
+    """Return the error UNSUPPORTED_FIELD for a part of a kind that this version of the gateway does not support."""
     message = f"{at}: this kind of part is not known here; leave it out"
     return UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=at)
 

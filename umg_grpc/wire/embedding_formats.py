@@ -1,4 +1,4 @@
-"""Tables of the embedding formats, with one row for each."""
+"""Tables of the embedding formats. Each format is one row."""
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.bedrock_embeddings import BEDROCK_EMBEDDINGS
@@ -14,17 +14,17 @@ EMBEDDING_FORMATS: dict[str, UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]] = {
     NATIVE_EMBEDDINGS.name: NATIVE_EMBEDDINGS,
     NATIVE_EMBEDDING.name: NATIVE_EMBEDDING,
 }
-"""Formats of callers and providers by name."""
+"""Formats that both callers and providers use, by name."""
 EMBEDDING_FACES: dict[str, UnaryFace[pb.EmbedRequest, pb.EmbedResponse]] = {
     **EMBEDDING_FORMATS,
     OLLAMA_EMBED.name: OLLAMA_EMBED,
     OLLAMA_EMBEDDINGS.name: OLLAMA_EMBEDDINGS,
     COHERE_EMBED.name: COHERE_EMBED,
 }
-"""Formats of callers by name: also of the formats without providers."""
+"""Formats of callers by name, including formats that no provider uses."""
 EMBEDDING_UPSTREAMS: dict[str, UnaryProviderFormat[pb.EmbedRequest, pb.EmbedResponse]] = {
     **EMBEDDING_FORMATS,
     VERTEX_EMBEDDINGS.name: VERTEX_EMBEDDINGS,
     BEDROCK_EMBEDDINGS.name: BEDROCK_EMBEDDINGS,
 }
-"""Formats of providers by name: also of the formats without callers."""
+"""Formats of providers by name, including formats that no caller uses."""

@@ -1,4 +1,4 @@
-"""Tables of the text formats: of callers, of providers, and of both. Other operations have theirs in their rooms."""
+"""Tables of the text formats of callers, of providers, and of both. Packages of other operations have their own."""
 
 from pkgutil import resolve_name
 
@@ -11,22 +11,22 @@ FACES_ALONE: tuple[str, ...] = (
     "umg_grpc.wire.ollama:OLLAMA_GENERATE",
     "umg_grpc.wire.cohere:COHERE_FACE",
 )
-"""Locations of the formats that callers alone have, as `module:name`."""
+"""Locations (`module:name`) of the formats that only callers use."""
 TEXT_UPSTREAMS: dict[str, TextProviderFormat] = {name: resolve_name(row.codec) for name, row in TEXT_PROTOCOLS.items()}
 """Formats of providers by name."""
 TEXT_FORMATS: dict[str, TextFormat] = {
     name: codec for name, codec in TEXT_UPSTREAMS.items() if isinstance(codec, TextFormat)
 }
-"""Formats of callers and providers by name."""
+"""Formats that both callers and providers use, by name."""
 TEXT_FACES: dict[str, TextFace] = {**TEXT_FORMATS, **{face.name: face for face in map(resolve_name, FACES_ALONE)}}
 """Formats of callers by name."""
 
 
 def headers_of_limits(name: str) -> RateLimitHeaders:
-    """Return the encoder of rate limits as a format's headers; of `x-ratelimit-*` for formats without their own."""
+    """Return the encoder of a format's rate limit headers: of `x-ratelimit-*` unless the format has other ones."""
     return TEXT_FACES[name].rate_limit_headers if name in TEXT_FACES else rate_limit_headers
 
 
 def stores_by_default(name: str) -> bool:
-    """Return whether a text format stores responses unless the request forbids it; False for an unknown one."""
+    """Return whether a text format stores responses unless the request forbids it; False for an unknown format."""
     return name in TEXT_FACES and TEXT_FACES[name].stores_by_default

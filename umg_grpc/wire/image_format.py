@@ -33,7 +33,7 @@ class ImageStreamEncoder(Protocol):
         ...
 
     def error(self, error: UmgError) -> bytes:
-        """Return the bytes that end a stream after a failure: images that were not sent yet, and the error event."""
+        """Return the bytes that end a stream after a failure: finished images not sent yet, and the error event."""
         ...
 
 
@@ -50,23 +50,23 @@ class ImageFormat:
     """(response, its request, shape) -> JSON body."""
     stream_encoder: Callable[[pb.GenerateImageRequest], ImageStreamEncoder]
     wants_stream: Callable[[bytes], bool]
-    """Whether a body requests a stream."""
+    """Whether a body requests a stream of events."""
     encode_error: Callable[[UmgError, int], bytes]
     """(error, HTTP status) -> JSON body, in both shapes at once."""
     wire_path: Callable[[str], str]
-    """Path of a canonical field (`inputs[0].url`) in this format. For errors and reports only."""
+    """Canonical path (`inputs[0].url`) -> path in a body of this format. Only for errors and reports."""
     encode_pieces: Callable[
         [pb.GenerateImageResponse, pb.GenerateImageRequest, ClientShape, EncodedFiles], Iterator[bytes | memoryview]
     ]
-    """Variant of `encode_response` that yields the body in pieces, each encoded in about a millisecond when requested;
-    one piece without files. Fourth argument: images that stay in the base64 that the provider sent.
+    """Variant of `encode_response` that yields the body in pieces. Each piece is encoded when it is requested, in about
+    a millisecond; a body without files is one piece. Fourth argument: images that stay in the provider's base64.
     """
     heartbeat: bytes
-    """Bytes between events that every client of the format ignores."""
+    """Bytes sent while no event is ready. All clients of the format ignore them."""
     decode_form: Callable[[Iterable[FormPart]], DecodedForm] | None = None
     """Decoder of a `multipart/form-data` body; None for a path without forms. Raises UmgError naming the field."""
     shape: ClientShape | None = None
-    """Shape of all responses; None if it depends on the caller."""
+    """Shape of all responses; None if it depends on the caller's request."""
     key_header: str = "authorization"
     """Header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key."""
     provider_name: str = ""
@@ -76,9 +76,9 @@ class ImageFormat:
     key_parameter: str = ""
     """Query parameter that holds a caller's key."""
     error_paths: tuple[str, ...] = ()
-    """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
+    """First parts of URL paths. A call of a path that begins so but has no route gets an error body of this format."""
 
     @property
     def has_shapes(self) -> bool:
-        """Whether callers may choose the shape of a response."""
+        """Whether callers may select the shape of a response."""
         return self.shape is None

@@ -1,4 +1,4 @@
-"""Python objects that the HTTP face passes to an in-process service beside a request."""
+"""Python objects that the HTTP face passes to a service in the same process beside a request."""
 
 import msgspec
 
@@ -6,8 +6,8 @@ from umg_grpc.wire.request_notes import RequestNotes
 
 
 class Attachment(msgspec.Struct, eq=False):
-    """Objects that the HTTP face passes by reference beside a request to a service in its own process, never over a
-    socket.
+    """Python objects beside a request, passed by reference from the HTTP face to a service in the same process. They
+    never pass a socket.
     """
 
     notes: RequestNotes | None = None

@@ -1,5 +1,5 @@
-"""Decoding of an entry in a provider's model list: operations, limits, prices, capabilities and lifecycle of the model,
-by the shapes of the lists of known providers. Unexpected members are ignored.
+"""Decoding of an entry in a provider's model list: operations, limits, prices, capabilities and lifecycle of the model.
+The shapes of the lists of known providers decide. Unexpected members are ignored.
 """
 
 import math
@@ -15,14 +15,14 @@ from umg_grpc.v1.limits import MAX_COUNT
 Fields = Mapping[str, object]
 MICRO_CREDITS = 1_000_000
 HIGHEST_TOKEN_PRICE = 0.001
-"""Price in US dollars below which a price is that of one token, and not of a million. The vendors' own members have
-both, even with one name (`pricing.input` is of a token at Vercel, of a million at Together AI); the most expensive
-models cost less for a token, and the cheapest ones more for a million.
+"""Price in US dollars below which it is the price of one token, otherwise of a million. The vendors' members have both,
+even under one name (`pricing.input`: Vercel for a token, Together AI for a million). The most expensive models cost
+less than this for a token, and the cheapest ones more for a million.
 """
 MAX_MICRO_CREDITS = 10**10
-"""Highest price of a million tokens that is taken over; a higher one is an error of the provider's list."""
+"""Highest price of a million tokens that is accepted. A higher price is an error in the provider's list."""
 NO_OPERATION = pb.MODEL_OPERATION_UNSPECIFIED
-"""Operation of a model whose entry states only kinds that the gateway does not serve."""
+"""Operation of a model whose entry states only kinds that the gateway does not support."""
 TEXT_UNITS = frozenset({pb.BILLABLE_UNIT_INPUT_TOKEN, pb.BILLABLE_UNIT_OUTPUT_TOKEN})
 
 
@@ -31,13 +31,13 @@ class ListedOperations:
     """Words by which providers' model lists state the operations of models."""
 
     words: Mapping[str, "Sequence[pb.ModelOperation.ValueType]"]
-    """Word for a kind of models, in lower case -> operations."""
+    """Word for a kind of model, in lower case -> operations."""
     id_parts: Mapping[str, "pb.ModelOperation.ValueType"]
-    """Part of the id of a model whose list states no kind, in lower case -> operation. The first one counts."""
+    """Part of a model's id, in lower case -> operation, for lists that state no kind. The first match counts."""
 
 
 def add_facts(model: pb.Model, entry: Fields, listed: ListedOperations) -> bool:
-    """Set the facts that a model's list entry states. Return whether the provider still has the model."""
+    """Set the facts in a model's list entry. Return False if the provider no longer has the model."""
     model.operations.extend(_operations(entry, model.id, listed))
     _set_limits(model, entry)
     model.prices.extend(_prices(entry))
@@ -55,7 +55,7 @@ def add_facts(model: pb.Model, entry: Fields, listed: ListedOperations) -> bool:
 
 
 def _set_end(model: pb.Model, stated: object) -> None:
-    """Set the time at which the provider removes the model, from the text of a day or of a time."""
+    """Set the time at which the provider removes the model. `stated`: text of a date or of a time."""
     if not isinstance(stated, str) or not stated:
         return
     try:
@@ -72,7 +72,7 @@ def _unserved() -> frozenset[str]:
 
 
 def _operations(entry: Fields, name: str, listed: ListedOperations) -> "Sequence[pb.ModelOperation.ValueType]":
-    """Return the operations of a model by the words for its kind, otherwise by its id; () if neither shows any."""
+    """Return the operations of a model by the words for its kind, otherwise by its id; () if both are unknown."""
     for shape, member in ((row, member) for row in list_shapes() for member in row.kinds):
         words = [word.lower() for word in _words(_value(entry, member), member)]
         if own := [shape.operations[word] for word in words if word in shape.operations]:
@@ -113,7 +113,7 @@ def _prices(entry: Fields) -> Iterator[pb.Price]:
 
 
 def _set_capabilities(model: pb.Model, entry: Fields, members: ListedCapabilities) -> None:
-    """Set the capabilities of a model if its entry has all of these members."""
+    """Set the capabilities of a model if its entry has all members that state them."""
     inputs, outputs = _value(entry, members.inputs), _value(entry, members.outputs)
     tools, reasoning = _value(entry, members.tools), _value(entry, members.reasoning)
     structured = _value(entry, members.structured_output)
@@ -127,7 +127,7 @@ def _set_capabilities(model: pb.Model, entry: Fields, members: ListedCapabilitie
 
 
 def _value(entry: Fields, path: str) -> object:
-    """Return the value of a member by its path, for a word of a list whether it has the word; None without one."""
+    """Return the value of a member by its path; if that ends in a word of a list, whether it has it; else None."""
     value: object = entry
     for name in path.split("."):
         if isinstance(value, list):
@@ -139,8 +139,8 @@ def _value(entry: Fields, path: str) -> object:
 
 
 def _words(value: object, member: str = "") -> list[str]:
-    """Return the words in a value: a text, a list's texts, or the names of an object's true members. For a truth value
-    it is the `member`, with `not` in front of it for a false one.
+    """Return the words in a value: a text, a list's texts, or the names of an object's true members. For a Boolean it
+    is `member` if true, `not` and `member` if false.
     """
     match value:
         case bool():
@@ -156,7 +156,7 @@ def _words(value: object, member: str = "") -> list[str]:
 
 
 def count_of(value: object) -> int | None:
-    """Return a count of at least 1, which may be written as text; None for any other value."""
+    """Return a count of at least 1, also from a text; None for any other value."""
     number = _number(value)
     return int(number) if number is not None and 1 <= number < 2**40 else None
 

@@ -1,5 +1,5 @@
-"""Adjustment of single values of a request to the quirks of a provider's model (values that it rejects), while a
-codec encodes the request. Each change is recorded in the `report` of dropped fields.
+"""Adjustment of single values of a request to the quirks of a provider's model (values that it rejects) while a codec
+encodes the request. `report`, the report of dropped fields, records each change.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ SEARCH_TOOL = "web_search"
 SEARCH_MEMBER = "web_search_options"
 """Member of chat bodies that requests a web search, in the `rejects` of models that do not search."""
 SEARCH_FIELDS = ("search", "tools", "tool_choice")
-"""Canonical fields in which a request may request a web search."""
+"""Canonical fields that may request a web search."""
 REASONING_AMOUNTS = ("effort", "level", "budget_tokens", "mode")
 """Fields of `reasoning` that set the amount of reasoning."""
 INPUT_KINDS: Mapping[int, str] = {
@@ -32,17 +32,17 @@ INPUT_KINDS: Mapping[int, str] = {
 }
 """Kind of media -> its name in `Quirks.inputs`."""
 NAMED_ALONE = ("named", "named_without_reasoning")
-"""Values of `Quirks.tool_choices` by which a forced tool must be named."""
+"""Values of `Quirks.tool_choices` for models where a forced tool must be named."""
 WITHOUT_REASONING = ("without_reasoning", "named_without_reasoning")
-"""Values of `Quirks.tool_choices` by which the model must not reason beside a forced tool."""
+"""Values of `Quirks.tool_choices` for models that must not reason if a tool is forced."""
 _PLAIN_USER = re.compile(r"[a-zA-Z0-9_-]+")
 REASONING_PARTS = "messages.parts.reasoning"
 """Name in `RequestNotes.edited` for the reasoning in the messages of a chat body."""
 
 
 def end_user(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> str:
-    """Return the end user's id as the provider accepts it, "" if there is none. An id of a length or with
-    characters that the provider rejects is replaced by a hash, which is the same in each call.
+    """Return the end user's id in a form that the provider accepts; "" without one. An id with a length or characters
+    that the provider rejects is replaced by a hash, which is equal in each call.
     """
     if _fits(request.user, quirks):
         return request.user
@@ -64,8 +64,8 @@ def output_limit(request: pb.GenerateRequest, quirks: Quirks, report: Report) ->
 def copied_fields(
     request: pb.GenerateRequest, names: Mapping[str, str], tiers: Collection[str], quirks: Quirks, report: Report
 ) -> JsonObject:
-    """Return the members of a provider's body with the canonical values, adjusted to the quirks. `names`: canonical
-    field -> member of the body. `tiers`: the format's service tiers; others are dropped.
+    """Return the members of a provider's body that have the canonical values, adjusted to the quirks. `names`:
+    canonical field -> member of the body. `tiers`: service tiers of the format; others are dropped.
     """
     fields: JsonObject = {names[field.name]: value for field, value in request.ListFields() if field.name in names}
     if "user" in fields:
@@ -81,7 +81,7 @@ def copied_fields(
 
 
 def supports_reasoning(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the model accepts reasoning options. If it does not, record those of the request as dropped."""
+    """Return whether the model accepts reasoning options. If not, record the request's options as dropped."""
     if quirks.reasoning is not False:
         return True
     if not is_off(request.reasoning):
@@ -92,7 +92,7 @@ def supports_reasoning(request: pb.GenerateRequest, quirks: Quirks, report: Repo
 
 
 def rejected_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> Collection[str]:
-    """Return the names of set sampling numbers (temperature, top_p, top_k) that the model rejects; report them."""
+    """Return the names of set sampling numbers (temperature, top_p, top_k) that the model rejects. Report them."""
     rejected = _rejected_sampling(request, quirks)
     for name in rejected:
         if name not in report.dropped and (name == "top_k" or getattr(request, name) != 1):  # 1 is the usual default
@@ -101,7 +101,7 @@ def rejected_sampling(request: pb.GenerateRequest, quirks: Quirks, report: Repor
 
 
 def may_reason(reasoning: pb.ReasoningOptions, quirks: Quirks) -> bool:
-    """Return whether the model reasons with these options, or may do so by default."""
+    """Return whether the model reasons with these options, or may reason by default."""
     if quirks.thinking in {"never", "always"}:
         return quirks.thinking == "always"
     if is_off(reasoning):
@@ -111,8 +111,8 @@ def may_reason(reasoning: pb.ReasoningOptions, quirks: Quirks) -> bool:
 
 
 def with_state(request: pb.GenerateRequest, quirks: Quirks) -> Quirks:
-    """Return the quirks for the request. Where the model reasons, `rejects` has the members that it then refuses; where
-    it does not, it needs no reasoning in earlier turns.
+    """Return the quirks for the request. If the model reasons, `rejects` includes the members that it rejects while it
+    reasons. If not, it needs no reasoning in earlier turns.
     """
     if quirks.rejects_beside_reasoning is None and quirks.reasoning_required is None:
         return quirks
@@ -122,9 +122,9 @@ def with_state(request: pb.GenerateRequest, quirks: Quirks) -> Quirks:
 def fit_request(
     request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request as it is encoded for the model, with a tool choice that it accepts. Raise
-    UmgError(UNTRANSLATABLE) for too many candidates, media that it does not accept, and a search that its provider
-    cannot make. `notes`: in the result, with the names of the changed fields.
+    """Return the request as it is encoded for the model, with a tool choice that the model accepts. Raise
+    UmgError(UNTRANSLATABLE) for too many candidates, media that the model does not accept, and a search that its
+    provider cannot make. The result has `notes` with the names of the changed fields.
     """
     maximum = quirks.max_candidates
     if maximum is not None and request.candidate_count > maximum:
@@ -140,16 +140,16 @@ def fit_request(
 
 
 def cannot_search(quirks: Quirks) -> bool:
-    """Return whether the provider is known not to search the web for the model."""
+    """Return whether the provider is known to have no web search for the model."""
     if quirks.web_search is not None:
         return not quirks.web_search
     return quirks.rejects is not None and SEARCH_MEMBER in quirks.rejects
 
 
 def check_search(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(UNTRANSLATABLE) for a web search that a request needs and the provider cannot make. Beside
-    functions, a search that is not forced is left out and reported: agents always declare it, as one of several ways to
-    a response.
+    """Raise UmgError(UNTRANSLATABLE) for a web search that a request needs and the provider cannot make. If the request
+    has functions, a search that is not forced is left out and reported: agents always declare it, as one of several
+    tools.
     """
     if not requests_search(request) or (has_functions(request) and not chooses_search(request)):
         return
@@ -160,7 +160,7 @@ def check_search(request: pb.GenerateRequest) -> None:
 
 
 def check_inputs(request: pb.GenerateRequest, accepted: Collection[str]) -> None:
-    """Raise UmgError(UNTRANSLATABLE) at the first medium that is not accepted; documents of text are sent as text."""
+    """Raise UmgError(UNTRANSLATABLE) for media not in `accepted`. Text documents pass, since they are sent as text."""
     for index, message in enumerate(request.messages):
         for position, part in enumerate(message.parts):
             at = f"messages[{index}].parts[{position}]"
@@ -219,7 +219,7 @@ def _fit_tool_choice(
 
 
 def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> bool:
-    """Return whether the model accepts the web search beside any functions; record an unsupported one as dropped."""
+    """Return whether the model accepts the web search, beside any functions. If not, record it as dropped."""
     if not _rejects_search(request, quirks):
         return True
     report.drop("web_search")
@@ -227,8 +227,8 @@ def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report)
 
 
 def changed_fields(request: pb.GenerateRequest, quirks: Quirks) -> list[str]:
-    """Return the canonical fields whose values must change for the model, also in a body of the provider's own format;
-    [] if it accepts all.
+    """Return the canonical fields whose values must change for the model, even in a body of the provider's own format.
+    [] if the model accepts all.
     """
     return [] if quirks is NO_QUIRKS else list(_list_changed(request, quirks))
 
@@ -259,7 +259,7 @@ def requests_search(request: pb.GenerateRequest) -> bool:
 
 
 def has_search_option(request: pb.GenerateRequest) -> bool:
-    """Return whether the field `search`, independent of the tools, requests a web search by the provider."""
+    """Return whether the field `search` requests a web search by the provider. Tools are not considered."""
     return request.HasField("search") and request.search.mode != pb.SEARCH_MODE_OFF
 
 

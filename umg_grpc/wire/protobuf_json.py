@@ -1,8 +1,9 @@
 """Conversion of any protobuf message to JSON, and from URL query parameters, by the message's descriptor.
 
-A field has its own name. Times are RFC 3339 texts; a duration is a number of seconds, in a member with the suffix
+A field keeps its name. Times are RFC 3339 texts; a duration is a number of seconds, in a member with the suffix
 `_seconds`. Enum values are lower-case names without their prefix, integers numbers. A field that is not set is null,
-also an unspecified enum value, unless `ZERO_NAMES` has a name for it; texts, booleans, lists and maps are never null.
+and so is an unspecified enum value unless `ZERO_NAMES` has a name for it. Texts, booleans, lists and maps are never
+null.
 """
 
 import re
@@ -22,7 +23,7 @@ from umg_grpc.wire.core.json import JsonObject, invalid
 MessageT = TypeVar("MessageT", bound=Message)
 
 ZERO_NAMES: Mapping[str, str] = MappingProxyType({"umg.v1.BudgetPeriod": "none"})
-"""Full name of an enum -> JSON name of its zero value, for enums whose zero value is more than "not set"."""
+"""Full name of an enum -> JSON name of its zero value, for enums whose zero value means more than "not set"."""
 SECONDS_SUFFIX = "_seconds"
 _INTEGERS = frozenset({FieldDescriptor.CPPTYPE_INT32, FieldDescriptor.CPPTYPE_INT64})
 _BOOLEANS = {"true": True, "false": False}
@@ -54,13 +55,13 @@ def fields_of(kind: type[Message]) -> Mapping[str, FieldDescriptor]:
 
 
 def member_name(field: FieldDescriptor) -> str:
-    """Return the name of the JSON member for a field: the field's name, for a duration with the suffix `_seconds`."""
+    """Return the name of the JSON member for a field: the field's name, for durations with the suffix `_seconds`."""
     return field.name + SECONDS_SUFFIX if _message_name(field) == "google.protobuf.Duration" else field.name
 
 
 @cache
 def enum_names(kind: EnumDescriptor) -> Mapping[int, str]:
-    """Return number -> name in JSON (lower case, without prefix) of an enum, with zero only if `ZERO_NAMES` has it."""
+    """Return enum number -> name in JSON (lower case, without prefix). Zero is included only if `ZERO_NAMES` has it."""
     prefix = kind.values[0].name.removesuffix("UNSPECIFIED")
     names = {value.number: value.name.removeprefix(prefix).lower() for value in kind.values[1:]}
     return {0: ZERO_NAMES[kind.full_name], **names} if kind.full_name in ZERO_NAMES else names
@@ -137,7 +138,7 @@ def _of_text(field: FieldDescriptor, text: str) -> object:
 
 
 def _timestamp(text: str) -> Timestamp:
-    """Return the time of an RFC 3339 text. Raise ValueError for any other text, also for one without a time zone."""
+    """Return the time of an RFC 3339 text. Raise ValueError for any other text, and for a time without a time zone."""
     time = datetime.fromisoformat(text)
     if time.tzinfo is None:
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Choice of the protocol in which a text request is sent to a channel with several: one whose vendor accepts it."""
+"""Choice of the protocol for a text request to a channel that has several: one in which the vendor accepts it."""
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
@@ -9,8 +9,8 @@ from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
 
 
 def refusal_of(request: pb.GenerateRequest, quirks: Quirks, protocol: str) -> str:
-    """Return the reason for which a provider refuses the request in one protocol, as a phrase for operators; "" if none
-    is known. `quirks`: restrictions of the provider's model in `protocol`.
+    """Return why a provider would reject the request in one protocol, as a phrase for operators; "" if no reason is
+    known. `quirks`: restrictions of the provider's model in `protocol`.
     """
     if quirks.served is False:
         return f"the model has no {protocol}"
@@ -32,7 +32,7 @@ def refusal_of(request: pb.GenerateRequest, quirks: Quirks, protocol: str) -> st
 
 
 def _refused_tool(request: pb.GenerateRequest, quirks: Quirks) -> str | None:
-    """Return the type of the first tool that the provider refuses in its responses; None if it accepts all."""
+    """Return the type of the first tool that the provider rejects in the responses protocol; None if it accepts all."""
     types, names = quirks.tool_types, quirks.custom_names
     if types is None and names is None:
         return None
@@ -53,8 +53,8 @@ def _type_of(tool: pb.Tool) -> str:
 def fit_effort_to_functions(
     request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return a chat request with an effort beside which the model accepts its functions, for a channel without another
-    protocol for them. `report`: collects the change of the effort.
+    """Return a chat request whose effort the model accepts beside functions. It is for a channel without another
+    protocol for functions. `report`: collects the change of the effort.
     """
     if quirks.chat_tools not in {"without_effort", "effort_none"} or not refusal_of(request, quirks, "chat"):
         return DecodedRequest(request, notes)

@@ -1,4 +1,4 @@
-"""Decoding of providers' model lists, in one shape for each family of protocols. Unexpected members are ignored."""
+"""Decoding of providers' model lists. Each family of protocols has one shape. Unexpected members are ignored."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ class ModelListPage:
     """Page of a provider's model list."""
 
     models: list[pb.Model]
-    """Models by the provider's ids, with the properties that the list states."""
+    """Models with the provider's ids, and with the properties that the list states."""
     next_query: str
     """Query of the next page; "" for the last one."""
 
@@ -40,7 +40,7 @@ class ProviderModelList:
 
 
 def decode_openai(body: bytes, listed: ListedOperations) -> ModelListPage:
-    """Decode OpenAI's model list: `data`, or the bare array of some providers. Raise ValueError for others."""
+    """Decode OpenAI's model list: `data`, or the bare array that some providers send. Raise ValueError for others."""
     decoded = msgspec.json.decode(body)
     rows = decoded.get("data") if isinstance(decoded, dict) else decoded
     models = []
@@ -69,7 +69,7 @@ def decode_anthropic(body: bytes, listed: ListedOperations) -> ModelListPage:
 
 
 def decode_gemini(body: bytes, listed: ListedOperations) -> ModelListPage:
-    """Decode a page of Gemini's model list, without `models/` in ids. Raise ValueError for a body that is none."""
+    """Decode a page of Gemini's model list; `models/` is removed from ids. Raise ValueError for any other body."""
     decoded = msgspec.json.decode(body, type=dict[str, object])
     models = []
     for row, name in _rows(decoded.get("models"), "name"):

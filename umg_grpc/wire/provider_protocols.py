@@ -1,5 +1,5 @@
-"""Properties of providers' protocols that a config needs, so that a command that reads a config imports no codec: their
-type, and the properties of the text formats. Those of the other protocols are in the rows of the operations.
+"""Properties of providers' protocols that a config needs, so that a command that reads a config imports no codec. Here
+are the type of the properties, and the rows of the text formats. Rows of other operations are with those operations.
 """
 
 import re
@@ -9,9 +9,9 @@ from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER, MESSAGES_KEY_HEAD
 from umg_grpc.wire.provider_model_lists import ANTHROPIC_LIST, GEMINI_LIST, OPENAI_LIST, ProviderModelList
 
 MODEL_PATH = re.compile(r"/models(?:/[^/]+)?$")
-"""End of a URL of a call that names its model in the path."""
+"""End of the URL of a call whose path names the model."""
 INVOKE_PATH = re.compile(r"/model(?:/[^/]+(?:/invoke)?)?$")
-"""End of a URL of a call of InvokeModel, which names its model in the path."""
+"""End of the URL of a call of InvokeModel, whose path names the model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,13 +23,13 @@ class ProviderProtocol:
     key_header: str = DEFAULT_KEY_HEADER
     """Header that carries a provider's key."""
     call_path: re.Pattern[str] | None = None
-    """End of the URL of a call, which operators write by mistake into a `base_url`; None for an unknown one."""
+    """End of the URL of a call, which operators may append to a `base_url` by mistake; None if it is unknown."""
     model_list: ProviderModelList | None = None
-    """Model list of its providers; None for providers without a list."""
+    """Model list of the protocol's providers; None for providers without a list."""
     has_input_limit: bool = False
-    """Whether its providers limit the inputs of one request, so that a channel may set `max_inputs`."""
+    """Whether the protocol's providers limit the inputs of one request, so that a channel may set `max_inputs`."""
     has_callers: bool = True
-    """Whether callers of the gateway speak it, too, so that their requests may pass unchanged."""
+    """Whether callers of the gateway use the protocol, too, so that their requests may pass unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +41,9 @@ class TextProtocol(ProviderProtocol):
     has_cache_marks: bool = False
     """Whether requests of the format mark the parts that a provider should cache (`cache_control`)."""
     stores_prompts: bool = False
-    """Whether providers of the format may store beginnings of prompts for a price (`cachedContents`)."""
+    """Whether providers of the format may store prompt prefixes for a price (`cachedContents`)."""
     needs_cache_marks: bool = False
-    """Whether all providers of the format cache marked parts only."""
+    """Whether all providers of the format cache only marked parts of a prompt."""
 
 
 TEXT_PROTOCOLS = {
@@ -86,15 +86,15 @@ TEXT_PROTOCOLS = {
 
 
 def has_cache_marks(protocol: str) -> bool:
-    """Return whether requests mark the parts to cache (`cache_control`); False for protocols of no text format."""
+    """Return whether requests mark the parts to cache (`cache_control`). False for protocols of no text format."""
     return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].has_cache_marks
 
 
 def stores_prompts(protocol: str) -> bool:
-    """Return whether providers may store beginnings of prompts; False for protocols of no text format."""
+    """Return whether providers may store prompt prefixes. False for protocols that are no text format."""
     return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].stores_prompts
 
 
 def needs_cache_marks(protocol: str) -> bool:
-    """Return whether all providers of this protocol cache marked parts of a prompt only."""
+    """Return whether all providers of this protocol cache only marked parts of a prompt."""
     return protocol in TEXT_PROTOCOLS and TEXT_PROTOCOLS[protocol].needs_cache_marks

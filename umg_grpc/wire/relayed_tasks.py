@@ -1,5 +1,5 @@
-"""Video and image tasks in responses of relays, which pass on words, members and whole responses of the maker behind.
-Protocols read their own makers' members first. Other facts are looked up here, by the tables of words
+"""Video and image tasks in responses of relays, which forward words, members and whole responses of the provider behind
+them. Protocols read the members of their own provider first. Other facts are found by the tables of words
 (`knowledge/task_words.py`) and of members (`knowledge/task_members.py`).
 """
 
@@ -17,20 +17,20 @@ from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import as_error, is_ok, unreadable
 
 Written: TypeAlias = str | int | float | None
-"""Number as a provider writes it, also as text; None if absent."""
+"""Number as a provider writes it, possibly as text; None if absent."""
 MAX_DEPTH = 3
-"""Number of wrappers around a task that are opened: that of a relay, of a relay behind it, and of the maker."""
+"""Maximum wrappers around a task that are opened: of a relay, of a relay behind it, and of the provider."""
 ERROR_PATH = ("error",)
 _HTTP = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedTask:
-    """Task as a response of any shape states it; "" and None for facts that it does not state."""
+    """Task as stated in a response of any shape. A fact that it does not state is "" or None."""
 
     id: str = ""
     request_id: str = ""
-    """Id of the request, which is that of the task if the response has no other and no error."""
+    """Id of the request. It is the task's id if the response has no other id and no error."""
     word: str = ""
     meaning: Meaning | None = None
     progress: Written = None
@@ -79,7 +79,7 @@ def read_relayed(body: bytes, protocol: str, task_id: str = "") -> RelayedTask:
 
 
 def _places(value: object, protocol: str, task_id: str) -> list[object]:
-    """Return the objects and lists in which the members of a task may be, from the outside in."""
+    """Return the objects and lists that may contain the members of a task, the outermost first."""
     names = [path[0] for path in paths_of("wrapper", protocol)]
     found, level = list[object](), [value]
     for _ in range(MAX_DEPTH + 1):
@@ -96,7 +96,7 @@ def _places(value: object, protocol: str, task_id: str) -> list[object]:
 
 
 def _opened(value: object) -> object:
-    """Return the object in a text that is JSON, as some relays write the results; other values unchanged."""
+    """Return the object in a text that is JSON, since some relays send results as text; other values unchanged."""
     if not isinstance(value, str) or value[:1] != "{":
         return value
     try:

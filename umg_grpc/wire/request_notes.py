@@ -1,4 +1,4 @@
-"""Notes about a decoded request: facts that codecs and service pass to one another beside the canonical request."""
+"""Notes about a decoded request: facts that codecs and the service exchange beside the canonical request."""
 
 from collections.abc import Mapping
 from typing import Generic, NamedTuple, TypeVar
@@ -13,50 +13,50 @@ Request = TypeVar("Request")
 
 
 class RequestNotes(msgspec.Struct, eq=False):
-    """Facts about one decoded request that have no place in the canonical request. The decoder fills them; a request
+    """Facts about one decoded request for which the canonical request has no field. The decoder sets them; a request
     that is changed later gets new notes.
     """
 
     uncarried: list[str] = []
-    """Body paths of known fields without a canonical form, reported as dropped for a provider of another format."""
+    """Body paths of known fields without a canonical form: reported as dropped for a provider of another format."""
     indispensable: list[str] = []
     """Body paths of known fields without a canonical form that change the meaning (`mcp_servers`), and of unknown
-    top-level fields of a text request. With a provider of another format the call fails with UNTRANSLATABLE.
+    top-level fields of a text request. A call of a provider of another format fails with UNTRANSLATABLE.
     """
     family: list[str] = []
-    """Body paths of fields that only one family's models accept, or in another place; the family's rules check them."""
+    """Body paths of fields that models of one family alone accept, or accept elsewhere; its rules check them."""
     model_family: str = ""
-    """Family of the model by config or id, for encoders' defaults; "" without one. Set by the service."""
+    """Family of the model by config or id, for the defaults of encoders; "" without a family. The service sets it."""
     opaque_paths: dict[str, str] = {}
-    """Canonical path (`messages[1].parts[0]`) -> different body path of a part of unknown kind, for error messages."""
+    """Canonical path (`messages[1].parts[0]`) of a part of unknown kind -> its body path, if different. For errors."""
 
     compactions: list[int] = []
-    """Indexes of the messages with a summary that the gateway has to open."""
+    """Indexes of the messages with a sealed summary that the gateway has to open."""
     context_edits: tuple[ContextEdit, ...] | None = None
-    """Edits of the conversation that the caller requests, which the gateway makes for a provider without them."""
+    """Edits of the conversation that the caller requests. The gateway makes them if the provider has no edits."""
     cache_key: str = ""
-    """Key of the prompt cache that the gateway made for a caller whose format has none; "" without one."""
+    """Prompt cache key that the gateway made for a caller whose format has none; "" without one."""
     conversation: str = ""
-    """Name of the conversation that the gateway made, for providers that take it in a header; "" without one."""
+    """Name that the gateway made for the conversation, for providers that read one from a header; "" without one."""
     client_headers: Mapping[str, str] = {}
-    """Headers of the request by names in lower case, of which a provider may take those of its own clients."""
+    """Headers of the request by lower-case names. A provider may be sent the headers that its own clients send."""
     edited: tuple[str, ...] = ()
     """Names of the canonical fields that differ from the source document: the rules of a family changed them, or
     stored messages were added. They are encoded again for a provider of the caller's own format.
     """
     reads_stream: bool = False
-    """Whether guards read the texts of a streamed response, so that the provider's events are not passed through."""
+    """Whether guards read the texts of a streamed response. Then the provider's events are not passed through."""
     is_streamed: bool = False
-    """Whether a stream is requested from the provider, for an operation with one request. Set by the service."""
+    """Whether the provider is sent a request for a stream, for an operation with one request. The service sets it."""
     files: EncodedFiles | None = None
     """Store for a response's images that may stay in the provider's base64; None if the response must have bytes."""
 
     def with_cache_key(self, key: str) -> "RequestNotes":
-        """Return a copy of the notes with a key of the prompt cache."""
+        """Return a copy of the notes with a prompt cache key."""
         return msgspec.structs.replace(self, cache_key=key)
 
     def with_conversation(self, name: str) -> "RequestNotes":
-        """Return a copy of the notes with a name of the conversation."""
+        """Return a copy of the notes with a name for the conversation."""
         return msgspec.structs.replace(self, conversation=name)
 
     def with_client_headers(self, headers: Mapping[str, str]) -> "RequestNotes":
@@ -68,13 +68,13 @@ class RequestNotes(msgspec.Struct, eq=False):
         return msgspec.structs.replace(self, edited=tuple(dict.fromkeys([*self.edited, *fields])))
 
     def report_uncarried(self, report: Report) -> None:
-        """Report the fields in `uncarried` as dropped, for an embedding or rerank provider of another format."""
+        """Report the fields in `uncarried` as dropped, for a provider of another embedding or rerank format."""
         for path in self.uncarried:
             report.drop(path)
 
 
 NO_NOTES = RequestNotes()
-"""Empty notes, for a request that was not decoded from a caller's body (gRPC)."""
+"""Empty notes for a request that was not decoded from a caller's body (gRPC)."""
 
 
 class DecodedRequest(NamedTuple, Generic[Request]):

@@ -1,4 +1,4 @@
-"""Encoders of calls whose path or body differs at a cloud from those of the format, by rows of `call_shapes`."""
+"""Encoders of calls whose path or body at a cloud differs from the format's, by rows of `call_shapes`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ Response = TypeVar("Response")
 
 
 def text_format_at(base_url: str, text_format: TextProviderFormat) -> TextProviderFormat:
-    """Return a text format with the calls that the provider at `base_url` accepts."""
+    """Return a text format whose calls are encoded as the provider at `base_url` accepts them."""
     shape, encode = call_shape(text_format.name, base_url), text_format.encode_request
     if shape is None:
         return text_format
@@ -41,7 +41,7 @@ def text_format_at(base_url: str, text_format: TextProviderFormat) -> TextProvid
 def unary_format_at(
     base_url: str, unary_format: UnaryProviderFormat[Request, Response]
 ) -> UnaryProviderFormat[Request, Response]:
-    """Return a format of one request and one response with the calls that the provider at `base_url` accepts."""
+    """Return a format of one request and one response whose calls are encoded as the provider at `base_url` accepts."""
     shape, encode = call_shape(unary_format.protocol, base_url), unary_format.encode_request
     if shape is None:
         return unary_format
@@ -63,7 +63,7 @@ def shaped(encoded: UpstreamRequest, model: str, stream: bool, shape: CallShape)
 
 
 def _body(body: bytes, headers: Mapping[str, str], shape: CallShape) -> bytes:
-    """Return a body without the members that the path has, and with members that repeat headers."""
+    """Return a body without the members that the path contains, and with members that repeat headers."""
     fields = msgspec.json.decode(body, type=dict[str, Raw])
     for name in shape.leaves_out:
         fields.pop(name, None)

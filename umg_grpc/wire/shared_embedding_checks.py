@@ -19,7 +19,7 @@ from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_err
 from umg_grpc.wire.text_format import BIG_BYTES
 
 TOO_LONG = "inputs"
-"""Canonical field that an error names if the provider rejects the request as too long."""
+"""Canonical field that the error names if the provider rejects a request as too long."""
 MAX_JSON_INTEGER = 2**53
 """Largest integer that every JSON parser reads exactly."""
 Dimensions = Annotated[int, Meta(ge=1, le=MAX_COUNT)] | Annotated[float, Meta(ge=1, le=MAX_COUNT)]
@@ -35,8 +35,8 @@ def without_nulls(fields: dict[str, Raw]) -> dict[str, Raw]:
 
 
 def common_length(request: pb.EmbedRequest) -> int:
-    """Return the vector length that the request requires for all inputs; 0 if it leaves the length to the model.
-    Raise UmgError(UNTRANSLATABLE) if it requires several lengths.
+    """Return the vector length that the request requires for all inputs; 0 if the model may choose it. Raise
+    UmgError(UNTRANSLATABLE) for several lengths.
     """
     lengths = [item.dimensions or request.dimensions for item in request.inputs]
     if len(set(lengths)) > 1:
@@ -71,8 +71,8 @@ class ProviderUsage(Struct):
 def read_vectors(
     body: bytes, decoded: msgspec.json.Decoder[DecodedT], raw: msgspec.json.Decoder[RawT]
 ) -> DecodedT | RawT:
-    """Return a response with its vectors. They are kept raw if they are large, as they would block the event loop, or
-    in a form of few providers. Raise ValueError or RecursionError for an invalid body.
+    """Return a response with its vectors. `raw` decodes a large body, whose vectors would block the event loop, and
+    forms that few providers send: the vectors stay raw. Raise ValueError or RecursionError for an invalid body.
     """
     if len(body) < BIG_BYTES:
         with suppress(msgspec.ValidationError):
@@ -81,7 +81,7 @@ def read_vectors(
 
 
 def raise_error(error: Raw) -> None:
-    """Raise the UmgError for the member `error` of a response with HTTP status 200, if it states one."""
+    """Raise the UmgError that the member `error` of a response with HTTP status 200 states, if any."""
     if is_error(error):
         raise from_provider(200, as_error(msgspec.json.decode(error)), too_long=TOO_LONG)
 
@@ -112,9 +112,9 @@ def is_valid_count(tokens: Count) -> bool:
 def fill_vectors(
     response: pb.EmbedResponse, vectors: Sequence[bytes], request: pb.EmbedRequest, model: str | None = None
 ) -> None:
-    """Set the vectors of a response (little-endian float32). Vectors longer than requested are cut where the provider's
-    `model`, if stated, is known to allow it. Raise UmgError(UPSTREAM_FAILED) for a wrong number of vectors, for an
-    empty or broken one, and for one whose count of numbers is not the requested one.
+    """Set the vectors of a response (little-endian float32). Vectors that are too long are cut if the provider's
+    `model` is known to allow it. Raise UmgError(UPSTREAM_FAILED) for a wrong number of vectors, for an empty or invalid
+    vector, and for a vector whose length is not the requested one.
     """
     check_count(len(vectors), request)
     if not are_whole(vectors):
@@ -137,14 +137,14 @@ def _can_cut(vector: bytes, requested: int, shortest: int) -> bool:
 
 def have_requested_length(lengths: Sequence[int], request: pb.EmbedRequest) -> bool:
     """Return whether vectors with these lengths (counts of numbers), one for each input, are as long as the request
-    requires. 0 is the length of a value that is no vector.
+    requires. A length of 0 means that the value is no vector.
     """
     return all(lengths) and wrong_length(lengths, request) is None
 
 
 def wrong_length(lengths: Sequence[int], request: pb.EmbedRequest) -> UmgError | None:
-    """Return the error UPSTREAM_FAILED if a vector's length is not the one that the request requires or, for inputs
-    without a required length, differs from that of the others; None if all lengths are right.
+    """Return UPSTREAM_FAILED if a vector has not the length that the request requires. Vectors of inputs without a
+    required length must have equal lengths. None if all lengths are right.
     """
     other, default = 0, request.dimensions
     for length, item in zip(lengths, request.inputs, strict=True):
@@ -156,7 +156,7 @@ def wrong_length(lengths: Sequence[int], request: pb.EmbedRequest) -> UmgError |
 
 
 def own_length(response: pb.EmbedResponse, request: pb.EmbedRequest) -> int:
-    """Return the vectors' length as the model chose it; 0 if the request requires one for every input."""
+    """Return the vector length that the model chose; 0 if the request requires a length for every input."""
     positions = (
         position for position, item in enumerate(request.inputs) if not (item.dimensions or request.dimensions)
     )
@@ -165,7 +165,7 @@ def own_length(response: pb.EmbedResponse, request: pb.EmbedRequest) -> int:
 
 
 def other_length(length: int, requested: int, other: int) -> UmgError:
-    """Return UPSTREAM_FAILED for a vector's wrong `length`. `requested`: 0 for none; `other`: of the other vectors."""
+    """Return UPSTREAM_FAILED for a wrong vector `length`. `requested`: 0 for none; `other`: other vectors' length."""
     if requested:
         problem = f"not of the {requested} that were requested; leave the length out or choose another model"
         message = f"the provider made vectors of {length} numbers, {problem}"
@@ -177,6 +177,6 @@ def other_length(length: int, requested: int, other: int) -> UmgError:
 
 
 def check_count(vectors: int, request: pb.EmbedRequest) -> None:
-    """Raise UmgError(UPSTREAM_FAILED) unless a response has as many vectors as the request inputs."""
+    """Raise UmgError(UPSTREAM_FAILED) unless a response has as many vectors as the request has inputs."""
     if vectors != (expected := len(request.inputs)):
         raise unreadable(f": it has {vectors} vectors for {expected} inputs")

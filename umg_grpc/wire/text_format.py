@@ -1,7 +1,7 @@
 """Interface of a text format: functions that decode and encode the bodies of its callers and providers.
 
 A format is one module (or package) with these functions, without I/O. A format of providers, or of both, is a row in
-`wire.provider_protocols.TEXT_PROTOCOLS`; one of callers alone is one in `wire.format_tables.FACES_ALONE`.
+`wire.provider_protocols.TEXT_PROTOCOLS`. A format that only callers use is a row in `wire.format_tables.FACES_ALONE`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 
 BIG_BYTES = 512 * 2**10
-"""Bytes from which decoding or encoding takes milliseconds, and is done in a thread instead of the event loop."""
+"""Bytes from which decoding or encoding takes milliseconds, and is done in a thread, not in the event loop."""
 
 Elapsed = Callable[[], int]
 """Function that returns the nanoseconds since the call began."""
@@ -47,27 +47,27 @@ class UpstreamRequest(msgspec.Struct, frozen=True, eq=False):
     body: bytes
     headers: Mapping[str, str]  # the format's own, without credentials; `Content-Type`, spelled so, if not JSON
     report: Report  # fields that the format could not express
-    """Fields of the caller's request that are not sent, or are sent with another value."""
+    """Report of the fields of the caller's request that are not sent, or are sent with another value."""
     method: str = "POST"
     relayed_headers: Mapping[str, str] = {}
-    """Headers of this request alone, beside those of the format. Configured headers of the channel override them."""
+    """Headers for this request only, in addition to the format's. Configured headers of the channel override them."""
     local_stops: tuple[str, ...] = ()
-    """Stop sequences that are not sent: the gateway itself ends the text of the response there."""
+    """Stop sequences that are not sent to the provider. The gateway itself ends the response's text at them."""
     is_whole: bool = False
-    """Whether a complete response is requested for a stream, because the model streams none to this request."""
+    """Whether a complete response is requested although the caller gets a stream: the model cannot stream this one."""
     marks: Sequence[PromptMark] = ()
-    """Marks of prompt caches, for a provider that stores beginnings of prompts instead (native)."""
+    """Prompt cache marks, for a provider that stores prompt prefixes instead of reading marks (native)."""
 
 
 Decoded_co = TypeVar("Decoded_co", covariant=True)
 
 
 class BodyDecoder(Protocol[Decoded_co]):
-    """Function that decodes a caller's JSON body to a canonical request."""
+    """Function that decodes a caller's JSON body into a canonical request."""
 
     def __call__(self, body: bytes, headers: Mapping[str, str], model: str = "", /) -> Decoded_co:
-        """Decode a JSON body. Raise UmgError naming the field as the caller wrote it. `headers`: by lower-case name,
-        only the format's `source_headers`. `model`: id in the path, ignored if bodies contain it.
+        """Decode a JSON body. Raise UmgError that names the field as the caller wrote it. `headers`: by lower-case
+        name, only those in the format's `source_headers`. `model`: id in the path, ignored if bodies contain the id.
         """
         ...
 
@@ -84,9 +84,9 @@ class ProviderRequestEncoder(Protocol):
         notes: RequestNotes = NO_NOTES,
         /,
     ) -> UpstreamRequest:
-        """Encode the request for the provider's `model`, by the JSON of a source document of the same format. `quirks`:
-        values that the model rejects; `notes`: facts about the caller's body. Raise UmgError for a field that cannot be
-        expressed and must not be dropped.
+        """Encode the request for the provider's `model`. It starts from the JSON of a source document of the same
+        format. `quirks`: values that the model rejects; `notes`: facts about the caller's body. Raise UmgError for a
+        field that cannot be expressed and must not be dropped.
         """
         ...
 
@@ -96,7 +96,7 @@ class StreamEncoder(Protocol):
 
     @property
     def retained_bytes(self) -> int:
-        """Approximate bytes of text that the encoder holds, because the format's last events repeat the response."""
+        """Approximate bytes of text that the encoder keeps, because the format's last events repeat the response."""
         ...
 
     def feed(self, message: pb.StreamGenerateResponse) -> bytes:
@@ -104,11 +104,11 @@ class StreamEncoder(Protocol):
         ...
 
     def close(self) -> bytes:
-        """Return the end of a complete stream: ends of open blocks, and the end marker; b"" if sent already."""
+        """Return the end of a complete stream: ends of open blocks, and the end marker; b"" if they were sent."""
         ...
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the bytes of `close`, each piece encoded when it is requested; iterate large ones in a thread."""
+        """Yield the bytes of `close` in pieces, each encoded when requested. Iterate large ones in a thread."""
         ...
 
     def error(self, error: UmgError) -> bytes:
@@ -121,7 +121,7 @@ class StreamDecoder(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the format's end marker was received, so that later bytes do not belong to the response."""
+        """Whether the format's end marker was received. Later bytes do not belong to the response."""
         ...
 
     def feed(self, data: bytes) -> pb.StreamGenerateResponse | None:
@@ -131,29 +131,29 @@ class StreamDecoder(Protocol):
         ...
 
     def close(self) -> pb.StreamGenerateResponse | None:
-        """Return the remaining events at the end, if any. Raise UmgError(UPSTREAM_CUT) for an incomplete response."""
+        """Return the remaining events at the stream's end, if any. Raise UmgError(UPSTREAM_CUT) if it is incomplete."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextFace:
-    """Text format of callers, as the functions that decode and encode their bodies, with its properties."""
+    """Text format of callers: its properties, and the functions that decode and encode the callers' bodies."""
 
     name: str
     source_headers: tuple[str, ...]
-    """Lower-case request headers that change a body's meaning and are forwarded with it; no others are."""
+    """Lower-case names of request headers that change a body's meaning. Only these are forwarded with it."""
     decode_request: BodyDecoder[FaceRequest]
     encode_response: Callable[[pb.GenerateResponse, pb.GenerateRequest], bytes]
-    """(response, its request) -> JSON body: the kept body if it has this format, otherwise an encoding."""
+    """(response, its request) -> JSON body: the provider's body if it was kept in this format, otherwise a new one."""
     can_express: Callable[[pb.Part], bool]
-    """Whether a response can express the part, possibly in another form."""
+    """Function that returns whether a response can express the part, possibly in another form."""
     stream_encoder: Callable[[pb.GenerateRequest], StreamEncoder]
     encode_error: Callable[[UmgError, int], bytes]
     """(error, HTTP status) -> JSON body."""
     wire_path: Callable[[str], str]
-    """Path of a canonical field (`messages[0].parts`) in this format. For errors only."""
+    """Canonical path (`messages[0].parts`) -> path in a body of this format. Only for errors."""
     heartbeat: bytes
-    """Bytes between events that every client of the format ignores."""
+    """Bytes sent while no event is ready. All clients of the format ignore them."""
     media_types: tuple[str, ...] = ("application/json",)
     """Media types under which bodies are read as JSON; empty for any, as at the vendor's server."""
     stream_type: str = EVENT_STREAM
@@ -161,11 +161,11 @@ class TextFace:
 
     # only in some formats
     call_ids: CallIdPlaces = NO_CALL_IDS
-    """Places of the ids of tool calls in bodies."""
+    """Positions of the ids of tool calls in bodies."""
     request_id_header: str = ""
     """Response header from which clients of the format read the request id, besides `x-request-id`."""
     rate_limit_headers: RateLimitHeaders = rate_limit_headers
-    """Response headers from which clients of the format read the limits of their key."""
+    """Encoder of the response headers from which clients of the format read the rate limits of their key."""
     rate_limit_prefix: str = RATE_LIMIT_PREFIX
     """First part of the names of the headers that state the rate limits of a caller's key."""
     key_headers: tuple[str, ...] = ()
@@ -173,27 +173,27 @@ class TextFace:
     key_parameter: str = ""
     """Query parameter that holds a caller's key."""
     error_paths: tuple[str, ...] = ()
-    """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
+    """First parts of URL paths. A call of a path that begins so but has no route gets an error body of this format."""
     stores_by_default: bool = False
-    """Whether answers are stored unless the request forbids it. Callers name stored responses and their items by id."""
+    """Whether responses are stored unless the request forbids it. Callers refer to them and to their items by id."""
     has_threads: bool = False
     """Whether a request may continue a message thread."""
     unknown_fields: Callable[[bytes], Sequence[str]] | None = None
-    """Paths of unknown fields below the top level of a body; None for a format whose decoder records them."""
+    """Body -> paths of its unknown fields below the top level; None for a format whose decoder records them."""
     api_version: str = ""
-    """Version of the vendor's API that its clients compare; "" for a format without a path for it."""
+    """Version of the vendor's API, which its clients compare; "" for a format that has no path to read it."""
     loses_call_ids: bool = False
-    """Whether clients send tool calls back without their ids, so that the decoder derives ids from their content."""
+    """Whether clients send tool calls back without ids. Then the decoder derives the ids from the calls' content."""
     timed: "Callable[[Elapsed], TextFace] | None" = None
-    """Elapsed -> this format with encoders that state one call's durations; None if responses state none."""
+    """Elapsed -> this format with encoders that state the durations of one call; None if responses state none."""
     encode_empty: Callable[[pb.GenerateRequest, str], bytes] | None = None
-    """(request without messages, current time in RFC 3339) -> JSON body of its response, for which no provider is
-    called; None for a format whose requests all have messages.
+    """(request without messages, current time in RFC 3339) -> JSON body of its response, without a call of a provider.
+    None for a format whose requests all have messages.
     """
     array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None
     """Encoder of a stream as one JSON array, for callers that do not request events (native without `alt=sse`)."""
     decode_count: BodyDecoder[DecodedRequest[pb.GenerateRequest]] | None = None
-    """Decoder of a token counting call to the request whose tokens are counted; None without this call."""
+    """Decoder of a token counting call into the request whose tokens are counted; None without this call."""
     decode_compaction: BodyDecoder[DecodedRequest[pb.GenerateRequest]] | None = None
     """Decoder of the body of a call that compacts a conversation; None for a format without this call."""
     encode_count: Callable[[int, int | None], bytes] | None = None
@@ -204,26 +204,26 @@ class TextFace:
 
 @dataclass(frozen=True, kw_only=True)
 class TextProviderFormat:
-    """Text format of providers, as the functions that encode requests to them and decode their responses."""
+    """Text format of providers: the functions that encode requests to providers and decode their responses."""
 
     name: str
     encode_request: ProviderRequestEncoder
     """(request, provider's model id, whether to stream, rejected values, facts about the body) -> HTTP request."""
     decode_response: Callable[[bytes, pb.GenerateRequest, bool], pb.GenerateResponse]
-    """(body, request, pass) -> response. If pass is true, which only a `TextFormat` has to accept, the response keeps
-    the body as `source`, under the caller's model id, and only the fields that the service needs are decoded. Raises
+    """(body, request, pass) -> response. Only a `TextFormat` must accept a true pass: then the response keeps the body
+    as `source`, with the caller's model id, and only the fields that the service needs are decoded. Raises
     UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     translating_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
-    """Decoder for callers of another format: it returns the whole stream as events."""
+    """Function that creates a decoder for callers of another format. It returns the whole stream as events."""
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
     """(HTTP status, lower-case headers, body) of a failed call -> error; its `failure` decides on further attempts."""
     objects: ObjectRules
-    """Rules that find the members of a body which name objects in the provider's account."""
+    """Rules to find the members of a body that name objects in the provider's account."""
     provider_name: str = ""
-    """Telemetry's `gen_ai.provider.name` of the format's providers on unknown hosts; "" for `umg.<format>`."""
+    """Telemetry's `gen_ai.provider.name` for providers of the format on unknown hosts; "" for `umg.<format>`."""
     state_identity: Callable[[str], str] = str
-    """(data of a reasoning state) -> text by which it is known again after a client has read and written it."""
+    """(data of a reasoning state) -> text that identifies the state even after a client has rewritten its JSON."""
 
     @cached_property
     def key_header(self) -> str:
@@ -233,19 +233,19 @@ class TextProviderFormat:
 
 @dataclass(frozen=True, kw_only=True)
 class TextFormat(TextFace, TextProviderFormat):
-    """Text format of callers and of providers: a body passes unchanged from one to the other."""
+    """Text format that both callers and providers use: a body can pass unchanged from one to the other."""
 
     passthrough_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
-    """Decoder for callers of this format: it returns the frames unchanged, and the events that the service needs."""
+    """Function that creates a decoder for callers of this format, which returns frames, and events for the service."""
     has_no_output: Callable[[bytes], bool]
-    """Whether complete frames at the start of a stream, as `passthrough_decoder` returns them, hold no part of the
-    response. False for frames that cannot be decoded.
+    """Function that returns whether complete frames at the start of a stream, as `passthrough_decoder` returns them,
+    contain no output of the model. False for frames that cannot be decoded.
     """
     conversation_field: str
-    """Member of a body that holds the conversation."""
+    """Member of a body that contains the conversation."""
     instruction_fields: tuple[str, ...] = ()
-    """Members of a body that hold instructions beside the conversation, and are encoded again when it is."""
+    """Members of a body with instructions beside the conversation. They are encoded again when the conversation is."""
     has_unreturned_reasoning: Callable[[bytes], bool] | None = None
-    """Whether a body or frames of a provider hold reasoning, or its state, that clients of the format do not send back;
-    None for a format whose clients send all of it back.
+    """Function that returns whether a provider's body or frames contain reasoning, or its state, that clients of the
+    format do not send back. None for a format whose clients send back all of it.
     """

@@ -1,5 +1,5 @@
 """Interface of a format with one request and one response: functions for the bodies of its callers and providers. A
-format is one module (or package) with these, and a row in its operation's table. `UnaryFace`: of callers alone.
+format is one module (or package) with these, and a row in its operation's table. `UnaryFace`: only callers use it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ Message_contra = TypeVar("Message_contra", contravariant=True)
 
 
 class ClientShape(Enum):
-    """Shape of a JSON response, where one body cannot satisfy both the specification and the official SDKs."""
+    """Shape of a JSON response. One body cannot always satisfy both the specification and the official SDKs."""
 
     DOCUMENTED = "documented"
     SDK = "sdk"
@@ -37,7 +37,7 @@ class MessageDecoder(Protocol[Message_co]):
         ...
 
     def feed(self, received: bytes, /) -> Message_co | None:
-        """Return the message that received bytes complete, if any, however cut. Raise UmgError for a stated error."""
+        """Return the message that received bytes (cut anywhere) complete, if any. Raise UmgError for a stated error."""
         ...
 
     def close(self) -> Message_co | None:
@@ -50,7 +50,7 @@ class MessageEncoder(Protocol[Message_contra]):
 
     @property
     def heartbeat(self) -> bytes:
-        """Bytes that clients ignore, which keep an idle connection open; b"" for a format without any."""
+        """Bytes that clients ignore and that keep an idle connection open; b"" for a format without them."""
         ...
 
     def content_type(self, first: Message_contra, /) -> str:
@@ -66,7 +66,7 @@ class MessageEncoder(Protocol[Message_contra]):
         ...
 
     def error(self, error: UmgError, /) -> bytes | None:
-        """Return the bytes that end a response after a failure; None if the format can only break off."""
+        """Return the bytes that end a response after a failure; None if the format can only be cut off."""
         ...
 
 
@@ -74,37 +74,37 @@ class UnaryRequestEncoder(Protocol[Request_contra]):
     """Function that encodes a canonical request as an HTTP request to a provider."""
 
     def __call__(self, request: Request_contra, model: str, notes: RequestNotes = NO_NOTES, /) -> UpstreamRequest:
-        """Encode the request for the provider's `model`. A request whose source document has this protocol keeps the
-        JSON of this document. `notes`: facts about the caller's body.
+        """Encode the request for the provider's `model`. If the request's source document has this protocol, the JSON
+        of the document is kept. `notes`: facts about the caller's body.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnaryFace(Generic[Request, Response]):
-    """Format of the callers of an operation with one request and one response: the functions that decode and encode
-    their bodies, for example `UnaryFace[pb.EmbedRequest, pb.EmbedResponse]`.
+    """Format that callers of an operation with one request and one response use: functions that decode and encode their
+    bodies, for example `UnaryFace[pb.EmbedRequest, pb.EmbedResponse]`.
     """
 
     name: str
     """Name of the face: `SourceDocument.format` of the requests that it decodes."""
     protocol: str = ""
-    """Protocol in a channel's `protocols`; "" for a format of callers alone. Faces may share one protocol."""
+    """Protocol in a channel's `protocols`; "" for a format that only callers use. Faces may share one protocol."""
     source_headers: tuple[str, ...]
-    """Lower-case request headers that change a body's meaning and are forwarded with it; no others are."""
+    """Lower-case names of request headers that change a body's meaning. Only these are forwarded with it."""
     decode_request: BodyDecoder[DecodedRequest[Request]]
     encode_response: Callable[[Response, Request, ClientShape], bytes]
-    """(response, its request, shape) -> body: the kept body if it has this format, otherwise an encoding."""
+    """(response, its request, shape) -> body: the provider's if it was kept in this format, otherwise a new one."""
     encode_error: Callable[[UmgError, int], bytes]
     """(error, HTTP status) -> JSON body."""
     wire_path: Callable[[str], str]
-    """Path of a canonical field (`inputs[0].text`) in this format. For errors and reports only."""
+    """Canonical path (`inputs[0].text`) -> path in a body of this format. Only for errors and reports."""
     key_headers: tuple[str, ...] = ()
     """Headers that may contain a caller's key besides `Authorization`, in the order in which they are read."""
     key_parameter: str = ""
     """Query parameter that holds a caller's key."""
     error_paths: tuple[str, ...] = ()
-    """First parts of URL paths; a call of a path that begins so and has no route gets an error body of this format."""
+    """First parts of URL paths. A call of a path that begins so but has no route gets an error body of this format."""
     media_types: tuple[str, ...] = ("application/json",)
     """Media types of the bodies that `decode_request` reads; empty for any, as at the vendor's server."""
     decode_form: Callable[[Iterable[FormPart]], DecodedRequest[Request]] | None = None
@@ -112,26 +112,26 @@ class UnaryFace(Generic[Request, Response]):
     content_type: Callable[[Response, Request], str] | None = None
     """(response, its request) -> media type of the encoded response; None for JSON."""
     has_shapes: bool = False
-    """Whether the shape of a response differs between the specification and the SDKs, so that callers may choose it."""
+    """Whether the specification and the SDKs have different response shapes, so that callers may select one."""
     timed: "Callable[[Elapsed], UnaryFace[Request, Response]] | None" = None
-    """Elapsed -> this format with encoders that state one call's duration; None if responses state none."""
+    """Elapsed -> this format with encoders that state the duration of one call; None if responses state none."""
     encode_empty: Callable[[Request], tuple[str, bytes] | None] | None = None
-    """(request) -> for a request without inputs its model and the JSON body of its response, for which no provider is
-    called, else None; None for a format whose requests all have inputs.
+    """(request) -> (its model, JSON body of its response) for a request without inputs, for which no provider is
+    called; None for any other request. Unset for a format whose requests all have inputs.
     """
     wants_stream: Callable[[bytes], bool] | None = None
     """Function that returns whether a source document requests a stream; None for a format without streams."""
     stream_encoder: Callable[[Request], MessageEncoder[Any]] | None = None
     """Function that returns the encoder of a streamed response; None for a format without streams."""
     encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None
-    """Variant of `encode_response` for formats with very large responses: it yields pieces, each encoded when it is
+    """Variant of `encode_response` for formats with very large responses. It yields pieces; each is encoded when it is
     requested, in a millisecond. A small response is one piece.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnaryProviderFormat(Generic[Request, Response]):
-    """Format of the providers of an operation with one request and one response: encoders and decoders of these."""
+    """Format of providers of an operation with one request and one response: request encoders, response decoders."""
 
     name: str
     """Name of the format."""
@@ -141,19 +141,19 @@ class UnaryProviderFormat(Generic[Request, Response]):
     """(request, the provider's model id, facts about the caller's body) -> HTTP request."""
     decode_response: Callable[[bytes, Request, bool], Response]
     """(body, request, pass) -> response. If pass is true and callers can read the body unchanged, the response keeps
-    it as `source`, under the caller's model id, and only the fields that the service needs are decoded. Raises
+    the body as `source`, with the caller's model id, and only the fields that the service needs are decoded. Raises
     UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
     """
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
     """(HTTP status, lower-case headers, body) of a failed call -> error; its `failure` decides on further attempts."""
     stream_decoder: Callable[[Request, str, bool], MessageDecoder[Any] | None] | None = None
-    """(request, media type of the response, pass) -> decoder of a streamed response; None for a response that is not
-    streamed. Unset for a format without streams, whose responses are streamed as a whole.
+    """(request, media type of the response, pass) -> decoder of a streamed response, or None if it is not streamed.
+    Unset for a format without a stream decoder, whose responses are streamed as a whole.
     """
     is_binary: bool = False
-    """Whether responses are files, whose bytes are no text."""
+    """Whether responses are binary files, not text."""
     read_headers: Callable[[Response, Mapping[str, str]], None] | None = None
-    """Function that adds the facts in the headers of a response to it, in place; None for a format without any."""
+    """Function that adds the facts in a response's headers to the response, in place; None if headers have none."""
     key_header: str = DEFAULT_KEY_HEADER
     """Default header for a provider's key: `authorization` with a Bearer token, or another with the bare key."""
     provider_name: str = ""
@@ -161,25 +161,25 @@ class UnaryProviderFormat(Generic[Request, Response]):
     takes_tokens: bool = False
     """Whether inputs may be token ids instead of texts."""
     base_url_end: str = ""
-    """End of the base URL of a provider that speaks this version of the protocol; "" for the usual version."""
+    """End of a provider's base URL that selects this version of the protocol; "" for the usual version."""
     max_items: int | None = None
-    """Default limit of the inputs in one request to a provider of the format; None for a format without a limit."""
+    """Default maximum of inputs in one request to a provider of the format; None for no limit."""
     max_items_of: Callable[[str, str], int] | None = None
-    """(provider's model id, caller's) -> limit of inputs that channels cannot raise; None if models share one limit."""
+    """(provider's model id, caller's) -> maximum of inputs, which channels cannot raise; None if all share one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnaryFormat(UnaryFace[Request, Response], UnaryProviderFormat[Request, Response], Generic[Request, Response]):
-    """Format of callers and of providers: a body passes unchanged from one to the other."""
+    """Format that both callers and providers use: a body can pass unchanged from one to the other."""
 
     objects: ObjectRules
-    """Rules that find the members of a body which name objects in the provider's account."""
+    """Rules to find the members of a body that name objects in the provider's account."""
 
 
 def codecs_of(
     formats: Mapping[str, UnaryProviderFormat[Request, Response]], protocols: Sequence[str], base_url: str
 ) -> list[UnaryProviderFormat[Request, Response]]:
-    """Return the formats in which a provider is called, in the order of its protocols; the base URL names a version."""
+    """Return the formats in which a provider is called, in the order of `protocols`. The base URL may select one."""
     found = [codec for protocol in protocols for codec in formats.values() if codec.protocol == protocol]
     named = [codec for codec in found if codec.base_url_end and base_url.endswith(codec.base_url_end)]
     return named or [codec for codec in found if not codec.base_url_end]

@@ -1,4 +1,4 @@
-"""Report of the request fields, other than the prompt, that a provider of another format does not support."""
+"""Report of request fields, other than the prompt, that a provider of another format does not support."""
 
 from collections.abc import Sequence
 
@@ -33,9 +33,9 @@ def report_unsupported(
     indispensable: Sequence[str],
     unsupported: Sequence[str],
 ) -> None:
-    """Report the fields that the provider's format lacks: set ones in `unsupported`, and the caller's without a
-    canonical form. Raise UmgError(UNTRANSLATABLE) for a set field in `indispensable`, which would change the response,
-    and for unknown fields. Both sequences have canonical names.
+    """Report fields that the provider's format does not have: set fields in `unsupported`, and the caller's fields
+    without a canonical form. Raise UmgError(UNTRANSLATABLE) for a set field in `indispensable`, whose loss would change
+    the response, and for unknown fields. Both sequences have canonical names.
     """
     present = {field.name for field, _ in request.ListFields()}
     unknown = [source_path(field, request.source) for field in notes.indispensable]
@@ -60,7 +60,7 @@ def check_text_request(
     indispensable: Sequence[str],
     unsupported: Sequence[str],
 ) -> None:
-    """Do as `report_unsupported` for a format whose providers make one response, of texts, and do not store it."""
+    """Do as `report_unsupported` for a format whose providers make one response, only of texts, and do not store it."""
     report_unsupported(request, notes, report, indispensable=indispensable, unsupported=unsupported)
     reject_several_candidates(request)
     # the gateway itself stores responses of the responses format
@@ -79,13 +79,13 @@ def note_nested(source: pb.SourceDocument, report: Report) -> None:
 
 
 def source_path(name: str, source: pb.SourceDocument) -> str:
-    """Return a canonical path for a field of the caller's body (`source`) alone, for errors. `name`: its path there."""
+    """Return a canonical path for a field that only the caller's body (`source`) has. `name`: its path there."""
     face = wire.TEXT_FACES.get(source.format)
     return name if face is None else body_path(name, face.wire_path)
 
 
 def reject_several_candidates(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(UNTRANSLATABLE) for a `candidate_count` above 1, for formats with one candidate."""
+    """Raise UmgError(UNTRANSLATABLE) for a `candidate_count` above 1, since the provider's format has one candidate."""
     if request.candidate_count > 1:
         message = "`candidate_count`: this model's provider makes one response; call it several times"
         raise UmgError(pb.ERROR_REASON_UNTRANSLATABLE, message, field="candidate_count")

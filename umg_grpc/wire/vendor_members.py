@@ -1,4 +1,4 @@
-"""Adjustment of the encoded request of an operation with one response to the dialect of its vendor."""
+"""Adjustment of an encoded request to the dialect of its vendor, for operations with one response."""
 
 import msgspec
 from msgspec import Raw
@@ -10,12 +10,12 @@ from umg_grpc.wire.text_format import UpstreamRequest
 
 JSON_NULL = Raw(b"null")
 CONVERTED_MEMBERS = frozenset({"encoding_format"})
-"""Members that are left out without a loss: the response is converted to the form that the caller selected."""
+"""Members whose removal loses nothing: the response is converted to the form that the caller selected."""
 
 
 def fit_members(encoded: UpstreamRequest, request: object, dialect: MemberDialect) -> UpstreamRequest:
-    """Return an encoded request with the path and members that the vendor accepts; report others left out. `request`:
-    the canonical one. Raise UmgError(UNTRANSLATABLE) for a length of vectors that the model does not have.
+    """Return an encoded request with the path and members that the vendor accepts. Report members that are left out.
+    `request`: the canonical one. Raise UmgError(UNTRANSLATABLE) for a vector length that the model does not have.
     """
     fields = msgspec.json.decode(encoded.body, type=dict[str, Raw])
     fitted = dict[str, Raw]()
@@ -48,7 +48,7 @@ def _is_left_out(name: str, value: Raw, dialect: MemberDialect) -> bool:
 
 
 def _add_task(fitted: dict[str, Raw], request: pb.EmbedRequest, task: PurposeMember, report: Report) -> None:
-    """Add the purpose of the vectors, if all inputs have the same and the vendor has a value for it."""
+    """Add the purpose of the vectors if it is the same for all inputs and the vendor has a value for it."""
     kinds = {item.task_type or request.task_type for item in request.inputs}
     value = task.values.get(kinds.pop()) if len(kinds) == 1 else None
     if value is None or task.name in fitted:

@@ -31,7 +31,7 @@ from umg_grpc.wire.unary_format import UnaryProviderFormat
 PROTOCOL_NAME = "vertex_embeddings"
 MAX_INPUTS = 250
 WITH_TITLE = "RETRIEVAL_DOCUMENT"
-"""Task type beside which alone `:predict` takes a title."""
+"""The only task type with which `:predict` accepts a title."""
 SINGLE_SHAPE = "embedContent"
 
 
@@ -39,8 +39,8 @@ SINGLE_SHAPE = "embedContent"
 
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode an embedding request as a call of the method that the model has. `notes`: facts about the caller's body.
-    Raise UmgError(UNTRANSLATABLE) for tokens, and for vectors of several lengths.
+    """Encode an embedding request as a call of the model's method. `notes`: facts about the caller's body. Raise
+    UmgError(UNTRANSLATABLE) for tokens, and for vectors of several lengths.
     """
     report = Report()
     notes.report_uncarried(report)
@@ -67,7 +67,7 @@ def _instances(request: pb.EmbedRequest, texts: list[str], length: int, report: 
 
 
 def _content(request: pb.EmbedRequest, texts: list[str], length: int) -> JsonObject:
-    """Return the body for one text; the report of a whole batch needs the first one alone."""
+    """Return the body for one text. `texts` has one text, or a whole batch whose report needs only the first one."""
     item = request.inputs[0]
     config: JsonObject = {
         "taskType": item.task_type or request.task_type,
@@ -119,7 +119,7 @@ _RESPONSE = msgspec.json.Decoder(VertexResponse)
 
 
 def decode_response(body: bytes, request: pb.EmbedRequest, pass_: bool) -> pb.EmbedResponse:
-    """Decode a response of either method. `pass_` has no effect. Raise UmgError(UPSTREAM_FAILED) as others do."""
+    """Decode a response of either method. `pass_` is not used. Raise UmgError(UPSTREAM_FAILED) if it is invalid."""
     try:
         parsed = decode(_RESPONSE, body)
         raise_error(parsed.error)

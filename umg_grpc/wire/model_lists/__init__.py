@@ -1,4 +1,4 @@
-"""Model lists for callers in the shapes of chat, messages, native, Cohere and Ollama, each a row of `MODEL_LISTS`."""
+"""Model lists for callers in the shapes of chat, messages, native, Cohere and Ollama: the rows of `MODEL_LISTS`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,9 +20,9 @@ class ModelList:
     """Shape of a model list: functions that decode its query and encode its bodies."""
 
     decode_query: Callable[[Query], pb.ListModelsRequest]
-    """Page that a query requests. Raises UmgError(INVALID_FIELD) naming the parameter."""
+    """Query -> request for the page that it selects. Raises UmgError(INVALID_FIELD) naming the parameter."""
     encode_list: Callable[[pb.ListModelsResponse, pb.ListModelsRequest], bytes]
-    """(page, its request) -> body."""
+    """(page, request for it) -> body."""
     encode_model: Callable[[pb.Model], bytes]
     encode_error: Callable[[UmgError, int], bytes]
     """(error, HTTP status) -> body."""
@@ -31,20 +31,20 @@ class ModelList:
     decode_model: Callable[[bytes], str] | None = None
     """(body) -> id of the model to describe; None for a shape whose calls have it in the path. Raises UmgError."""
     media_types: tuple[str, ...] = ("application/json",)
-    """Media types of that body; empty for any, as at the vendor's server."""
+    """Media types of the body that `decode_model` decodes; empty for any, as at the vendor's server."""
     max_age: int = 3600
-    """Seconds for which a client may keep a response: "about one hour" (text document, GET /v1/models)."""
+    """Seconds for which a client may cache a response: "about one hour" (text document, GET /v1/models)."""
 
 
 DEFAULT_SHAPE = "models"
-"""Format of `/v1/models`, whose callers select a shape by headers or query; shape for callers that select none."""
+"""Format of `/v1/models`, where headers or query may select a shape; it is also the shape if they select none."""
 MESSAGES_LIST, NATIVE_LIST, COHERE_LIST = "messages_models", "key_native_models", "cohere_models"
 SHAPE_OF_HEADER = {"anthropic-version": MESSAGES_LIST, "x-goog-api-key": NATIVE_LIST, "x-vendorg-api-key": NATIVE_LIST}
 """Request header -> shape that its presence selects; the first one present decides."""
 SHAPES_OF_DEFAULT_PATH = (DEFAULT_SHAPE, MESSAGES_LIST, NATIVE_LIST, COHERE_LIST)
-"""Shapes that callers of `/v1/models` select."""
+"""Shapes that callers of `/v1/models` can select."""
 CHOOSING_HEADERS = (*SHAPE_OF_HEADER, SDK_NAME)
-"""Request headers on which the shape depends."""
+"""Request headers that select the shape."""
 CHOOSING_PARAMETERS = {"key": NATIVE_LIST}
 """Query parameter -> shape that its presence selects, if no header does."""
 
@@ -94,8 +94,8 @@ MODEL_LISTS = {
 
 
 def shape_of(headers: Mapping[str, str], query: Query) -> str:
-    """Return the shape in `MODEL_LISTS` that a call of `/v1/models` selects: by headers (lower case), else by its
-    query. Without these it is that of the SDK that a header names, else `DEFAULT_SHAPE`.
+    """Return the shape in `MODEL_LISTS` that a call of `/v1/models` selects by headers (names in lower case), else by
+    its query. Otherwise it is the shape of the SDK that a header names, else `DEFAULT_SHAPE`.
     """
     by_header = (shape for header, shape in SHAPE_OF_HEADER.items() if header in headers)
     by_parameter = (shape for parameter, shape in CHOOSING_PARAMETERS.items() if parameter in query)
@@ -103,7 +103,7 @@ def shape_of(headers: Mapping[str, str], query: Query) -> str:
 
 
 def shape_for(face: str, headers: Mapping[str, str], query: Query) -> str:
-    """Return the name of the shape in `MODEL_LISTS` for the response to a call. `face`: format of the call's path;
-    for `/v1/models` headers and query select the shape, for other paths it is `face`.
+    """Return the name of the shape in `MODEL_LISTS` for the response to a call. `face`: format of the call's path. For
+    `/v1/models`, headers and query select the shape; for any other path, it is `face`.
     """
     return shape_of(headers, query) if face == DEFAULT_SHAPE else face

@@ -31,7 +31,7 @@ def encode_error(error: UmgError, status: int) -> bytes:
 
 
 def error_details(error: UmgError, status: int) -> JsonObject:
-    """Return `error` of an error body; its `code` is the reason in lower case, or the specified `invalid_api_key`."""
+    """Return the member `error` of a body. `code` is the reason in lower case, or the specified `invalid_api_key`."""
     code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
     return {"message": message_for_callers(error), "type": _error_type(status), "code": code}
 

@@ -12,14 +12,14 @@ ENDPOINT_OPERATIONS = {
     "embed": pb.MODEL_OPERATION_EMBED,
     "rerank": pb.MODEL_OPERATION_RERANK,
 }
-"""Endpoint of the vendor's API that the gateway serves -> operation."""
+"""Endpoint of the vendor's API -> operation, for the endpoints that the gateway serves."""
 SAMPLING_MEMBERS = {"temperature": "temperature", "top_p": "p", "top_k": "k"}
 LIFECYCLES_OF_DEPRECATED = (pb.MODEL_LIFECYCLE_DEPRECATED, pb.MODEL_LIFECYCLE_RETIRED)
 
 
 def decode_query(query: Query) -> pb.ListModelsRequest:
-    """Return the page that the query parameters request: `page_size` (default 20), `page_token`, and `endpoint`, which
-    all models of the page have. Raise UmgError(INVALID_FIELD) naming the parameter.
+    """Return the page that the query parameters select: `page_size` (default 20), `page_token`, and `endpoint`, which
+    each model of the page must support. Raise UmgError(INVALID_FIELD) naming the parameter.
     """
     given = query.get("page_size")
     sizes = {} if given is None else {"page_size": given.removesuffix(".0")}  # a number of any kind in the SDKs
@@ -51,7 +51,7 @@ def encode_model(model: pb.Model) -> bytes:
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return the JSON object for a model, without a limit and sampling values that are not known."""
+    """Return the JSON object for a model. Unknown limits and sampling values are left out."""
     found: JsonObject = {
         "name": model.id,
         "is_deprecated": model.lifecycle in LIFECYCLES_OF_DEPRECATED,

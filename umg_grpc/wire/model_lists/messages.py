@@ -28,7 +28,7 @@ CONTEXT_MANAGEMENT: JsonObject = {
 
 
 def decode_query(query: Query) -> pb.ListModelsRequest:
-    """Return the page by `limit` (default 20), `after_id` or `before_id`. Raise UmgError(INVALID_FIELD) naming one."""
+    """Return the page that `limit` (default 20), `after_id` or `before_id` select. Raise UmgError(INVALID_FIELD)."""
     after, before = query.get("after_id", ""), query.get("before_id", "")
     if after and before:
         raise invalid("before_id", "a page begins after `after_id` or ends before `before_id`; send one of them")
@@ -39,7 +39,7 @@ def decode_query(query: Query) -> pb.ListModelsRequest:
 
 
 def encode_list(response: pb.ListModelsResponse, request: pb.ListModelsRequest) -> bytes:
-    """Return the body of a page of models; `has_more` states if there are further ones in the request's direction."""
+    """Return the body of a page of models. `has_more`: whether there are more models in the request's direction."""
     back = decode_token(request.page_token).back
     more = response.previous_page_token if back else response.next_page_token
     models = response.models
@@ -79,7 +79,7 @@ def _support(supported: bool) -> JsonObject:
 
 
 def _capabilities(model: pb.Model) -> JsonObject:
-    """Return the JSON object with a model's capabilities, in which all keys of the SDKs' types are present."""
+    """Return the JSON object for a model's capabilities. It has all keys that the SDKs' types require."""
     known = model.capabilities
     search = _support(known.search)
     # An effort also sets a level or a budget; a model that can only be switched on and off has no efforts.

@@ -16,13 +16,13 @@ OPERATION_ACTIONS = {
     pb.MODEL_OPERATION_COUNT_TOKENS: ("countTokens",),
     pb.MODEL_OPERATION_EMBED: ("embedContent", "batchEmbedContents"),
 }
-"""Operation -> names of its actions in paths of the native format; operations without a row do not exist in it."""
+"""Operation -> names of its actions in native paths. The native format has no other operations."""
 LIMIT_MEMBERS = {"input_token_limit": "inputTokenLimit", "output_token_limit": "outputTokenLimit"}
 SAMPLING_MEMBERS = {"temperature": "temperature", "max_temperature": "maxTemperature", "top_p": "topP", "top_k": "topK"}
 
 
 def decode_query(query: Query) -> pb.ListModelsRequest:
-    """Return the page by `pageSize` (default 50), `pageToken`, or in snake case. Raise UmgError(INVALID_FIELD)."""
+    """Return the page by `pageSize` (default 50) and `pageToken`, also in snake case. Raise UmgError(INVALID_FIELD)."""
     request = pb.ListModelsRequest(page_size=page_size(query, ("pageSize", "page_size"), DEFAULT_PAGE))
     if token := query.get("pageToken") or query.get("page_token"):
         request.page_token = token
@@ -30,7 +30,7 @@ def decode_query(query: Query) -> pb.ListModelsRequest:
 
 
 def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> bytes:
-    """Return the body of a page of models. It has `models: []` if empty: SDKs warn if the member is absent."""
+    """Return the body of a page of models. An empty page has `models: []`, since SDKs warn without the member."""
     listed: JsonObject = {"models": [_model(model) for model in response.models]}
     if response.next_page_token:
         listed["nextPageToken"] = response.next_page_token
@@ -49,7 +49,7 @@ def encode_error(error: UmgError, status: int) -> bytes:
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return the JSON object for a model, without limits and sampling values that are not known."""
+    """Return the JSON object for a model. Unknown limits and sampling values are left out."""
     limits: JsonObject = {
         LIMIT_MEMBERS[field.name]: value for field, value in model.ListFields() if field.name in LIMIT_MEMBERS
     }

@@ -12,7 +12,7 @@ from umg_grpc.wire.ollama.schema import ShowBody
 
 SAMPLING_SETTINGS = ("temperature", "top_p", "top_k")
 OPERATION_CAPABILITIES = {pb.MODEL_OPERATION_GENERATE: "completion", pb.MODEL_OPERATION_EMBED: "embedding"}
-"""Operation -> capability; other operations have no path in this API."""
+"""Operation -> capability in this API. Other operations have no path in it."""
 DEFAULT_CAPABILITIES = pb.ModelCapabilities(tools=True)
 
 
@@ -35,12 +35,12 @@ def encode_list(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> byt
 
 
 def encode_running(response: pb.ListModelsResponse, _: pb.ListModelsRequest) -> bytes:
-    """Return the JSON body of `GET /api/ps`: the gateway loads no models, so that none occupies memory."""
+    """Return the JSON body of `GET /api/ps`. The list is empty: the gateway loads no models into memory."""
     return msgspec.json.encode({"models": []})
 
 
 def encode_model(model: pb.Model) -> bytes:
-    """Return the JSON body of `POST /api/show`. Members about files of the model are empty, since there are none."""
+    """Return the JSON body of `POST /api/show`. Members about files of the model are empty, since it has no files."""
     return msgspec.json.encode(
         {
             "modelfile": "",
@@ -55,7 +55,7 @@ def encode_model(model: pb.Model) -> bytes:
 
 
 def _listed(model: pb.Model) -> JsonObject:
-    """Return an element of the list. Its name has a tag: clients append one where it is absent, and compare names."""
+    """Return an element of the list. Its name has a tag: clients compare names after appending a missing tag."""
     name = model.id if ":" in model.id.rpartition("/")[2] else model.id + DEFAULT_TAG
     return {
         "name": name,
@@ -85,9 +85,9 @@ def _details(model: pb.Model) -> JsonObject:
 
 
 def _model_info(model: pb.Model) -> JsonObject:
-    """Return the known properties by the vendor's names, in which the architecture is the first part. It is left out
-    without a known context, since clients read both lengths where it is present (JetBrains/koog, the module of its
-    Ollama client, `OllamaManagementConverters.kt`); an unknown length of vectors is 0.
+    """Return the known properties by the vendor's names, whose first part is the architecture. The architecture is left
+    out if the context length is unknown, since clients read both lengths where it is present (JetBrains/koog, the
+    module of its Ollama client, `OllamaManagementConverters.kt`); an unknown length of vectors is 0.
     """
     architecture = model.family or "unknown"
     info: JsonObject = {"general.basename": _basename(model)}

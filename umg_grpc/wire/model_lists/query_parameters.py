@@ -1,4 +1,4 @@
-"""Query parameters of model lists that the shapes of the messages and the native format share."""
+"""Query parameters that model lists of the messages and the native format share."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -12,8 +12,8 @@ MAX_MODELS = 1000
 
 
 def page_size(query: Query, names: tuple[str, ...], default: int) -> int:
-    """Return the maximum number of models in the page: the value of the first of the parameters `names` that is
-    present, otherwise `default`. Raise UmgError(INVALID_FIELD) unless it is a whole number from 1 to 1000.
+    """Return the maximum number of models in the page: the value of the first parameter in `names` that is present,
+    otherwise `default`. Raise UmgError(INVALID_FIELD) unless it is a whole number from 1 to 1000.
     """
     for name in names:
         if (given := query.get(name)) is not None:
