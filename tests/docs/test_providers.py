@@ -10,9 +10,10 @@ from umg_grpc.config import parse
 from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
 
 PAGE = (DOCS / "providers.md").read_text(encoding="utf-8")
+PRESETS = PAGE[PAGE.index("\n## Presets") :]
 ROWS = {
     quoted(line)[0]: [cell.strip() for cell in line.strip("|").split("|")]
-    for line in PAGE.splitlines()
+    for line in PRESETS.splitlines()
     if line.startswith("| `") and "](" in line
 }
 SAMPLE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -30,7 +31,7 @@ KEYS = (
 
 def test_the_tables_have_each_preset_below_the_heading_of_its_kind() -> None:
     assert list(ROWS) == list(PROVIDER_PRESETS)
-    _, *sections = re.split(r"^### ", PAGE[PAGE.index("\n## Presets") :], flags=re.MULTILINE)
+    _, *sections = re.split(r"^### ", PRESETS, flags=re.MULTILINE)
     found = {text.partition("\n")[0]: re.findall(r"^\| `([^`]+)` \| \[", text, re.MULTILINE) for text in sections}
     assert found == {
         title: [name for name, row in PROVIDER_PRESETS.items() if row.kind == kind]
