@@ -36,16 +36,15 @@ logger = LazyLogger(__name__)
 
 
 class Store:
-    """Database of the gateway, SQLite or PostgreSQL, open from `open_store` to `aclose`; source of sessions. They wait
-    up to two seconds for a PostgreSQL server that accepts no connection, as during its restart.
+    """Database of the gateway, SQLite or PostgreSQL, open from `open_store` to `aclose`; source of sessions. If a
+    PostgreSQL server accepts no connection, for example during its restart, a session waits for up to two seconds.
     """
 
     def __init__(
         self, engine: AsyncEngine, connector: Connector | None = None, prober: AsyncEngine | None = None
     ) -> None:
         """Use a SQLAlchemy engine. `connector`: factory of SQLite's connections, whose threads `aclose` waits for.
-        `prober`: engine with a new connection for each use, by which the return of the database is found; None uses
-        `engine`.
+        `prober`: engine that finds the end of an outage, with a new connection for each use; None uses `engine`.
         """
         self._engine = engine
         self._connector = connector
@@ -74,14 +73,14 @@ class Store:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[AsyncSession]:
-        """Open a read-only session, which sees the database as at its first read. Raises SQLAlchemyError."""
+        """Open a read-only session whose reads all see the database as at the first one. Raises SQLAlchemyError."""
         async with self._connected(self._snapshots) as session:
             yield session
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncSession]:
         """Open a session whose changes are committed at its end or, after any exception, rolled back. Raises
-        SQLAlchemyError: UnconfirmedCommitError if the changes may be stored nevertheless.
+        SQLAlchemyError: UnconfirmedCommitError if the changes may be stored all the same.
         """
         async with self._turn, self._connected(self._writers) as session:
             began = time.monotonic()
@@ -104,7 +103,7 @@ class Store:
                 raise UnconfirmedCommitError(reason_of(error)) from error
 
     async def check(self) -> None:
-        """Read the database's time, for `clock`, at once. Raises SQLAlchemyError or OSError if it does not answer."""
+        """Read the database's time for `clock` now. Raises SQLAlchemyError or OSError if it does not answer."""
         try:
             async with self._readers() as session:
                 await _measure(await session.connection(), self._measured)
@@ -129,7 +128,7 @@ class Store:
 
     @asynccontextmanager
     async def _connected(self, sessions: "async_sessionmaker[AsyncSession]") -> AsyncIterator[AsyncSession]:
-        """Open a session that has a connection, for which it waits during a restart of the database."""
+        """Open a session that already has a connection. During a restart of the database it waits for one."""
         async with sessions() as session:
             if not self._waits:
                 yield session
@@ -164,7 +163,7 @@ Result = TypeVar("Result")
 
 
 class Repository(Protocol):
-    """Class whose methods use a store."""
+    """Class whose methods use a `Store`."""
 
     _store: Store
 
@@ -175,9 +174,9 @@ Of = TypeVar("Of", bound=Repository)
 def repeated(
     method: Callable[Concatenate[Of, Parameters], Awaitable[Result]],
 ) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
-    """Decorate a repository's method, which opens one session, to repeat it once after a connection lost before a
-    commit. The database then has none of its changes. For reads, and for changes that must not be made twice, for
-    example an amount that is added.
+    """Decorate a repository's method that opens one session. If the connection is lost before the commit, the database
+    has none of its changes, and the method is repeated once. For reads, and for changes that must not be made twice,
+    for example an amount that is added.
     """
     return _repeated(method, (DBAPIError,))
 
@@ -185,8 +184,8 @@ def repeated(
 def repeated_idempotent(
     method: Callable[Concatenate[Of, Parameters], Awaitable[Result]],
 ) -> Callable[Concatenate[Of, Parameters], Awaitable[Result]]:
-    """Decorate a method of a repository as `repeated` does, also for a connection that is lost during the commit. The
-    database may then have the changes: they must have the same result if they are made twice.
+    """Decorate a method of a repository as `repeated` does, but repeat it also if the connection is lost during the
+    commit. The database may then have the changes already: they must have the same result if they are made twice.
     """
     return _repeated(method, (DBAPIError, UnconfirmedCommitError))
 
@@ -209,8 +208,8 @@ def _repeated(
 async def open_store(database: str, data_dir: Path, *, create: bool = True) -> Store:
     """Open the database, and migrate it to the schema of this version. Raise StoreError if that is not possible.
     `database`: value of the config, `sqlite` for a file in `data_dir`, or a PostgreSQL URL. `create`: whether to create
-    a missing database. Several processes may open a database at the same time: one migrates it, the others wait. One
-    process must not, since alembic has one global context.
+    a missing database. Several processes may open a database at the same time: one migrates it, the others wait. Within
+    one process only one call may run at a time, since alembic has one global context.
     """
     if database == SQLITE_KIND:
         place = str(data_dir / SQLITE_FILE)
@@ -242,7 +241,7 @@ async def open_store(database: str, data_dir: Path, *, create: bool = True) -> S
 
 async def postgresql_state(database: str) -> tuple[str, float]:
     """Return a PostgreSQL database's newest migration and clock difference. The migration is "" without the gateway's
-    tables; the seconds are those by which this machine is ahead. Raise StoreError if it cannot be reached.
+    tables; the difference is in seconds, positive if this machine is ahead. Raise StoreError if it cannot be reached.
     """
     clock = DatabaseClock()
     engine = _postgresql_engine(_postgresql_url(database))

@@ -1,6 +1,6 @@
-"""Time of the database, by which all processes that share it compare stored times. It is an expression of SQL, and in
-the process the time of the last measurement plus the time since, by the monotonic clock. A process whose wall clock is
-wrong, or jumps, writes and compares the same times as all others.
+"""Time of the database, by which all processes that share it compare stored times. SQL statements have it as an
+expression. In the process it is the last measured time plus the time since then, by the monotonic clock. A process
+whose wall clock is wrong, or jumps, writes and compares the same times as all others.
 """
 
 import time
@@ -40,7 +40,7 @@ class _CurrentMicros(FunctionElement[int]):
 
 
 class _CurrentTime(FunctionElement[datetime]):
-    """SQL expression of the database's current time plus the seconds that its argument gives."""
+    """SQL expression of the database's current time plus its argument, a number of seconds."""
 
     type = UtcTime()
     inherit_cache = True
@@ -96,8 +96,8 @@ class Clock(Protocol):
 
 
 class DatabaseClock:
-    """Clock of PostgreSQL: in SQL its own, in the process the one that was measured last. It is the process's own
-    wall clock before the first measurement.
+    """Clock of PostgreSQL. SQL statements read the server's clock; the process uses the last measurement of it, and its
+    own wall clock before the first measurement.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -134,9 +134,9 @@ class DatabaseClock:
         return self._wall() if self._offset is None else self.monotonic() + self._offset
 
     def measured(self, database_time: float, sent: float, received: float) -> None:
-        """Take the time that the database answered. `sent`, `received`: monotonic times of query and response, between
-        which it read its clock. A slow response replaces a quick one only if the two contradict each other, or if the
-        quick one is old.
+        """Take a measurement of the database's time. `sent`, `received`: monotonic times of query and response, between
+        which the database read its clock. A slow response replaces a quick one only if the two contradict each other,
+        or if the quick one is old.
         """
         offset, uncertainty = database_time - (sent + received) / 2, (received - sent) / 2
         if (
@@ -155,7 +155,7 @@ class DatabaseClock:
 
 
 class MachineClock:
-    """Clock of SQLite, which runs in the process: that of the machine, in milliseconds like SQLite's own. After a jump
+    """Clock of SQLite, which runs in the process: the machine's clock, in milliseconds as in SQLite. After a jump
     against the monotonic clock it is not trusted for some time, since it may jump back.
     """
 
@@ -163,7 +163,7 @@ class MachineClock:
     problem = ""
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Create the clock. `wall`: returns seconds since 1970. `monotonic`: of a clock that never jumps."""
+        """Create the clock. `wall`: returns seconds since 1970. `monotonic`: returns seconds that never jump."""
         self._wall = wall
         self._monotonic = monotonic
         self._offset = wall() - monotonic()
@@ -176,7 +176,7 @@ class MachineClock:
         return self._monotonic() - self._jumped_at >= JUMP_SECONDS
 
     def check(self) -> None:
-        """Notice a jump since the last check. Smaller differences are those of a clock that is slowly corrected."""
+        """Notice a jump of the clock since the last check. A clock that is slowly corrected differs by less."""
         now = self._monotonic()
         offset = self._wall() - now
         if abs(offset - self._offset) > TRUSTED_SECONDS:

@@ -1,5 +1,5 @@
-"""Moves the usage records of earlier versions to the table with partitions and totals, in small pieces. Until then
-reads use the earlier table, to which an earlier version still writes during a rolling upgrade.
+"""Move of the usage records of earlier versions to the table with partitions and totals, in small pieces. Until it is
+complete, reads use the earlier table too, to which an earlier version still writes during a rolling upgrade.
 """
 
 from sqlalchemy import delete, func, select, text
@@ -25,7 +25,7 @@ class EarlierUsageRecords:
         self._oldest_moved: int | None = None  # to skip the index entries of moved rows, which remain for a while
 
     async def move_some(self) -> bool:
-        """Move up to `MOVED_ROWS` records, unless another process moves some. Return whether there may be more."""
+        """Move up to `MOVED_ROWS` records, unless another process is moving some. Return whether more may be left."""
         async with self._store.read() as session:
             is_partitioned = (await session.connection()).dialect.name != SQLITE_KIND
             if len(await tables_of_records(session)) == 1:
@@ -45,7 +45,7 @@ class EarlierUsageRecords:
 
 
 async def _take(session: AsyncSession, start_micros: int | None) -> list[Row]:
-    """Delete and return the newest records that are not newer than a time; None for any time."""
+    """Delete and return the newest records that began at `start_micros` or earlier; None for any time."""
     table = EarlierUsageRow
     newest = select(table.record_id).order_by(table.start_micros.desc()).limit(MOVED_ROWS)
     if start_micros is not None:
@@ -57,7 +57,7 @@ async def _take(session: AsyncSession, start_micros: int | None) -> list[Row]:
 
 
 async def _return_space(store: Store) -> None:
-    """Return the space of the moved records to the disk, and the time that searches spend on them."""
+    """Return the disk space of the moved records, so that searches no longer spend time on it."""
     name = EarlierUsageRow.__tablename__
     async with store.write() as session:
         await session.execute(text(f"SET LOCAL lock_timeout = '{TRUNCATE_LOCK_SECONDS}s'"))

@@ -23,8 +23,8 @@ Row = TypeVar("Row", bound=RetainedRow)
 
 @dataclass(frozen=True)
 class Bounds:
-    """Maximum total size, in bytes, of the rows of one caller and of all callers together; 0 is no limit. The rows that
-    would expire first are deleted first, periodically: the size may exceed the maximum for a while.
+    """Maximum total size, in bytes, of the rows of one caller and of all callers together; 0 is no limit. Rows beyond
+    it are deleted periodically, and the first to expire goes first, so that the size may exceed it for a while.
     """
 
     owner_bytes: int
@@ -50,7 +50,7 @@ class ExpiredRowSweep(Generic[Row]):
         self._clock = clock
 
     async def run(self) -> None:
-        """Delete expired rows, and rows above the maximum sizes by expiry. Do nothing while the clock is wrong."""
+        """Delete expired rows, and those above the maximum sizes by expiry. Do nothing while the clock is wrong."""
         if not self._clock.is_trusted:
             return
         table, now = self._table, self._clock.sql_time()
@@ -76,7 +76,7 @@ class ExpiredRowSweep(Generic[Row]):
 
     @repeated
     async def _shrink_step(self, rows: Select[Row], bound: int) -> bool:
-        """Delete, in one transaction, some of the selected rows above `bound` bytes. Sum and deletion are in one
+        """Delete some of the selected rows if they have more than `bound` bytes. Sum and deletion are in one
         transaction, since two processes could otherwise delete the same excess twice.
         """
         async with self._store.write() as session:

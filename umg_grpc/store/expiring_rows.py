@@ -33,7 +33,7 @@ _Key = tuple[str, str]
 
 @dataclass(slots=True)
 class _Waiting(Generic[Row]):
-    """Row that is to be written. `futures`: one for each call that waits; its result is whether the row was written."""
+    """Row that is to be written. `futures`: one for each waiting call; its result is whether the row was written."""
 
     row: Row
     futures: list["asyncio.Future[bool]"] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Retained(Generic[Row]):
 
     @property
     def may_lack_rows(self) -> bool:
-        """Whether other processes may hold rows that they could not write, since the database is or was away."""
+        """Whether rows of other processes may be missing, because the database is or was unavailable to them."""
         return self._store.reconnection.may_lack_rows
 
     def start(self) -> None:
@@ -90,7 +90,7 @@ class Retained(Generic[Row]):
                 self._writer.wake()
 
     async def aclose(self) -> None:
-        """Write the queued rows within a bounded time, and stop the background tasks. The other rows are lost."""
+        """Write the queued rows within a bounded time, and stop the background tasks. Unwritten rows are lost."""
         writer, sweeper, self._writer, self._sweeper = self._writer, self._sweeper, None, None
         for background in (sweeper, writer):
             if background is not None:
@@ -101,8 +101,8 @@ class Retained(Generic[Row]):
             waiting.resolve(written=False)
 
     def add(self, row: Row) -> bool:
-        """Queue a row, which replaces an older one of the owner and id. Return False if it is larger than the maximum
-        size (`Bounds`), or if too many bytes of rows are pending.
+        """Queue a row, which replaces an older row of the same owner and id. Return False if the row exceeds the
+        maximum size (`Bounds`), or if too many bytes are pending.
         """
         return self._enqueue(row) is not None
 
@@ -120,12 +120,12 @@ class Retained(Generic[Row]):
         return await self._wait_written([*self._writing.values(), *self._waiting.values()], seconds)
 
     async def get(self, owner: str, object_id: str) -> Row | None:
-        """Return the row with this id of the key with the id `owner`; None if it does not exist or has expired."""
+        """Return the row with this id that belongs to the key `owner`; None if it does not exist or has expired."""
         return next(iter(await self.find(owner, [object_id])), None)
 
     @repeated
     async def find(self, owner: str, object_ids: Collection[str]) -> list[Row]:
-        """Return the unexpired rows with these ids of the key with the id `owner`, in any order."""
+        """Return the unexpired rows with these ids that belong to the key `owner`, in any order."""
         now, found, rest = self._clock.now(), list[Row](), list[str]()
         for object_id in object_ids:
             key = (owner, object_id)
@@ -142,7 +142,7 @@ class Retained(Generic[Row]):
         return found
 
     async def delete(self, owner: str, object_id: str) -> bool:
-        """Delete the row with this id that belongs to the key with the id `owner`. Return whether it existed."""
+        """Delete the row with this id that belongs to the key `owner`. Return whether it existed."""
         await self.flushed(CLOSE_SECONDS)  # otherwise a write in flight could restore the row
         waiting = self._waiting.pop((owner, object_id), None)
         if waiting is not None:
@@ -278,5 +278,5 @@ class RetainedStore(Generic[Row]):
         await self._rows.aclose()
 
     async def sweep(self) -> None:
-        """Delete the rows that have expired or exceed the maximum size. A background task does it once a minute too."""
+        """Delete the rows that have expired or exceed the maximum size, as a background task does every minute."""
         await self._rows.sweep()

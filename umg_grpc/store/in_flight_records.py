@@ -26,7 +26,7 @@ logger: FilteringBoundLogger = structlog.get_logger(__name__)
 
 
 class OpenRecords:
-    """File with the usage records of a process's calls in flight, until `close`. Slots are byte offsets in the file."""
+    """File with the usage records of a process's calls in flight, until `close`. A slot is named by its byte offset."""
 
     _map: mmap.mmap
 
@@ -46,8 +46,8 @@ class OpenRecords:
             self._report(error)
 
     def add(self, record: bytes, replaced: int = NO_SLOT) -> int:
-        """Write a record into a free slot, then delete that in the slot `replaced` (`NO_SLOT`: none). Return the new
-        slot; `NO_SLOT`, without any change, if the record is too long or the disk is full.
+        """Write a record into a free slot, then delete the record in the slot `replaced` (`NO_SLOT`: none). Return the
+        new slot. If the record is too long or the disk is full, change nothing, and return `NO_SLOT`.
         """
         if (size := len(record)) > MAX_RECORD_BYTES:
             return NO_SLOT
@@ -72,7 +72,7 @@ class OpenRecords:
             self._free.append(slot)
 
     def close(self) -> bool:
-        """Close the file, and delete it if it contains no record. Return whether it contains none."""
+        """Close the file. If it contains no record, delete it. Return whether it contained none."""
         if is_empty := len(self._free) == self._slots:
             self._path.unlink(missing_ok=True)
         if self._slots:
@@ -97,7 +97,7 @@ class OpenRecords:
 
 
 def records_of(directory: Path, owner: str) -> list[bytes]:
-    """Return the usage records of the calls in flight when a process ended; empty without a file. Raise OSError."""
+    """Return the records of the calls that were in flight when a process ended; empty without a file. Raise OSError."""
     try:
         content = (directory / f"{owner}{OPEN_SUFFIX}").read_bytes()
     except FileNotFoundError:

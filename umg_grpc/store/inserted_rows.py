@@ -11,8 +11,8 @@ from umg_grpc.store.database_kinds import SQLITE_KIND
 def rows_of(
     dialect: str, table: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> tuple[str, tuple[object, ...]]:
-    """Return the part of an INSERT statement after its column names, and its parameters. PostgreSQL is sent all rows as
-    one JSON text, which takes a tenth of the time of a parameter for each value, and inserts them in their order.
+    """Return the part of an INSERT statement after its column names, and its parameters. PostgreSQL gets all rows as
+    one JSON text, and inserts them in their order: this takes a tenth of the time of one parameter for each value.
     """
     if dialect == SQLITE_KIND:
         row = f"({', '.join('?' * len(columns))})"

@@ -1,6 +1,6 @@
-"""Triggers of the database that record each change of an API key, so that processes read changed keys alone. They
-record the changes of every program, also of earlier versions and of an operator's statements. The time of a key's last
-use is no change.
+"""Triggers of the database that record each change of an API key, so that processes only read keys that changed. They
+record the changes of every program, also of earlier versions and of an operator's statements. A new time of last use is
+no change.
 """
 
 from umg_grpc.store.database_kinds import SQLITE_KIND

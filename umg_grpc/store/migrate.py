@@ -8,15 +8,15 @@ from umg_grpc.store.usage_tables import UsageRow  # noqa: F401  adds the tables 
 
 
 class NewerDatabaseError(Exception):
-    """Error for a database with the schema of a later version, which this version must not change."""
+    """Error for a database with the schema of a later version: this version must not change it."""
 
 
 class NoDatabaseError(Exception):
-    """Error for a database without the gateway's tables, where the caller has excluded the creation of a new one."""
+    """Error for a database without the gateway's tables, if the caller does not want them to be created."""
 
 
 def migrate(connection: Connection, *, create: bool = True) -> None:
-    """Migrate a database to the newest schema, in the transaction of the caller, which has to exclude other processes.
+    """Migrate a database to the newest schema, in the caller's transaction. The caller has to exclude other processes.
     An empty database gets the newest schema directly (a test compares it with the result of the migrations), and an
     up-to-date one is not changed; both without loading alembic, which takes megabytes. Raise NewerDatabaseError, and
     NoDatabaseError for a database without the gateway's tables unless `create`.

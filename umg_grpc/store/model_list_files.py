@@ -39,7 +39,7 @@ class ModelListFiles:
         self._directory = data / LISTS_DIRECTORY
 
     def read(self, channel: str, address: str) -> Sequence[pb.Model] | None:
-        """Return the stored model list of a channel; None without one for this address (base URL), or if damaged."""
+        """Return a channel's stored list; None if there is none for this address (base URL), or it is damaged."""
         try:
             return pb.ListModelsResponse.FromString(self._path(channel, address).read_bytes()).models
         except (OSError, DecodeError):
@@ -64,8 +64,8 @@ class ModelListFiles:
             return None
 
     def try_lock(self, source: str) -> int | None:
-        """Return the descriptor of a source's locked file, whose closing releases it; None if another process reads its
-        lists now. `source`: text for the provider and the account; only its hash is stored. Raise OSError.
+        """Lock a source. Return the descriptor of its lock file, whose closing releases it; None if another process
+        reads its lists now. `source`: text for the provider and the account; only its hash is stored. Raise OSError.
         """
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(self._source_path(source, "lock"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -77,8 +77,8 @@ class ModelListFiles:
         return descriptor
 
     def write_failure(self, source: str, failure: ListFailure | None) -> float | None:
-        """Record for other processes that the lists of a source could not be read, or with None that they could. Return
-        the Unix time of the record; None without one.
+        """Record for other processes that the lists of a source could not be read or, with None, that they could.
+        Return the Unix time of the record; None without a record.
         """
         path = self._source_path(source, "failed")
         with suppress(OSError):

@@ -37,8 +37,8 @@ class ProcessLocks:
         _try_lock(self.directory / f"{name}{LOCK_SUFFIX}", delete=True)
 
     def close(self, *, delete: bool = True) -> None:
-        """Release the lock file of this process, and delete it. `delete`: False leaves the file, by which other
-        processes find the remaining files of this one.
+        """Release the lock file of this process, and delete it. `delete`: False keeps the file, so that other processes
+        find this one's remaining files.
         """
         if delete:
             self._path.unlink(missing_ok=True)
@@ -60,7 +60,7 @@ def count_running(directory: Path) -> int:
 
 
 def _try_lock(path: Path, *, delete: bool) -> bool:
-    """Return whether no running process has locked the file; True without the file."""
+    """Return whether no running process has locked the file; True if the file does not exist."""
     try:
         descriptor = os.open(path, os.O_WRONLY)
     except FileNotFoundError:

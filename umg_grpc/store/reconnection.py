@@ -1,4 +1,4 @@
-"""Outages of the database: calls wait for its return for a short time, and one probe of the process finds it."""
+"""Outages of the database: calls wait a short time for their end, and one task of the process detects it."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ LOST_CLASS = "08"
 
 
 class DatabaseAwayError(SQLAlchemyError):
-    """The database has accepted no connection for longer than a call waits. `returned` is set when it is back."""
+    """Error for a database that was unavailable for longer than a call waits. `returned`: set when it answers again."""
 
     def __init__(self, reason: str, returned: asyncio.Event) -> None:
         super().__init__(reason)
@@ -28,7 +28,7 @@ class DatabaseAwayError(SQLAlchemyError):
 
 
 class UnconfirmedCommitError(SQLAlchemyError):
-    """The connection was lost during a commit, so that the changes may or may not be stored."""
+    """Error for a connection that was lost during a commit: the changes may be stored or not."""
 
 
 def is_lost(error: DBAPIError) -> bool:
@@ -39,8 +39,7 @@ def is_lost(error: DBAPIError) -> bool:
 
 class Reconnection:
     """State of a process's connections to its database: whether it is away, and the waits for its return. The first
-    failure starts one task that probes the database until it answers: its return is found once for all, however many
-    wait.
+    failure starts one task, which connects to the database until it answers, for all calls that wait.
     """
 
     def __init__(self, probe: Callable[[], Awaitable[None]], monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -64,11 +63,11 @@ class Reconnection:
 
     @property
     def may_lack_rows(self) -> bool:
-        """Whether rows of finished calls may be missing: the database is away, or was until `UNWRITTEN_SECONDS` ago."""
+        """Whether rows of finished calls may be missing: the database is or was away until `UNWRITTEN_SECONDS` ago."""
         return self.is_away or self._monotonic() - self._returned_at < UNWRITTEN_SECONDS
 
     def may_have_been_away(self, seconds: float) -> bool:
-        """Return whether the database may have been away within `seconds`: it was, or this process did not run."""
+        """Return whether the database may have been away in the last `seconds`: it was, or this process was paused."""
         return self.is_away or self._monotonic() - max(self._began_at, self._returned_at) < seconds
 
     @property
@@ -86,8 +85,8 @@ class Reconnection:
             self._probes = asyncio.create_task(self._probe_until_back(), name="probes of the database")
 
     async def wait(self, end: float) -> None:
-        """Wait for the return of the database until the time `end` of the clock. Raise DatabaseAwayError if it is not
-        back by then, at once in a long outage or if too many calls wait.
+        """Wait for the return of the database until the time `end` of the clock. Raise DatabaseAwayError if it does not
+        answer by then; in a long outage, or if too many calls wait, raise it at once.
         """
         left = end - self._monotonic()
         since = self._away_since
@@ -105,11 +104,11 @@ class Reconnection:
             self._waiting -= 1
 
     def end_of_wait(self) -> float:
-        """Return the time of the clock until which a call that begins now waits for the database."""
+        """Return the time, on the monotonic clock, until which a call that begins now waits for the database."""
         return self._monotonic() + WAIT_SECONDS
 
     async def aclose(self) -> None:
-        """Stop the probes. Calls that wait then fail at the end of their wait."""
+        """Stop the probes. Calls that still wait fail at the end of their waiting time."""
         probes, self._probes = self._probes, None
         if probes is not None:
             probes.cancel()

@@ -1,4 +1,4 @@
-"""Redis client with time limit and circuit breaker, for state that replicas share; without it each has its own."""
+"""Redis client with time limit and circuit breaker, for state that replicas share. Without Redis, each has its own."""
 
 import asyncio
 import secrets
@@ -43,8 +43,8 @@ class RedisUnavailable(Exception):  # noqa: N818  # no error: the caller works w
 
 class Redis:
     """Redis client with a time limit for each command and a circuit breaker. After a failure no command is sent for a
-    second, and then one at a time until Redis answers. Otherwise every call would wait for a Redis server that does not
-    answer.
+    second; then one command at a time is sent until Redis answers. Otherwise every call would wait for a Redis server
+    that does not answer.
     """
 
     def __init__(
@@ -73,8 +73,8 @@ class Redis:
         cls, url: str, now: Callable[[], float] = time.monotonic, seconds: float = ANSWER_SECONDS
     ) -> "AsyncGenerator[Redis, None]":
         """Open a client of the Redis server at `url` for the duration of the block. `seconds`: time limit of a command.
-        It connects at once: at the first command that could exceed the time limit, and its call would be counted in
-        this process only.
+        The client connects at once. If the first command had to connect, it could exceed the time limit, and its call
+        would only be counted in this process.
         """
         # Imported here, since the import takes 0.1 s and few operators use Redis.
         from redis.asyncio import ConnectionPool, RedisError
@@ -110,13 +110,13 @@ class Redis:
             await client.aclose()
 
     async def check(self) -> None:
-        """Check that Redis is available, by a command unless it has answered recently. Raise RedisUnavailable."""
+        """Check that Redis is available: send a command unless it has answered recently. Raise RedisUnavailable."""
         if self._away or self._now() - self._answered_at > IDLE_SECONDS:
             await self.run(lambda client: client.ping())
 
     async def count(self, step: "Callable[[Client], Awaitable[Result]]") -> Result:
-        """Call `step` as `run` does, for commands that count limits. Raise RedisUnavailable also while the counts are
-        incomplete, because Redis has lost its data.
+        """Call `step` as `run` does, for commands that count limits. Raise RedisUnavailable also if Redis has lost its
+        data, until the counts are complete again.
         """
         self._check_counts()
 
@@ -145,7 +145,7 @@ class Redis:
             self._slots.release()
 
     def compare_epoch(self, epoch: bytes) -> None:
-        """Compare `EPOCH_KEY` on a new connection with the known value. Another one shows that Redis lost its data."""
+        """Compare `EPOCH_KEY` on a new connection with `epoch`. Another value shows that Redis lost its data."""
         known, self._epoch = self._epoch, epoch
         if known in {b"", epoch}:
             return
@@ -228,7 +228,7 @@ class Writes:
         return len(self._waiting)
 
     def set(self, key: str, value: bytes, seconds: float) -> None:
-        """Queue a write, which replaces a queued one of the same key. Redis deletes the value after `seconds`."""
+        """Queue a write. It replaces a queued write of the same key. Redis deletes the value after `seconds`."""
         if self._closed:
             return
         self._remove(key)
@@ -242,7 +242,7 @@ class Writes:
         self._writer.wake()
 
     async def done(self) -> None:
-        """Wait until no writes are queued: each was sent or has failed."""
+        """Wait until no writes are queued: each one was sent, or has failed."""
         await self._idle.wait()
 
     async def aclose(self) -> None:

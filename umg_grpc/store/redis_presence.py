@@ -1,4 +1,4 @@
-"""Number of gateway processes that share a Redis, which each of them remembers while Redis is unavailable."""
+"""Number of gateway processes that share a Redis. Each process remembers the number while Redis is unavailable."""
 
 import secrets
 import time
@@ -40,7 +40,7 @@ class Presence:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Create the presence of a process. `on_this_machine`: returns the number of processes that share the data
-        folder, which counts until Redis has answered; `now`: returns seconds of a monotonic clock.
+        folder; it is used until Redis has answered; `now`: returns seconds of a monotonic clock.
         """
         self._redis, self._on_this_machine, self._now = redis, on_this_machine, now
         self._process = secrets.token_hex(8)
@@ -54,7 +54,7 @@ class Presence:
 
     @property
     def processes(self) -> int:
-        """Largest number of processes in the last minute in which Redis has answered; at least 1."""
+        """Largest number of processes in the last minute before the last response of Redis; at least 1."""
         if not self._counted:
             return max(1, self._on_this_machine())
         return max(count for _, count in self._counted)
@@ -70,7 +70,7 @@ class Presence:
         self._counted = [*kept, (now, count)]
 
     async def aclose(self) -> None:
-        """Stop to send the presence."""
+        """Stop sending the presence."""
         if self._background is not None:
             await self._background.aclose(PRESENCE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Log lines of events that many calls cause at the same time, for example of a database that does not answer."""
+"""Log lines of events that occur in many calls at the same time, for example that a database does not answer."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ def _call_later(seconds: float, function: Callable[[], None]) -> None:
 
 
 class RepeatedLines:
-    """Logger that writes at most one line of an event in `LINE_SECONDS`, with the number of further events. The first
-    event is logged at once. A last line has the number of the events without a line.
+    """Logger that writes at most one line of an event in `LINE_SECONDS`. The first event is logged at once; later lines
+    also contain the number of events since the line before.
     """
 
     def __init__(self, name: str, call_later: CallLater = _call_later) -> None:
@@ -27,7 +27,7 @@ class RepeatedLines:
         """Event whose last line was just logged -> number of the events since then, and fields of the newest one."""
 
     def warning(self, event: str, **fields: object) -> None:
-        """Log an event that an operator should notice, or count it if it was logged just before."""
+        """Log an event that an operator should notice. If the event was logged just before, only count it."""
         if (found := self._waiting.get(event)) is not None:
             self._waiting[event] = found[0] + 1, fields
             return

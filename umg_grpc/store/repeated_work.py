@@ -23,9 +23,9 @@ def reason_of(error: Exception) -> str:
 
 class Background:
     """Background task that calls a function at each `wake`, and every `every` seconds, until `aclose`. If the function
-    raises an exception, it is called again with back-off, which the return of a database that was away ends: all
-    background work then continues at the same time. Of a database outage only the first failure and the recovery are
-    logged, of other failures each one.
+    raises an exception, it is called again after a back-off. The end of a database outage ends the back-off, so that
+    all background work continues then. Of an outage, only the first failure and the recovery are logged; other failures
+    are all logged.
     """
 
     def __init__(
@@ -38,9 +38,8 @@ class Background:
         at_end: bool = False,
     ) -> None:
         """Start the task, which calls `step`. `work`: its name in the log. `every`: seconds between calls without
-        `wake`, None for none. `with_steps`: whether these are the seconds from the start of a step to the end of the
-        next one, if that takes as long, so that the pause is the shorter the longer a step takes; else the pause.
-        `at_end`: whether `aclose` calls `step` a last time.
+        `wake`, None for none. `with_steps`: `every` includes the duration of a step, so that the pause is shorter after
+        a long step; otherwise it is the pause. `at_end`: whether `aclose` calls `step` a last time.
         """
         self.every = every
         """Seconds until the next step without a wake; None for no such step. A step may change it."""
@@ -62,8 +61,8 @@ class Background:
         self._woken.set()
 
     async def aclose(self, seconds: float) -> None:
-        """Wait up to `seconds` until the current run has ended, then cancel it; stop the task. A cancelled run would
-        not close its database connection properly.
+        """Stop the task. Wait up to `seconds` until the current run has ended, then cancel the run, which would not
+        close its database connection properly.
         """
         self._ending.set()
         self._woken.set()
@@ -91,7 +90,7 @@ class Background:
         return max(0.0, self.every - 2 * self._step_seconds)
 
     async def _back_off(self, seconds: float) -> None:
-        """Wait until `aclose`, or until the database that was away is back, at most `seconds`."""
+        """Wait until `aclose` or the end of a database outage, but at most `seconds`."""
         events = [self._ending] if self._returned is None else [self._ending, self._returned]
         waits = [asyncio.create_task(event.wait()) for event in events]
         try:

@@ -17,7 +17,7 @@ Upsert = Callable[[AsyncConnection, Sequence[RetainedRow]], Awaitable[None]]
 
 
 def upsert_into(row: type[RetainedRow], dialect: Dialect) -> Upsert:
-    """Return a function that inserts rows of a class into its table, and replaces those with the same keys."""
+    """Return a function that inserts rows of a class into its table. A row replaces one with the same keys."""
     table = RetainedRow.metadata.tables[row.__tablename__]
     keys, names = list(table.primary_key.columns), [column.name for column in table.columns]
     changed = [column.name for column in table.columns if not column.primary_key]

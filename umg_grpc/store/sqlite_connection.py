@@ -27,9 +27,9 @@ CONNECTION_SETTINGS = (
 
 
 class Cursor:
-    """Database cursor that executes a statement and reads all its rows in one step of the connection's thread. The
-    cursors of aiosqlite take a step each to open, execute, read and close, and a step takes longer than most
-    statements. Only the methods exist that SQLAlchemy calls for queries whose rows are read all at once.
+    """Database cursor that executes a statement and reads all its rows in one step of the connection's thread. A cursor
+    of aiosqlite takes four steps (open, execute, read, close), and a step takes longer than most statements. Only the
+    methods exist that SQLAlchemy calls for queries whose rows are read all at once.
     """
 
     def __init__(self, run: Callable[[Callable[[sqlite3.Connection], Result]], Awaitable[Result]]) -> None:
@@ -55,7 +55,7 @@ class Cursor:
         return await self._step(sqlite3.Cursor.executemany, sql, parameters)
 
     async def fetchall(self) -> list[Any]:
-        """Return the rows of the last statement, and an empty list at the next call."""
+        """Return the rows of the last statement. A second call returns an empty list."""
         rows, self._rows = self._rows, []
         return rows
 
@@ -106,8 +106,8 @@ class Connector:
         return connection
 
     async def aclose(self) -> None:
-        """Wait until the threads of all closed connections have ended. That of a cancelled caller ends after its
-        statement, whose result it passes to the event loop; this must happen before the loop ends.
+        """Wait until the threads of all closed connections have ended. The thread of a cancelled caller first ends its
+        statement, and passes the result to the event loop; this must happen before the loop ends.
         """
         for thread in [*self._threads]:
             if thread.is_alive():

@@ -34,7 +34,7 @@ class UtcTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return the time in UTC, as it is written. Raise ValueError for a time without a zone, which is ambiguous."""
+        """Return the time in UTC, as it is stored. Raise ValueError for a time without a zone: it is ambiguous."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -193,8 +193,8 @@ class ThreadRow(RetainedRow):
 
 
 class ReasoningRow(RetainedRow):
-    """Table of data that clients do not send back, by digests: the reasoning before a tool call, or a channel's name.
-    The channel made a reasoning state (opaque data that belongs to reasoning) or a provider's object.
+    """Table of data that clients do not send back, by digests. It is the reasoning before a tool call, or the name of
+    the channel that made a reasoning state (opaque data that belongs to reasoning) or a provider's object.
     """
 
     __tablename__ = "reasoning"

@@ -1,5 +1,5 @@
-"""Partitions of the usage records on PostgreSQL, one for each day in UTC. To drop the partition of a day takes
-milliseconds and returns its space, unlike the deletion of its rows.
+"""Partitions of the usage records on PostgreSQL, one for each day in UTC. A partition is dropped in milliseconds, which
+returns its disk space; the deletion of its rows would not.
 """
 
 from collections.abc import Collection, Iterable

@@ -44,7 +44,7 @@ logger = LazyLogger(__name__)
 
 
 class AttemptRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """One attempt of a call at a channel, as `umg.v1.RequestAttempt`. A new field comes last and has a default."""
+    """Attempt of a call at a channel, as `umg.v1.RequestAttempt`. New fields are added at the end, with a default."""
 
     channel: str
     model: str
@@ -67,8 +67,8 @@ class AttemptRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 
 
 class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """Details of a call that are returned only when its record is read by itself, not in lists. A new field comes last
-    and has a default.
+    """Details of a call that are returned only when its record is read by itself, not in lists. New fields are added at
+    the end, with a default.
     """
 
     attempts: list[AttemptRecord]
@@ -95,8 +95,8 @@ class CallDetails(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 
 
 class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
-    """Usage record of one call, as `umg.v1.RequestRecord`. In the journal it is a JSON array of these fields in this
-    order: a new field comes last and has a default.
+    """Usage record of one call, as `umg.v1.RequestRecord`. The journal stores it as a JSON array of these fields in
+    this order, so that new fields are added at the end, with a default.
     """
 
     record_id: str
@@ -158,7 +158,7 @@ class UsageRecord(msgspec.Struct, array_like=True, gc=False, kw_only=True):
 
 
 class _JournalRecord(UsageRecord, array_like=True, gc=False, kw_only=True):
-    """Usage record as read from the journal. Its details are JSON text, as the database stores them."""
+    """Usage record as read from the journal. Its details are JSON text, as in the database."""
 
     start_micros: Annotated[int, msgspec.Meta(ge=0, lt=FOREVER_MICROS)]
     details: msgspec.Raw = JSON_NULL  # type: ignore[assignment]  # a record is only moved in this form
@@ -211,7 +211,7 @@ class UsageRecords:
 
     @repeated
     async def find(self, request_id: str) -> list[UsageRecord]:
-        """Return the newest `MAX_FOUND` records with a request id, oldest first; empty if there are none."""
+        """Return the records with a request id, oldest first, at most the newest `MAX_FOUND`; empty for none."""
         async with self._store.read() as session:
             spans = await spans_of_records(session)
         found = list[UsageRecord]()
@@ -228,7 +228,7 @@ class UsageRecords:
 
     @repeated
     async def page(self, calls: CallFilter, after: Position | None, size: int) -> list[UsageRecord]:
-        """Return up to `size` selected records, newest first. `after`: last one of the previous page, or None."""
+        """Return up to `size` selected records, newest first. `after`: last record of the previous page, or None."""
         async with self._store.snapshot() as session:
             found = list[UsageRecord]()
             for table in await tables_of_records(session):
@@ -279,14 +279,14 @@ class UsageRecords:
 
 
 async def insert_record(session: AsyncSession, record: UsageRecord) -> None:
-    """Insert one record in the transaction of the caller, which has charged its cost already."""
+    """Insert one record in the caller's transaction, in which its cost is already charged."""
     stored = _JOURNAL_DECODER.decode(msgspec.json.encode(record))
     await add_rows_to_totals(session, await insert_rows(session, [_row_of(stored)]))
 
 
 async def insert_rows(session: AsyncSession, rows: Sequence[Row]) -> list[Row]:
-    """Insert rows with different ids, except of records that are in the database already: a journal may repeat them.
-    Return the inserted rows, which the caller has to add to the totals in the same transaction.
+    """Insert rows with different ids. Rows that the database already has are ignored, since a journal may repeat
+    records. Return the inserted rows, which the caller has to add to the totals in the same transaction.
     """
     connection = await session.connection()
     dialect = connection.dialect.name
@@ -309,7 +309,7 @@ async def insert_rows(session: AsyncSession, rows: Sequence[Row]) -> list[Row]:
 
 
 async def _insert_one_by_one(connection: AsyncConnection, rows: Sequence[Row]) -> list[Row]:
-    """Insert the rows that an SQLite database does not have, and return them."""
+    """Insert the rows that an SQLite database does not have yet. Return these rows."""
     table, given = UsageRow.__tablename__, ", ".join(["(?, ?)"] * len(rows))
     # CROSS JOIN: SQLite looks up each given row, and does not read the table
     query = (

@@ -1,5 +1,5 @@
-"""Sums of usage by time, key, model and other columns. Of a time span, whole days, hours and minutes are read from
-totals, and the rest at its ends from records.
+"""Sums of usage by time, key, model and other columns. Whole days, hours and minutes of a time span are read from
+totals. The rest at both ends of the span is read from records.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ class UsageSum:
 
 @dataclass(frozen=True)
 class UsageBegin:
-    """Times at which the stored usage begins; None without any of the kind."""
+    """Times at which the stored records and totals begin; None if there are none of a kind."""
 
     records: datetime | None
     totals: Mapping[str, datetime]
@@ -82,7 +82,7 @@ class UsageBegin:
 
 @dataclass(frozen=True)
 class _Part:
-    """Part of a time span, and the table from which its calls are read."""
+    """Part of a time span, with the table from which the calls in this part are read."""
 
     table: FromClause
     since: int
@@ -139,14 +139,14 @@ def conditions_of(calls: CallFilter, table: FromClause) -> list[ColumnElement[bo
 
 
 async def tables_of_records(session: AsyncSession) -> list[FromClause]:
-    """Return the tables that have records: that of earlier versions only as long as it has any."""
+    """Return the tables that have records: the current one, and that of earlier versions while it has rows."""
     current, earlier = UsageRow.__table__, EarlierUsageRow.__table__
     return [current, earlier] if await session.scalar(select(select(earlier.c.record_id).exists())) else [current]
 
 
 async def spans_of_records(session: AsyncSession) -> list[tuple[int, int]]:
-    """Return spans that together are all time, the newest first, in microseconds since 1970. On PostgreSQL each has
-    the records of a few partitions, since a query locks all partitions that it may read.
+    """Return time spans that together cover all time, the newest first, in microseconds since 1970. On PostgreSQL, each
+    span covers a few partitions, since a query locks all partitions that it may read.
     """
     days = await _days(session)
     bounds = [day * BUCKET_MICROS[DAY_BUCKET] for day in days[::-DAYS_SEARCHED] if day > days[0]]
@@ -176,7 +176,7 @@ async def _oldest(session: AsyncSession, table: FromClause) -> datetime | None:
 async def _windows(
     session: AsyncSession, by: Sequence[str], calls: CallFilter, now: int, after: Group, limit: int | None
 ) -> Iterator[list[_Part]]:
-    """Return the parts of the selected calls' time span, window by window. `now`: in microseconds since 1970."""
+    """Return the parts of the selected time span, window by window. `now`: time in microseconds since 1970."""
     since = micros_of(calls.since)
     until = FOREVER_MICROS if calls.until is None else min(FOREVER_MICROS, micros_of(calls.until))
     bucket = by[0] if by and by[0] in SUM_BUCKETS else None
@@ -207,8 +207,8 @@ async def _windows(
 
 
 def _usable_totals(columns: Collection[str], bucket: str) -> list[Totals]:
-    """Return the tables of totals for sums by columns and by a time span. Of each time span it is the smallest one;
-    those of long spans are first.
+    """Return the tables of totals that suffice for sums by these columns and time span. For each length of spans it is
+    the smallest table; tables with long spans are first.
     """
     lengths = SUM_BUCKETS[: SUM_BUCKETS.index(bucket) + 1]
     found: dict[str, Totals] = {}
@@ -219,7 +219,7 @@ def _usable_totals(columns: Collection[str], bucket: str) -> list[Totals]:
 
 
 def _divided(records: FromClause, tables: Sequence[Totals], since: int, until: int, now: int) -> Iterator[_Part]:
-    """Yield the parts of a time span, to read from these totals, or from the records where none of them suffices."""
+    """Yield the parts of a time span: the parts that these totals cover, and others, to be read from the records."""
     if since >= until:
         return
     if not tables:

@@ -1,4 +1,4 @@
-"""Deletion of old usage: of records by age and size, and of totals by age."""
+"""Deletion of old usage: of records by age and total size, and of totals by age."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,8 +38,8 @@ class Swept:
 
 async def sweep_usage(store: Store, ttl: int, max_bytes: int | None, totals_ttl: int) -> Swept:
     """Delete the records of calls that arrived more than `ttl` seconds ago, and the totals of calls more than
-    `totals_ttl` seconds ago. Delete the oldest records above a total size of `max_bytes`, too. PostgreSQL drops the
-    records of a day together, at the end of the time of the last one.
+    `totals_ttl` seconds ago. Also delete the oldest records while their total size exceeds `max_bytes`. PostgreSQL
+    drops the records of a day together, when all of them are old enough.
     """
     start = UsageRow.start_micros
     async with store.read() as session:

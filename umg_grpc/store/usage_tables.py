@@ -1,4 +1,4 @@
-"""Tables of usage: the records of calls, and totals of them by time and by columns as key and model."""
+"""Tables of usage: the records of calls, and totals of them by time and by columns, for example key and model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ class EarlierUsageRow(_RecordColumns):
 
 @dataclass(frozen=True)
 class Totals:
-    """Table of totals: sums of the records of each group of calls with the same values in some columns."""
+    """Table of totals: for each group of calls with the same values in some columns, the sums of their records."""
 
     table: Table
     bucket: str
@@ -103,7 +103,7 @@ class Totals:
 
     @property
     def has_agents(self) -> bool:
-        """Whether the calls are also grouped by agent. The table then has no row for calls of unknown agents."""
+        """Whether the calls are also grouped by agent. If so, the table has no rows for calls of unknown agents."""
         return AGENT_COLUMN in self.columns
 
 

@@ -35,7 +35,7 @@ Amounts: TypeAlias = tuple[int, ...]
 
 
 def start_of(bucket: str, micros: int) -> int:
-    """Return the start of the time span `bucket` that has a time, both in microseconds since 1970."""
+    """Return the start of the time span (`bucket`) that contains a time, both in microseconds since 1970."""
     if bucket in BUCKET_MICROS:
         return micros - micros % BUCKET_MICROS[bucket]
     time = time_of(min(micros, MAX_MICROS))
@@ -43,7 +43,7 @@ def start_of(bucket: str, micros: int) -> int:
 
 
 def next_start(bucket: str, micros: int) -> int:
-    """Return the start of the first time span that begins at a time or after it, in microseconds since 1970."""
+    """Return the earliest start of a time span (`bucket`) at a time or after it, in microseconds since 1970."""
     start = start_of(bucket, micros)
     if start == micros:
         return start
@@ -51,8 +51,8 @@ def next_start(bucket: str, micros: int) -> int:
 
 
 async def add_totals(session: AsyncSession, calls: Iterable[tuple[CallGroup, Amounts]]) -> None:
-    """Add calls to all totals. A call's group is its start with the values of `OF_KEY_AND_AGENT`. Rows are written in
-    one order, so that two transactions cannot wait for each other.
+    """Add calls to all totals. The group of a call is its start time with the values of `OF_KEY_AND_AGENT`. The rows
+    are written in a fixed order, so that two transactions cannot wait for each other.
     """
     connection = await session.connection()
     by_minute = _summed(calls, MINUTE_BUCKET, OF_KEY_AND_AGENT)
@@ -83,7 +83,7 @@ def _upsert(dialect: str, totals: Totals, rows: Sequence[Sequence[object]]) -> t
 def _summed(
     calls: Iterable[tuple[CallGroup, Amounts]], bucket: str, columns: Sequence[str]
 ) -> list[tuple[CallGroup, Amounts]]:
-    """Return the sums of the calls by time span and by columns, a part of `OF_KEY_AND_AGENT`."""
+    """Return the sums of the calls by time span and by `columns`, which are some of `OF_KEY_AND_AGENT`."""
     places = [1 + OF_KEY_AND_AGENT.index(column) for column in columns]
     found: dict[CallGroup, Amounts] = {}
     for call, amounts in calls:

@@ -19,14 +19,14 @@ LONGEST_PAUSE_SECONDS = 7200
 
 
 class Stall(NamedTuple):
-    """Condition that all responses of a provider since a time had, and that fails the task if it lasts."""
+    """Condition that all responses of a provider have had since a time. If it lasts, the task fails."""
 
     name: str
     since_micros: int
 
 
 class Claim(NamedTuple):
-    """Task that this process alone may poll until `lease_end_micros`, with the columns for a poll."""
+    """Task that only this process may poll until `lease_end_micros`, with the columns that a poll needs."""
 
     task_id: str
     state: int
@@ -53,7 +53,7 @@ class Claim(NamedTuple):
 
 
 class OpenTasks(NamedTuple):
-    """Tasks of one channel that are still polled."""
+    """Tasks of one channel that are still polled: their number, and when the first and the last are due."""
 
     late_micros: int
     """Microseconds since the first of them is due; negative before that time."""
@@ -63,7 +63,7 @@ class OpenTasks(NamedTuple):
 
 
 class Poll(NamedTuple):
-    """Result of a poll that leaves the task's state unchanged: time of the next poll, and columns to update."""
+    """Result of a poll after which the task's state is unchanged: time of the next poll, and changed columns."""
 
     claim: Claim
     pause_micros: int | None
@@ -89,20 +89,20 @@ class VideoTaskPolls:
     """Times of polls in the table of video tasks. Every method raises SQLAlchemyError if the database fails."""
 
     def __init__(self, store: Store, process: str, *, clock: Clock | None = None) -> None:
-        """Open the table for a process; `process` is its unique name. `clock`: None for that of the database."""
+        """Open the table for a process; `process` is its unique name. `clock`: None for the clock of the database."""
         self._clock = clock or store.clock
         self._store = store
         self._process = process
 
     def may_lack_report(self, claim: Claim, age_seconds: float) -> bool:
-        """Return whether the submitter of a task may hold its outcome without the database. It has reported none, and
-        the database may have been away since the task began, `age_seconds` ago.
+        """Return whether the submitter of a task may know its outcome while the database does not. It has reported
+        none, and the database may have been unavailable since the task began, `age_seconds` ago.
         """
         return claim.submitter is not None and self._store.reconnection.may_have_been_away(age_seconds)
 
     @repeated
     async def due(self) -> Mapping[str, OpenTasks]:
-        """Return the tasks that are still polled, by channel."""
+        """Return channel -> its tasks that have not ended and are polled."""
         table, now, time = MediaTask, self._clock.sql_micros(), MediaTask.next_poll_micros
         query = select(table.channel, now - func.min(time), func.max(time) - now, func.count())
         query = query.where(time.is_not(None)).group_by(table.channel)
@@ -111,7 +111,7 @@ class VideoTaskPolls:
         return {channel: OpenTasks(late or 0, ahead or 0, count) for channel, late, ahead, count in found}
 
     async def reset_times(self, channel: str) -> None:
-        """Make the tasks of a channel due now whose next poll is later than any pause."""
+        """Make those tasks of a channel due now whose next poll is later than the longest pause."""
         is_wrong = MediaTask.next_poll_micros > self._clock.sql_micros(LONGEST_PAUSE_SECONDS)
         reset = update(MediaTask).where(MediaTask.channel == channel, is_wrong)
         async with self._store.write() as session:
@@ -140,8 +140,8 @@ class VideoTaskPolls:
 
     @repeated
     async def reschedule(self, polls: Sequence[Poll], now_micros: int) -> None:
-        """End the leases of polled tasks whose state is unchanged, and schedule their next polls. A task that another
-        process has leased, or that was made due meanwhile, is left unchanged.
+        """End the leases of polled tasks whose state is unchanged, and schedule their next polls. Tasks are left
+        unchanged if another process has leased them, or if they were made due in the meantime.
         """
         table = MediaTask
         own = (
@@ -191,8 +191,8 @@ class VideoTaskPolls:
 
     @repeated
     async def release(self, processes: Collection[str]) -> None:
-        """End the leases on tasks and notifications of `processes`, which have ended, so that they are due now. No
-        acceptance of a provider may be left in the data directory of the processes.
+        """End the leases on tasks and notifications of `processes`, which have ended, so that other processes take them
+        over. The data directory of these processes must contain no accepted task that the database lacks.
         """
         tasks, callbacks, now = MediaTask, TaskCallback, self._clock.sql_micros()
         held = tasks.lease_owner.in_(processes) & tasks.next_poll_micros.is_not(None)

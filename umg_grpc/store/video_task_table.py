@@ -36,14 +36,14 @@ SWEEP_ROWS = 500
 
 
 class Hold(NamedTuple):
-    """Micro-credits to reserve for a video task, and the process's lease on the key's budget that has them."""
+    """Amount to reserve for a video task in micro-credits, and the process's budget lease from which it is taken."""
 
     lease: LeaseId
     micro_credits: int
 
 
 class Pin(NamedTuple):
-    """Channel to which a process is about to submit a task."""
+    """Channel to which a process is about to submit a task, with the values that the task's row records."""
 
     channel: str
     model: str
@@ -93,13 +93,13 @@ class VideoTasks:
 
     @property
     def may_lack_rows(self) -> bool:
-        """Whether other processes may hold tasks that they could not write, since the database is or was away."""
+        """Whether tasks of other processes may be missing, because the database is or was unavailable to them."""
         return self._store.reconnection.may_lack_rows
 
     async def insert(self, task: MediaTask, reserved: Hold | None, lease_seconds: float) -> MediaTask | None:
         """Insert a task that this process submits, with a lease of `lease_seconds`, and reserve its maximum cost.
-        Return None, or the existing task of the owner with the same idempotency key or external id; then nothing is
-        inserted. The process has to report the outcome: `advance`, `withdraw` or `report_unknown`. Raise
+        Return None. If the owner has a task with the same idempotency key or external id, insert nothing, and return
+        that task. The process has to report the outcome by `advance`, `withdraw` or `report_unknown`. Raise
         UnconfirmedCommitError if the task may have been inserted.
         """
         try:
@@ -168,7 +168,7 @@ class VideoTasks:
 
     @repeated
     async def page(self, selection: TaskFilter, after: MediaTask | None, size: int) -> tuple[Sequence[MediaTask], int]:
-        """Return up to `size` selected tasks, and the number of all. `after`: last task of the previous page."""
+        """Return up to `size` selected tasks, and the number of all. `after`: last task of the page before."""
         table, conditions = MediaTask, _conditions(selection)
         position = tuple_(table.create_micros, table.task_id)
         query = select(table).where(*conditions).limit(size)
@@ -188,7 +188,7 @@ class VideoTasks:
     @repeated
     async def pin(self, task_id: str, pin: Pin) -> bool:
         """Record the channel to which this process is about to submit a task, and renew its lease. Return False if the
-        lease has ended, so that another process may have taken over the task and this one must not submit it.
+        lease has ended: another process may have taken over the task, and this one must not submit it.
         """
         values = {
             "channel": pin.channel,
@@ -203,8 +203,8 @@ class VideoTasks:
 
     @repeated
     async def withdraw(self, task_id: str) -> bool:
-        """Delete a task that this process has submitted and no provider has accepted, and release its reserved cost.
-        Return False if it has ended in the meantime; nothing is then deleted.
+        """Delete a task that this process was submitting and that no provider has accepted; release its reserved cost.
+        If the task has ended in the meantime, delete nothing, and return False.
         """
         table = MediaTask
         own = (table.task_id == task_id, table.state == SUBMITTING_STATE, table.submitter == self._process)
@@ -224,8 +224,8 @@ class VideoTasks:
 
     @repeated
     async def report_unknown(self, task_id: str, details: str | None = None) -> None:
-        """Report for a task's submitter that it is unknown whether a provider accepted it. Any process may now look for
-        it at the provider, and fail it if the provider does not have it. `details`: new value of the column, or None.
+        """Report for a task's submitter that a provider may have accepted the task. Any process may now look for the
+        task at the provider, and fail it if the provider does not have it. `details`: new value of the column, or None.
         """
         table = MediaTask
         reported = update(table).where(table.task_id == task_id, table.state == SUBMITTING_STATE)
@@ -243,9 +243,9 @@ class VideoTasks:
 
     @repeated
     async def advance(self, /, task_id: str, state: int, **values: object) -> MediaTask | None:
-        """Move a task to a later state, and set the columns `values`. Return it; None, without a change, if it does not
-        exist or its state is not before `state`. A terminal state also ends its reservation: `micro_credits` is
-        charged.
+        """Move a task to a later state, set the columns `values`, and return the task. If the task does not exist or
+        its state is not before `state`, change nothing, and return None. A terminal state also ends the reservation:
+        `micro_credits` is charged.
         """
         async with self._store.write() as session:
             task = await session.get(MediaTask, task_id, with_for_update=True)
@@ -274,7 +274,7 @@ class VideoTasks:
 
     @repeated
     async def find_uncopied(self, since_micros: int, until_micros: int, limit: int) -> Sequence[MediaTask]:
-        """Return up to `limit` tasks that succeeded between two times, newest first, with uncopied expiring URLs."""
+        """Return up to `limit` tasks that succeeded between two times and have uncopied expiring URLs, newest first."""
         table = MediaTask
         ended = (
             *(
@@ -290,7 +290,7 @@ class VideoTasks:
 
     @repeated
     async def delete(self, task_id: str) -> MediaTask | None:
-        """Delete an ended task with its notifications. Return it; None if it does not exist or has not ended."""
+        """Delete an ended task with its notifications. Return the task; None if it is unknown or has not ended."""
         async with self._store.write() as session:
             task = await session.get(MediaTask, task_id, with_for_update=True)
             if task is None or task.state < FIRST_TERMINAL:
@@ -301,7 +301,7 @@ class VideoTasks:
 
     @repeated
     async def sweep(self, max_tasks: int) -> None:
-        """Delete expired tasks, and the oldest above `max_tasks` ended ones. Do nothing while the clock is wrong."""
+        """Delete expired tasks and, above `max_tasks` ended ones, the oldest. Do nothing while the clock is wrong."""
         if not self._clock.is_trusted:
             return
         table = MediaTask

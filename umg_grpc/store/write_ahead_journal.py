@@ -1,8 +1,8 @@
 """Journal of records in append-only files of this machine, from which they are delivered to the database.
 
-Each process appends to its own file, a segment, and holds its lock. A segment without a lock is complete: its process
-closed it or has ended. Any process may deliver its records and delete it, so that the records of a killed process are
-delivered by others or at the next start. If a process is killed between delivery and deletion, the records are
+Each process appends to a file of its own, a segment, which it locks. A segment without a lock is complete: its process
+has closed it, or has ended. Any process may deliver its records and delete it, so that the records of a killed process
+are delivered by others or at the next start. If a process is killed between delivery and deletion, the records are
 delivered again: a receiver must ignore records that it has.
 
 The disk blocks of a segment are allocated when it is opened, so that records fit into it on a full disk; its unwritten
@@ -45,11 +45,11 @@ Deliver = Callable[[Sequence[bytes]], Awaitable[None]]
 
 
 class _FullError(OSError):
-    """Error for a journal whose undelivered records have reached the maximum size of a process."""
+    """Error for a journal that is full: its undelivered records have reached the maximum size for a process."""
 
 
 class _Segment(NamedTuple):
-    """Size and number of records of a file that is not delivered yet."""
+    """Size of a file that is not delivered yet, and number of its records."""
 
     size: int
     """In bytes."""
@@ -130,8 +130,8 @@ class Journal:
         return complete
 
     def check(self) -> None:
-        """Open the next segment, unless one is open, and update `problem`. To be called regularly, so that the journal
-        takes records again after a failure, and calls do not wait for the allocation of a segment.
+        """Open the next segment unless one is open, and update `problem`. Call this regularly: then the journal takes
+        records again after a failure, and calls do not wait for the allocation of a segment.
         """
         try:
             if self._descriptor < 0:
@@ -148,9 +148,9 @@ class Journal:
             self.problem = ""
 
     async def drain(self, deliver: Deliver) -> None:
-        """Pass the records of all files that no process writes any more to `deliver`, in batches, and delete each file
-        after its last record. This process's file is closed first. Raise OSError and the errors of `deliver`; a later
-        call delivers the records again.
+        """Close this process's file. Then pass the records of all files that no process writes to `deliver`, in
+        batches, and delete each file after its last record. This process's file is closed first. Raise OSError and the
+        errors of `deliver`; a later call delivers the records again.
         """
         if self._closed:  # of an earlier call that failed: no further small segment before they are delivered
             await self._drain_segments(deliver)
@@ -167,7 +167,7 @@ class Journal:
         self._close_segment()
 
     def _open_segment(self, least: int = 0) -> None:
-        """Create and lock a file, and allocate its blocks; fewer on a full disk, but at least `least` bytes."""
+        """Create and lock a file, and allocate its disk blocks: less on a full disk, but at least `least` bytes."""
         if self.waiting_bytes >= self._waiting_bytes:
             raise _FullError(f"{self.waiting_bytes} bytes wait for the database, the most that are kept")
         while True:
@@ -199,7 +199,7 @@ class Journal:
         self._descriptor, self._size, self._records = -1, 0, 0
 
     def _refuse(self, error: OSError) -> None:
-        """Note that records were refused because of an error, and log it if those before were not."""
+        """Note that records were refused because of `error`. Log it, unless the records before were refused too."""
         self.problem, was_refusing = error.strerror or str(error), self.refusal
         self.refusal = JOURNAL_FULL if isinstance(error, _FullError) else DISK_FAILED
         if not was_refusing:
@@ -207,7 +207,7 @@ class Journal:
             logger.error(event, journal=str(self._directory), reason=self.problem)
 
     def _note_no_space(self, error: OSError) -> None:
-        """Note that the journal cannot have a further segment, and log it if there was no problem before."""
+        """Note that no further segment can be opened because of `error`. Log it, unless there was a problem before."""
         if not self.problem:
             event = "the journal has no space for more records than it has allocated"
             logger.warning(event, journal=str(self._directory), reason=error.strerror or str(error))
@@ -249,7 +249,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _allocate(descriptor: int, sizes: Sequence[int]) -> int:
-    """Allocate a file's blocks, of the first size in bytes that fits; none on a file system that cannot do so."""
+    """Allocate a file's blocks for the first of `sizes` (bytes) that fits; none if the file system cannot."""
     for size in sizes:
         try:
             os.posix_fallocate(descriptor, 0, size)
