@@ -1,1 +1,1 @@
-"""Errors, and small things that every layer may use."""
+"""Errors, and small utilities that every layer may use."""

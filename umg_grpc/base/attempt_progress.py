@@ -11,8 +11,8 @@ import msgspec
 
 
 class StreamStart(msgspec.Struct, eq=False):
-    """Progress of a streamed call before its first message, by which its response headers may be sent early. Times are
-    on the monotonic clock.
+    """Progress of a streamed call before its first message. It determines whether response headers are sent early.
+    Times are on the monotonic clock.
     """
 
     began_at: float
@@ -21,7 +21,7 @@ class StreamStart(msgspec.Struct, eq=False):
 
 
 class AttemptProgress(msgspec.Struct, eq=False):
-    """Progress of one attempt at a provider: whether the request was sent; status and request id of the response."""
+    """Progress of one attempt at a provider: whether the request was sent; the response's status and request id."""
 
     on_send: Callable[[], None] | None = None
     """Called once, immediately before the request is written."""
@@ -41,7 +41,7 @@ class AttemptProgress(msgspec.Struct, eq=False):
     """Progress of the call before its first message; None for a call without a stream."""
 
     def record_send(self) -> None:
-        """Record that the request is about to be written; called again if the write is repeated."""
+        """Record that the request is about to be written; called again if the request is written once more."""
         if not self.is_sent:
             self.is_sent = True
             if self.on_send is not None:

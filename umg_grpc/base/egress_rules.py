@@ -74,7 +74,7 @@ NOT_PUBLIC = "names a host that is not on the public internet"
 
 @dataclass(frozen=True)
 class EgressRules:
-    """Operator's rules for URLs that callers send: the allow list, permitted schemes, and size and time limits."""
+    """Caller's URL that was checked. Its host name's addresses must pass `check_addresses` before a connection."""
 
     allow: tuple[NetworkPlace, ...] = ()
     """Places that are exempt from the rules of addresses, ports and schemes."""
@@ -108,7 +108,7 @@ class CheckedUrl:
 
 
 def check_url(url: str, rules: EgressRules, field: str | None) -> CheckedUrl:
-    """Parse and check a caller's URL. Raise UrlRefusedError. `field`: its field; None in a provider's response."""
+    """Parse and check a URL. Raise UrlRefusedError. `field`: the caller's field; None in a provider's response."""
     if len(url) > MAX_URL_CHARACTERS:
         raise refused(field, f"is longer than {MAX_URL_CHARACTERS} characters")
     if FORBIDDEN_CHARACTERS.search(url):
@@ -146,8 +146,8 @@ def _may_exempt(network: NetworkPlace, address: IpAddress | None, port: int) -> 
 
 
 def check_addresses(target: CheckedUrl, addresses: "list[IpAddress]", rules: EgressRules, field: str | None) -> None:
-    """Check all resolved addresses of a target. Raise UrlRefusedError, whose `cause` for the log has the forbidden
-    address. `field`: the caller's field with the URL; None for a URL in a provider's response.
+    """Check all resolved addresses of a target. Raise UrlRefusedError; the forbidden address is in its `cause`, for the
+    log. `field`: the caller's field with the URL; None for a URL in a provider's response.
     """
     if target.is_exempt:
         return
@@ -161,7 +161,7 @@ def check_addresses(target: CheckedUrl, addresses: "list[IpAddress]", rules: Egr
 
 
 def is_public(address: IpAddress) -> bool:
-    """Return whether an address is on the public internet; False for one that embeds an IPv4 address (NAT64)."""
+    """Return whether an address is on the public internet; False for IPv6 that embeds IPv4 addresses (NAT64)."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in REFUSED_V4)
     is_isatap = (int(address) >> 32) & 0xFFFFFFFF in ISATAP_BITS
@@ -191,7 +191,7 @@ def refused(field: str | None, why: str) -> UrlRefusedError:
 
 
 def _authority(authority: str, field: str | None) -> tuple[str, IpAddress | None, int | None]:
-    """Parse the authority of a URL."""
+    """Parse the part of a URL with host and port. Return host name, address (None for a name) and port."""
     if "@" in authority:
         raise refused(field, "has a user name or a password, which is not sent; leave it out")
     v6 = IPV6_AUTHORITY.fullmatch(authority)
@@ -217,7 +217,7 @@ def _authority(authority: str, field: str | None) -> tuple[str, IpAddress | None
 
 
 def _objection(scheme: str, host: str, port: int, address: IpAddress | None, rules: EgressRules) -> str:
-    """Return the reason why the rules forbid to call the host at a public address; "" if they permit it."""
+    """Return why the rules forbid to call a host whose address is public; "" if they permit it."""
     if scheme == "http" and not rules.http:
         return "has the scheme http; use https"
     if port != DEFAULT_PORTS[scheme]:

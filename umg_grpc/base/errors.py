@@ -15,7 +15,7 @@ MAX_MESSAGE_CHARACTERS = 2000
 
 
 class Failure(Enum):
-    """Consequence of a failed attempt for further attempts: whether, where and when the call may be repeated.
+    """Consequence of a failed attempt: whether, where and when the call may be attempted again.
 
     Each failure is classified once, where it occurs: responses of providers by the table of their format, connection
     failures by the HTTP client.
@@ -52,8 +52,8 @@ OWN_MODULES = ("umg_grpc.", "http_facade.")
 
 
 def place_of(error: BaseException) -> str:
-    """Return an exception's type, and the gateway's module and line that raised it, for the log: without the values of
-    variables, which may be secret.
+    """Return the type of an exception, and the gateway's module and line that raised it, for the log. Values of
+    variables are left out, since they may be secret.
     """
     place, traceback = "", error.__traceback__
     while traceback is not None:
@@ -104,12 +104,12 @@ class UmgError(Exception):
         return self
 
     def with_facts(self, facts: ProviderFailure | None) -> Self:
-        """Set the facts about the provider's failure that operators see; None removes them. Return this error."""
+        """Set the facts about the provider's failure, for operators alone; None removes them. Return this error."""
         self.facts = facts
         return self
 
     def with_refusal(self, refusal: ProviderRefusal) -> Self:
-        """Set the provider's refusal as it came. Return this error."""
+        """Set the provider's refusal as it was received. Return this error."""
         self.refusal = refusal
         return self
 
@@ -119,12 +119,12 @@ class UmgError(Exception):
         return self
 
     def at(self, place: str) -> Self:
-        """Set the place (see `place_of`) at which the gateway's decoder failed, for the log. Return this error."""
+        """Set the line (see `place_of`) at which the gateway's decoder failed, for the log. Return this error."""
         self.place = place
         return self
 
     def with_message(self, message: str, **metadata: str) -> "UmgError":
-        """Return a copy of this error with another message, and with `metadata` added to the existing metadata."""
+        """Return a copy of this error with another message. `metadata` is added to the metadata."""
         changed = UmgError(self.reason, message, **{**self.metadata, **metadata})
         changed.cause, changed.failure, changed.facts = self.cause, self.failure, self.facts
         changed.refusal, changed.usage = self.refusal, self.usage
@@ -146,7 +146,7 @@ class UmgError(Exception):
 
 
 def internal(request_id: str) -> UmgError:
-    """Return the error that callers get for an unexpected exception: it refers to the log by the request id."""
+    """Return the error that callers get for an unexpected exception: it names the request id for the log."""
     return UmgError(pb.ERROR_REASON_INTERNAL, f"internal error; the log has it under request id {request_id}")
 
 
@@ -161,6 +161,6 @@ def overloaded(why: str) -> UmgError:
 
 
 def shutting_down() -> UmgError:
-    """Return the error that ends a call which is still running at the end of a shutdown's drain time."""
+    """Return the error for a call that is still running when the drain time of a shutdown ends."""
     message = "the gateway is shutting down; try again"
     return UmgError(pb.ERROR_REASON_UNAVAILABLE, message, retry_after_seconds="1")

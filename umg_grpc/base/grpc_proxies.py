@@ -1,5 +1,5 @@
-"""Options of gRPC channels by which their connections use no proxy. gRPC reads `grpc_proxy`, `https_proxy` and
-`http_proxy` by itself, also for addresses of this machine.
+"""Options of gRPC channels for connections without a proxy. By itself, gRPC uses `grpc_proxy`, `https_proxy` and
+`http_proxy`, even for addresses of this machine.
 """
 
 from urllib.parse import urlsplit

@@ -84,7 +84,7 @@ BARE_STATUS = {
 
 def to_status(error: UmgError, request_id: str = "") -> bytes:
     """Return an error as a serialised `google.rpc.Status`, for the trailing metadata `grpc-status-details-bin`. It has
-    `ErrorInfo`, `RetryInfo` if the time until a retry is known, and `RequestInfo` unless `request_id` is "".
+    `ErrorInfo`; `RetryInfo`, if the time until a retry is known; and `RequestInfo`, unless `request_id` is "".
     """
     status = status_pb2.Status(code=HTTP_STATUSES[error.reason].value[0], message=error.message)
     status.details.add().Pack(
@@ -100,8 +100,8 @@ def to_status(error: UmgError, request_id: str = "") -> bytes:
 
 
 def from_rpc(error: grpc.aio.AioRpcError) -> UmgError:
-    """Convert the error of a failed RPC of the gateway's services back to the `UmgError` that was raised. One without
-    its details, for example of a broken connection, is converted by the status code.
+    """Convert the error of a failed RPC of the gateway back to the `UmgError` that was raised. An error without these
+    details, for example of a broken connection, is converted by its status code.
     """
     for key, value in error.trailing_metadata() or ():
         if key == DETAILS_KEY and isinstance(value, bytes):

@@ -30,13 +30,13 @@ NO_MESSAGES: tuple[object, ...] = ()
 
 
 class Interceptor(grpc.aio.ServerInterceptor):
-    """Base class of interceptors for servers with and without a socket; it wraps the function of each method once."""
+    """Base class of interceptors, for servers with and without a socket. It wraps the function of each method once."""
 
     def __init__(self) -> None:
         self._wrapped: dict[str, Handler] = {}
 
     def wrap_unary(self, method: str, inner: Unary) -> Unary:
-        """Return the function to call instead of `inner`, that of a unary method (`/package.Service/Method`)."""
+        """Return the function to call instead of `inner`, the one of a unary method (`/package.Service/Method`)."""
         return inner
 
     def wrap_stream(self, method: str, inner: Stream) -> Stream:
@@ -44,13 +44,13 @@ class Interceptor(grpc.aio.ServerInterceptor):
         return inner
 
     def wrap_deserializer(self, method: str, deserialize: Deserializer | None) -> Deserializer | None:
-        """Return the decoder of the method's request bytes; None, also as `deserialize`, passes the bytes on.
-        In-process calls do not use it, since their requests are messages already.
+        """Return the decoder of the method's request bytes. None (also for `deserialize`) means that the bytes are
+        passed on. In-process calls have no decoder, since their requests are messages already.
         """
         return deserialize
 
     def wrap(self, method: str, handler: Handler) -> Handler:
-        """Return a method's handler with its function wrapped; unchanged if it takes a stream (`umg.v1` has none)."""
+        """Return a method's handler with its function wrapped; a handler of a stream of requests is unchanged."""
         if handler.request_streaming:
             return handler
         behavior: Any = handler.unary_stream if handler.response_streaming else handler.unary_unary
@@ -90,7 +90,7 @@ class InProcessServer(grpc.aio.Server):
         """Do nothing: `add_registered_method_handlers` gets the same methods by name."""
 
     def add_registered_method_handlers(self, service_name: str, method_handlers: Mapping[str, Handler]) -> None:
-        """Register the methods of a service, each wrapped by the interceptors, the first outermost."""
+        """Register the methods of a service. Each is wrapped by all interceptors, of which the first is outermost."""
         for name, handler in method_handlers.items():
             method = f"/{service_name}/{name}"
             wrapped = handler
@@ -140,7 +140,7 @@ class InProcessContext(Context):
         self.initial = initial_metadata
 
     def send_early(self, initial_metadata: Pairs) -> bool:
-        """Send the initial metadata before the late first message. Return False if the caller cannot use it yet."""
+        """Send the initial metadata before a late first message. Return False if the caller cannot use it yet."""
         if self.on_early_metadata is None:
             return False
         self.initial = initial_metadata
@@ -194,7 +194,7 @@ class InProcessContext(Context):
 
 
 class InProcessCall(grpc.aio.Call):
-    """In-process call for its caller, a `grpc.aio.Call`. Its status is known once the response was consumed."""
+    """In-process call from the caller's side, a `grpc.aio.Call`. Its status is known when the response was consumed."""
 
     _context: InProcessContext
 
@@ -224,7 +224,7 @@ class InProcessCall(grpc.aio.Call):
         return self._context.time_remaining()
 
     def cancel(self) -> bool:
-        """Return False: the call runs in its consumer's task and is cancelled with it; `aclose` ends a stream."""
+        """Return False: the call is cancelled with its consumer's task, in which it runs; `aclose` ends a stream."""
         return False
 
     def cancelled(self) -> bool:

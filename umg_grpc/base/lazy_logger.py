@@ -1,4 +1,4 @@
-"""Loggers that import structlog at their first line, so that commands which log nothing start faster."""
+"""Loggers that import structlog when they write a first line, so that commands without log lines start faster."""
 
 from typing import TYPE_CHECKING
 

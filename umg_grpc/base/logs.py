@@ -25,8 +25,8 @@ LOG_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.W
 
 
 def configure(level: Literal["debug", "info", "warning", "error"], form: Literal["auto", "text", "json"]) -> None:
-    """Configure this process's log: least level, and format (`auto`: text on a terminal, else JSON). `logging` messages
-    of libraries are included from the level `warning` on.
+    """Configure this process's log. `level`: least level; `form`: format (`auto`: text on a terminal, else JSON).
+    Messages of libraries (`logging`) are included from the level `warning` on.
     """
     text = form == "text" or (form == "auto" and sys.stderr.isatty())
     processors: list[Processor] = [JsonLine()]
@@ -50,8 +50,8 @@ def configure(level: Literal["debug", "info", "warning", "error"], form: Literal
 
 
 class LineWriter:
-    """Writer of log lines: those of calls in batches, about 20 times a second; all others at once. Batches save system
-    calls, which cost more than the encoding of a line, but are lost if the process is killed.
+    """Writer of log lines. Lines of calls are written in batches, about 20 times a second; all others at once. Batches
+    save system calls, which cost more than the encoding of a line. A batch is lost if the process is killed.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -69,7 +69,7 @@ class LineWriter:
         self.add(line, b"\n")
 
     def add(self, *parts: bytes) -> None:
-        """Add a line in parts, with its end, as `info` does."""
+        """Add a line, in parts that include its end, to the next batch as `info` does."""
         # no call between the test and the addition: another thread may write the buffer during a call
         is_first = not self.buffer
         self.buffer += parts
@@ -77,7 +77,7 @@ class LineWriter:
             self.begin_batch()
 
     def begin_batch(self) -> None:
-        """Schedule the write of the buffer's first line 50 ms later; write it at once without a running event loop."""
+        """Schedule the write of the buffer 50 ms after its first line; write it now without a running event loop."""
         try:
             asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
         except RuntimeError:
@@ -99,7 +99,7 @@ class LineWriter:
 
 
 def line_logger(event: str) -> Callable[[msgspec.Struct], None]:
-    """Return a function that logs the event named `event` with the fields of a given struct, at the level `info`.
+    """Return a function that logs the event named `event`, with the fields of a struct, at the level `info`.
 
     For a JSON log it encodes the line in one step, for speed, since every call has a line. The struct must omit its
     defaults, which are None, and have at least one field without a default.

@@ -1,4 +1,4 @@
-"""Places on the network in lists of the operator: hosts, domains, addresses and networks, with an optional port."""
+"""Entries of the operator's lists of hosts, domains, addresses and networks, each with an optional port."""
 
 import re
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ PLACE_FORM = re.compile(
 
 @dataclass(frozen=True)
 class NetworkPlace:
-    """Host, domain or network in a list of the operator, at one port or at all. The list exempts it from the rules for
-    the URLs of callers, or from the proxies.
+    """Host, domain or network in a list of the operator, with one port or all ports. A list exempts its entries from
+    the rules for URLs of callers, or from the proxies.
     """
 
     host: str = ""
@@ -32,18 +32,18 @@ class NetworkPlace:
     """The only port in the list; None for all ports."""
 
     def has_host(self, host: str, port: int) -> bool:
-        """Return whether the host, or a domain that contains it, is in this entry at the port. False for a network."""
+        """Return whether this entry contains a host at a port: the host, or a domain above it. False for a network."""
         is_same = host.endswith(self.host) if self.host.startswith(".") else host == self.host
         return bool(self.host) and is_same and self.port in {None, port}
 
     def has_address(self, address: IpAddress, port: int) -> bool:
-        """Return whether this entry's network has the address, and its port is this one or any. False for a host."""
+        """Return whether this entry is a network with the address, and its port, if any, is this one."""
         return self.network is not None and address in self.network and self.port in {None, port}
 
 
 def parse_place(text: str) -> NetworkPlace:
-    """Parse an entry: `host`, `*.domain`, an address or a network, each optionally with `:port`; an IPv6 address with a
-    port is in brackets. Raise ValueError for any other text.
+    """Parse an entry of a list: `host`, `*.domain`, an address or a network. Each may have `:port`; an IPv6 address
+    with a port is in brackets. Raise ValueError for any other text.
     """
     match = PLACE_FORM.fullmatch(text.strip().lower())
     if match is None:  # an IPv6 address or network without brackets

@@ -1,8 +1,8 @@
 """Quoting of texts in command lines that people paste: the only module of the commands with the syntax of shells.
 
-Ids of models come from providers. A line runs nothing of an id and contains no control character, which a terminal
-would take as a key, in any shell that it is pasted into (bash, dash, zsh, fish, PowerShell, cmd): a character that one
-of them reads as syntax is escaped in all. `http_facade/assets/quoting.js` has the same rules for the pages.
+Ids of models come from providers. In no shell (bash, dash, zsh, fish, PowerShell, cmd) may a part of an id be executed:
+a character that is syntax in one of them is always escaped. Control characters, which a terminal would take as keys, do
+not occur. `http_facade/assets/quoting.js` has the same rules for the pages.
 """
 
 import json
@@ -14,7 +14,7 @@ _JSON_ESCAPED = re.compile(r"""\\["\\]|['`$!%&|<>^\x7f]""")
 
 
 def shell_word(text: str) -> str:
-    """Return a word of a command line that the shell takes as this text."""
+    """Return a word of a command line that a shell passes on as this text."""
     if _BARE.fullmatch(text):
         return text
     if all(character in _PLAIN or character.isalnum() for character in text):

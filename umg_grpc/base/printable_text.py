@@ -4,19 +4,19 @@ import json
 
 
 def printable(text: str) -> str:
-    r"""Return the text with escapes as in JSON (`\u202e`) instead of control characters and line ends. Characters that
-    are not seen or change the order of others are escaped, too.
+    r"""Return the text with escapes as in JSON (`\u202e`) in place of control characters and line ends. Characters that
+    are invisible, or change the order of others, are escaped, too.
     """
     return text if text.isprintable() else "".join(map(_escaped, text))
 
 
 def printable_lines(text: str) -> str:
-    """Return a text of several lines with the same escapes, except of line ends."""
+    """Return a text of several lines with the escapes of `printable`, but with its line ends."""
     return text if text.isprintable() else "\n".join(map(printable, text.split("\n")))
 
 
 def printable_json(text: str) -> str:
-    """Return a JSON text with the same escapes, as JSON writes them: two for a character beyond 16 bits."""
+    """Return a JSON text with these escapes as JSON has them: two for a character beyond 16 bits."""
     return "".join(each if each.isprintable() or each == "\n" else _json_escaped(each) for each in text)
 
 

@@ -1,4 +1,4 @@
-"""Facts about a provider's failure, which operators see in the log, the metrics and `umg models`, but callers never."""
+"""Facts about a provider's failure: operators see them in the log, the metrics and `umg models`, callers never."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class FailureKind(Enum):
 
 
 class ProviderRefusal(NamedTuple):
-    """A provider's refusal of a request as it came, from which the part of the request that was refused is read."""
+    """Refusal of a request by a provider as it was received. The refused part of the request is read from it."""
 
     protocol: str
     """Wire format of the provider."""

@@ -1,4 +1,4 @@
-"""HTTP proxies of outgoing calls, and the places that are called without one. The rules are those of the environment
+"""HTTP proxies of outgoing calls, and the hosts that are called without one. The rules are those of the environment
 variables that HTTP clients share: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. Loopback addresses never
 have a proxy.
 """
@@ -34,13 +34,13 @@ class Proxy:
 
     @property
     def shown(self) -> str:
-        """URL without credentials."""
+        """URL of the proxy without credentials."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 class ProxyError(ValueError):
-    """Error for a variable that does not contain the URL of an HTTP proxy. Its text never contains the value."""
+    """Error for an environment variable that is not the URL of an HTTP proxy. Its text never contains the value."""
 
     def __init__(self, variable: str) -> None:
         super().__init__(f"expected the environment variable {variable} to be {EXPECTED_RULES}")
@@ -48,7 +48,7 @@ class ProxyError(ValueError):
 
 @dataclass(frozen=True)
 class ProxyRules:
-    """Proxies by the scheme of a URL, and the places that are called directly."""
+    """Proxies by the scheme of a URL, and the hosts that are called directly."""
 
     https: Proxy | None = None
     http: Proxy | None = None
@@ -64,7 +64,7 @@ class ProxyRules:
         return self.of(parts.scheme, host, parts.port or DEFAULT_PORTS.get(parts.scheme, 0), _address(host))
 
     def of(self, scheme: str, host: str, port: int, address: IpAddress | None) -> Proxy | None:
-        """Return the proxy for a place; None to call it directly. `host`: in lower case; `address`: None for a name."""
+        """Return the proxy for a host; None to call it directly. `host`: in lower case; `address`: None for a name."""
         proxy = self.https if scheme == "https" else self.http
         if proxy is None or self.is_off or is_loopback(host, address):
             return None
@@ -74,7 +74,7 @@ class ProxyRules:
         return proxy
 
     def with_proxy(self, url: str, source: str) -> "ProxyRules":
-        """Return rules with the same direct places and one proxy, of the setting `source`, for all others."""
+        """Return rules with the same direct hosts. The setting `source` names one proxy (`url`) for all other hosts."""
         proxy = Proxy(url, source)
         return replace(self, https=proxy, http=proxy)
 
@@ -84,8 +84,8 @@ NO_PROXIES = ProxyRules()
 
 
 def environment_proxies(environment: Mapping[str, str]) -> ProxyRules:
-    """Return the proxies that environment variables name. Raise ProxyError for one that is no URL of a proxy. One in
-    lower case has precedence, also if empty. `HTTP_PROXY` in upper case is ignored in CGI scripts.
+    """Return the proxies that environment variables name. Raise ProxyError for a variable without a proxy's URL. Names
+    in lower case have precedence, also if empty. `HTTP_PROXY` in upper case is ignored in CGI scripts.
     """
     places = list[NetworkPlace]()
     entries = [entry for entry in ENTRY_SEPARATORS.split(_value(environment, NONE_VARIABLE)[1]) if entry]
@@ -138,8 +138,8 @@ def _value(environment: Mapping[str, str], name: str) -> tuple[str, str]:
 
 
 def _places(entry: str) -> Iterator[NetworkPlace]:
-    """Yield the places of an entry of NO_PROXY: an address, a network, or a host with all hosts below it, each with an
-    optional port. An entry in any other form is ignored, as by other clients.
+    """Yield the entries in a part of NO_PROXY: an address, a network, or a host with all hosts below it, each with an
+    optional port. As in other clients, a part in any other form is ignored.
     """
     try:
         if (match := NETWORK_FORM.fullmatch(entry)) is not None:

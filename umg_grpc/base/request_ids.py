@@ -22,7 +22,7 @@ def request_id_of(given: str | None = None) -> str:
     """Return the caller's request id if it is valid, otherwise a new one.
 
     A new id begins with the time in microseconds, so that new rows of the usage records are adjacent in their index.
-    The rest is unique but not secret, since the system's random numbers would cost a system call for each request.
+    The rest of it is unique but can be guessed: random numbers of the system would cost a system call for each request.
     """
     if given is not None and is_request_id(given):
         return given

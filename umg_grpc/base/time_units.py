@@ -19,7 +19,7 @@ def time_of(micros: int) -> datetime:
 
 
 def age_text(seconds: float) -> str:
-    """Return an age in its largest whole unit, at least a second, for example `3 min`."""
+    """Return an age as text in its largest whole unit, for example `3 min`; at least a second."""
     age = max(1, int(seconds))
     size, unit = next((size, unit) for size, unit in AGE_UNITS if age >= size)
     return f"{age // size} {unit}"

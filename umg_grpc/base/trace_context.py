@@ -44,8 +44,8 @@ each attempt that is traced.
 
 
 def read_trace_context(parents: Sequence[str], states: Sequence[str]) -> TraceContext | None:
-    """Parse the headers `traceparent` and `tracestate`. None without a valid `traceparent`: an invalid header is
-    ignored, as the specification requires.
+    """Parse the headers `traceparent` and `tracestate`. Return None without a valid `traceparent`: the specification
+    requires that an invalid header is ignored.
     """
     if len(parents) != 1 or len(parents[0]) > MAX_PARENT_CHARACTERS:
         return None

@@ -6,15 +6,15 @@ from fnmatch import translate
 
 
 def matcher(patterns: Iterable[str]) -> re.Pattern[str]:
-    """Return one regular expression whose `match` accepts a whole text if any of the patterns does."""
+    """Return a regular expression whose `match` accepts a text if one of the patterns matches the whole text."""
     # `*` is the only wildcard of fnmatch that is kept
     literal = (re.sub(r"[?\[]", r"[\g<0>]", pattern) for pattern in patterns)
     return re.compile("|".join(translate(pattern) for pattern in literal))
 
 
 def wildcard_match(pattern: str, text: str) -> str | None:
-    """Return the part of a text that matches the `*` of a pattern with at most one, possibly "". None if the pattern
-    does not match the whole text.
+    """Return the part of a text that matches the `*` of a pattern, which has at most one; the part may be "". None if
+    the pattern does not match the whole text.
     """
     prefix, star, suffix = pattern.partition("*")
     if not star:

@@ -1,4 +1,4 @@
-"""Client of `umg.v1.AdminService` for commands: its interface, for any way to the service, and its failures."""
+"""Client of `umg.v1.AdminService` for commands: an interface for all ways to call the service, and its failures."""
 
 from typing import Protocol, TypeVar
 

@@ -1,4 +1,4 @@
-"""Way of a command to the administration service: on the database of a config, or over HTTP at a running gateway."""
+"""Connection of a command to the administration service: on the database of a config, or over HTTP to a gateway."""
 
 import os
 import sys

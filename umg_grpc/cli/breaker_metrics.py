@@ -24,8 +24,8 @@ Pair = tuple[str, str]
 
 def states(http: str, key: str | None = None, certificate: str | None = None) -> dict[Pair, str]:
     """Return the circuit breaker states by channel and upstream model id, for example `healthy` or `paused 4 s`, for
-    channels that the gateway has called. Empty if no gateway answers at `http` (HOST:PORT), or if `key` is not the key
-    of its metrics. With `certificate`, a PEM file, the gateway is called by TLS, and must have this certificate.
+    channels that the gateway has called. Empty if no gateway answers at `http` (HOST:PORT), or if `key` is not the
+    gateway's key for metrics. `certificate`: PEM file of the certificate that the gateway must have, for a call by TLS.
     """
     families = _families(http, key, certificate)
     open_seconds = _values(families.get(CHANNEL_PAUSE.name))

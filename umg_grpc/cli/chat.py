@@ -49,9 +49,9 @@ async def chat(
     max_tokens: int | None = None,
     temperature: float | None = None,
 ) -> None:
-    """Run a conversation until the user ends it. Each line of input, typed or piped, is a question. `model`: id, None
-    for the first that generates text, without which UmgError is raised; `max_tokens`, `temperature`: None for the
-    model's defaults. Must be called in the main thread, since only that thread receives Ctrl-C.
+    """Run a conversation until the user ends it. Each line of input, typed or piped, is a question. `model`: id, or
+    None for the first model that generates text; UmgError is raised if there is none; `max_tokens`, `temperature`: None
+    for the model's defaults. Must be called in the main thread, since only that thread receives Ctrl-C.
     """
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # accept piped files in another encoding
@@ -103,8 +103,8 @@ class Conversation:
         return pb.StreamGenerateRequest(request=request)
 
     def keep(self, question: str, response: str) -> None:
-        """Add a question and its response to the conversation. One without a response is left out, since some models
-        reject two consecutive user messages.
+        """Add a question and its response to the conversation. A question without a response is left out, since some
+        models reject two consecutive user messages.
         """
         if response:
             self.turns.append(pb.Message(role=pb.ROLE_USER, parts=[_text(question)]))

@@ -10,7 +10,7 @@ from umg_grpc.store import Store, StoreError, open_store
 
 @asynccontextmanager
 async def opened_database(database: str, data: Path) -> AsyncGenerator[Store, None]:
-    """Yield the database. Raise CommandError without one: a running gateway would not have a new one's keys."""
+    """Yield the database. Raise CommandError if there is none: a running gateway would not have a new one's keys."""
     try:
         store = await open_store(database, data, create=False)
     except StoreError as error:

@@ -32,7 +32,7 @@ MEMORY_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current")
 
 
 class CheckState(StrEnum):
-    """Result class of a check: ok, a warning, or a failure, which alone prevents a gateway from running."""
+    """Result of a check as a class: ok, a warning, or a failure. Only a failure prevents that a gateway runs."""
 
     OK = "ok"
     WARN = "warn"
@@ -51,7 +51,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Machine:
-    """Gateway that is checked before it runs: its config, data directory and addresses on this machine."""
+    """Gateway that is checked before it is started: its config, data directory and addresses on this machine."""
 
     config: Config
     data: Path
@@ -110,7 +110,7 @@ def event_loop() -> Check:
 
 
 def port(address: Address, machine: Machine, purpose: str) -> Check:
-    """Check that the address is free, or the gateway itself listens on it. `purpose`: of the port, for the texts."""
+    """Check that the address is free, or that the gateway itself listens there. `purpose`: use of the port."""
     name = f"{purpose} port"
     if address.port == 0:
         return Check(name, CheckState.OK, "any free one")
@@ -242,7 +242,7 @@ def free_memory() -> int | None:
 
 
 def memory(needed: int, free: int | None) -> Check:
-    """Check that the free memory suffices for the models that run here. Bytes; `free` is None if unknown."""
+    """Check that the free memory suffices for the models that run here. Sizes in bytes; `free`: None if unknown."""
     if free is None:
         return Check("memory", CheckState.OK, "unknown on this system")
     found = f"{free >> 20} MiB free"

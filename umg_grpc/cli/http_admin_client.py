@@ -34,7 +34,7 @@ PATH_CHARACTERS = "/%:@!$&'()*+,;="
 
 
 class NoRedirects(HTTPRedirectHandler):
-    """HTTP handler that follows no redirects, which could send the API key to another server."""
+    """HTTP handler that follows no redirects: a redirect could send the API key to another server."""
 
     def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Headers, newurl: str) -> None:
         """Return None, so that the redirect is not followed."""
@@ -107,7 +107,7 @@ class RemoteAdmin:
         return found
 
     async def _answer(self, request: Request) -> tuple[int, str, bytes]:
-        """Send a request. It waits in a daemon thread, so that Ctrl-C ends the command at once."""
+        """Send a request. A daemon thread waits for the response, so that Ctrl-C ends the command at once."""
         loop = asyncio.get_running_loop()
         response: asyncio.Future[tuple[int, str, bytes]] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""Report of `umg models --explain` about the restrictions of a model at its channels: each with its source."""
+"""Report of `umg models --explain` about the restrictions of a model at its channels, with their sources."""
 
 from collections.abc import Iterator, Mapping
 
@@ -109,7 +109,7 @@ def _other_facts(found: FoundModel) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Return a value as it is written in the config; of a long list the beginning."""
+    """Return a value as the config contains it; only the beginning of a long list."""
     match value:
         case bool():
             return str(value).lower()

@@ -154,10 +154,10 @@ def _pair(each: pb.ChannelHealth | pb.ChannelModel) -> Pair:
 
 
 async def explain(config: Config, data: Path, model: str, face: str, key: str, states: States) -> None:
-    """Print the channels in the order in which the next call of a model would try them, with the reasons. Print the
-    restrictions of the model at each, with their sources. `face`: wire format of the call, "" for any; `key`: id, name
-    or prefix of the caller's key, "" for none. If the gateway would reject the call, the error is printed to standard
-    error, and the exit code is 1.
+    """Print the channels in the order in which the next call of a model would try them, with the reasons. Also print
+    the restrictions of the model at each channel, with their sources. `face`: wire format of the call, "" for any;
+    `key`: id, name or prefix of the caller's key, "" for none. If the gateway would reject the call, the error is
+    printed to standard error, and the exit code is 1.
     """
     try:
         caller = await _find_caller(config, data, key) if key else None
@@ -295,7 +295,7 @@ def _rows(
 
 
 def _affordable(rows: list[Row], router: Router, found: Resolved, operation: ModelOperation) -> list[Row]:
-    """Return the rows for a key with a budget, which uses channels with a price of the model alone."""
+    """Return the rows for a key with a budget: only channels that have a price of the model are used."""
     model = found.model.id
     priced = {target.channel.name for target in router.targets(model) if is_priced(target.prices, operation)}
     used = [row for row in rows if not row[-1].startswith(UNUSED_NOTE)]

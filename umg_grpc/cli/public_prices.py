@@ -183,7 +183,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _current(path: Path) -> PriceFile:
-    """Return the present file of prices; none if it does not exist or cannot be used."""
+    """Return the current price file; an empty one if it does not exist or cannot be used."""
     try:
         return read_price_file(path.read_bytes())
     except (FileNotFoundError, ValueError):

@@ -16,8 +16,8 @@ PNG_START = b"\x89PNG"
 
 
 def encoder_of(environment: Mapping[str, str]) -> Encoder | None:
-    """Return the function that encodes images as escape sequences for the environment's terminal. None if it is not
-    known to show images, also within a multiplexer (tmux, screen), which passes none on.
+    """Return the function that encodes images as escape sequences for the environment's terminal. None if the terminal
+    is not known to show images, or if a multiplexer (tmux, screen) runs in it, which passes no images on.
     """
     term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
     if "TMUX" in environment or term.startswith("screen"):

@@ -170,7 +170,7 @@ async def _entries(
 
 
 def _begin_text(page: pb.ListUsageResponse) -> str:
-    """Return the line that states at which times the records and the totals of a page begin."""
+    """Return the line that states when the records and the totals in a page of usage begin."""
     begins = {
         "records": (page.HasField("record_begin_time"), page.record_begin_time),
         "totals by minute": (page.HasField("minute_begin_time"), page.minute_begin_time),
@@ -188,7 +188,7 @@ def _row(by: Sequence[str], entry: pb.UsageEntry) -> UsageTotal:
 
 
 def _with_gaps(name: str, rows: Sequence[UsageTotal]) -> list[UsageTotal]:
-    """Return the rows with empty rows added for the spans of the time dimension `name` without calls."""
+    """Return the rows, with empty rows added for spans of the time dimension `name` in which no call was made."""
     if name not in TIME_BUCKETS or not rows:
         return [*rows]
     known = {row.group[name]: row for row in rows}

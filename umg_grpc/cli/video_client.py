@@ -51,7 +51,7 @@ class VideoOptions:
                 setattr(self.given, name, value)
 
     def request(self, model: pb.Model) -> pb.CreateVideoTaskRequest:
-        """Return the request for a model, for an HTTP API that has the model, with all required parameters."""
+        """Return the request for a model: it names an HTTP API that has the model, and sets all required parameters."""
         entry, rules = _entry(model)
         request = pb.CreateVideoTaskRequest(model=model.id, entry=entry, parameters=self.given)
         wanted = request.parameters
@@ -133,7 +133,7 @@ class VideoClient:
                 call.cancel()
 
     async def save(self, task: pb.VideoTask, output: Path) -> list[Path]:
-        """Save the videos of a task to `output`, further ones with `-2` and so forth appended. Return the files."""
+        """Save the videos of a task to `output`, the second one with `-2` appended and so forth. Return the files."""
         videos = sum(result.variant == pb.VIDEO_VARIANT_VIDEO for result in task.results)
         files = [output, *(output.with_stem(f"{output.stem}-{number}") for number in range(2, videos + 1))]
         for index, file in enumerate(files):

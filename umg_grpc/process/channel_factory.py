@@ -65,7 +65,7 @@ LOCAL_START_SECONDS = 10.0  # time that a call waits for the local model to star
 
 
 class LocalEndpoint(Protocol):
-    """Interface of an address at which the server of the local text model can be called."""
+    """Interface of an address at which the local text model's server can be called."""
 
     @property
     def base_url(self) -> str: ...
@@ -77,8 +77,8 @@ class LocalSource(Protocol):
     """Source of the address at which the local text model's server currently runs."""
 
     async def wait_ready(self, seconds: float, *, after: object = None) -> LocalEndpoint:
-        """Wait until the local text model can be called. Return its server's address. `after`: former result whose
-        connection broke, so that another one is awaited. Raise UmgError(UNAVAILABLE) after `seconds`.
+        """Wait until the local text model can be called, and return its address. `after`: earlier result to which a
+        connection failed; another address is awaited. Raise UmgError(UNAVAILABLE) after `seconds`.
         """
         ...
 
@@ -242,8 +242,8 @@ def _first_in(protocols: Collection[str], channel: Channel) -> str | None:
 
 
 def _route(channel: Channel, base_url: str, tls: ssl.SSLContext | None, proxy: str | None) -> ProviderRoute:
-    """Return the way to the files that a channel's provider returns as addresses. A proxy of the environment serves the
-    provider's own place only, since it would resolve the names of all others past the check of their addresses.
+    """Return the way to files at the URLs that a channel's provider returns. A proxy of the environment is used for the
+    provider's own servers only: it would resolve other host names itself, without the check of their addresses.
     """
     both = tls_context(channel)
     if both is not None:
@@ -259,7 +259,7 @@ def _deadlines(channel: Channel) -> Deadlines:
 
 
 def image_deadlines(channel: Channel) -> Deadlines:
-    """Return the time limits for image calls, which have a timeout of their own because they take longest."""
+    """Return the time limits for image calls: they have a timeout of their own, because they take longest."""
     timeout = channel.timeout
     return Deadlines(timeout.connect, timeout.images, timeout.images, timeout.images)
 
@@ -278,7 +278,7 @@ def _local_endpoint(local: LocalSource) -> EndpointSource:
 
 
 def _endpoint(channel: Channel, auth: BearerAuth | HeaderAuth | QueryAuth | NoAuth, key: str) -> ProviderEndpoint:
-    """Return the channel's address with an API key, which each request contains in the place that `auth` names."""
+    """Return the channel's address with an API key, which each request sends in the way that `auth` names."""
     base_url, headers, query = channel.base_url, channel.headers, channel.query
     if not channel.has_explicit_auth:
         return ProviderEndpoint(base_url, headers, key, query=query)
@@ -302,7 +302,7 @@ def _signed(channel: Channel, key: str, signer: Signer) -> ProviderEndpoint:
 
 
 def _token_endpoint(channel: Channel, key: str) -> ProviderEndpoint:
-    """Return the channel's address with an API key, or a signer that makes tokens of an access key (`ID:SECRET`)."""
+    """Return the channel's address with an API key or, for an access key (`ID:SECRET`), a signer that makes tokens."""
     if ":" not in key:
         return _endpoint(channel, BearerAuth(), key)
     video = _first_in(VIDEO_PROTOCOLS, channel)

@@ -65,7 +65,7 @@ def installed_clouds() -> tuple[str, ...]:
 
 
 def own_account_file(auth: CloudAuth) -> str | None:
-    """Return the service account's file that the gateway uses itself, without Google's library; else None."""
+    """Return the service account's key file that is read without Google's library; None for any other `auth`."""
     if not isinstance(auth, GoogleAuth) or is_installed("google"):
         return None
     return auth.file if auth == GoogleAuth(file=auth.file, scopes=auth.scopes) else None
@@ -87,8 +87,8 @@ def check_extra(channel: Channel, auth: CloudAuth) -> None:
 
 
 def check_authorities(environment: Mapping[str, str]) -> None:
-    """Check that the certificate authorities that the environment names can be used: OpenSSL ignores a file that it
-    cannot read, and each connection would fail. Raise OSError if they cannot.
+    """Check that the certificate authorities that the environment names can be used. OpenSSL ignores a file that it
+    cannot read, so that each connection would fail. Raise OSError for an unusable file.
     """
     if file := environment.get(AUTHORITY_FILE):
         try:

@@ -1,4 +1,4 @@
-"""Signers with credentials of clouds, which are shared by the configs that follow one another."""
+"""Signers with credentials of clouds, which stay when the config is reloaded."""
 
 from collections.abc import Callable, Hashable
 from typing import assert_never
@@ -25,7 +25,7 @@ class CloudSigners:
         self._made = WeakValueDictionary[Hashable, RefreshedSigner]()
 
     def signer(self, channel: Channel, auth: CloudAuth) -> RefreshedSigner:
-        """Return a channel's signer, with its credentials if known. Raise ImportError without the cloud's library."""
+        """Return a channel's signer, with its credentials if read before. Raise ImportError without the library."""
         connections = LibraryConnections("" if channel.proxy == DIRECT_ROUTE else channel.proxy, channel.ca_file)
         key = (channel.name, channel.base_url, auth, connections)
         if (signer := self._made.get(key)) is None:

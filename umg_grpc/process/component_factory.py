@@ -105,8 +105,8 @@ def started(part: BackgroundT, stack: AsyncExitStack) -> BackgroundT:
 async def open_authenticator(
     config: Config, store: Store, stack: AsyncExitStack, *, counts_alone: bool, first: str | None
 ) -> Authenticator:
-    """Open the authenticator, which has read the keys once. `counts_alone`: whether limits are rejected, since other
-    processes serve the same callers without a Redis; `first`: secret of the bootstrap key, None if it is unknown here.
+    """Open the authenticator, which has read the keys once. `counts_alone`: limits are rejected, since other processes
+    serve the same callers without a Redis; `first`: secret of the bootstrap key, None if it is unknown here.
     """
     authenticator = Authenticator(
         ApiKeys(store),
@@ -120,8 +120,8 @@ async def open_authenticator(
 
 
 def open_key_limits(redis: Redis | None, data: Path, stack: AsyncExitStack) -> KeyLimits:
-    """Return the limits of keys and models. With Redis each process counts the others, for its share of the limits
-    while Redis is unavailable; until Redis has answered it counts those with the same data folder.
+    """Return the limits of keys and models. With Redis, each process counts the processes, to have its share of the
+    limits while Redis is unavailable. Until Redis has answered, these are the processes with the same data folder.
     """
     if redis is None:
         return closed(KeyLimits(), stack)

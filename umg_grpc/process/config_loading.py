@@ -1,5 +1,5 @@
-"""Config of a command: read from a given file or from the environment, or the built-in one. YAML and the schema of the
-file are imported only if a file is given.
+"""Config of a command: read from a file or from the environment, or the built-in config. YAML and the schema of the
+file are imported only if there is a file.
 """
 
 import os
@@ -33,15 +33,15 @@ ConfigSource = Path | FromEnvironment | None
 
 
 def read(source: ConfigSource, environment: Mapping[str, str], data: Path) -> "Config":
-    """Return the config from a file, the environment, or the built-in one (None). It has the public prices of the file
-    in the data directory, or of the file that it names. Raises ConfigError, also for an environment without a
+    """Return the config from a file, from the environment, or the built-in one (None). Public prices come from the file
+    that it names, or else from the file in the data directory. Raises ConfigError, also for an environment without a
     provider's key, and OSError for a file that cannot be read.
     """
     return with_price_file(_read(source, environment), data)
 
 
 def with_price_file(config: "Config", data: Path) -> "Config":
-    """Return the config with the rows of its file of prices. Raise ConfigError for a file without usable rows."""
+    """Return the config with the prices in its price file. Raise ConfigError for a file without usable rows."""
     from umg_grpc.config import ConfigError, Problem
 
     path = price_file(config, data)
@@ -79,7 +79,7 @@ def _read(source: ConfigSource, environment: Mapping[str, str]) -> "Config":
 
 
 def flags(source: ConfigSource) -> tuple[str, ...]:
-    """Return the flags of `umg serve` for this source of the config, to start a worker; empty for the built-in one."""
+    """Return the flags of `umg serve` for a worker with this source of the config; empty for the built-in one."""
     if isinstance(source, FromEnvironment):
         return ("--from-env",)
     return ("--config", str(source)) if source is not None else ()
@@ -93,7 +93,7 @@ def load(source: ConfigSource, data: Path) -> "Config":
 
 
 def load_without_prices(source: ConfigSource) -> "Config":
-    """Return the config as `load` does, without the public prices of a file, which may be unusable."""
+    """Return the config as `load` does, but without the prices in a file, which may be unusable."""
     return _usable(source, lambda: _read(source, os.environ))
 
 

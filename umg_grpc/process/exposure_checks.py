@@ -46,7 +46,7 @@ def check_exposure(options: Options, config: Config, environment: Mapping[str, s
 
 
 def unencrypted_host(channel: Channel) -> str | None:
-    """Return the host on another machine to which a channel sends a secret without TLS; None if there is none."""
+    """Return the host on another machine to which a channel would send a secret without TLS; None if there is none."""
     urls = map(urlsplit, channel.addresses)
     hosts = (url.hostname for url in urls if url.scheme == "http" and url.hostname is not None)
     if (host := next((host for host in hosts if not Address(host, 0).is_loopback), None)) is None:

@@ -145,7 +145,7 @@ async def _first_key(options: Options, config: Config) -> Bootstrap:
 
 
 async def _serve_worker(options: Options, config: Config) -> None:
-    """Serve in this worker process, until a stop signal or the end of its parent."""
+    """Serve in this worker process, until a stop signal or until its parent process ends."""
     signals = Signals()
     model = RelayedModel() if os.environ[WORKER_VARIABLE] == WITH_LOCAL else None
     served = served_part(config, local=model is not None)
@@ -167,7 +167,7 @@ async def _serve_worker(options: Options, config: Config) -> None:
 
 
 async def _delay_drain(state: Gateway, signals: Signals, seconds: float) -> None:
-    """Announce the shutdown to load balancers, and wait `seconds` (or for a signal) so that they send no more calls."""
+    """Announce the shutdown to load balancers, which then send no calls. Wait `seconds`, or until a signal."""
     await state.announce_drain()
     if seconds > 0:
         logger.info("shutdown announced; calls are still accepted", seconds=seconds)
@@ -266,8 +266,8 @@ def _make_reload(
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Suspend the garbage collection while a config is built in a thread. Exempt the objects of the config from it, as
-    those of the start: a collection that visits all of them holds the process for a tenth of a second.
+    """Suspend the garbage collection while a config is built in a thread, and exempt the config's objects from later
+    collections. A collection that visits all of them stops the process for a tenth of a second.
     """
     gc.disable()
     try:
@@ -344,7 +344,7 @@ def _print_start(state: Gateway, config: Config, data: Path) -> None:
 
 
 def _example_call(http: str | None, grpc: Address, bootstrap: Bootstrap, model: str | None) -> str:
-    """Return an example call for a shell: of a model, or of the model list if `model` is None."""
+    """Return an example call for a shell: a request to a model, or to the model list if `model` is None."""
     if http is None:
         return f"umg chat --grpc {grpc}"
     header = f'-H "Authorization: Bearer {_shell_word(bootstrap)}"'

@@ -45,8 +45,8 @@ class GrpcFace:
         credentials: grpc.ServerCredentials | None = None,
     ) -> Self:
         """Bind an address (HOST:PORT), and return the server; calls wait until `start`. `message_limit`: bytes of the
-        largest request; `share_port`: several processes may serve one port, otherwise a second process fails instead of
-        getting half of the calls; `credentials`: for TLS. Raise OSError if the address cannot be bound.
+        largest request; `share_port`: several processes may serve one port; without it, a second process fails;
+        `credentials`: for TLS. Raise OSError if the address cannot be bound.
         """
         server = grpc.aio.server(interceptors=[service.interceptor], options=_options(message_limit, share_port))
         service.register(server)

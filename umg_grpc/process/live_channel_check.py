@@ -1,4 +1,4 @@
-"""Channels and guards of a config in a process that serves nothing: each of them is called once."""
+"""Calls of the channels and guards of a config, once each, by a process that serves nothing."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack

@@ -19,7 +19,7 @@ def check_local_models(config: Config) -> None:
 
 
 def local_model_problems(config: Config) -> Mapping[str, str | None]:
-    """Return the local models that the config serves, each with the reason for which it cannot run; None if it can."""
+    """Return local model -> reason why it cannot run (None if it can), for the models that the config serves."""
     reasons = {model.model: model.unavailable() for model in TEXT_MODELS}
     reasons |= dict.fromkeys(WORDLLAMA_MODELS, wordllama_unavailable())
     channels = [channel for channel in config.channels if "local" in channel.protocols]

@@ -31,5 +31,5 @@ def raise_file_limit() -> int:
 
 
 def max_clients(files: int) -> int:
-    """Return the number of clients for `files` open files, if each needs a connection to a provider, too."""
+    """Return the number of clients for which `files` open files suffice: each needs a provider's connection too."""
     return (files - OTHER_FILES) // 2

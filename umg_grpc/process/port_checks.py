@@ -23,9 +23,9 @@ ADDRESS_OPTIONS = {
 
 def claim(address: Address, purpose: str) -> AbstractContextManager[object]:
     """Return a context manager that reserves the address, so that no other gateway on this machine can use it. Raise
-    OSError if another process uses it; `purpose`: use of the port, for the message. Workers bind with SO_REUSEPORT, by
-    which a second gateway could bind the same port while no worker listens. The reservation is the name of an abstract
-    Unix socket, which exists once on a machine, and ends with the process.
+    OSError if another process uses it; `purpose`: use of the port, for the message. The workers' option SO_REUSEPORT
+    would let a second gateway bind the same port while no worker listens. The reservation is the name of an abstract
+    Unix socket, which is unique on a machine, and ends with the process.
     """
     if sys.platform != "linux":
         return nullcontext()
@@ -50,8 +50,8 @@ def check_free(address: Address, purpose: str) -> None:
 
 
 def taken(address: Address, error: OSError, purpose: str) -> OSError:
-    """Return the error for an occupied address, with the other process, if the system reveals it, and the flag for
-    another address. `purpose`: use of the port, which decides the flag.
+    """Return the error for an occupied address. It names the other process, if the system reveals it, and the flag for
+    another address, which depends on `purpose`.
     """
     reason = (error.strerror or str(error)).partition(" (while")[0]
     return OSError(

@@ -1,4 +1,4 @@
-"""Report of the proxies of a config for people: each proxy with its source and its calls."""
+"""Report of the proxies in a config for people: for each proxy its source and the calls that use it."""
 
 from umg_grpc.base.printable_text import printable
 from umg_grpc.base.proxy_rules import Proxy
@@ -10,7 +10,7 @@ OF_CALLERS = "URLs of callers, result files, callbacks"
 
 
 def proxy_lines(config: Config) -> list[str]:
-    """Return a line for each proxy: URL without credentials, its setting or variable, and its channels."""
+    """Return a line for each proxy: URL without credentials, the setting or variable that has it, and its channels."""
     channels: dict[Proxy, list[str]] = {}
     for channel in config.channels:
         found = (channel_proxy(channel, config.proxies, url) for url in channel.addresses)

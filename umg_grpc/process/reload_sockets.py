@@ -1,5 +1,5 @@
-"""Command `umg reload`, and the sockets (`DATA/reload-ID.sock`) by which it makes running gateways read their configs
-again. A gateway answers the line `reload` with one line of JSON, the outcome in each of its processes.
+"""Command `umg reload`, and the sockets (`DATA/reload-ID.sock`) through which running gateways are made to read their
+configs again. A gateway answers the line `reload` with one line of JSON, the outcome in each of its processes.
 `umg_grpc.process.service_factory.Service.reload` applies the new config.
 """
 
@@ -25,7 +25,7 @@ logger = LazyLogger(__name__)
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Outcome of a reload in one process: the changes, or the problem that prevented the reload."""
+    """Outcome of a reload in one process: the changed settings, or the problem that prevented the reload."""
 
     process: int
     problem: str = ""
@@ -47,7 +47,7 @@ class Outcome(msgspec.Struct, frozen=True):
 @asynccontextmanager
 async def reload_socket(data: Path, reload: Callable[[], Awaitable[Sequence[Outcome]]]) -> AsyncGenerator[None, None]:
     """Serve `umg reload` on a Unix socket in the data directory for the duration of the block. `reload`: returns the
-    outcome in each process. An unwritable directory is logged.
+    outcome in each process. If the directory cannot be written, this is logged.
     """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -72,7 +72,7 @@ async def reload_socket(data: Path, reload: Callable[[], Awaitable[Sequence[Outc
 
 
 def _listen(path: Path) -> socket.socket:
-    """Return a socket that listens at the path for this user only. Remove the sockets of gateways that have ended."""
+    """Return a socket that listens at the path, for this user only. Sockets of gateways that have ended are removed."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for other in path.parent.glob(SOCKET_PATTERN):
         if (connection := _connect(other)) is None:
@@ -108,7 +108,7 @@ def _connect(path: Path) -> socket.socket | None:
 
 @contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """Yield an alias of the path that is short enough for the address of a socket, which has at most 107 bytes."""
+    """Yield a short alias of the path: the address of a socket has at most 107 bytes."""
     descriptors = Path("/proc/self/fd")
     if not descriptors.exists():
         yield str(path)

@@ -1,4 +1,4 @@
-"""Report of the models of a config that their vendors have shut down, or soon do."""
+"""Report of the models in a config that their vendors have shut down, or will shut down soon."""
 
 from datetime import date, timedelta
 
@@ -9,8 +9,8 @@ from umg_grpc.knowledge.vendors import vendor_of
 
 
 def retired_models(config: Config, today: date) -> list[str]:
-    """Return a sentence for each model of a channel that exists no more at the vendor's address which it calls. Models
-    whose end is announced within `WARNING_DAYS` have one, too.
+    """Return a sentence for each model of a channel that no longer exists at the vendor's address. Models that end
+    within `WARNING_DAYS` have a sentence too.
     """
     last = today + timedelta(days=WARNING_DAYS)
     return [

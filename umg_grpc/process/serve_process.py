@@ -75,7 +75,7 @@ class Gateway:
     drain: Drain = field(default_factory=Drain)
 
     async def announce_drain(self) -> None:
-        """Report to health checks over HTTP and gRPC that this process will end, while calls are still accepted."""
+        """Report to health checks over HTTP and gRPC that this process will end. Calls are still accepted."""
         self.drain.is_announced = True
         if self.face is not None:
             await self.face.announce_drain()
@@ -191,7 +191,7 @@ def _report_limits(files: int, connections: int, memory: MemoryWatch, metrics: M
 
 
 async def _learn_first_key(service: Service, options: Options, variable: str | None) -> Bootstrap | None:
-    """Load the bootstrap key into memory, so that it stays valid if the database becomes unavailable."""
+    """Load the bootstrap key into memory, so that it stays valid while the database is unavailable."""
     bootstrap = None
     if options.share_ports:
         secret = configured_secret(options.data, variable)
@@ -306,8 +306,8 @@ async def _bind(
 
 
 def served_part(config: Config, *, local: bool) -> Config:
-    """Return the config without local models that cannot run on this machine, which are logged. `local`: the text model
-    can run. Raises UmgError(INVALID_FIELD) for an unknown one.
+    """Return the config without the local models that cannot run on this machine; these are logged. `local`: whether
+    the text model can run. Raises UmgError(INVALID_FIELD) for an unknown local model.
     """
     check_local_models(config)
     channels = [_without_unavailable(channel, local=local) for channel in config.channels]
@@ -328,8 +328,8 @@ def _without_unavailable(channel: Channel, *, local: bool) -> Channel:
 
 @asynccontextmanager
 async def local_model(options: Options, config: Config) -> AsyncGenerator[LocalModel | None, None]:
-    """Yield the config's local text model, which starts to load. None if there is none, if it cannot run on this
-    machine, or if this process serves only HTTP.
+    """Yield the local text model of the config, which starts to load. Yield None if the config has none, if it cannot
+    run on this machine, or if this process serves only HTTP.
     """
     text_model = TEXT_MODELS[0]
     wanted = {model.upstream for channel in config.channels if "local" in channel.protocols for model in channel.models}

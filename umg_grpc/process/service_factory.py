@@ -88,7 +88,7 @@ JOURNAL_NAME = "journal"
 
 
 class PreparedConfig(NamedTuple):
-    """Parts of a new config that take long to build."""
+    """Parts of a new config that take long to build, so that they are built in a thread before a reload."""
 
     config: Config
     """The config with the models that its providers list."""
@@ -201,7 +201,7 @@ class Service:
             check_models(config.models)
 
     def prepare(self, config: Config) -> "PreparedConfig":
-        """Build a config's parts that take long, a millisecond for each model: in a thread, so that calls go on."""
+        """Build the parts of a config that take long, about a millisecond for each model. Call this in a thread."""
         extended = self._discovery.preview(config)
         return PreparedConfig(extended, self._channel_factory.router(extended), config_hash(config))
 
@@ -231,7 +231,7 @@ class Service:
         await self._discovery.start(self._take_models)
 
     async def wait_listed(self, seconds: float) -> None:
-        """Wait until the first model lists are read, at most `seconds`, if no models are known of a channel without."""
+        """Wait at most `seconds` for the first model lists. Do not wait if models of all channels are known already."""
         await self._discovery.wait_listed(seconds)
 
     async def aclose(self) -> None:
@@ -248,7 +248,7 @@ class Service:
                 self._channels.router = router
 
     def cut_off(self) -> None:
-        """Cancel the calls over gRPC that still run at the end of the drain time, each with a shutdown error."""
+        """Cancel the calls over gRPC that still run at the end of the drain time, with the error of a shutdown."""
         self.interceptor.cut_off()
 
     def problems(self) -> tuple[str, ...]:
@@ -258,15 +258,15 @@ class Service:
         return tuple(each.problem for each in self._dependencies if not each.is_up)
 
     def unfit(self) -> tuple[str, ...]:
-        """Return a text for operators for each reason why other replicas should get the calls of this process. Its
-        clock differs from that of the database, or its journal cannot take usage records.
+        """Return a text for operators for each reason why other replicas should get this process's calls. Its clock
+        differs from that of the database, or its journal cannot take usage records.
         """
         journal = self._usage.problem if self._usage is not None else ""
         found = (self.store.clock.problem, f"{JOURNAL_NAME}: {journal}" if journal else "")
         return tuple(reason for reason in found if reason)
 
     async def unready(self) -> str:
-        """Return why no channel can be called yet, for example while the local model starts; "" if one can."""
+        """Return why no channel can be called yet, for example since the local model is starting; "" if one can."""
         channels = self._config.channels
         if not channels:
             return "the config has no channel that can be served here"

@@ -1,4 +1,4 @@
-"""Registration of the gauges with values of a process's services: channels, stores and their availability."""
+"""Registration of gauges that read their values from a process's services: channels, stores and availability."""
 
 from functools import partial
 
@@ -37,7 +37,7 @@ def watch_channels(metrics: Metrics, shared: Resilience, channels: Channels) -> 
 def watch_stores(
     process: ProcessContext, store: Store, authenticator: Authenticator, memory: ConversationStores
 ) -> None:
-    """Register the gauges of the database, of Redis and of writes that they have not taken yet."""
+    """Register the gauges of the database, of Redis, and of the writes that wait for them."""
     metrics, usage = process.metrics, process.usage
     levels = {DATABASE_NAME: DATABASE_UP, REDIS_NAME: REDIS_UP}
     for each in process.dependencies:

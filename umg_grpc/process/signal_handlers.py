@@ -12,7 +12,7 @@ logger = structlog.get_logger()
 
 class Signals:
     """Handler of SIGTERM, SIGINT (stop) and SIGHUP (reload), from its creation on, so that no signal kills a starting
-    process. A second stop signal ends the wait in `delay` or, outside of it, kills the process at once.
+    process. A second stop signal ends the wait in `delay`; while `delay` does not run, it kills the process at once.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""TLS certificates of the HTTP and gRPC listeners: loaded from files, checked, loaded again when files change."""
+"""TLS certificates of the HTTP and gRPC listeners: loaded from files, checked, and reloaded when the files change."""
 
 import asyncio
 import ssl
@@ -63,7 +63,7 @@ class Loaded:
 
 
 def load(tls: Tls) -> Loaded:
-    """Load and check the config's certificate. Raise UmgError(INVALID_FIELD) with the key, the file and the problem."""
+    """Load and check the config's certificate. Raise UmgError(INVALID_FIELD) that names key, file and problem."""
     files = Files.read(tls)
     certificate = _certificates("certificate", tls.certificate, files.certificate)[0]
     _check_key(tls, files.key, certificate)
@@ -121,7 +121,7 @@ class Certificates:
         )
 
     def reload(self) -> None:
-        """Load changed files. Raise UmgError(INVALID_FIELD) for unusable ones; the current certificate then stays."""
+        """Load changed files. If they are unusable, keep the current certificate, and raise UmgError(INVALID_FIELD)."""
         try:
             self._use(self._changed())
         except UmgError:
@@ -139,8 +139,8 @@ class Certificates:
             await asyncio.wait([self._owner])
 
     async def _poll(self) -> None:
-        """Load changed files. An error is logged once, and only if two consecutive polls find it, since files may be
-        replaced one after the other.
+        """Load files that have changed. An error is logged once, and only if two polls in a row find it: the files may
+        be replaced one after the other.
         """
         earlier = logged = ""
         while True:

@@ -1,6 +1,6 @@
-"""Worker processes of `umg serve --workers N`: a parent holds the ports and the local model, which N workers share. It
-writes the address of the local model to their standard input, as one line of JSON at each change. The end of that input
-means that the parent has ended.
+"""Worker processes of `umg serve --workers N`: a parent has the ports and the local model, which N workers share. At
+each change of the local model's address, the parent writes it to the workers' standard input, as one line of JSON. The
+end of this input means that the parent has ended.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class RelayedEndpoint:
 
 
 class RelayedModel:
-    """Local text model that the parent process runs, as workers use it: the current address of its server."""
+    """Local text model that the parent process runs, as a worker uses it: the current address of its server."""
 
     def __init__(self) -> None:
         self._latest = AsyncValue[RelayedEndpoint]("the local model")
@@ -67,7 +67,7 @@ class RelayedModel:
 
 
 async def follow_parent(model: RelayedModel | None) -> None:
-    """Read the parent's lines until it ends, and update the local model's address (None: a worker without one)."""
+    """Read the parent's lines until the parent ends. Update the local model's address (None: a worker without one)."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -88,7 +88,7 @@ async def start_worker(arguments: Sequence[str], environment: Mapping[str, str])
 
 
 class Workers:
-    """Supervisor of the worker processes, in their parent: restarts workers that end, and ends all at a shutdown."""
+    """Supervisor of the worker processes, in their parent: restarts workers that end, and stops all at a shutdown."""
 
     def __init__(self, options: Options, config: Config, local: LocalModel | None) -> None:
         self._options = options
@@ -137,13 +137,13 @@ class Workers:
             raise OSError(f"the workers do not serve within {START_SECONDS:g} s; the log above says why")
 
     def signal_reload(self) -> None:
-        """Make the workers reload the config, without waiting. One that is starting reads the new config anyway."""
+        """Make the workers reload the config, without waiting; a starting worker reads the new config anyway."""
         for number in self._serving:
             self._signal(self._processes[number], signal.SIGHUP)
 
     async def reload(self) -> list[Outcome]:
-        """Make the workers reload the config, and return the outcome of each; a problem for a worker that does not
-        answer in time.
+        """Make the workers reload the config. Return the outcome of each worker; a worker that does not answer in time
+        has a problem as its outcome.
         """
         async with self._reloading:  # signals that arrive together may be delivered as one
             loop = asyncio.get_running_loop()
@@ -159,7 +159,7 @@ class Workers:
             ]
 
     def stop(self) -> None:
-        """Signal the workers to stop, and restart none."""
+        """Signal the workers to stop. Workers that end are no longer restarted."""
         self._closed.set()
         for process in self._processes.values():
             self._signal(process, signal.SIGTERM)
@@ -182,7 +182,7 @@ class Workers:
         await self._stack.aclose()
 
     def _hold(self, address: Address, purpose: str) -> Address:
-        """Reserve an address by binding it, without listening."""
+        """Reserve an address by binding it, without listening. Return the address with its port."""
         if address.port:
             self._stack.enter_context(claim(address, purpose))
             check_free(address, purpose)
