@@ -43,8 +43,8 @@ def make_app(
 
 class Runner(web.ServerRunner):
     """HTTP server of an application: listens, serves clients, and drains at a shutdown. A client that disconnects
-    cancels its handler. aiohttp's own decompression and access log are off: the handlers decompress bodies up to a
-    limit, and the dispatcher logs. `cleanup` waits up to `Settings.drain_seconds` for responses in flight.
+    cancels its handler. Decompression and access log of aiohttp are off: the handlers decompress bodies up to a limit,
+    and the dispatcher logs. `cleanup` waits up to `Settings.drain_seconds` for responses in flight.
     """
 
     def __init__(self, app: App) -> None:
@@ -82,7 +82,7 @@ class Runner(web.ServerRunner):
 
     async def cleanup(self) -> None:
         """Stop accepting connections, wait for the requests and responses in flight up to the drain time, and close all
-        connections. Calls that are unfinished shortly before that get an error.
+        connections. Calls that are unfinished shortly before its end get an error.
         """
         last = max(0.0, self._settings.drain_seconds - LAST_WORDS_SECONDS)
         asyncio.get_running_loop().call_later(last, self.cut_off)

@@ -36,7 +36,7 @@ CLIENT_CLOSED_REQUEST = HTTP_STATUS[pb.ERROR_REASON_CANCELLED]
 
 
 class Dispatcher:
-    """Entry point of all HTTP requests: calls the handler of a request's route, and answers failures with errors."""
+    """Entry point of all HTTP requests: calls the handler of the request's route; a failure becomes an error."""
 
     def __init__(
         self,
@@ -103,8 +103,8 @@ class Dispatcher:
                 self._log(exchange, route, status)
 
     async def _key_failure(self, failure: Exception, exchange: HttpExchange, route: Route | None) -> Exception | None:
-        """Return the error of the caller's API key, which is reported before an invalid query or header. None if it is
-        valid, was checked before, or is not needed.
+        """Return the error of the caller's API key, which is reported before an invalid query or header. None if the
+        key is valid, was already checked, or is not needed.
         """
         is_form = isinstance(failure, UmgError) and failure.reason in FORM_REASONS
         was_checked = exchange.is_called or exchange.is_key_checked or exchange.authorization
@@ -117,7 +117,7 @@ class Dispatcher:
         return None
 
     def _begin_special(self, exchange: HttpExchange, route: Route | None) -> web.Response | None:
-        """Apply the rules for excess connections, `Expect: 100-continue`, and cross-origin requests."""
+        """Apply the rules for connections above the limit, `Expect: 100-continue`, and cross-origin requests."""
         request = exchange.request
         if exchange.connection.is_over_limit and (route is None or not route.is_probe):
             exchange.rejected = exchange.is_body_unread = True

@@ -13,7 +13,7 @@ from http_facade.routes import Route
 
 
 class RouteMatch(NamedTuple):
-    """Result of a look-up: the route (None for an unknown path or method), its handler, and the path's parameters."""
+    """Result of a look-up: the route (None for an unknown path or method), its handler, the path's parameters."""
 
     route: Route | None
     """None for no row: the handler then raises web.HTTPNotFound or web.HTTPMethodNotAllowed."""
@@ -37,8 +37,8 @@ class PathRouter:
         """Matches of the requests so far whose path has no parameters, by method and path; faster than `find`."""
 
     async def find(self, request: web.BaseRequest) -> RouteMatch:
-        """Find the route of a request by aiohttp's router, in the canonical spelling of its path if it has no route
-        itself. A match without parameters is also stored in `exact`. Without a route the handler raises aiohttp's
+        """Find the route of a request by aiohttp's router. If the path has no route, its canonical spelling is looked
+        up. A match without parameters is also stored in `exact`. If there is no route, the handler raises aiohttp's
         exception.
         """
         found = await self._resolve(request)

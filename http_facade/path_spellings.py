@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BaseSegment:
-    """Segment of other servers' base URLs in front of the paths of an operation. A client whose base URL has it, or
-    whose SDK adds it, calls a path of this gateway with the segment in front.
+    """Segment in front of an operation's paths in the base URLs of other servers. A client with that base URL, or whose
+    SDK adds the segment, calls a path of this gateway with the segment in front.
     """
 
     name: str
@@ -27,9 +27,9 @@ API_VERSIONS = frozenset({"v1", "v1beta", "v2"})
 
 
 def canonical_path(path: str) -> str:
-    """Return the path that a client with another base URL means; "" for the same path. That URL has no version, another
-    or a second one, base segments of another server, or an additional slash. The path begins with a version, so that no
-    path of administration or of the process has a second spelling.
+    """Return the path that a client with another server's base URL means; "" if it is `path` itself. That URL has no
+    version, another one or two, base segments of the other server, or an additional slash. The result begins with a
+    version, so that paths of administration or of the process have no second spelling.
     """
     segments, version = [segment for segment in path.split("/") if segment], "v1"
     names = {row.name for row in BASE_SEGMENTS}

@@ -94,7 +94,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Unserved:
-    """Documented API of a vendor that this gateway does not serve, with the path at and below which it would be."""
+    """Documented API of a vendor that this gateway does not serve, and the path at or below which it would be."""
 
     prefix: str
     api: str  # its name in error messages
@@ -328,7 +328,7 @@ MAX_SIMILAR_SEGMENTS = 12
 
 
 def similar_path(path: str) -> str:
-    """Return the served path with which a path without a route ends, apart from the version; "" if there is none."""
+    """Return the served path that is the end of an unknown path, apart from the version; "" if there is none."""
     segments = [segment for segment in path.split("/") if segment][-MAX_SIMILAR_SEGMENTS:]
     for at in range(len(segments)):
         meant = canonical_path("/".join(segments[at:]))
@@ -338,7 +338,7 @@ def similar_path(path: str) -> str:
 
 
 def is_served_root(prefix: str) -> bool:
-    """Return whether a prefix is a version or a path with a route, below which a served path may follow by mistake."""
+    """Return whether a prefix is a version, or a path with a route. A client may add a served path to it by mistake."""
     return prefix.count("/") == 1 or prefix in _VERSIONED_PATHS
 
 
@@ -376,8 +376,8 @@ def without_slash(path: str) -> str:
 
 
 def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
-    """Return the known API, not served by this gateway, of a path without a route; None for no known API. `matched`:
-    the path has a route with another method.
+    """Return the known API to which a path without a route belongs, and which this gateway does not serve; None if
+    there is none. `matched`: the path has a route with another method.
     """
     served, path = {route.path for route in ROUTE_TABLE}, path.rstrip("/")
     for row in UNSERVED_ROUTES:
@@ -389,7 +389,7 @@ def unserved(method: str, path: str, *, matched: bool) -> Unserved | None:
 
 
 def error_format(method: str, path: str) -> str:
-    """Return the error format for a path without a route: of the route or API with the longest common beginning."""
+    """Return the error format for a path without a route: of the route or API with the longest common start."""
     if _METHOD_PATH.fullmatch(path):
         return METHOD_ROUTES[0].format
     meant = canonical_path(path)

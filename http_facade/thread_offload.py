@@ -10,5 +10,5 @@ Result = TypeVar("Result")
 
 
 async def run_large(work: Callable[[], Result], size: int) -> Result:
-    """Run `work` and return its result: in a thread if its input is large (`size` in bytes), otherwise at once."""
+    """Run `work`, and return its result. If the input is large (`size` in bytes), `work` runs in a thread."""
     return work() if size < BIG_BYTES else await asyncio.to_thread(work)

@@ -21,8 +21,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class EnvelopedProtocol(Protocol):
-    """Interface of the protocols with messages in envelopes: the Connect protocol for streams, and gRPC-Web. An
-    instance is for one of them and one encoding of its messages, JSON or protobuf.
+    """Interface of the protocols with messages in envelopes: streams of the Connect protocol, and gRPC-Web. An instance
+    has one protocol and one encoding of messages, JSON or protobuf.
     """
 
     @property

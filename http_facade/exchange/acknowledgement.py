@@ -1,8 +1,8 @@
 """Acknowledgement of calls to a proxy: an interim response before a call can reach a provider.
 
-A proxy may send a call to another replica if the connection to the first one ends, or nothing comes, before the
-acknowledgement. The first one then does not make the call, even if it reads the request later, for example because its
-process was stopped.
+If the connection to a replica ends, or no acknowledgement comes, a proxy may send the call to another replica. The
+first replica then does not make the call, even if it reads the request later, for example because its process was
+paused.
 """
 
 from aiohttp import HttpVersion11
@@ -16,8 +16,8 @@ PROCESSING_RESPONSE = b"HTTP/1.1 102 Processing\r\n\r\n"
 
 
 def acknowledge(exchange: HttpExchange) -> None:
-    """Send 102 Processing (RFC 2518, section 10.1), if the request has the header, before the service is called. Raise
-    ConnectionResetError if the client has left: it may have repeated the request.
+    """Send the interim response 102 Processing (RFC 2518, section 10.1) before the service is called, if the request
+    has the header for it. Raise ConnectionResetError if the client has left: it may have repeated the request.
     """
     if (
         ACKNOWLEDGE_FIELD not in exchange.request.headers

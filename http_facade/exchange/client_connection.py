@@ -27,7 +27,7 @@ class ClientConnection(Protocol):
         """Write a part of a response without waiting. Do nothing if the client is disconnected."""
 
     def is_closed_by_client(self) -> bool:
-        """Return whether the client has closed the connection, even if the event loop has not read that yet."""
+        """Return whether the client has closed the connection, even if the event loop has not noticed it yet."""
         ...
 
     def abort(self) -> None:

@@ -35,7 +35,7 @@ class Representation:
         }
 
     def is_unchanged(self, request: web.BaseRequest) -> bool:
-        """Return whether the client has the file already (`If-None-Match`, or else `If-Modified-Since`)."""
+        """Return whether the client's copy of the file is current, by `If-None-Match` or else `If-Modified-Since`."""
         if (known := request.if_none_match) is not None:
             return any(tag.value in (self.etag, "*") for tag in known)
         since = request.if_modified_since
@@ -43,8 +43,8 @@ class Representation:
 
     def select(self, headers: Mapping[str, str]) -> tuple[int, int] | None:
         """Return the byte range that a request's `Range` header selects: its first byte and its exclusive end. None
-        selects the whole file: without the header, with several ranges, with an invalid one, and if `If-Range` names
-        another version. Raise UmgError(RANGE_NOT_SATISFIABLE) for a range that begins after the end of the file.
+        selects the whole file: if the header is missing, invalid or has several ranges, or `If-Range` names another
+        version. Raise UmgError(RANGE_NOT_SATISFIABLE) for a range that begins after the end of the file.
         """
         wanted = RANGE_HEADER.fullmatch(headers.get(hdrs.RANGE, "").replace(" ", ""))
         if wanted is None or not self._matches(headers.get(hdrs.IF_RANGE)):

@@ -13,8 +13,8 @@ from umg_grpc.wire.model_lists import MODEL_LISTS
 
 def key_headers(face: str) -> tuple[str, ...]:
     """Return the headers, besides `Authorization`, that may contain the API key in the wire format `face`, in order of
-    precedence. A model list takes those of all text formats (specification of texts, Authentication rule 3; readings,
-    2).
+    precedence. A model list accepts the headers of all text formats (specification of texts, Authentication rule 3;
+    readings, 2).
     """
     if (codec := face_of(face)) is not None:
         return codec.key_headers
@@ -34,7 +34,7 @@ def key_parameter(face: str) -> str:
 
 def credentials(headers: Mapping[str, str], query: Mapping[str, str], face: str) -> str | None:
     """Return the caller's API key as the gRPC metadata `authorization`; None for a request without a key. `face`: wire
-    format of the route, with its other headers and query parameter for the key; the `Authorization` header has
+    format of the route, which has further headers and a query parameter for the key; the header `Authorization` has
     precedence. Raises UmgError(INVALID_KEY) for a value that gRPC metadata cannot contain, which cannot be a key of the
     gateway.
     """

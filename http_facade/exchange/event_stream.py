@@ -26,11 +26,11 @@ STREAM_HEADERS = {
 
 
 class EncodedResponse(Protocol):
-    """Interface of the encoder of a streamed response by which `EventStream` ends the response at a shutdown."""
+    """Interface of a streamed response's encoder, by which `EventStream` ends the response at a shutdown."""
 
     def cut(self, error: UmgError) -> bytes | None:
-        """Return the encoded events that end the response with the error; the encoder returns nothing after that. None
-        if the format has no errors, so that the connection is closed.
+        """Return the encoded events that end the response with the error; the encoder then returns nothing more. None
+        if the format cannot express errors: the connection is closed.
         """
         ...
 
@@ -97,7 +97,7 @@ class EventStream(msgspec.Struct, eq=False):
             await self.exchange.connection.write(self._chunk(frames))
 
     async def write_large(self, frames: bytes) -> None:
-        """Write many events in parts: the transport would copy all bytes that the socket does not accept at once."""
+        """Write many events in parts: of one large write, the transport copies all that the socket does not accept."""
         self.unsent = memoryview(frames)
         while part := bytes(self.unsent[:PART_BYTES]):
             self.unsent = self.unsent[PART_BYTES:]
@@ -114,7 +114,7 @@ class EventStream(msgspec.Struct, eq=False):
                 self.break_off()
 
     def break_off(self) -> None:
-        """Close the connection: an orderly end of the body would state that it is complete."""
+        """Close the connection without an orderly end of the body, which would mean that the body is complete."""
         self.is_ended = True
         if (transport := self.exchange.request.transport) is not None:
             transport.close()

@@ -69,9 +69,10 @@ OpenInProcess: TypeAlias = Callable[[Request, list[tuple[str, str]], Attachment]
 
 def attach(method: Method, notes: RequestNotes | None, known_key: object = None) -> Method:
     """Return `method` with calls that pass Python objects beside the request to a service in this process, to save
-    work. They are `notes`, the decoder's findings about the body, and `known_key`, the validated API key from
-    `Settings.find_key`. A service in another process gets neither: it decodes the body and checks the key again. It is
-    for callers that need the grpc call object; `call_unary` and `open_stream` pass the objects by themselves.
+    work. The objects are `notes`, the decoder's findings about the body, and `known_key`, the validated API key from
+    `Settings.find_key`. A service in another process gets neither: it decodes the body and checks the key again.
+    `attach` is for callers that need the grpc call object; `call_unary` and `open_stream` pass the objects by
+    themselves.
     """
     with_attachment: Callable[[Attachment], Method] | None = getattr(method, "with_attachment", None)
     return method if with_attachment is None else with_attachment(Attachment(notes, known_key))
@@ -105,9 +106,8 @@ def open_stream(
     notes: RequestNotes | None,
 ) -> OpenedStream[Response]:
     """Call a streaming method of a service for an HTTP request. Return the generator of its messages and its metadata.
-    `notes`: findings about the body, for a service in this process. The generator must be closed, so that no provider
-    works for a disconnected caller; it raises the RPC error of the service. Raise UmgError for a header with an invalid
-    value.
+    `notes`: findings about the body, for a service in this process. Close the generator, so that no provider works for
+    a disconnected caller. It raises the RPC error of the service. Raise UmgError for a header with an invalid value.
     """
     pairs = metadata(exchange, face)
     open_in_process: OpenInProcess[Request, AsyncGenerator[Response, None]] | None = getattr(method, "open", None)
@@ -136,8 +136,8 @@ class SocketStream(Generic[Response]):
 
 
 async def expect_early_metadata(call: grpc.aio.Call, use: Callable[[Pairs], None]) -> None:
-    """Pass the initial metadata of a streaming call to `use` if it arrives early, because the first message is late.
-    Return when that is known or, for a call in this process, at once.
+    """Pass the initial metadata of a streaming call to `use` if it arrives before the first message, because that is
+    late. Return when this is known; at once for a call in this process.
     """
     expect: Callable[[Callable[[Pairs], None]], None] | None = getattr(call, "expect_early_metadata", None)
     if expect is not None:
@@ -151,7 +151,7 @@ def _is_early(initial: Pairs) -> bool:
 
 
 def opened(call: Call) -> AbstractAsyncContextManager[object]:
-    """Return the context manager of a streaming call. It cancels the call: no provider works for an absent caller."""
+    """Return a streaming call as a context manager whose end cancels it: no provider works for an absent caller."""
     # a call in this process is closed: that waits until its upstream resources are released
     return aclosing(call) if hasattr(call, "aclose") else _cancelling(call)
 
@@ -166,8 +166,8 @@ async def _cancelling(call: grpc.aio.Call) -> AsyncGenerator[None, None]:
 
 def metadata(exchange: HttpExchange, face: str, *, key_only: bool = False) -> list[tuple[str, str]]:
     """Return the gRPC metadata of the call for an HTTP request in the wire format `face`, from the request's headers.
-    With `key_only` it is only the ids and the API key; else the call is acknowledged to a proxy. Raises UmgError for an
-    invalid header, and ConnectionResetError if the proxy has left.
+    With `key_only`, return only the ids and the API key; otherwise also acknowledge the call to a proxy. Raises
+    UmgError for an invalid header, and ConnectionResetError if the proxy has left.
     """
     headers, pairs = exchange.request.headers, [("x-request-id", exchange.request_id), ("x-umg-face", face)]
     authorization = exchange.authorization or credentials(headers, exchange.request.query, face)
@@ -200,7 +200,7 @@ def metadata(exchange: HttpExchange, face: str, *, key_only: bool = False) -> li
 
 
 def keyless_metadata(exchange: HttpExchange, face: str) -> list[tuple[str, str]]:
-    """Return the gRPC metadata for a request with a signed path, without an API key even if it has one."""
+    """Return the gRPC metadata for a request with a signed path. An API key in the request is ignored."""
     acknowledge(exchange)
     exchange.is_called = True
     trace = exchange.trace_context
@@ -213,8 +213,8 @@ def keyless_metadata(exchange: HttpExchange, face: str) -> list[tuple[str, str]]
 
 async def check_model(models: "rpc.ModelServiceAsyncStub", model: str, exchange: HttpExchange, face: str) -> None:
     """Check by a call of the service whether a key may use a model, for a request that calls no model. Raise the RPC
-    error for an unknown model. A key without permission to list models passes, since it may have that to call them,
-    which its next request shows.
+    error for an unknown model. A key that may not list models is accepted: it may be allowed to call them, which its
+    next request shows.
     """
     try:
         await models.GetModel(pb.GetModelRequest(model=model), metadata=metadata(exchange, face))
@@ -224,8 +224,9 @@ async def check_model(models: "rpc.ModelServiceAsyncStub", model: str, exchange:
 
 
 async def check_key(models: "rpc.ModelServiceAsyncStub", exchange: HttpExchange, face: str) -> None:
-    """Call the service to validate the API key of the request. Raise its RPC error for an invalid key. A valid one
-    without permission to list models passes. The service logs a rejected request; one with a valid key is logged later.
+    """Check the API key of the request by a call of the service. Raise the RPC error for an invalid key. A valid key
+    that may not list models is accepted. The service logs a rejected request; a request with a valid key is logged
+    later.
     """
     pairs = metadata(exchange, face, key_only=True)
     exchange.is_called = exchange.is_key_checked = True

@@ -42,8 +42,8 @@ FIELD_REASONS = frozenset(
 
 
 def with_body_paths(failure: grpc.aio.AioRpcError, paths: Mapping[str, str]) -> Exception:
-    """Return the error of a failed RPC with its field's path in the caller's body. `paths`: path in the canonical
-    request -> in the body; without one, `failure` is unchanged.
+    """Return the error of a failed RPC with the path of its field in the caller's body. `paths`: path in the canonical
+    request -> path in the body. Without `paths`, return `failure` unchanged.
     """
     error = from_rpc(failure)
     field = error.metadata.get("field", "")

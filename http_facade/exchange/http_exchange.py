@@ -73,8 +73,8 @@ class HttpExchange(msgspec.Struct, eq=False):
         return int((time.monotonic() - self.began_at) * 1e9)
 
     def seconds_left(self) -> float:
-        """Return the seconds until the timeout in the caller's header `x-umg-timeout`, negative after it; infinite
-        without the header. Raise UmgError(INVALID_FIELD) for an invalid one.
+        """Return the seconds until the timeout in the caller's header `x-umg-timeout`: infinite without the header,
+        negative after the timeout. Raise UmgError(INVALID_FIELD) for an invalid header.
         """
         if (given := self.request.headers.get(TIMEOUT_FIELD)) is None:
             return inf

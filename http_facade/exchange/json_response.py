@@ -20,7 +20,7 @@ class WholeResponse(msgspec.Struct, eq=False):
     status: ClassVar[int] = 200
 
     async def send(self, exchange: HttpExchange) -> SentResponse:
-        """Send the response until the client has read nearly all of it or has left. Return the one for aiohttp."""
+        """Send the response until the client has read nearly all of it or left. Return the placeholder for aiohttp."""
         head, sent = encode_head(exchange, {hdrs.CONTENT_TYPE: JSON_TYPE, **self.headers}, len(self.body))
         exchange.is_begun = True
         await exchange.connection.write(head, self.body)

@@ -18,8 +18,8 @@ MAX_RECENT = 4096
 
 
 class KeyCheck:
-    """Checker of the API keys in the requests of one route. A service in the same process answers for keys in its
-    memory without a call (`Settings.find_key`). Any other key is checked by a call of the service, a valid one at most
+    """Checker of the API keys in the requests of one route. A key in the memory of a service in the same process is
+    checked without a call (`Settings.find_key`). Any other key is checked by a call of the service: a valid key at most
     once a second.
     """
 
@@ -30,8 +30,8 @@ class KeyCheck:
         self._recent: dict[bytes, float] = {}  # digest of a valid key -> time of its last check, oldest first
 
     def is_known(self, exchange: HttpExchange) -> bool:
-        """Return whether the request has the API key of the previous one on its connection, and that is still valid.
-        This fast check mostly suffices, since clients reuse their connections.
+        """Return whether the request has the same API key as the previous one on its connection, and the key is still
+        valid. This fast check mostly suffices, since clients reuse their connections.
         """
         connection, authorization = exchange.connection, exchange.request.headers.get(hdrs.AUTHORIZATION)
         if authorization is None or authorization != connection.authorization:

@@ -14,9 +14,9 @@ from umg_grpc.wire.core.base64_files import TURN_ITERATIONS
 async def response_in_pieces(
     exchange: HttpExchange, headers: dict[str, str], pieces: Iterator[bytes | memoryview], turns: asyncio.Semaphore
 ) -> web.StreamResponse | WholeResponse:
-    """Return a response whose JSON body is the joined `pieces`. A single piece is returned whole. Several are sent one
-    by one: each is encoded after the client has read the earlier ones, and while the semaphore `turns`, which all large
-    responses share, is held.
+    """Return a response whose JSON body is the joined `pieces`. A single piece is sent whole. Of several, each is
+    encoded after the client has read the earlier ones; meanwhile the semaphore `turns`, which all large responses
+    share, is held.
     """
     body, more = bytes(next(pieces)), next(pieces, None)
     if more is None:

@@ -1,4 +1,4 @@
-"""Streamed responses of the methods with messages of their own, for example images, encoded as they come."""
+"""Streamed responses of methods with their own messages, for example images: each message is encoded as it comes."""
 
 import asyncio
 from contextlib import aclosing
@@ -28,9 +28,9 @@ async def stream_messages(
     face: str,
     settings: Settings,
 ) -> web.StreamResponse:
-    """Send the messages of a call, `opened`, as they come. The response begins with the first one, so that an earlier
-    failure is returned as a JSON error with its own HTTP status. A later failure closes the connection if the format
-    has no errors.
+    """Send the messages of a call, `opened`, as they come. The response begins with the first message, so that a
+    failure before it is returned as a JSON error with its own HTTP status. If the format has no errors in streams, a
+    later failure closes the connection.
     """
     parts, call = opened
     encoded = CuttableEncoder(encoder)
@@ -62,8 +62,8 @@ async def stream_messages(
 def _end_failed(
     exchange: HttpExchange, encoded: "CuttableEncoder[MessageT]", face: str, failure: Exception
 ) -> bytes | None:
-    """Return the bytes that end a stream with an error; None if its format has no errors. It is a separate function so
-    that no variable of the caller keeps the exception, and with it the files, in memory.
+    """Return the bytes that end a stream with an error; None if its format has no errors. As a separate function, it
+    leaves no variable of the caller with the exception, which would keep the files in memory.
     """
     error = explain(failure, exchange, face)
     exchange.failure = error.name

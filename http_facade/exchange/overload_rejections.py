@@ -1,7 +1,7 @@
 """Rejections of model calls under overload, written without parsing the requests.
 
-If a rejection cost a third of the work of a response, three times the load that the gateway can serve would leave no
-time for responses. Therefore only target, length, request id and origin of a rejected request are read from its bytes.
+If a rejection took a third of the time of a response, a threefold load would leave no time for responses. Therefore
+only target, length, request id and origin of a rejected request are read from its bytes.
 """
 
 import re
@@ -38,7 +38,7 @@ class ModelCall(NamedTuple):
 
 
 def parse_model_call(data: bytes) -> ModelCall | None:
-    """Return the properties of the model call in `data`. None if that is not exactly one complete request to a model,
+    """Return the properties of the model call in `data`. None if `data` is not exactly one complete request to a model,
     or has unusual headers, which only the HTTP parser reads correctly.
     """
     line, end = _LINE.match(data), data.find(b"\r\n\r\n")
@@ -83,16 +83,16 @@ def _written_value(data: bytes, start: int, head: bytes, name: bytes) -> str:
 
 
 class Refusals:
-    """Encoder of the responses to calls that are rejected under overload. It encodes one in each format once a second;
-    calls get copies with their own request ids.
+    """Encoder of the responses to calls that are rejected under overload. Once a second, a response is encoded in each
+    format; calls get copies of it with their own request ids.
     """
 
     def __init__(self) -> None:
         self._written: dict[tuple[str | None, str], tuple[int, bytes, bytes]] = {}  # (second, response, id in it)
 
     def write(self, error: UmgError, call: ModelCall) -> bytes:
-        """Return the HTTP response that rejects a model call without a request id of the caller. It is a copy of one
-        that is encoded once a second, and keeps the connection open.
+        """Return the HTTP response that rejects a model call. It is a copy of a response that is encoded once a second,
+        and keeps the connection open. For calls without a request id of the caller.
         """
         second = int(time.time())
         known = self._written.get((error.cause, call.error_format))
@@ -109,7 +109,7 @@ class Refusals:
 
 
 def encode_http(response: web.Response, request_id: str, *, close: bool) -> bytes:
-    """Return a response in HTTP/1.1 with the headers of all responses. `close`: the connection is closed after it."""
+    """Return a response in HTTP/1.1 with the headers of all responses. `close`: the connection closes after it."""
     body = response.body if isinstance(response.body, bytes) else b""
     headers: dict[str, object] = {
         **response.headers,

@@ -34,10 +34,10 @@ SLOW_JOIN_BYTES = 4 << 20
 
 
 class BodyReader:
-    """Reader of the request bodies of one route, which admits the call and checks its API key first."""
+    """Reader of the request bodies of one route. Before it reads a body, it admits the call and checks the API key."""
 
     def __init__(self, face: str, source_headers: Sequence[str], channel: grpc.aio.Channel, settings: Settings) -> None:
-        """Create a reader for bodies of the format `face`. `source_headers`: request headers that its decoder needs."""
+        """Create a reader of bodies in the caller's format `face`. `source_headers`: headers that its decoder needs."""
         self._source_headers = source_headers
         self._keys = KeyCheck(face, channel, settings)
         self._settings = settings
@@ -74,8 +74,8 @@ class BodyReader:
         self, exchange: HttpExchange, accepted: Collection[str], *, needs_key: bool = True, envelope_bytes: int = 0
     ) -> bytes:
         """Admit the call, check its API key if `needs_key`, and return the undecoded body. `accepted`: media types,
-        empty for any; `envelope_bytes`: size of envelopes, which the size limit does not include. Raises UmgError if
-        the load shedder rejects the call, or if the key or the body is invalid.
+        empty for any; `envelope_bytes`: size of envelopes, which is added to the size limit. Raises UmgError if the
+        load shedder rejects the call, or if the key or the body is invalid.
         """
         if exchange.connection.is_expected:
             exchange.connection.is_expected = False

@@ -1,4 +1,4 @@
-"""Check of the headers of a request whose values are passed on: to the service, to a provider, or into a record."""
+"""Check of the request headers whose values are passed on to the service, to a provider, or into a record."""
 
 from http_facade.exchange.http_exchange import HttpExchange
 from umg_grpc.wire.core.json import invalid
@@ -8,8 +8,8 @@ PASSED_ON = ("idempotency-key", "webhook-", "x-umg-", "anthropic-", "openai-", "
 
 
 def check_headers(exchange: HttpExchange) -> None:
-    """Check that the headers whose values are passed on are UTF-8. Bytes that are not are surrogates in the text of a
-    header, which neither a message nor a database can contain. Raise UmgError(INVALID_FIELD) with the header's name.
+    """Check that the headers whose values are passed on are UTF-8. Raise UmgError(INVALID_FIELD) with the name of a
+    header that is not: its invalid bytes would become surrogates, which neither a message nor a database can contain.
     """
     headers = exchange.request.headers
     if "".join(headers.values()).isascii():

@@ -33,7 +33,7 @@ class SentResponse(web.StreamResponse):
 
 
 class LastSentResponse(SentResponse):
-    """Placeholder for a response that was already written to a connection which aiohttp is to close."""
+    """Placeholder for a response that was already written, on a connection that aiohttp has to close."""
 
     keep_alive = False
 
@@ -44,8 +44,8 @@ SENT_RESPONSE, SENT_LAST = SentResponse(), LastSentResponse()
 
 def encode_head(exchange: HttpExchange, headers: Mapping[str, str], length: int | None) -> tuple[bytes, SentResponse]:
     """Return the status line and headers of a successful response, and the placeholder that the handler returns to
-    aiohttp. `length`: bytes of the body; None for a chunked body (RFC 9112, section 7.1), which for an HTTP/1.0 client
-    ends with the connection. Raise ValueError for a header with a line break.
+    aiohttp. `length`: bytes of the body; None for a chunked body (RFC 9112, section 7.1). For an HTTP/1.0 client, the
+    body is not chunked, and ends with the connection. Raise ValueError for a header with a line break.
     """
     request, version = exchange.request, "HTTP/1.1"
     stays = request.keep_alive and not exchange.connection.settings.drain.is_announced
@@ -72,8 +72,8 @@ def _dated(second: int) -> str:
 
 
 async def begin_response(exchange: HttpExchange, response: web.StreamResponse) -> None:
-    """Add the headers of all responses to one that aiohttp writes, and send its beginning; a `web.Response` is sent
-    with its body at once.
+    """Add the headers of all responses to a response that aiohttp writes, and send its beginning. The body of a
+    `web.Response` is sent at once.
     """
     exchange.is_begun = True
     headers = response.headers

@@ -11,7 +11,7 @@ from umg_grpc.wire.core.stream_memory_limits import StreamMemory
 
 
 class CallLimiter(Protocol):
-    """Interface of the load shedder, which limits the model calls in flight in this process and rejects the excess."""
+    """Interface of the load shedder: it limits the model calls in flight in this process, and rejects calls above."""
 
     def admits(self) -> bool:
         """Return whether a new call would be admitted now; `enter` takes the slot of an admitted call."""
@@ -20,7 +20,7 @@ class CallLimiter(Protocol):
         """Count a rejection, and return the error UNAVAILABLE for the rejected call."""
 
     def check(self) -> None:
-        """Raise UmgError(UNAVAILABLE), and count a rejection, if a new call would not be admitted now."""
+        """Raise UmgError(UNAVAILABLE) and count the rejection if a new call would not be admitted now."""
 
     async def enter(self, seconds: float) -> None:
         """Take a slot for an admitted call, which `leave` releases. Raises UmgError(UNAVAILABLE) after `seconds`."""
@@ -56,7 +56,7 @@ class NoLoadShedder:
 
 @dataclass
 class Drain:
-    """Flag, shared by the servers of a process, whether the shutdown of the process was announced."""
+    """Flag that the servers of a process share: whether the shutdown of the process was announced."""
 
     is_announced: bool = False
 

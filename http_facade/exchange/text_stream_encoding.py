@@ -13,9 +13,8 @@ from umg_grpc.wire.text_format import StreamEncoder
 
 
 class EncodedStream(msgspec.Struct, eq=False):
-    """Encoder of one streamed response, which limits the memory for the text that the last events repeat in some
-    formats. The bytes kept for them count against the budget until the response ends; large last events are encoded in
-    a thread.
+    """Encoder of one streamed response. In some formats the last events repeat the text: the bytes kept for them count
+    against the memory budget until the response ends, and large last events are encoded in a thread.
     """
 
     encoder: StreamEncoder
@@ -28,16 +27,16 @@ class EncodedStream(msgspec.Struct, eq=False):
     """Memory of the last events, once it is more than is free."""
 
     def reserve(self) -> None:
-        """Reserve memory for the text kept for the last events, when it exceeds the bytes that each response may keep.
-        Raises UmgError beyond the budget: UPSTREAM_FAILED for the limit of one response, UNAVAILABLE for that of all.
+        """Reserve memory for the text that is kept for the last events, if it exceeds the bytes free for each response.
+        Raises UmgError: UPSTREAM_FAILED beyond the limit of one response, UNAVAILABLE beyond that of all.
         """
         self.reservation = self.reservation or MemoryReservation(self.budget)
         if not self.reservation.hold(self.encoder.retained_bytes):
             raise self._too_large()
 
     async def close(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send the last events of a complete response by `send`, which waits while the client is slow. Each part of
-        large events is encoded after the previous one was sent.
+        """Send the last events of a complete response by `send`, which waits while the client is slow. Large events are
+        encoded in parts: each part after the previous one was sent.
         """
         if self.encoder.retained_bytes <= FREE_BYTES:
             if frames := self.encoder.close():

@@ -51,7 +51,7 @@ class ModelHandlers:
         return MODEL_LISTS[shape_for(self._face, exchange.request.headers, exchange.request.query)]
 
     def _respond(self, exchange: HttpExchange, body: bytes) -> web.Response:
-        """Return a JSON response with `body`, or 304 if the caller's copy is current (RFC 9110, "If-None-Match")."""
+        """Return a JSON response with `body`, or 304 if the client's copy is current (RFC 9110, "If-None-Match")."""
         etag = hashlib.blake2b(body, digest_size=16).hexdigest()
         lifetime = f"private, max-age={self._shape(exchange).max_age}"
         headers = {hdrs.CACHE_CONTROL: lifetime, hdrs.VARY: self._vary}

@@ -161,8 +161,8 @@ class Generate:
         return events.response
 
     async def _end_failed(self, exchange: HttpExchange, encoded: EncodedStream, failure: Exception) -> bytes:
-        """Return the events that end a stream with an error. It is a separate function because a variable of `_stream`
-        with the exception would be in a cycle with its traceback, which would keep all bytes of the stream in memory.
+        """Return the events that end a stream with an error. In `_stream`, a variable with the exception would form a
+        cycle with its traceback, which would keep all bytes of the stream in memory; so this is a separate function.
         """
         error = explain(failure, exchange, self._face)
         exchange.failure = error.name
@@ -170,7 +170,7 @@ class Generate:
 
 
 class CompactConversation:
-    """Handler that compacts a conversation of one format by a call of its own."""
+    """Handler that compacts a conversation in one format, by a call for that alone."""
 
     def __init__(self, route: Route, channel: grpc.aio.Channel, settings: Settings) -> None:
         self._face = route.format
@@ -215,7 +215,7 @@ async def alive(_: HttpExchange) -> web.StreamResponse:
 
 
 class ApiVersion:
-    """Handler of the version of a format's API, which clients compare before their calls."""
+    """Handler for the version of a format's API, which clients read before their calls."""
 
     def __init__(self, route: Route) -> None:
         self._version = TEXT_FACES[route.format].api_version

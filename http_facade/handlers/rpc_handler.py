@@ -174,8 +174,8 @@ class ConnectHandler:
     def _end_failed(
         self, exchange: HttpExchange, protocol: EnvelopedProtocol, failure: Exception
     ) -> tuple[Pairs, bytes]:
-        """Return the response headers and the last envelope of a call that failed with the exception `failure`. It is a
-        separate function so that no variable of the caller keeps the exception in memory.
+        """Return the response headers and the last envelope of a call that failed with the exception `failure`. As a
+        separate function, it leaves no variable of the caller with the exception, which would stay in memory.
         """
         failed = self._metadata.failed(failure, exchange)
         return failed.headers, protocol.end(failed.status, failed.trailers)

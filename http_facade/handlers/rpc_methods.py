@@ -22,8 +22,8 @@ MAX_ERROR_CHARACTERS = 300
 
 @dataclass(frozen=True)
 class RpcMethod:
-    """RPC of a service, with the types of its messages and the callable over a channel. That returns message objects
-    from a service in this process, and encoded messages from one over a socket.
+    """RPC of a service, with the types of its messages and a callable that calls it. The callable returns message
+    objects from a service in this process, and encoded messages from a service over a socket.
     """
 
     request: type[Message]
@@ -54,7 +54,7 @@ class RpcMethod:
         raise UmgError(pb.ERROR_REASON_MALFORMED_BODY, f"the body is not the JSON of a {name}: {why}")
 
     async def encode(self, response: Message | bytes, *, in_json: bool) -> bytes:
-        """Encode a response, a message or its bytes, as JSON or protobuf; large responses in a thread."""
+        """Encode a response (a message, or its bytes) as JSON or protobuf; a large one in a thread."""
         if isinstance(response, bytes):
             if not in_json:
                 return response

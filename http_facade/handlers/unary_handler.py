@@ -58,8 +58,8 @@ class UnaryHandler(Generic[Request, Response]):
         self._bodies = BodyReader(route.format, codec.source_headers, channel, settings)
 
     async def respond(self, exchange: HttpExchange) -> web.StreamResponse | WholeResponse:
-        """Decode the body, call the service, and return the response, whose form depends on the caller's SDK, as its
-        headers show. Large responses are sent in pieces.
+        """Decode the body, call the service, and return its response in the form that the caller's SDK expects,
+        according to the headers. Large responses are sent in pieces.
         """
         codec = self._codec
         decode_form = _form_decoder(codec, exchange)

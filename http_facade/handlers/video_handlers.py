@@ -67,8 +67,8 @@ class VideoHandlers:
         }[shape]
 
     async def create(self, exchange: HttpExchange) -> web.StreamResponse:
-        """Submit a task and return it; or query an existing one, in the API below `/vidF`, which has one path for all
-        operations.
+        """Submit a task and return it. The API below `/vidF` has one path for all operations: there, an existing task
+        may be queried instead.
         """
         parameters = self._parameters(exchange)
 

@@ -61,7 +61,7 @@ class PageHandlers:
     """Handlers of the web pages, their assets and the OpenAPI document."""
 
     def __init__(self, *, pages: bool) -> None:
-        """Create handlers. `pages`: browsers get web pages; without them, `/` is only a health check in JSON."""
+        """Create handlers. `pages`: whether browsers get web pages; if not, `/` is only a health check in JSON."""
         self._pages = pages
 
     async def home(self, exchange: HttpExchange) -> web.StreamResponse:

@@ -31,13 +31,13 @@ class ErrorResponses:
     """Builder of the error responses of the OpenAPI document."""
 
     def __init__(self, responses: JsonObject, types: StructSchemas) -> None:
-        """Create a builder that adds the error responses to `responses`, the components of the document."""
+        """Create a builder. It adds error responses to `responses`, the components of the document."""
         self._responses = responses
         self._types = types
         self._owners = {error_encoder(DEFAULT_FORMAT): DEFAULT_FORMAT}  # encoder -> first format that has it
 
     def response(self, name: str, status: int) -> JsonObject:
-        """Return a reference to the response for a status in the error format `name`, which it adds if needed."""
+        """Return a reference to the response for a status in the error format `name`; add the response if needed."""
         component = f"{self._owner(name)}.{status}"
         if component not in self._responses:
             owners = dict.fromkeys(map(self._owner, shapes_of(name)))

@@ -1,4 +1,4 @@
-"""Table with the tag, summary and error statuses of each kind of operation, for the OpenAPI document: only texts.
+"""Table with the texts of each kind of operation in the OpenAPI document: tag and summary, and its error statuses.
 `parameters`, `bodies_and_responses` and `error_responses` generate the other parts of an operation from the types of
 the bodies, and `document` puts the parts together.
 """

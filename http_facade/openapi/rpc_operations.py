@@ -38,8 +38,8 @@ class Methods:
         self._errors = errors
 
     def operation(self, route: Route, method: MethodDescriptor) -> JsonObject:
-        """Return an RPC's OpenAPI operation: a POST to the route's path with the RPC's name. A streaming one has no
-        error statuses: its errors are in the last envelope.
+        """Return the OpenAPI operation of an RPC: a POST to the route's path with the RPC's name. A streaming RPC has
+        no error statuses: its errors are in the last envelope.
         """
         row = operation_of(route)
         request, response = self._messages.schema(method.input_type), self._messages.schema(method.output_type)

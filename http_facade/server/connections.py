@@ -62,7 +62,7 @@ class OpenConnections:
         return max(MIN_ACCEPTED, self.settings.connections - len(self._open))
 
     def add(self, connection: "ServerConnection") -> bool:
-        """Register a connection, and close the oldest of too many beyond the limit. Return whether it is within it."""
+        """Register a connection, and close the oldest if too many exceed the limit. Return whether it is within."""
         self._open.add(connection)
         if len(self._open) <= self.settings.connections:
             return True
@@ -79,14 +79,14 @@ class OpenConnections:
         self._over_limit.pop(connection, None)
 
     async def receive_remaining(self, seconds: float) -> None:
-        """Wait at most `seconds` until each partly received request is complete or its connection closed."""
+        """Wait at most `seconds` until each request that has arrived in part is complete, or its connection closed."""
         if arriving := [connection.received() for connection in self._open if connection.framing.is_incomplete()]:
             await asyncio.wait(arriving, timeout=seconds)
 
 
 class ServerConnection(asyncio.Protocol):
-    """One client connection, a `ClientConnection` for handlers. It is closed if the first byte or the rest of a
-    request's headers does not arrive in time.
+    """One client connection, a `ClientConnection` for handlers. It is closed if the first byte, or the end of a
+    request's headers, does not arrive in time.
     """
 
     __slots__ = (
@@ -161,7 +161,7 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass received bytes to the HTTP protocol, or reject a model call under overload. The first bytes of headers
-        start the timeout for the others.
+        start the timeout for the rest of the headers.
         """
         framing = self.framing
         if framing.is_between_requests and not self.unanswered:
@@ -223,8 +223,8 @@ class ServerConnection(asyncio.Protocol):
             self._transport.abort()
 
     def cut_off(self) -> None:
-        """End the request in flight with a shutdown error. It is the last event of a stream that has begun, otherwise
-        the response, after which the connection is closed.
+        """End the request in flight with a shutdown error: as the last event of a stream that has begun, otherwise as
+        the response. Then the connection is closed.
         """
         if (exchange := self.exchange) is None:
             return
@@ -236,9 +236,9 @@ class ServerConnection(asyncio.Protocol):
             self._send_error(shutting_down(), face, exchange.request_id, request.headers, close=True)
 
     def reject_version(self, exchange: HttpExchange) -> int:
-        """Answer a request of an unsupported major version of HTTP with an error, close the connection, and return the
-        status. It is 505 (RFC 9110, 15.6.6), but 400 for HTTP/0.9, which no valid request line states. The response is
-        written as HTTP/1.1; aiohttp would write it in the version of the request.
+        """Reject a request of an unsupported major version of HTTP, close the connection, and return the status. It is
+        505 (RFC 9110, 15.6.6), or 400 for HTTP/0.9, which no valid request line states. The response is written as
+        HTTP/1.1; aiohttp would use the version of the request.
         """
         major, minor = exchange.request.version
         status = HTTPStatus.HTTP_VERSION_NOT_SUPPORTED if major > 1 else HTTPStatus.BAD_REQUEST
@@ -248,7 +248,7 @@ class ServerConnection(asyncio.Protocol):
         return status
 
     def _reject_unparsed(self, data: bytes) -> bool:
-        """Answer `data` with an overload error, if it is exactly one complete model call."""
+        """Respond to `data` with an overload error if it is exactly one complete model call. Return whether it was."""
         transport, cors = self._transport, self._connections.cors
         call = None if self.is_over_limit else parse_model_call(data)
         if call is None or transport is None or transport.is_closing() or self._write_timeout is not None:
@@ -263,7 +263,7 @@ class ServerConnection(asyncio.Protocol):
         return True
 
     def _reject_slow_headers(self) -> None:
-        """Reject a request with headers incomplete at the timeout, once earlier requests are answered."""
+        """Reject a request whose headers are incomplete at the timeout, after the responses to earlier requests."""
         if self.unanswered or self.exchange is not None:
             self._start_timer(self.settings.head_seconds, self._reject_slow_headers)
             return

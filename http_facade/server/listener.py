@@ -81,8 +81,8 @@ class Listener:
         self._loop.add_reader(listening, self._accept, listening)
 
     async def close(self) -> None:
-        """Stop accepting connections, and wait until each accepted one is set up, but abort TLS handshakes that take
-        longer than `CLOSE_SECONDS`.
+        """Stop accepting connections. Wait until each accepted connection is set up; TLS handshakes that take longer
+        than `CLOSE_SECONDS` are aborted.
         """
         for listening in self._listening:
             self._loop.remove_reader(listening)

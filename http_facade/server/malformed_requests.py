@@ -1,7 +1,7 @@
 """aiohttp's HTTP protocol with JSON errors: the only module that uses more of aiohttp's server than is documented.
 aiohttp answers bytes that are no valid HTTP before any middleware, in `RequestHandler.handle_error`, as plain text that
 repeats bytes of the request. No documented setting changes this. `tests/unit/http_facade/test_aiohttp.py` fails if
-aiohttp no longer calls it.
+aiohttp no longer calls this method.
 """
 
 from aiohttp import hdrs, web
@@ -27,8 +27,8 @@ class HttpProtocol(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Return the error response to a request that is no valid HTTP, or whose handler failed unexpectedly: called by
-        aiohttp. Raises ConnectionError if a part of the response was already sent.
+        """Return the error response to a request that is no valid HTTP, or whose handler failed unexpectedly. aiohttp
+        calls this. Raises ConnectionError if a part of the response was already sent.
         """
         known = request.get(EXCHANGE_KEY)  # None for a request that is no valid HTTP
         if known is not None and known.is_begun:

@@ -1,7 +1,7 @@
 """Boundaries between the HTTP requests of one connection, found in the received bytes without an HTTP parser.
 
-By them, `connections` times the arrival of headers and takes the body of a short request out of the received bytes.
-Requests are validated by aiohttp's parser alone, and longer bodies are received by `request_bodies`.
+`connections` uses them to limit the time of the headers' arrival, and to take the body of a short request from the
+bytes. Requests are validated by aiohttp's parser alone, and longer bodies are received by `request_bodies`.
 """
 
 from math import inf
@@ -16,7 +16,8 @@ MAX_LENGTH_DIGITS = 20
 
 def split_request(data: bytes) -> tuple[bytes, bytes] | None:
     """Return the headers and the body of the POST request in `data`; None if that is not exactly one complete POST
-    request. The headers declare an empty body: aiohttp's parser validates them, but creates no stream for the body.
+    request. The returned headers declare an empty body, so that aiohttp's parser validates them but creates no stream
+    for the body.
     """
     head, _, body = data.partition(HEADERS_END)
     lowered = head.lower()
@@ -75,7 +76,7 @@ class RequestFraming:
         return begun
 
     def is_incomplete(self) -> bool:
-        """Return whether a request was received in part only; False also if its end cannot be found."""
+        """Return whether a request has arrived only in part. False also if the end of the request cannot be found."""
         return not self.is_between_requests and self._unread != inf
 
     def _read_chunk_line(self, line: bytes) -> None:

@@ -24,8 +24,8 @@ class HandshakeFailures:
         self._unlogged = 0
 
     def record(self, error: OSError) -> None:
-        """Log a failed handshake, or count it within a second of another line. Connections closed without any byte, as
-        by the port checks of load balancers, are ignored.
+        """Log a failed handshake; within a second of another line, only count it. Connections that close without
+        sending a byte, for example port checks of load balancers, are ignored.
         """
         if isinstance(error, ConnectionResetError):
             return

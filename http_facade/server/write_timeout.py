@@ -4,8 +4,8 @@ import asyncio
 
 
 class WriteTimeout:
-    """Timeout while a connection's write buffer is full, until `end`. A client that reads nothing for so long is
-    disconnected, which cancels the call; a slow reader is not.
+    """Timeout while a connection's write buffer is full, until `end`. A client that reads nothing for this time is
+    disconnected, which cancels the call; a client that reads slowly is not.
     """
 
     def __init__(self, transport: asyncio.Transport, seconds: float) -> None:
