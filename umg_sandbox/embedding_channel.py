@@ -32,7 +32,7 @@ LONGEST_TOKEN = 128  # characters of a token, in the vocabulary of `count`
 
 
 class SandboxEmbedding:
-    """Embedding by simulated models. Similar texts have similar vectors at any length; those of two models are
+    """Embedding by simulated models. Similar texts have similar vectors at any length. Vectors of two models are
     unrelated. Task types have no effect. The marks `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text select a fault.
     """
 
@@ -46,8 +46,8 @@ class SandboxEmbedding:
         total_seconds: float = 600,
     ) -> None:
         """Create the embedding of a channel. `lengths`: model -> default vector length of the operator. `count`:
-        returns the number of tokens of a text, called in the engine's thread; None counts as the models' vendors do.
-        The mark `[[slow]]` exceeds `first_byte_seconds`.
+        returns the number of tokens of a text, and is called in the engine's thread; None counts tokens as the models'
+        vendors do. The mark `[[slow]]` exceeds `first_byte_seconds`.
         """
         self.engine = engine
         self._lengths = lengths

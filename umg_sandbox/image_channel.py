@@ -162,7 +162,7 @@ def _message(event: pb.ImageEvent) -> pb.StreamGenerateImageResponse:
 
 
 def _plan(request: pb.GenerateImageRequest, model: str) -> list[Drawing]:
-    """Return the parameters for drawing each image of a request. Raise UmgError(INVALID_FIELD) for invalid ones."""
+    """Return the parameters for drawing each image of a request. Raise UmgError(INVALID_FIELD) if they are invalid."""
     rules, inputs = family_row(model), _inputs(request)
     mime_type = request.output_mime_type or PNG_TYPE
     if mime_type not in PILLOW_FORMATS:
@@ -189,7 +189,7 @@ def _plan(request: pb.GenerateImageRequest, model: str) -> list[Drawing]:
 
 
 def _words(request: pb.GenerateImageRequest) -> str:
-    """Return the prompt of a request or, without one, the text of its last message that has a text."""
+    """Return the prompt of a request. If it is missing, return the text of the last message that has a text."""
     if request.prompt:
         return request.prompt
     for turn in reversed(request.turns):
@@ -233,7 +233,7 @@ def _pixels(
 
 
 def _of_ratio(width: int, height: int) -> tuple[int, int]:
-    """Return (width, height) in pixels with this ratio: the same numbers if usual, otherwise about a megapixel."""
+    """Return (width, height) in pixels with this ratio: the same numbers if usable, else about a megapixel."""
     if min(width, height) >= DEFAULT_EDGE // 8 and max(width, height) <= MAX_EDGE:
         return width, height
     scale = DEFAULT_EDGE / math.sqrt(width * height)

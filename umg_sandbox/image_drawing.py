@@ -96,7 +96,7 @@ def draw_discs(image: Image.Image, seed: bytes) -> None:
 
 
 def draw_card(size: tuple[int, int], labels: Sequence[str], prompt: str, *, watermark: bool) -> Image.Image:
-    """Return the lower part of a picture of a size in pixels: labels, the prompt, and a row for the watermark."""
+    """Return the lower part of a picture, with a size in pixels: labels, the prompt, and a row for the watermark."""
     (width, height), row = size, max(1, size[1] // 20)
     card = Image.new("RGB", (width, height // 3), DARK_COLOR)
     pen, pad = ImageDraw.Draw(card), width // 50

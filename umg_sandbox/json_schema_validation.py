@@ -1,5 +1,5 @@
-"""Validation of JSON values by `jsonschema`, with RE2 for patterns and a budget of work for each keyword. It is
-imported with the first schema, since `jsonschema` is slow to import.
+"""Validation of JSON values by `jsonschema`, with RE2 for patterns. Each keyword costs a part of a budget. `jsonschema`
+is imported with the first schema, since its import is slow.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -47,8 +47,8 @@ def unfit(value: object, schema: Schema, budget: WorkBudget) -> str:
 
 def _metered(name: str, check: Check) -> Check:
     def metered(validator: Validator, value: object, instance: object, schema: Schema) -> Errors:
-        """Check one keyword, after its cost was subtracted from the budget: it grows with the value and with listed
-        values, since error messages repeat them.
+        """Check one keyword after its cost was subtracted from the budget. The cost grows with the value and with
+        listed values, since error messages repeat them.
         """
         size = len(repr(instance)) + (len(repr(value)) if name in {"enum", "const"} else 0)
         pairs = members(instance) ** 2 if name == "uniqueItems" else 0

@@ -37,7 +37,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Block:
-    """Part of the prompt at whose end a cached prefix may end: hash of its content, and its tokens."""
+    """Part of the prompt: hash of its content, and number of its tokens. A cached prefix may end at its end."""
 
     fingerprint: bytes
     tokens: int
@@ -82,9 +82,9 @@ class Prompt:
 
 
 def read_prompt(request: pb.GenerateRequest, notes: RequestNotes, count: Count, report: Report) -> Prompt:
-    """Return the content of a request. `count`: returns a text's tokens; `report`: receives fields that have no effect.
-    Raise UmgError: UNTRANSLATABLE or UNSUPPORTED_FIELD for content that cannot be ignored, INVALID_FIELD for an image
-    that cannot be decoded, MISSING_FIELD for a message without a role.
+    """Return the content of a request. `count`: returns the number of tokens of a text; `report`: gets the fields that
+    have no effect. Raise UmgError: UNTRANSLATABLE or UNSUPPORTED_FIELD for content that cannot be ignored,
+    INVALID_FIELD for an image that cannot be decoded, MISSING_FIELD for a message without a role.
     """
     present = {field.name for field, _ in request.ListFields()}
     unknown = [source_path(name, request.source) for name in notes.indispensable]
@@ -116,7 +116,7 @@ class _Reader:
         self._names = dict[str, str]()  # names of tools by call ids
 
     def tool(self, tool: pb.Tool, at: str) -> None:
-        """Add a declared tool to the prompt. `at`: its path. Raise UmgError for an unsimulated tool of the provider."""
+        """Add a tool to the prompt. `at`: path of the tool. Raise UmgError for a provider's unsimulated tool."""
         match tool.WhichOneof("kind"):
             case "opaque" if omits(tool.opaque, self._report):
                 return
@@ -199,7 +199,7 @@ class _Reader:
         return text
 
     def _text(self, part: pb.Part, at: str) -> tuple[str, bytes]:
-        """Return (text of a message part, bytes that distinguish it from other parts with this text)."""
+        """Return the text of a message part, and bytes that distinguish the part from others with the same text."""
         match part.WhichOneof("kind"):
             case "text":
                 return part.text.text, b""
@@ -257,7 +257,7 @@ class _Reader:
                 assert_never(unhandled)
 
     def _media(self, media: pb.MediaPart, at: str) -> str:
-        """Add a medium's description to the prompt. Return the text of a text document, else "". `at`: its path."""
+        """Add a medium's description to the prompt. Return the text of a text document, else "". `at`: the path."""
         if media.WhichOneof("source") != "blocks":
             description = inspect_media(media, f"{at}.media")
             self.prompt.media_descriptions.append(description)
@@ -274,7 +274,7 @@ class _Reader:
 
 
 def _without_context(text: str) -> str:
-    """Return a text without coding agents' blocks (`CONTEXT_TAGS`); a block without an end is not removed."""
+    """Return a text without the blocks that coding agents add (`CONTEXT_TAGS`). A block without an end is kept."""
     for tag in CONTEXT_TAGS:
         opening, closing = f"<{tag}>", f"</{tag}>"
         pieces, rest = list[str](), 0

@@ -52,12 +52,12 @@ class Words:
         return self._salient[:maximum]
 
     def pick(self, place: str, among: int) -> int:
-        """Return a number below `among`, which depends only on the prompt and the path of the generated value."""
+        """Return a number below `among`, by the prompt and `place` (path of the generated value) alone."""
         return int.from_bytes(digest(self._seed, place)[:8], "big") % among
 
     def phrase(self, minimum: int = 0, maximum: int | None = None) -> str:
-        """Return the next word, with further words appended to have at least `minimum` characters, cut to at most
-        `maximum`; None for no maximum.
+        """Return the next word. Further words are appended to have at least `minimum` characters, and the result is cut
+        to at most `maximum`; None for no maximum.
         """
         phrase = self._word()
         while len(phrase) < minimum:

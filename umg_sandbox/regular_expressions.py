@@ -1,5 +1,5 @@
-"""Regular expressions (ECMA 262) in callers' JSON schemas: matching, and matching texts, by RE2 in linear time. It has
-neither look-arounds nor back references; a pattern with these matches nothing.
+"""Regular expressions (ECMA 262) in callers' JSON schemas: checks texts, and finds texts that match. RE2 does this in
+linear time. It has neither look-arounds nor back references; a pattern with these matches nothing.
 """
 
 import re
@@ -34,7 +34,7 @@ class Expression(Protocol):
         ...
 
     def possiblematchrange(self, max_bytes: int) -> tuple[bytes, bytes]:
-        """Return the first `max_bytes` bytes of (the smallest, the greatest) text that may match."""
+        """Return the first `max_bytes` bytes of the smallest, and of the greatest, text that may match."""
         ...
 
 
@@ -64,7 +64,7 @@ def matches(pattern: str, text: str, budget: WorkBudget) -> bool:
 
 
 def samples(pattern: str) -> Iterator[str]:
-    """Yield texts that may match the pattern: the smallest and the greatest match with as few repetitions as
+    """Yield texts that may match the pattern. First come the smallest and the greatest match with as few repetitions as
     possible, then those of the unchanged pattern.
     """
     shortest = _REPEAT.sub(lambda found: found[1] or _ONCE[found[0]], pattern)

@@ -152,7 +152,7 @@ class _Candidate:
             self._parts[-1].refusal.logprobs.extend(self._logprobs(text, []))
 
     def _add_calls(self, called: list[tuple[int, pb.Tool]]) -> None:
-        """Add tool calls to the candidate, except above the token limit: truncated arguments are no valid JSON."""
+        """Add tool calls to the candidate, up to the token limit, as arguments that are cut are no valid JSON."""
         for position, tool in called:
             salt = f"{self.index}.{position}"
             part = call_part(self.request, self.prompt, position, tool, self._call_words, salt, self.budget)

@@ -49,7 +49,7 @@ def plan(request: pb.GenerateRequest, model: str, words: str, index: int) -> Dra
 
 
 def _inputs(messages: Sequence[pb.Message]) -> tuple[InputImage, ...]:
-    """Return the images of the last message with any: a request in a conversation changes the latest image."""
+    """Return the images of the last message that has images, so that in a conversation the latest image is changed."""
     for index in range(len(messages) - 1, -1, -1):
         found = [
             InputImage(f"messages[{index}].parts[{position}].media", data=part.media.data, url=part.media.uri)

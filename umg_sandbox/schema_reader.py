@@ -1,6 +1,6 @@
-"""Reader of callers' JSON schemas: checks keywords, resolves references, converts older drafts to 2020-12. Keywords
-that are not listed here are ignored, as the standard requires for unknown ones; so are `$id`, `$anchor`, `$dynamicRef`
-and `unevaluated*`. `format` is only a hint for the generator.
+"""Reader of callers' JSON schemas: checks keywords, resolves references, converts older drafts to 2020-12. As the
+standard requires, unknown keywords are ignored; `$id`, `$anchor`, `$dynamicRef` and `unevaluated*` are, too. `format`
+is only a hint for the generator.
 """
 
 import re
@@ -26,7 +26,7 @@ Pattern = Annotated[str, Meta(max_length=MAX_PATTERN)]
 
 
 class Schema(dict[str, object]):
-    """JSON schema as a mapping of keywords, as jsonschema requires; `$ref` has the schema to which it refers."""
+    """JSON schema as a mapping of keywords, as jsonschema requires. `$ref` has the schema that it refers to."""
 
     @cached_property
     def keywords(self) -> "Keywords":
@@ -100,8 +100,8 @@ KEYWORD_NAMES = frozenset(Keywords.__struct_encode_fields__)
 
 
 def joined(schemas: Sequence[Schema]) -> Keywords:
-    """Return the keywords of schemas that all apply to one value. If two of them have a keyword other than
-    `properties` and `required`, the first counts.
+    """Return the keywords of schemas that all apply to one value. `properties` and `required` are combined; of any
+    other keyword, the first occurrence counts.
     """
     if len(schemas) == 1:
         return schemas[0].keywords

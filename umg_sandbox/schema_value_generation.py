@@ -34,7 +34,7 @@ MAX_NUMBERS = 100
 
 
 class _NoValueError(Exception):
-    """Exception for a schema without a value of the permitted depth."""
+    """Exception for a schema that has no value within the permitted depth."""
 
 
 def instance(
@@ -47,8 +47,8 @@ def instance(
 ) -> object:
     """Return a JSON value that is valid for a schema. `words`: source of its texts; `field`: path of the schema in the
     request; `only_mentioned`: leave out optional properties that the prompt does not name; `budget`: remaining work for
-    the request, None for an own one. Raise UmgError(INVALID_FIELD): for a malformed keyword with its path, and if no
-    valid value is found within the budget, with the keyword that no value satisfies.
+    the request, None for a new budget. Raise UmgError(INVALID_FIELD) with the path of a malformed keyword or, if no
+    valid value is found within the budget, of the keyword that no value satisfies.
     """
     budget = budget or WorkBudget()
     try:
@@ -63,7 +63,7 @@ def instance(
 
 
 def _attempt(root: Schema, words: Words, budget: WorkBudget, depth: int, *, only_mentioned: bool) -> tuple[object, str]:
-    """Return (a value, path of a keyword that it violates, "" for a valid one). `depth`: its maximum depth."""
+    """Return a value, and the path of a keyword that it violates ("" for a valid value). `depth`: its maximum depth."""
     generator = _Generator(budget, words, depth, only_mentioned=only_mentioned)
     try:
         made = generator.make(root, "", 0)
@@ -101,9 +101,9 @@ class _Generator:
         return unfit(value, schema, self._budget)
 
     def make(self, schema: Schema, at: str, depth: int, others: Collection[str] = ()) -> object:
-        """Return a value for a schema: the first candidate that it accepts and whose JSON is not in `others`, or the
-        first of all. `at`, `depth`: path and nesting of the value. Objects and arrays without choices are checked only
-        as parts of the whole value.
+        """Return a value for a schema: the first candidate that is valid and whose JSON is not in `others`, else the
+        first candidate. `at`, `depth`: path and nesting of the value. Objects and arrays without choices are checked
+        only as parts of the whole value.
         """
         self._budget.spend(1)
         self._nodes += 1
@@ -126,8 +126,8 @@ class _Generator:
         return first
 
     def _alternatives(self, schemas: Sequence[Schema], chosen: frozenset[int]) -> Iterator[tuple[Keywords, bool]]:
-        """Yield each way to choose branches of `anyOf` and `oneOf` and one of several types, null last. It has the
-        keywords of all schemas that apply, and whether anything was chosen.
+        """Yield each way to choose branches of `anyOf` and `oneOf`, and one of several types, null last. Each way has
+        the keywords of all schemas that apply, and whether anything was chosen.
         """
         applied, waiting = dict[int, Schema](), [*schemas]
         while waiting:
@@ -280,7 +280,7 @@ class _Generator:
 
 
 def _kind_of(known: Keywords) -> Kind | None:
-    """Return the JSON type of the value, by name or by keywords that apply to one type; None for any type."""
+    """Return the JSON type of a schema's value, by `type` or by keywords that apply to one type; None for any type."""
     if known.types:
         return known.types[0]
     if known.properties or known.required or known.pattern_properties or known.min_properties:

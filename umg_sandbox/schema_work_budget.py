@@ -21,8 +21,8 @@ class Exhausted(Exception):  # noqa: N818 - names the state of the budget
 
 @dataclass
 class WorkBudget:
-    """Limit of the work on a caller's schemas and patterns, so that they cannot block the gateway. It is a number of
-    steps, which are also subtracted from an outer budget.
+    """Limit of the work on a caller's schemas and patterns, so that these cannot block the gateway. It is a number of
+    steps, which are also subtracted from an outer budget, if there is one.
     """
 
     left: int = REQUEST_STEPS

@@ -49,8 +49,8 @@ async def raise_early(mark: str, seconds: float, deadlines: SimulatedDeadlines) 
 
 
 async def raise_in_unary_call(texts: Iterable[str], seconds: float, deadlines: SimulatedDeadlines) -> None:
-    """Raise the UmgError that the first fault mark in the texts selects, if there is one. A response that is not
-    streamed cannot break off. `seconds`: time until the caller's deadline.
+    """Raise the UmgError that the first fault mark in the texts selects, if there is one. A mark that breaks off a
+    stream fails the call instead. `seconds`: time until the caller's deadline.
     """
     selected = next((found for text in texts if "[[" in text and (found := mark(text))), "")
     await raise_early(FAIL_MARK if selected == CUT_MARK else selected, seconds, deadlines)

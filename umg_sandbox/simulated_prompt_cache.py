@@ -31,8 +31,8 @@ class PromptCache:
     """Simulated cache of prompt prefixes, separate for each owner. Reading an entry restarts its lifetime."""
 
     def __init__(self, clock: Callable[[], float], max_entries: int) -> None:
-        """Create an empty cache. `clock`: returns the seconds since a fixed time; `max_entries`: number of prefixes
-        above which the least recently used is removed.
+        """Create an empty cache. `clock`: returns the seconds since a fixed time; `max_entries`: maximum number of
+        prefixes, above which the least recently used one is removed.
         """
         self._clock = clock
         self._max_entries = max_entries
@@ -40,9 +40,9 @@ class PromptCache:
 
     def use(self, scope: str, request: pb.GenerateRequest, model: str, blocks: Sequence[Block]) -> CacheUse:
         """Return the tokens of a prompt that are read from the cache and written to it. `scope`: owner of the prompt;
-        `blocks`: its content, in order. A cached prefix ends at each cache mark of the request, for a mark of the whole
-        request at its end. Without marks nothing is cached, unless there is a `prompt_cache_key`: then the whole prompt
-        is, for prompts with the same key.
+        `blocks`: its content, in order. A cached prefix ends at each cache mark; a mark of the whole request is at its
+        end. Without marks, nothing is cached, except if there is a `prompt_cache_key`: then the whole prompt is cached
+        for prompts with this key.
         """
         marks = self._marks(request, blocks)
         if not marks:

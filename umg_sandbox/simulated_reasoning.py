@@ -105,8 +105,8 @@ def reasoning_part(plan: ReasoningPlan, text: str, request: pb.GenerateRequest, 
 
 
 def signed(text: str, source_format: str) -> pb.ReasoningState:
-    """Return the opaque data that belongs to a reasoning text, signed so that changes are noticed. `source_format`:
-    format of the caller; a format without this data gets that of messages.
+    """Return the opaque data that belongs to a reasoning text, with a signature by which changes are noticed.
+    `source_format`: format of the caller. For a format without this data it is that of the messages format.
     """
     seed = digest(text)
     return pb.ReasoningState(
@@ -139,7 +139,7 @@ def _seal(seed: bytes) -> bytes:
 
 
 def _seed_of(state: pb.ReasoningState) -> bytes | None:
-    """Return the seed in the sandbox's reasoning data; b"" for an SDK's placeholder, None for other providers' data."""
+    """Return the seed in reasoning data of the sandbox; b"" for an SDK's placeholder, None for other data."""
     plain = state.data.translate(str.maketrans("-_", "+/")).rstrip("=")
     try:
         decoded = binascii.a2b_base64(plain + "=" * (-len(plain) % 4), strict_mode=True)

@@ -59,7 +59,7 @@ def has_schema(request: pb.GenerateRequest) -> bool:
 
 
 def searches(request: pb.GenerateRequest) -> bool:
-    """Return whether to simulate a web search: a tool or `search` requests it, and `tool_choice` allows it."""
+    """Return whether to simulate a web search: it is requested by a tool or `search`, and `tool_choice` allows it."""
     if request.HasField("search"):
         return request.search.mode != pb.SEARCH_MODE_OFF
     if request.tool_choice.mode == pb.TOOL_CHOICE_MODE_NONE:
@@ -99,8 +99,8 @@ def call_part(
 
 
 def read_schema(schema_json: str, native: bool, field: str) -> object:
-    """Return a JSON schema as Python values. `native`: whether it has the spelling of the native format; `field`: its
-    path in the request. Raise UmgError(INVALID_FIELD) for an invalid one.
+    """Return a JSON schema as Python values. `native`: it is spelled as in the native format; `field`: its path in the
+    request. Raise UmgError(INVALID_FIELD) for an invalid schema.
     """
     schema = json_schema(schema_json, native, field)
     if isinstance(schema, msgspec.Raw):

@@ -35,7 +35,7 @@ class ResultPage:
 
 
 def find_pages(request: pb.GenerateRequest, words: Words) -> list[ResultPage]:
-    """Return result pages on domains that the caller allows; empty if it wants no sources. `words`: for their texts."""
+    """Return result pages on domains that the caller allows; none if it selects no sources. `words`: for texts."""
     if request.search.HasField("return_citations") and not request.search.return_citations:
         return []
     tool = next((tool.web_search for tool in request.tools if tool.HasField("web_search")), pb.WebSearchTool())

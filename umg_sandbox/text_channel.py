@@ -82,7 +82,7 @@ class SandboxText:
 
 @dataclass(frozen=True)
 class SandboxCall:
-    """Simulated text call. Its response is generated except for images, which are drawn when it is sent."""
+    """Simulated text call. Its response is generated when the call is prepared; images are drawn when it is sent."""
 
     upstream: SandboxText
     request: pb.GenerateRequest

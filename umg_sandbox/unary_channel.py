@@ -24,8 +24,8 @@ from umg_sandbox.simulated_faults import CUT_MARK, SimulatedDeadlines, cut, mark
 
 @dataclass(frozen=True)
 class SandboxExample:
-    """Operation that is not computed: each call gets the example that its row makes for the request. The marks
-    `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text of the request select a fault.
+    """Operation whose response is not computed: each call gets the example that the operation's row makes for the
+    request. The marks `[[fail]]`, `[[fail:429]]` and `[[slow]]` in a text of the request select a fault.
     """
 
     example: Callable[[Any], Message]
@@ -64,7 +64,7 @@ class SandboxExampleCall:
 
 
 def _text(request: HasSource) -> str:
-    """Return the text of a request in which a mark may be: the caller's body, since a request may have a file."""
+    """Return the text of a request that may contain a mark: the caller's body if there is one, as it has no file."""
     body = request.source.body
     return body.decode(errors="replace") if body else str(request) if request.ByteSize() < BIG_BYTES else ""
 

@@ -17,9 +17,9 @@ if they are cut to 64 or 128 numbers.
 
 
 def transform(vectors: Vectors, model: str, length: int) -> Vectors:
-    """Return a row of `length` numbers for each of the local model's vectors, not scaled to the length 1. It consists
-    of different rotations of the vector by the model id, which preserve the angles between vectors: exactly for
-    multiples of 256 numbers, approximately for other lengths.
+    """Return a row of `length` numbers for each of the local model's vectors, not scaled to the length 1. The row
+    consists of rotations of the vector, which depend on the model id. They preserve the angles between vectors: exactly
+    for multiples of 256 numbers, approximately for other lengths.
     """
     turns = -(-length // VECTOR_DIMENSIONS)
     turned = vectors[:, None, :] * _signs(model, turns)

@@ -1,5 +1,5 @@
-"""Simulated video models: channel operation for video tasks. They are not stored: their state follows from parameters
-and time, so that they survive a restart.
+"""Simulated video models: channel operation for video tasks. The tasks are not stored: their state follows from
+parameters and time, so that they survive a restart.
 """
 
 import time

@@ -41,7 +41,7 @@ class FramePainter:
         self._card = draw_card((plan.width, plan.height), labels, plan.prompt, watermark=plan.watermark)
 
     def frame(self, number: int) -> Image.Image:
-        """Return the frame at the position `number`, in mode RGB."""
+        """Return the frame with this number, in mode RGB."""
         plan, share = self._plan, number / max(1, self._plan.frame_count - 1)
         picture = self._first if self._last is None else Image.blend(self._first, self._last, share)
         pan = 0 if plan.camera_fixed else round(plan.width * PAN_DISTANCE * share)
@@ -69,7 +69,7 @@ def _input(medium: Medium) -> InputImage:
 
 
 def tone(plan: VideoPlan, rate: int) -> NDArray[np.float32]:
-    """Return the samples of the video's sound: a quiet chord, again every second. `rate`: samples per second."""
+    """Return the samples of the video's sound: a quiet chord, anew in every second. `rate`: samples per second."""
     times = np.arange(int(plan.seconds * rate), dtype=np.float32) / rate
     base = Random(digest(plan.scene, str(plan.seed))).uniform(180, 360)  # noqa: S311  a sound
     chord = sum(np.sin(times * np.float32(2 * np.pi * base * step)) for step in (1, 1.25, 1.5))

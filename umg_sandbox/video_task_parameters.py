@@ -193,7 +193,7 @@ def _first_image_size(media: Sequence[pb.VideoMedia]) -> tuple[int, int] | None:
 
 
 def _media(media: Sequence[pb.VideoMedia], width: int, height: int) -> tuple[Medium, ...]:
-    """Return the input media, reduced. An image without a role is the first frame if it is alone, else a reference."""
+    """Return the input media, reduced. An only image without a role is the first frame, others are references."""
     images = sum(each.kind == pb.VIDEO_MEDIA_KIND_IMAGE for each in media)
     found = list[Medium]()
     for place, each in enumerate(media):

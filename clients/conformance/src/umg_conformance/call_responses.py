@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class CallResponse:
-    """Response to one call over HTTP or gRPC: the last one, for a call that is repeated until a value is reached."""
+    """Response to a call over HTTP or gRPC. Of a call that is repeated until a value is reached, it is the last."""
 
     status: int | str
     """Status code of HTTP, or the name of gRPC's."""
@@ -40,7 +40,7 @@ class CallResponse:
 
     @property
     def message(self) -> str:
-        """Error message in the body, for reports; without one the first 200 characters of the text."""
+        """Error message in the body, for reports. If there is none, the first 200 characters of the text."""
         found = self.body
         for name in ("error", "message"):
             if isinstance(found, dict) and name in found:
@@ -49,8 +49,8 @@ class CallResponse:
 
 
 def event_name(name: str, data: object) -> str:
-    """Return the name by which `order` expectations refer to an event of a stream. It is `name` (the SSE field `event`)
-    or, if that is "", the member `type` of `data`, else `[DONE]` for that text, else `data`.
+    """Return the name by which `order` expectations refer to an event of a stream. It is the first of these that is
+    present: `name` (the SSE field `event`), the member `type` of `data`, the text `[DONE]`, the word `data`.
     """
     if name:
         return name
@@ -61,7 +61,7 @@ def event_name(name: str, data: object) -> str:
 
 def server_sent_events(text: str) -> list[dict[str, object]]:
     """Return the events of a server-sent event stream as objects with `data`, `name` and, if sent, `event`. `data` is
-    JSON or text. A last event without its blank line is included, and comments are not.
+    JSON or text. A last event without a blank line after it is included; comments are not.
     """
     events: list[dict[str, object]] = []
     name, data = "", list[str]()
@@ -99,8 +99,8 @@ def enveloped(message: bytes) -> bytes:
 
 
 def envelopes(body: bytes) -> list[dict[str, object]]:
-    """Split the body of a Connect stream into its messages, as objects. They have `event`, `name` (both `message`, or
-    `end` for the last) and `data`, the decoded JSON.
+    """Split the body of a Connect stream into its messages, as objects with `event`, `name` and `data`. `event` and
+    `name` are `message`, or `end` for the last one; `data` is the decoded JSON.
     """
     events: list[dict[str, object]] = []
     while len(body) >= ENVELOPE_HEAD:

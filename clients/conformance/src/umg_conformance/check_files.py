@@ -110,7 +110,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One request with the checks of its response. The first check, which every call has, is that of its `status`."""
+    """One request with the checks of its response. Every call has a first check, of its `status`."""
 
     id: Name
     reason: str

@@ -1,4 +1,4 @@
-"""Runner of the checks: makes the calls of each check file in order, and compares responses with expectations."""
+"""Runner of the checks: makes the calls of each check file in order, and compares the responses with expectations."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -159,7 +159,7 @@ def _reached(response: CallResponse, path: response_paths.Path, until: Sequence[
 def _checked(
     face: str, call: Call, request: Request, response: CallResponse, variables: dict[str, object]
 ) -> list[Result]:
-    """Return the results of all checks of a call, the check of its status first."""
+    """Return the results of all checks of a call. The first one is that of its status."""
     expected = _expected(call)
     if response.status not in expected:
         wanted = " or ".join(map(str, expected))

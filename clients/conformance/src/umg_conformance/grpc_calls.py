@@ -101,7 +101,7 @@ def _headers(pairs: Metadata) -> dict[str, str]:
 
 
 def _failure(error: grpc.aio.AioRpcError) -> dict[str, object]:
-    """Return a call's error as a JSON body: `error.message`, and each detail by its type, as `error.ErrorInfo`."""
+    """Return a call's error as a JSON body: `error.message`, and each detail by its type (`error.ErrorInfo`)."""
     body: dict[str, object] = {"message": error.details() or ""}
     for name, value in _pairs(error.trailing_metadata()):
         if name != DETAILS_KEY or not isinstance(value, bytes):

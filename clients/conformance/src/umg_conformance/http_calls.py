@@ -20,7 +20,7 @@ FILE_TYPES = ("image/", "video/", "audio/", "application/octet-stream")
 
 
 class UnreachableError(Exception):
-    """Error for a call to which the server sent no response, or not the awaited one in time."""
+    """Error for a call without a response of the server, or without the awaited value in time."""
 
 
 class HttpCaller:

@@ -14,7 +14,7 @@ KINDS_FILE = Path(__file__).with_name("kinds.yaml")
 
 
 class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Regular expressions that choose a kind's model from the model list: preferred ids, and ids to avoid."""
+    """Regular expressions that select a kind's model from the model list: preferred ids, and ids to avoid."""
 
     prefer: list[str]
     avoid: list[str] = []

@@ -72,7 +72,7 @@ def _skips(results: Sequence[Result]) -> list[str]:
 
 
 def junit(results: Sequence[Result]) -> bytes:
-    """Return the results as JUnit XML, a suite for each wire format; a failed recommended check is skipped."""
+    """Return the results as JUnit XML, a suite for each wire format; failed recommended checks are skipped."""
     root = ET.Element("testsuites", name="umg conformance")
     for summary in summaries(results):
         own = [result for result in results if result.face == summary.face]

@@ -38,7 +38,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Items:
-    """Step of a path: all items of an array, or those with a given member; the rest of the path is followed in each."""
+    """Step of a path: all items of an array, or those with a member; each is followed by the rest of the path."""
 
     partial: bool = False
     """Whether items without the rest of the path are left out."""
@@ -58,9 +58,9 @@ def parse(text: str) -> Path:
 
 
 def find(document: object, path: Path) -> list[object]:
-    """Return the values that the first alternative of the path with a value other than null selects in the document.
-    There is one value, or one for each item that `[*]` or `[?]` selects, possibly none for `[?]`. Raise AbsentError if
-    no alternative exists.
+    """Return the values that a path selects in the document, by its first alternative with a value other than null. It
+    is one value, or one for each item that `[*]` or `[?]` selects, which may be none for `[?]`. Raise AbsentError if no
+    alternative exists.
     """
     nulls: list[object] | None = None
     problem = AbsentError("nothing")

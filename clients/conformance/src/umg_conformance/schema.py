@@ -1,5 +1,5 @@
-"""Schema of gRPC calls: `umg.v1` as this distribution was built with it, health checks, and details of errors. It has a
-pool of its own: a process may also have the generated modules of another version of `umg.v1`.
+"""Schema of gRPC calls: `umg.v1` as this distribution was built with it, health checks, and details of errors. It is in
+a descriptor pool of its own: a process may also have the generated modules of another version of `umg.v1`.
 """
 
 from importlib.resources import files

@@ -16,7 +16,7 @@ class UnsetError(Exception):
 
 def replaced(value: object, variables: Mapping[str, object]) -> object:
     """Return a JSON value with the variables in all its texts replaced. A text that consists of one variable becomes
-    its value with its type. Raise UnsetError for a variable without a value.
+    the variable's value, with its type. Raise UnsetError for a variable without a value.
     """
     match value:
         case str():
