@@ -61,8 +61,8 @@ def shipped_prices(model: str, vendor: str = "", file: PriceFile = NO_FILE) -> S
 
 @lru_cache(FOUND_PRICES)
 def shipped_price_list(model: str, vendor: str = "", region: str = "", file: PriceFile = NO_FILE) -> Prices:
-    """Return the public prices of a provider's model with its rates; `FREE` for an unknown one. `region`: region of the
-    channel (`region_of`), whose rates always apply.
+    """Return the public prices of a provider's model with its rates; `FREE_PRICES` for an unknown one. `region`: region
+    of the channel (`region_of`), whose rates always apply.
     """
     row = price_row(model, vendor, file)
     return price_list(messages_of(row), rates_of(row, region)) if row is not None else FREE_PRICES

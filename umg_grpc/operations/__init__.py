@@ -1,5 +1,5 @@
 """Operations of models, with one row each. Routing, permissions, prices, config, telemetry, usage records and channel
-checks read the rows. A new operation is a module with its row, and a line in `ROWS`.
+checks read the rows. A new operation is a module with its row, and a line in `OPERATION_ROWS`.
 """
 
 from collections.abc import Mapping

@@ -35,7 +35,7 @@ def definitions_of(schema: JsonObject) -> JsonObject:
 
 def uses_by_definition(references: Mapping[str, Counter[str]], maximum: int) -> dict[str, int] | None:
     """Return definition -> number of its uses in the expanded schema, at most `maximum`; None if one contains itself.
-    `references`: definition, or ROOT for the schema -> number of its references to each other definition.
+    `references`: definition, or ROOT_POINTER for the schema -> number of its references to each other definition.
     """
     waiting = Counter(name for named in references.values() for name in named)
     free = deque(name for name in references if not waiting[name])
