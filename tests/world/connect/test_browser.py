@@ -69,7 +69,7 @@ async def site(browser: Page, tmp_path: Path) -> AsyncGenerator[Site, None]:
 
 
 def shown(text: str) -> str:
-    return f"document.getElementById('answer')?.textContent === {json.dumps(text)}"
+    return f"document.getElementById('response')?.textContent === {json.dumps(text)}"
 
 
 async def test_a_page_shows_an_answer_while_it_is_made(site: Site) -> None:
@@ -84,7 +84,7 @@ async def test_a_page_that_stops_an_answer_cancels_the_call_at_the_provider(site
     await site.page.until(shown("one "))
     await site.page.evaluate("document.getElementById('stop').click()")
     await asyncio.wait_for(site.provider.left.wait(), WAIT_SECONDS)
-    assert "one  [" in await site.page.evaluate("document.getElementById('answer').textContent")
+    assert "one  [" in await site.page.evaluate("document.getElementById('response').textContent")
 
 
 async def test_a_page_that_is_left_cancels_the_call_at_the_provider(site: Site) -> None:
