@@ -56,6 +56,13 @@ def test_every_command_and_every_option_has_a_description() -> None:
     assert [(name, option.name) for name, option in options if not option.description] == []
 
 
+def test_help_texts_name_no_constants_of_the_code() -> None:
+    options = [option for command in COMMANDS.values() for option in command.options]
+    texts = [*(option.name for option in options), *(option.description for option in options)]
+    words = {word for text in texts for word in re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", text)}
+    assert {word for word in words if not word.startswith("UMG_")} == {"REQUEST_ID"}  # an argument
+
+
 def test_a_command_has_its_arguments_and_flags() -> None:
     assert COMMANDS["umg check"].usage == "umg check [CONFIG] [OPTIONS]"
     assert COMMANDS["umg providers"].usage == "umg providers [NAME]"

@@ -127,7 +127,7 @@ def doctor(
     *,
     config: ConfigFlag = None,
     data: DataFlag = DATA_FOLDER,
-    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="DEFAULT_HTTP address of the gateway.")] = DEFAULT_HTTP,
+    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP address of the gateway.")] = DEFAULT_HTTP,
     grpc: Annotated[str, typer.Option(metavar="HOST:PORT", help="gRPC address of the gateway.")] = DEFAULT_ADDRESS,
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
@@ -152,7 +152,7 @@ def doctor(
 @app.command()
 def health(
     *,
-    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="DEFAULT_HTTP address of the gateway.")] = DEFAULT_HTTP,
+    http: Annotated[str, typer.Option(metavar="HOST:PORT", help="HTTP address of the gateway.")] = DEFAULT_HTTP,
     ready: Annotated[bool, typer.Option("--ready", help="Whether it accepts calls, not only whether it runs.")] = False,
     tls: Annotated[bool, typer.Option("--tls", help="Connect with TLS, without a check of the certificate.")] = False,
 ) -> None:

@@ -24,8 +24,7 @@ def conformance(
     ] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the results as JUnit XML.")] = None,
     checks: Annotated[
-        Path | None,
-        typer.Option(metavar="CHECKS_FOLDER", help="Folder of files of checks, instead of the shipped ones."),
+        Path | None, typer.Option(metavar="FOLDER", help="Folder of files of checks, instead of the shipped ones.")
     ] = None,
     values: Annotated[
         list[str] | None,
