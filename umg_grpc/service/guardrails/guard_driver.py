@@ -90,8 +90,8 @@ class GuardRun(msgspec.Struct, eq=False):
         """
         given, changed = message, set[str]()
         unread = await self._unread_paths(message)
+        found = [*self._texts_of(message, unread)]
         for guards in side_by_side(self.guards):
-            found = [*self._texts_of(message, unread)]
             requests = [
                 (guard, self._request_about(guard, message, found, is_part=is_part))
                 for guard in guards
@@ -105,6 +105,7 @@ class GuardRun(msgspec.Struct, eq=False):
                     message.CopyFrom(given)
                     found = [*self._texts_of(message, unread)]
                 changed |= self._replace(guard, message, found, response.replace)
+                found = [*self._texts_of(message, unread)]  # of the changed message, for the guards that follow
         return Checked(message, frozenset(changed))
 
     def _request_about(
