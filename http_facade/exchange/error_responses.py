@@ -29,7 +29,9 @@ NOT_RETRYABLE = frozenset(
 
 
 def error_encoder(face: str) -> Callable[[UmgError, int], bytes]:
-    """Return the encoder of error bodies in the format `face`: a function of error and HTTP status. Raise KeyError."""
+    """Return the encoder of error bodies in the format `face`: a function of error and HTTP status. Raise KeyError for
+    an unknown format.
+    """
     if face == CONNECT_PROTOCOL:
         return connect_protocol.encode_error
     if face == GRPC_WEB:

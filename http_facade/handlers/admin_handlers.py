@@ -26,7 +26,9 @@ class AdminHandlers:
         self._bodies = BodyReader(face, (), channel, settings)
 
     def handler(self, shape: Shape) -> Callable[[HttpExchange], Awaitable[web.StreamResponse]]:
-        """Return the handler of an administration operation: it calls the RPC in `ADMIN_METHODS`. Raise KeyError."""
+        """Return the handler of an administration operation: it calls the RPC in `ADMIN_METHODS`. Raise KeyError for an
+        operation that is not in that table.
+        """
         method = ADMIN_METHODS[shape]
 
         async def handle(exchange: HttpExchange) -> web.StreamResponse:

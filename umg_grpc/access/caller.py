@@ -106,7 +106,7 @@ class Caller:
         return alias != "" and self._models.match(alias) is not None
 
     def check_model(self, model: str, alias: str = "") -> None:
-        """Return whether the key permits a model, by the public id or by the alias in the request ("" for none)."""
+        """Raise UmgError(PERMISSION_DENIED) if the key permits neither the model's id nor its alias ("" for none)."""
         if not self.may_use(model, alias):
             named, allowed = alias or model, ", ".join(self.model_patterns)
             message = f"this API key may not use the model `{named}`; its models are {allowed}"

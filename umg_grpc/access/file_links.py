@@ -1,4 +1,4 @@
-"""Raise UmgError(PERMISSION_DENIED) if the key permits neither the id of the model nor its alias ("" for none)."""
+"""Signed, expiring links to result files: `GET /files/{token}`. The token authenticates without a database."""
 
 import hmac
 from collections.abc import Callable, Sequence

@@ -142,7 +142,9 @@ class Admission:
         """Estimated tokens of the request."""
 
     async def acquire(self, estimate: TokenEstimate) -> None:
-        """Count the call against the limits. `release` must follow in any case. Raise UmgError(RATE_LIMITED)."""
+        """Count the call against the limits. `release` must follow in any case. Raise UmgError(RATE_LIMITED) if a limit
+        is reached.
+        """
         await self._limits.acquire(self, estimate)
 
     def release(self, tokens: int) -> None:

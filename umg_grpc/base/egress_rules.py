@@ -74,7 +74,7 @@ NOT_PUBLIC = "names a host that is not on the public internet"
 
 @dataclass(frozen=True)
 class EgressRules:
-    """Caller's URL that was checked. Its host name's addresses must pass `check_addresses` before a connection."""
+    """Operator's rules for URLs that callers send: the allow list, permitted schemes, and size and time limits."""
 
     allow: tuple[NetworkPlace, ...] = ()
     """Places that are exempt from the rules of addresses, ports and schemes."""
@@ -108,7 +108,9 @@ class CheckedUrl:
 
 
 def check_url(url: str, rules: EgressRules, field: str | None) -> CheckedUrl:
-    """Parse and check a URL. Raise UrlRefusedError. `field`: the caller's field; None in a provider's response."""
+    """Parse and check a URL. Raise UrlRefusedError if the rules forbid it. `field`: the caller's field; None in a
+    provider's response.
+    """
     if len(url) > MAX_URL_CHARACTERS:
         raise refused(field, f"is longer than {MAX_URL_CHARACTERS} characters")
     if FORBIDDEN_CHARACTERS.search(url):

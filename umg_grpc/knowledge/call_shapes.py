@@ -26,9 +26,9 @@ class CallShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: str
     """Path of a call: `{model}` stands for the model's id, `{path}` for the path in the format."""
     stream_path: str = ""
-    """Members left out of the body, because the path contains their values."""
+    """Path of a call with a streamed response; "" if it is the same path."""
     leaves_out: tuple[str, ...] = ()
-    """Members of the body that the path has in their place."""
+    """Members left out of the body, because the path contains their values."""
     headers: Mapping[str, HeaderMember] = {}
     """Header of the wire format in lower case -> member of the body that has the header's value, too."""
     query: Mapping[str, str] = {}

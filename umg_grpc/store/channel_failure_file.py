@@ -132,7 +132,9 @@ class ChannelFailures:
 
 
 def read_failures(data: Path) -> list[LastFailure]:
-    """Return the failures in the data directory's file, latest first; empty without it. Raise OSError."""
+    """Return the failures in the data directory's file, latest first; empty without it. Raise OSError if it cannot be
+    read.
+    """
     try:
         with (data / FILE_NAME).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)

@@ -97,7 +97,9 @@ class OpenRecords:
 
 
 def records_of(directory: Path, owner: str) -> list[bytes]:
-    """Return the records of the calls that were in flight when a process ended; empty without a file. Raise OSError."""
+    """Return the records of the calls that were in flight when a process ended; empty without a file. Raise OSError if
+    it cannot be read.
+    """
     try:
         content = (directory / f"{owner}{OPEN_SUFFIX}").read_bytes()
     except FileNotFoundError:

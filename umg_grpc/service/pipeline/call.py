@@ -169,7 +169,9 @@ class Call(msgspec.Struct, eq=False):
 
     @property
     def strict(self) -> bool:
-        """Whether the request is rejected if a field would be dropped (`x-umg-strict`). Raises UmgError."""
+        """Whether the request is rejected if a field would be dropped (`x-umg-strict`). Raises UmgError for a malformed
+        header.
+        """
         return is_strict(self.arrival.metadata.get(STRICT_HEADER))
 
     @property

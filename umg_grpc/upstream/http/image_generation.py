@@ -176,7 +176,7 @@ class HttpImageCall:
         return await tasks.run(request, self.model, create, end)
 
     async def _ready(self, end: CallEnd, *, stream: bool) -> tuple[pb.GenerateImageRequest, UpstreamRequest]:
-        """HTTP exchanges of image calls. Large responses are read only as fast as memory becomes free."""
+        """Return the caller's request with downloaded images, and its encoding for the provider."""
         request = self.request
         if self.fetches:
             request = await with_inline_images(

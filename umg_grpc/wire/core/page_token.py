@@ -35,7 +35,9 @@ def encode_token(boundary: PageBoundary) -> str:
 
 
 def decode_token(token: str) -> PageBoundary:
-    """Return the boundary that a `page_token` encodes; the start of the list for "". Raise UmgError(INVALID_FIELD)."""
+    """Return the boundary that a `page_token` encodes; the start of the list for "". Raise UmgError(INVALID_FIELD) for
+    a text that is no token of the gateway.
+    """
     if not token:
         return PageBoundary()
     try:

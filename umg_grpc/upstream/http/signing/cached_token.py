@@ -36,7 +36,9 @@ class CachedTokenSigner(ABC):
 
     @abstractmethod
     async def new_token(self, deadlines: Deadlines) -> Token:
-        """Request a new token from its issuer, and return it within the call's `deadlines`. Raise UmgError."""
+        """Request a new token from its issuer, and return it within the call's `deadlines`. Raise UmgError if there is
+        no token.
+        """
 
     def header(self, token: str) -> Mapping[str, str]:
         """Return the authentication header with `token`."""
