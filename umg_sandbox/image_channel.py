@@ -22,7 +22,7 @@ from umg_grpc.knowledge.families.image import (
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG_TYPE, read_header
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.providers.request_encoding import extra_fields
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes

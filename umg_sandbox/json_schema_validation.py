@@ -8,7 +8,7 @@ from typing import Protocol
 
 from jsonschema import Draft202012Validator, ValidationError, validators
 
-from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.core.json_decoding import echo
 from umg_sandbox.regular_expressions import compiled, matches
 from umg_sandbox.schema_reader import Schema, members
 from umg_sandbox.schema_work_budget import MAX_NESTED, STEP_SIZE, WorkBudget

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from umg_grpc.knowledge.families.image import RATIO_PIXELS, one_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 from umg_sandbox.image_drawing import PILLOW_FORMATS, Drawing
 from umg_sandbox.input_images import InputImage
 

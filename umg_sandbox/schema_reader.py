@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import UNSET, Meta, field
 
-from umg_grpc.wire.core.json import convert, echo, invalid
+from umg_grpc.wire.core.json_decoding import convert, echo, invalid
 from umg_sandbox.regular_expressions import MAX_PATTERN, matches
 from umg_sandbox.schema_work_budget import WorkBudget
 

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from msgspec import UNSET
 
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 from umg_sandbox.prompt_words import Words
 from umg_sandbox.regular_expressions import compiled, samples
 from umg_sandbox.schema_reader import Keywords, Kind, Schema, joined, members, read_schema

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_sandbox import simulated_faults
 from umg_sandbox.output_truncation import truncate

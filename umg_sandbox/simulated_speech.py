@@ -6,7 +6,7 @@ import numpy as np
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.audio_files import MEDIA_TYPES, MP3_FORMAT, audio_file
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 
 SAMPLE_RATE = 24_000
 CHARACTER_SECONDS, PAUSE_SECONDS = 0.06, 0.08

@@ -13,7 +13,7 @@ from google.rpc.status_pb2 import Status
 from http_facade.connect.rpc_message_envelopes import Pairs, envelope
 from http_facade.connect.rpc_status import FACE_CODES, status_name, status_of
 from umg_grpc.base.errors import UmgError
-from umg_grpc.wire.core.json import JsonObject, echo, invalid
+from umg_grpc.wire.core.json_decoding import JsonObject, echo, invalid
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 
 CONNECT_PROTOCOL = "connect"

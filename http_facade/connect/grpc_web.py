@@ -11,7 +11,7 @@ from http_facade.connect.rpc_message_envelopes import Pairs, envelope
 from http_facade.connect.rpc_status import status_of
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import DETAILS_KEY
-from umg_grpc.wire.core.json import echo, invalid
+from umg_grpc.wire.core.json_decoding import echo, invalid
 
 GRPC_WEB = "grpc_web"
 """Name of the format of its errors, for requests whose method is not known."""

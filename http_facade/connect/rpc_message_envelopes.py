@@ -9,7 +9,7 @@ from google.rpc.status_pb2 import Status
 from http_facade.body_decompression import DECOMPRESSION_WINDOWS, decompress, too_large
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.core.json_decoding import echo
 
 ENVELOPE_HEAD = struct.Struct(">BI")
 COMPRESSED_FLAG = 1

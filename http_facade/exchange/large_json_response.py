@@ -8,7 +8,7 @@ from aiohttp import hdrs, web
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.json_response import JSON_TYPE, WholeResponse
 from http_facade.exchange.response_head import begin_response
-from umg_grpc.wire.core.base64_files import TURN_ITERATIONS
+from umg_grpc.wire.core.undecoded_base64_files import TURN_ITERATIONS
 
 
 async def response_in_pieces(

@@ -16,7 +16,7 @@ from http_facade.thread_offload import run_large
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import source_headers
-from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.core.json_decoding import echo
 from umg_grpc.wire.core.model_in_path import with_model
 from umg_grpc.wire.core.multipart_forms import FORM_TYPE
 from umg_grpc.wire.core.request_body_decoding import decode_body, decode_form_body, is_slow

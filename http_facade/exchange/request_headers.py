@@ -1,7 +1,7 @@
 """Check of the request headers whose values are passed on to the service, to a provider, or into a record."""
 
 from http_facade.exchange.http_exchange import HttpExchange
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 
 PASSED_ON = ("idempotency-key", "webhook-", "x-umg-", "anthropic-", "openai-", "x-goog-", "connect-", "grpc-", "trace")
 """Beginnings of the lower-case names of headers whose values are passed on. All others are only compared."""

@@ -21,10 +21,10 @@ from http_facade.exchange.settings import Settings
 from http_facade.routes import Route
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.core.base64_files import NONCE_BYTES, EncodedFiles
 from umg_grpc.wire.core.model_in_path import form_of_model
-from umg_grpc.wire.core.response_shape import SHAPE_HEADER, client_shape
+from umg_grpc.wire.core.response_shape_selection import SHAPE_HEADER, client_shape
 from umg_grpc.wire.core.sse import EVENT_STREAM
+from umg_grpc.wire.core.undecoded_base64_files import NONCE_BYTES, EncodedFiles
 from umg_grpc.wire.image_format import ImageStreamEncoder
 from umg_grpc.wire.images import IMAGE_FORMATS
 from umg_grpc.wire.request_notes import RequestNotes

@@ -33,7 +33,7 @@ from http_facade.handlers.rpc_methods import RpcMethod, methods_of
 from http_facade.routes import Route
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.core.json_decoding import echo
 
 STREAM_TYPES: dict[str, EnvelopedProtocol] = {**connect_protocol.CONNECT_STREAMS, **grpc_web.GRPC_WEB_TYPES}
 """Protocols of a stream by the content type."""

@@ -14,7 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 from http_facade.thread_offload import run_large
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import check_surrogates
+from umg_grpc.wire.core.json_decoding import check_surrogates
 from umg_grpc.wire.core.request_body_decoding import decode_body
 
 MAX_ERROR_CHARACTERS = 300

@@ -10,7 +10,7 @@ from http_facade.exchange.response_head import begin_response
 from http_facade.handlers.result_file_handlers import SAFE_TYPES
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.core.json import echo, invalid
+from umg_grpc.wire.core.json_decoding import echo, invalid
 
 CACHE_CONTROL = "public, max-age=86400"
 DOWNLOAD_VARIANTS = {

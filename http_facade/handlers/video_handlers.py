@@ -16,7 +16,7 @@ from http_facade.handlers.video_download_handler import VideoContent
 from http_facade.routes import Route, Shape
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.video import VIDEO_FACES, video_object_caller_api
 
 Submission = TypeVar("Submission", pb.CreateVideoTaskRequest, pb.RemixVideoTaskRequest)

@@ -15,7 +15,7 @@ from http_facade.exchange.request_bodies import JSON_TYPE
 from http_facade.routes import Shape
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.core.json_decoding import echo
 
 DISTRIBUTION_NAME = "unified-model-gateway"
 CACHE_CONTROL = "no-cache"

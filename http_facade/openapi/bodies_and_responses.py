@@ -14,7 +14,7 @@ from http_facade.openapi.operations import operation_of
 from http_facade.routes import Route, Shape
 from umg_grpc.operations.formats import unary_codec, unary_operation
 from umg_grpc.wire import TEXT_FACES, administration_json
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS
 from umg_grpc.wire.model_lists.documented_bodies import model, model_list
 from umg_grpc.wire.openapi_schemas import media_response_types as media

@@ -15,7 +15,7 @@ from http_facade.openapi.rpc_operations import Methods, methods_of
 from http_facade.routes import PAGE_SHAPES, ROUTE_TABLE, Route, Shape
 from umg_grpc.operations.formats import unary_operation
 from umg_grpc.v1.comments import comments
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
 
 DISTRIBUTION_NAME = "unified-model-gateway"

@@ -13,8 +13,8 @@ from http_facade.routes import MODEL_CALL_SHAPES, Route, Shape
 from umg_grpc.operations.formats import face_of
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.gateway_headers import CACHE_HEADER, STRICT_HEADER, TIMEOUT_HEADER
-from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.response_shape import SHAPE_HEADER
+from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.core.response_shape_selection import SHAPE_HEADER
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.model_lists.cohere import ENDPOINT_OPERATIONS
 from umg_grpc.wire.protobuf_json import enum_names, fields_of

@@ -10,7 +10,7 @@ from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operations import operation_of
 from http_facade.routes import Route
 from umg_grpc.v1.comments import comments
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.openapi_schemas.protobuf_message_schemas import ProtoJsonSchemas
 
 JSON_TYPE, PROTO_TYPE = "application/json", "application/proto"

@@ -154,7 +154,7 @@ OPERATION_WORDS = (
             "umg_grpc/upstream/http/image_request_sender.py",
             "umg_grpc/upstream/http/image_tasks.py",
             "umg_grpc/upstream/http/image_url_inlining.py",
-            "umg_grpc/wire/core/base64_files.py",
+            "umg_grpc/wire/core/undecoded_base64_files.py",
             "umg_grpc/wire/image_format.py",
             "umg_grpc/wire/images",
             "umg_sandbox/image_channel.py",

@@ -21,7 +21,7 @@ from umg_grpc.knowledge.catalogue import MODEL_CATALOGUE
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.upstream.http.embedding_batches import MAX_CONCURRENT_PARTS
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.response_shape import client_shape
+from umg_grpc.wire.core.response_shape_selection import client_shape
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.rerank import RERANK_FORMATS

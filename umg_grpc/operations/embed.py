@@ -5,7 +5,7 @@ import re
 from umg_grpc.knowledge.prices import INPUT_TOKEN, REQUEST_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, UnaryOperation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
+from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.provider_model_lists import GEMINI_LIST, OPENAI_LIST
 from umg_grpc.wire.provider_protocols import INVOKE_PATH, MODEL_PATH, ProviderProtocol
 

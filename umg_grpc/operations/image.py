@@ -5,7 +5,7 @@ import re
 from umg_grpc.knowledge.prices import IMAGE_OUTPUT, IMAGE_UNIT, REQUEST_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
+from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.provider_model_lists import GEMINI_LIST, OPENAI_LIST
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from umg_grpc.operations import OPERATION_ROWS
-from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER
+from umg_grpc.wire.core.provider_key_headers import DEFAULT_KEY_HEADER
 from umg_grpc.wire.provider_model_lists import ProviderModelList
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 

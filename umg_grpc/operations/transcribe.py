@@ -9,7 +9,7 @@ from umg_grpc.operations.operation_row import AttemptTelemetry, StreamedMethod, 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.audio_files import duration_seconds
-from umg_grpc.wire.core.media import sample_bytes_of_a_second
+from umg_grpc.wire.core.base64_media import sample_bytes_of_a_second
 from umg_grpc.wire.provider_model_lists import OPENAI_LIST
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 

@@ -5,7 +5,7 @@ import re
 from umg_grpc.knowledge.prices import OUTPUT_TOKEN, REQUEST_UNIT, VIDEO_SECOND, VIDEO_UNIT
 from umg_grpc.operations.operation_row import AttemptTelemetry, Operation
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
+from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.provider_model_lists import OPENAI_LIST
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 

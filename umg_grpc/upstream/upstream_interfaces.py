@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.prompt_marks import PromptMark
+from umg_grpc.wire.core.prompt_cache_marks import PromptMark
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native.stored_prompts import Beginning, Created, DividedPrompt
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.json import INT64_MAX, invalid, parse
+from umg_grpc.wire.core.json_decoding import INT64_MAX, invalid, parse
 from umg_grpc.wire.protobuf_json import enum_names
 
 OPERATION_NAMES: Mapping[int, str] = enum_names(pb.KeyOperation.DESCRIPTOR)

@@ -7,8 +7,8 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.error_field_paths import body_path
-from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.core.caller_field_paths import body_path
+from umg_grpc.wire.core.json_decoding import echo
 
 MAX_HEADER_BYTES = 1024
 MAX_NAME_CHARACTERS = 80

@@ -6,8 +6,8 @@ from typing import NamedTuple, Protocol
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.base64_files import EncodedFiles
 from umg_grpc.wire.core.multipart_forms import FormPart
+from umg_grpc.wire.core.undecoded_base64_files import EncodedFiles
 from umg_grpc.wire.request_notes import DecodedRequest
 from umg_grpc.wire.text_format import BodyDecoder
 from umg_grpc.wire.unary_format import ClientShape

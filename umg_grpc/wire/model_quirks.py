@@ -10,7 +10,7 @@ from typing import Literal
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import HASH_CHARACTERS, NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.reasoning_effort import higher_effort, is_off
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes

@@ -18,7 +18,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 
 MessageT = TypeVar("MessageT", bound=Message)
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER, MESSAGES_KEY_HEADER, NATIVE_KEY_HEADER
+from umg_grpc.wire.core.provider_key_headers import DEFAULT_KEY_HEADER, MESSAGES_KEY_HEADER, NATIVE_KEY_HEADER
 from umg_grpc.wire.listed_models import Fields, ListedOperations, add_facts, count_of
 
 PAGE_SIZE = 1000

@@ -5,7 +5,7 @@ are the type of the properties, and the rows of the text formats. Rows of other 
 import re
 from dataclasses import dataclass
 
-from umg_grpc.wire.core.key_headers import DEFAULT_KEY_HEADER, MESSAGES_KEY_HEADER, NATIVE_KEY_HEADER
+from umg_grpc.wire.core.provider_key_headers import DEFAULT_KEY_HEADER, MESSAGES_KEY_HEADER, NATIVE_KEY_HEADER
 from umg_grpc.wire.provider_model_lists import ANTHROPIC_LIST, GEMINI_LIST, OPENAI_LIST, ProviderModelList
 
 MODEL_PATH = re.compile(r"/models(?:/[^/]+)?$")

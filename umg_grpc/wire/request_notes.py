@@ -5,8 +5,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from umg_grpc.wire.core.base64_files import EncodedFiles
 from umg_grpc.wire.core.context_edits import ContextEdit
+from umg_grpc.wire.core.undecoded_base64_files import EncodedFiles
 from umg_grpc.wire.dropped_fields_report import Report
 
 Request = TypeVar("Request")

@@ -15,7 +15,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.account_object_detection import ObjectRules
-from umg_grpc.wire.core.prompt_marks import PromptMark
+from umg_grpc.wire.core.prompt_cache_marks import PromptMark
 from umg_grpc.wire.core.rate_limit_headers import RATE_LIMIT_PREFIX, RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.core.sse import EVENT_STREAM
 from umg_grpc.wire.core.tool_call_ids import NO_CALL_IDS, CallIdPlaces

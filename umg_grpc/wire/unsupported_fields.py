@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from umg_grpc import wire
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.beta_features import betas_without_field
-from umg_grpc.wire.core.error_field_paths import body_path
-from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.core.caller_field_paths import body_path
+from umg_grpc.wire.core.json_decoding import echo
+from umg_grpc.wire.core.messages_beta_features import betas_without_field
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.request_notes import RequestNotes
 

@@ -14,7 +14,7 @@ from anthropic import transform_schema
 from tests.pairs.quirks.requests import encoded
 from tests.pairs.table import every_face
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SchemaDialect
-from umg_grpc.wire.core.response_formats import ANY_JSON
+from umg_grpc.wire.core.structured_output_ways import ANY_JSON
 
 Json = Any
 OPEN = {"type": "object", "properties": {"a": {"type": "string", "minLength": 2}}, "required": ["a"]}

@@ -15,7 +15,7 @@ from umg_grpc.knowledge.client_lines import CLIENT_LINES, LINE_BEGINNINGS
 from umg_grpc.knowledge.dialects import PROVIDER_QUIRKS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.core.client_lines import without_client_lines
+from umg_grpc.wire.core.agent_prompt_lines import without_client_lines
 from umg_grpc.wire.dropped_fields_report import Report
 
 NAME = "x-anthropic-billing-header"

@@ -22,7 +22,7 @@ from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import TEXT_FACES, TEXT_FORMATS, TEXT_UPSTREAMS
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.account_object_detection import ObjectRules
-from umg_grpc.wire.core.json import parse
+from umg_grpc.wire.core.json_decoding import parse
 from umg_grpc.wire.core.stream_decoder import EventDecoder, FrameDecoder
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import cut_off, decode_error

@@ -25,7 +25,7 @@ from umg_grpc.cli.admin_client import AdminClient, CommandError
 from umg_grpc.store.channel_failure_file import ChannelFailures
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.core.page_token import PageBoundary, encode_token
+from umg_grpc.wire.core.model_list_page_token import PageBoundary, encode_token
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 

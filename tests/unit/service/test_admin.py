@@ -19,7 +19,7 @@ from umg_grpc.access.api_keys import ApiKeys
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.core.page_token import PageBoundary, encode_token
+from umg_grpc.wire.core.model_list_page_token import PageBoundary, encode_token
 
 CONFIG = "channels: [{name: sandbox, protocols: [sandbox], pace: 0, models: [famO-5]}]"
 ALL_SETTINGS = pb.KeySettings(

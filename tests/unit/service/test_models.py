@@ -14,7 +14,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.config import Config, parse
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.core.page_token import encode_token, page_after, page_before
+from umg_grpc.wire.core.model_list_page_token import encode_token, page_after, page_before
 
 METADATA = (("authorization", f"Bearer {KEY}"),)
 

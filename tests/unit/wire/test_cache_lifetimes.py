@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.wire.core.cache_lifetimes import selects_long_lifetime
+from umg_grpc.wire.core.prompt_cache_lifetimes import selects_long_lifetime
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Ids of calls by their content."""
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.content_call_ids import ContentIds
+from umg_grpc.wire.core.content_derived_call_ids import ContentIds
 
 
 def call(name: str, arguments: str) -> pb.ToolCall:

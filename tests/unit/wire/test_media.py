@@ -3,7 +3,7 @@
 import pytest
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.wire.core.media import data_url, parse_data_url
+from umg_grpc.wire.core.base64_media import data_url, parse_data_url
 
 PNG = b"\x89PNG\r\n\x1a\n\xff\xfe"
 

@@ -14,7 +14,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.operations import UNARY_OPERATIONS as OPERATIONS
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.core.response_shape import client_shape
+from umg_grpc.wire.core.response_shape_selection import client_shape
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.moderations import MODERATION_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS

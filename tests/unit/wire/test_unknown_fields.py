@@ -16,7 +16,7 @@ from tests.unit.wire.responses import strategies as responses
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.core.error_field_paths import BODY_PATH
+from umg_grpc.wire.core.caller_field_paths import BODY_PATH
 from umg_grpc.wire.dropped_fields_report import Report, header_name
 from umg_grpc.wire.unsupported_fields import note_nested
 

@@ -14,7 +14,7 @@ from openai.types.responses import response_create_params
 from umg_grpc.wire.chat import decode_messages as chat_content
 from umg_grpc.wire.chat import known_raw_members as chat_fields
 from umg_grpc.wire.chat import schema as chat_schema
-from umg_grpc.wire.core.beta_features import BETA_FEATURES
+from umg_grpc.wire.core.messages_beta_features import BETA_FEATURES
 from umg_grpc.wire.messages import decode_messages as messages_content
 from umg_grpc.wire.messages import known_raw_members as messages_fields
 from umg_grpc.wire.messages import schema as messages_schema

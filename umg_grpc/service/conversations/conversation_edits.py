@@ -23,7 +23,7 @@ from umg_grpc.wire.core.context_edits import (
     Compact,
     ContextEdit,
 )
-from umg_grpc.wire.core.json import decode_or_none
+from umg_grpc.wire.core.json_decoding import decode_or_none
 from umg_grpc.wire.core.sealed_summaries import summary_text
 
 CLEARED_RESULT = "[The result of this tool call was removed to shorten the conversation.]"

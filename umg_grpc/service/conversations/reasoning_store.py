@@ -21,7 +21,7 @@ from umg_grpc.store.repeated_log_lines import RepeatedLines
 from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.content_call_ids import ContentIds
+from umg_grpc.wire.core.content_derived_call_ids import ContentIds
 
 STATE_LIFETIME = timedelta(days=1)
 MEMORY_BYTES = 64 * 2**20

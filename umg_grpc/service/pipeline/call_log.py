@@ -18,7 +18,7 @@ from umg_grpc.service.pipeline.usage_recording import settle_usage
 from umg_grpc.service.resilience.load_shedding import REFUSAL_CAUSES
 from umg_grpc.service.telemetry.telemetry_interface import Attribute, Telemetry
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.core.json_decoding import echo
 from umg_grpc.wire.inprocess_attachment import Attachment
 
 NO_KEY = (None, None)

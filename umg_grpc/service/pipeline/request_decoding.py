@@ -8,7 +8,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.model_fallbacks import RequestOfModel
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import source_headers
-from umg_grpc.wire.core.json import missing
+from umg_grpc.wire.core.json_decoding import missing
 from umg_grpc.wire.core.request_body_decoding import decode_body, is_slow
 from umg_grpc.wire.request_notes import DecodedRequest
 

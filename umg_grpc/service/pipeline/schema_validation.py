@@ -11,7 +11,7 @@ from protovalidate import Validator, Violation
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 
 MISSING_RULES = frozenset({"required", "string.min_len", "bytes.min_len", "repeated.min_items"})
 

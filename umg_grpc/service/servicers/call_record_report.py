@@ -21,7 +21,7 @@ from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageR
 from umg_grpc.store.usage_sums import FOREVER_MICROS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
-from umg_grpc.wire.core.json import echo
+from umg_grpc.wire.core.json_decoding import echo
 
 PAGE_SIZE = 100
 UNITS_BY_NUMBER = {int(unit): unit for unit in pb.BillableUnit.values()}

@@ -11,7 +11,7 @@ from umg_grpc.store import Store
 from umg_grpc.store.budget_accounts import NO_BALANCE, BudgetAccounts, period_start
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token
+from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token, encode_token
 
 PAGE_SIZE = 100
 

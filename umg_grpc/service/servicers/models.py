@@ -11,7 +11,7 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import find_model, may_use
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.core.page_token import PageBoundary, decode_token, encode_token, page_after, page_before
+from umg_grpc.wire.core.model_list_page_token import PageBoundary, decode_token, encode_token, page_after, page_before
 
 
 class ModelServicer(rpc.ModelServiceServicer):

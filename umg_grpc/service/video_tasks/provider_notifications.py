@@ -8,7 +8,7 @@ from umg_grpc.service.video_tasks.task_requests import not_found
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import TERMINAL_STATES
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 
 
 class ProviderNotifications:

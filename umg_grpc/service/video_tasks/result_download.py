@@ -21,7 +21,7 @@ from umg_grpc.store.video_task_table import QUEUED_STATE, RUNNING_STATE, SUBMITT
 from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
 
 MAX_CHUNK = 1 << 20

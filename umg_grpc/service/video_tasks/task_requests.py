@@ -4,7 +4,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import SUCCEEDED_STATE
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 
 
 def check_remix(source: MediaTask, given: pb.RemixVideoTaskRequest) -> None:

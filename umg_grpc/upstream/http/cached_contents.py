@@ -11,7 +11,7 @@ from umg_grpc.upstream.http.provider_connection import UNAUTHORIZED_STATUS
 from umg_grpc.upstream.http.response_decoding import decoded_body, refusal
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.prompt_marks import PromptMark
+from umg_grpc.wire.core.prompt_cache_marks import PromptMark
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native.stored_prompts import (
     STORED_PROMPTS_PATH,

@@ -8,7 +8,7 @@ from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.connection_errors import too_large
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
-from umg_grpc.wire.core.base64_files import TURN_ITERATIONS
+from umg_grpc.wire.core.undecoded_base64_files import TURN_ITERATIONS
 
 READ_BYTES = 64 << 10
 """Maximum size of one read, and of the reads of all whole bodies in one iteration of the event loop."""

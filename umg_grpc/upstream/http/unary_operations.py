@@ -17,7 +17,7 @@ from umg_grpc.upstream.http.response_decoding import guarded, joined
 from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.media import normal_mime
+from umg_grpc.wire.core.base64_media import normal_mime
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
 from umg_grpc.wire.unary_format import MessageDecoder, UnaryProviderFormat

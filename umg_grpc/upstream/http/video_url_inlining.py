@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
-from umg_grpc.wire.core.media import sniff
+from umg_grpc.wire.core.base64_media import sniff
+from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.video.provider_task import Submission
 
 MAX_BYTES = {

@@ -12,7 +12,7 @@ from umg_grpc.wire.chat.request import decode_request, encode_request
 from umg_grpc.wire.chat.response import can_express, decode_response, encode_response
 from umg_grpc.wire.chat.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.chat.stream_encoder import StreamEncoder
-from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
+from umg_grpc.wire.core.provider_key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.text_format import TextFormat
 

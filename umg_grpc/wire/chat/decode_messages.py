@@ -9,9 +9,9 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.reasoning_carriers import MESSAGE_MEMBERS, State, place_state, read_message
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import CALL_DECODERS
-from umg_grpc.wire.core.cache_breakpoints import decode_breakpoint
-from umg_grpc.wire.core.json import ABSENT_MEMBER, invalid, missing, parse
-from umg_grpc.wire.core.media import decode_file, decode_image, decode_input_audio
+from umg_grpc.wire.core.base64_media import decode_file, decode_image, decode_input_audio
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, invalid, missing, parse
+from umg_grpc.wire.core.prompt_cache_breakpoints import decode_breakpoint
 from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes
 

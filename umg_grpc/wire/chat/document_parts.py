@@ -4,8 +4,8 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.core.json import JsonObject, parse
-from umg_grpc.wire.core.media import decode_base64, is_data_url, sniff
+from umg_grpc.wire.core.base64_media import decode_base64, is_data_url, sniff
+from umg_grpc.wire.core.json_decoding import JsonObject, parse
 from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 
 

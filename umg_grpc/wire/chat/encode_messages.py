@@ -14,15 +14,15 @@ from umg_grpc.wire.chat.reasoning_carriers import State, from_canonical, joined,
 from umg_grpc.wire.chat.relayed_cache_marks import add_marks, marks_end
 from umg_grpc.wire.chat.thought_signatures import encode_signature, is_signed
 from umg_grpc.wire.chat.tool_calls import encode_call
-from umg_grpc.wire.core.cache_breakpoints import (
+from umg_grpc.wire.core.agent_prompt_lines import cut_first_turn, without_client_lines
+from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.core.prompt_cache_breakpoints import (
     RELAYED_MEMBER,
     can_end_prefix,
     has_marks,
     limit_breakpoints,
     with_breakpoint,
 )
-from umg_grpc.wire.core.client_lines import cut_first_turn, without_client_lines
-from umg_grpc.wire.core.json import JsonObject
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.core.unknown_role_messages import omits_turn, opaque_turn

@@ -5,8 +5,8 @@ from typing import assert_never
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.decode_messages import IMAGE_DETAILS
 from umg_grpc.wire.chat.document_parts import encode_document
-from umg_grpc.wire.core.json import JsonObject, json_text
-from umg_grpc.wire.core.media import data_url, encode_input_audio, file_type
+from umg_grpc.wire.core.base64_media import data_url, encode_input_audio, file_type
+from umg_grpc.wire.core.json_decoding import JsonObject, json_text
 from umg_grpc.wire.dropped_fields_report import Report, foreign, unknown_part, untranslatable
 
 

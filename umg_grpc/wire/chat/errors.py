@@ -4,7 +4,7 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.sse import frame
 from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 

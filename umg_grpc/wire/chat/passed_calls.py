@@ -11,7 +11,7 @@ from msgspec import Meta, Raw, Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.shared_response_fields import Index
 from umg_grpc.wire.chat.tool_calls import call_id
-from umg_grpc.wire.core.json import ABSENT_MEMBER, MEMBERS_DECODER
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, MEMBERS_DECODER
 from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 
 TOOL_CALLS = b'"tool_calls"'

@@ -18,7 +18,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
     reasoning_text,
 )
 from umg_grpc.wire.core.finish_reasons import finish_reason_of
-from umg_grpc.wire.core.json import MEMBERS_DECODER, JsonObject, is_present
+from umg_grpc.wire.core.json_decoding import MEMBERS_DECODER, JsonObject, is_present
 from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 
 JSON_NULL = Raw(b"null")

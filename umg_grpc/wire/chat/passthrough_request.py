@@ -11,9 +11,9 @@ from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.message_rules import fit_raw_messages
 from umg_grpc.wire.chat.response_format import fit_own_format
 from umg_grpc.wire.chat.tools import SEARCH_KEYS, SEARCH_TOOLS, is_search
-from umg_grpc.wire.core.client_lines import edit_first_turn
-from umg_grpc.wire.core.json import ABSENT_MEMBER, MEMBERS_DECODER, JsonObject, echo, is_present, parse
-from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.agent_prompt_lines import edit_first_turn
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, MEMBERS_DECODER, JsonObject, echo, is_present, parse
+from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
 

@@ -7,7 +7,7 @@ from umg_grpc.knowledge.families.text import ChatFields
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
-from umg_grpc.wire.core.json import JsonObject, echo, invalid, whole
+from umg_grpc.wire.core.json_decoding import JsonObject, echo, invalid, whole
 from umg_grpc.wire.core.reasoning_effort import fit_reasoning, nearest_effort
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import RequestNotes

@@ -6,10 +6,10 @@ from typing import TypeGuard
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.cache_breakpoints import RELAYED_MEMBER, has_marks, is_explicit, relayed_mark
-from umg_grpc.wire.core.client_lines import INSTRUCTION_ROLES
-from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.prompt_marks import lasts_an_hour
+from umg_grpc.wire.core.agent_prompt_lines import INSTRUCTION_ROLES
+from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.core.prompt_cache_breakpoints import RELAYED_MEMBER, has_marks, is_explicit, relayed_mark
+from umg_grpc.wire.core.prompt_cache_marks import lasts_an_hour
 
 OWN_MARKS = frozenset({"", "chat", "messages"})
 """Formats whose callers get no added mark if they set marks: the relay's own, and those without automatic marks."""

@@ -25,8 +25,7 @@ from umg_grpc.wire.chat.reasoning_options import decode_reasoning, encode_chat_r
 from umg_grpc.wire.chat.response_format import add_instructions, encode_json_format
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
 from umg_grpc.wire.chat.web_search import decode_search, encode_search
-from umg_grpc.wire.core.cache_breakpoints import RELAYED_MEMBER
-from umg_grpc.wire.core.json import (
+from umg_grpc.wire.core.json_decoding import (
     INT64_MAX,
     JsonObject,
     is_present,
@@ -36,7 +35,8 @@ from umg_grpc.wire.core.json import (
     parse_open,
     whole,
 )
-from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.prompt_cache_breakpoints import RELAYED_MEMBER
+from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report

@@ -52,7 +52,7 @@ from umg_grpc.wire.chat.split_responses import joined_body, joint_reason, wants_
 from umg_grpc.wire.chat.thought_signatures import encode_signature, thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, decode_call, encode_calls
 from umg_grpc.wire.chat.usage import decode_usage, encode_usage, find_usage, missing_totals
-from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, replace_model_id
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, replace_model_id
 from umg_grpc.wire.core.logprobs import decode_logprob
 from umg_grpc.wire.core.split_characters import decode, replace_halves
 from umg_grpc.wire.core.tool_arguments import free_text

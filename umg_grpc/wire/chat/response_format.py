@@ -5,8 +5,8 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, parse
-from umg_grpc.wire.core.response_formats import (
+from umg_grpc.wire.core.json_decoding import JsonObject, parse
+from umg_grpc.wire.core.structured_output_ways import (
     fit_format,
     fit_own_response,
     mentions_json,

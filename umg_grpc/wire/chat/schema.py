@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, Struct, field
 
 from umg_grpc.wire.core.function_tools import FunctionDefinition
-from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, PositiveWhole, Whole
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, NonEmpty, PositiveWhole, Whole
 
 Many = Annotated[list[Raw], Meta(max_length=5000)]  # parts of a message, tools; 5000 is the schema's limit
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]

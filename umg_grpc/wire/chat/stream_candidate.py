@@ -33,7 +33,7 @@ from umg_grpc.wire.chat.shared_response_fields import (
 )
 from umg_grpc.wire.chat.thought_signatures import thought_signature
 from umg_grpc.wire.chat.tool_calls import ProviderCall, ProviderFunction, call_state, provider_id
-from umg_grpc.wire.core.json import ABSENT_MEMBER
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
 from umg_grpc.wire.core.logprobs import Logprob, decode_logprob
 from umg_grpc.wire.core.part_events import PartEmitter
 from umg_grpc.wire.core.split_characters import SurrogateJoiner

@@ -12,7 +12,7 @@ from umg_grpc.wire.chat.stream_candidate import ChunkChoice, StreamCandidate
 from umg_grpc.wire.chat.usage import decode_usage, find_usage
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
-from umg_grpc.wire.core.json import ABSENT_MEMBER
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
 from umg_grpc.wire.core.stream_decoder import EventDecoder
 from umg_grpc.wire.core.text_buffers import ToolInputs
 from umg_grpc.wire.errors.provider_errors import as_error, cut_off, failure_in_response, from_provider, is_error

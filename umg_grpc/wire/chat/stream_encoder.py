@@ -22,7 +22,7 @@ from umg_grpc.wire.chat.thought_signatures import encode_signature
 from umg_grpc.wire.chat.tool_calls import call_id
 from umg_grpc.wire.chat.usage import encode_usage
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 
 _encode = msgspec.json.Encoder().encode
 CITATION_BYTES = 512  # approximate memory of a citation beside its content

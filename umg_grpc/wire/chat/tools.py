@@ -8,7 +8,6 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import schema
 from umg_grpc.wire.chat.provider_tool_names import tool_names
-from umg_grpc.wire.core.cache_breakpoints import decode_breakpoint
 from umg_grpc.wire.core.function_tools import (
     CHOICE_MODES,
     FunctionDefinition,
@@ -16,7 +15,8 @@ from umg_grpc.wire.core.function_tools import (
     decode_function,
     encode_named_choice,
 )
-from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid, is_present, json_object, json_text, missing, parse
+from umg_grpc.wire.core.prompt_cache_breakpoints import decode_breakpoint
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
 from umg_grpc.wire.core.tool_schemas import fit_parameters

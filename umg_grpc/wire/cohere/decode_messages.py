@@ -7,8 +7,8 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere import schema
-from umg_grpc.wire.core.json import echo, invalid, missing, parse
-from umg_grpc.wire.core.media import decode_image
+from umg_grpc.wire.core.base64_media import decode_image
+from umg_grpc.wire.core.json_decoding import echo, invalid, missing, parse
 
 MESSAGE_ROLES = {"system": pb.ROLE_SYSTEM, "user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "tool": pb.ROLE_TOOL}
 MAX_PARTS = 5000  # parts of one message: the schema's limit

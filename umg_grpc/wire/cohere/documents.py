@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere.schema import Document
-from umg_grpc.wire.core.json import MEMBERS_DECODER, JsonObject, decode_or_none, invalid, json_object, parse
+from umg_grpc.wire.core.json_decoding import MEMBERS_DECODER, JsonObject, decode_or_none, invalid, json_object, parse
 
 TITLE_MEMBER, TEXT_MEMBER = "title", "text"
 _NAMED = msgspec.json.Decoder(str)

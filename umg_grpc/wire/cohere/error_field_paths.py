@@ -1,6 +1,6 @@
 """Conversion of canonical field paths to the paths of a Cohere chat body, for the messages of errors and reports."""
 
-from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.core.caller_field_paths import wire_paths
 
 wire_path = wire_paths(
     [

@@ -7,7 +7,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere.documents import documents_of, encode_source
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 
 FINISH_NAMES: "dict[pb.FinishReason.ValueType, str]" = {
     pb.FINISH_REASON_STOP: "COMPLETE",

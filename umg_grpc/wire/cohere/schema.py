@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.wire.core.function_tools import FunctionDefinition
-from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, PositiveWhole
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, NonEmpty, PositiveWhole
 
 Content = str | list[Raw] | None
 

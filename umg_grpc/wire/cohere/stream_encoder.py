@@ -20,7 +20,7 @@ from umg_grpc.wire.cohere.response import (
     encode_usage,
     finish_name,
 )
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 
 EVENT_BYTES = 512  # memory of an event beside its content

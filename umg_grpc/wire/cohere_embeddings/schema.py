@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, NonEmpty
 from umg_grpc.wire.shared_embedding_checks import Dimensions
 
 EmbeddingType = Literal["float", "int8", "uint8", "binary", "ubinary", "base64"]

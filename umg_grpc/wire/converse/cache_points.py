@@ -7,8 +7,8 @@ from typing import Literal
 
 from umg_grpc.knowledge.bedrock_models import BedrockModel
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.prompt_marks import lasts_an_hour
+from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.core.prompt_cache_marks import lasts_an_hour
 from umg_grpc.wire.dropped_fields_report import Report
 
 MAX_CACHE_POINTS = 4

@@ -9,7 +9,7 @@ from umg_grpc.wire.converse.cache_points import Block
 from umg_grpc.wire.converse.encode_parts import ConversePartEncoder
 from umg_grpc.wire.core.added_turns import ACKNOWLEDGED_TEXT, FILLER_TEXT, NO_RESULT
 from umg_grpc.wire.core.alternating_turns import ASSISTANT_ROLE, USER_ROLE, AlternatingTurns, Turn
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.dropped_fields_report import Report
 

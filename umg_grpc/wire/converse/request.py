@@ -14,9 +14,9 @@ from umg_grpc.wire.converse.provider_tool_names import tool_names
 from umg_grpc.wire.converse.tools import encode_choice, encode_tools
 from umg_grpc.wire.converse.vendor_members import passed_members, without_passed
 from umg_grpc.wire.core.bedrock_invocation import model_path
-from umg_grpc.wire.core.cache_breakpoints import is_explicit
-from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.core.prompt_cache_breakpoints import is_explicit
+from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import fit_request, with_state

@@ -23,7 +23,7 @@ from umg_grpc.wire.converse.schema import (
 )
 from umg_grpc.wire.converse.usage import decode_usage
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
-from umg_grpc.wire.core.json import ABSENT_MEMBER, decode_or_none, is_present
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, decode_or_none, is_present
 from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.tool_arguments import free_text

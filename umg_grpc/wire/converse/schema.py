@@ -4,7 +4,7 @@ bedrock-runtime (ConverseResponse, ConverseStreamOutput).
 
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT_MEMBER
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
 from umg_grpc.wire.core.lenient_numbers import Count
 
 

@@ -22,7 +22,7 @@ from umg_grpc.wire.converse.schema import BlockStart, Delta, Event, ReasoningDel
 from umg_grpc.wire.converse.usage import decode_usage
 from umg_grpc.wire.core.aws_event_stream import FrameSplitter, split_frames
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
-from umg_grpc.wire.core.json import is_present
+from umg_grpc.wire.core.json_decoding import is_present
 from umg_grpc.wire.core.split_characters import SurrogateJoiner
 from umg_grpc.wire.core.sse import SseEvent
 from umg_grpc.wire.core.stream_decoder import EventDecoder

@@ -11,7 +11,7 @@ import msgspec
 import orjson
 from msgspec import Raw
 
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 
 if TYPE_CHECKING:
     import numpy as np

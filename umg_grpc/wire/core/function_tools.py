@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, invalid, is_present, json_object, parse
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, NonEmpty, invalid, is_present, json_object, parse
 
 CHOICE_MODES = {
     "auto": pb.TOOL_CHOICE_MODE_AUTO,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 
 PNG_TYPE, JPEG_TYPE, GIF_TYPE, WEBP_TYPE = "image/png", "image/jpeg", "image/gif", "image/webp"
 BMP_TYPE, TIFF_TYPE, AVIF_TYPE, HEIC_TYPE = "image/bmp", "image/tiff", "image/avif", "image/heic"

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from umg_grpc.wire.core.json import JsonObject, invalid, json_text
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid, json_text
 
 VALUE_MEMBERS = ("default", "example", "enum")  # members of a schema that hold values, not schemas
 NAMED_SCHEMAS = ("properties", "defs", "$defs")  # members whose keys are names chosen by the caller

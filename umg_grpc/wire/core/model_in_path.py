@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.wire.core.json import MEMBERS_DECODER
+from umg_grpc.wire.core.json_decoding import MEMBERS_DECODER
 from umg_grpc.wire.core.multipart_forms import FormPart
 
 MODEL_MEMBER = "model"

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from umg_grpc.wire.core.json import JsonObject, echo, invalid
-from umg_grpc.wire.core.media import data_url, sniff
+from umg_grpc.wire.core.base64_media import data_url, sniff
+from umg_grpc.wire.core.json_decoding import JsonObject, echo, invalid
 
 FORM_TYPE = "multipart/form-data"
 MAX_DEPTH = 16

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.wire.core.json import ELEMENTS_DECODER, MEMBERS_DECODER
+from umg_grpc.wire.core.json_decoding import ELEMENTS_DECODER, MEMBERS_DECODER
 
 Path = tuple[str, ...]
 """Names of members from the top level down to a value. `EACH_ELEMENT` stands for every element of a list."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
 
 

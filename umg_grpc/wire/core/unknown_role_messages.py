@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import json_text
+from umg_grpc.wire.core.json_decoding import json_text
 from umg_grpc.wire.dropped_fields_report import Report, omits
 from umg_grpc.wire.request_notes import RequestNotes
 

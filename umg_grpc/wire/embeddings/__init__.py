@@ -5,7 +5,7 @@ from functools import partial
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.account_object_detection import OBJECT_WORDS, ObjectRules
-from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
+from umg_grpc.wire.core.provider_key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.embeddings.request import FORMAT_NAME, decode_request, encode_request, wire_path
 from umg_grpc.wire.embeddings.response import decode_response, encode_pieces, encode_response
 from umg_grpc.wire.errors.provider_errors import decode_error

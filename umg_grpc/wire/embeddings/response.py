@@ -14,7 +14,7 @@ from umg_grpc.wire.core.embedding_vectors import (
     json_with_numbers,
     slices,
 )
-from umg_grpc.wire.core.json import JsonObject, decode_or_none, replace_model_id
+from umg_grpc.wire.core.json_decoding import JsonObject, decode_or_none, replace_model_id
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.embeddings.request import FORMAT_NAME
 from umg_grpc.wire.embeddings.schema import Head, Numbers, ProviderEmbedding, ProviderResponse

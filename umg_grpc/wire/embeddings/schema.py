@@ -4,7 +4,7 @@ from typing import Annotated, Generic, Literal, TypeVar
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT_MEMBER
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
 from umg_grpc.wire.shared_embedding_checks import Dimensions
 
 Text = Annotated[str, Meta(min_length=1)]

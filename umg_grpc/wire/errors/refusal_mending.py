@@ -10,7 +10,7 @@ import msgspec
 
 from umg_grpc.knowledge.losses import LOSS_MEMBERS, field_of_member, loss_of
 from umg_grpc.knowledge.quirks import Quirks
-from umg_grpc.wire.core.provider_members import is_without_effect
+from umg_grpc.wire.core.provider_member_changes import is_without_effect
 from umg_grpc.wire.core.reasoning_effort import EFFORT_NAMES
 from umg_grpc.wire.errors.refusal_reading import Refused
 

@@ -3,7 +3,7 @@
 import math
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.errors.http_status import http_status
 
 

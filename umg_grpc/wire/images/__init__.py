@@ -3,7 +3,7 @@
 from functools import partial
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
+from umg_grpc.wire.core.provider_key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images.errors import encode_error
 from umg_grpc.wire.images.input_images import check_inputs

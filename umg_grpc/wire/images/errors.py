@@ -5,7 +5,7 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import ERROR_KINDS, REQUEST_ERROR, SERVER_ERROR, message_for_callers
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors.http_status import http_status as status_of
 from umg_grpc.wire.errors.stream_error_hints import stream_error_hints

@@ -7,7 +7,7 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, echo, invalid, parse
+from umg_grpc.wire.core.json_decoding import JsonObject, echo, invalid, parse
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.image_format import DecodedForm
 from umg_grpc.wire.images.input_images import decode_input, fill_bytes

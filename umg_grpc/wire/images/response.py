@@ -6,8 +6,8 @@ import msgspec
 import pybase64
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.base64_files import EncodedFiles
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.core.undecoded_base64_files import EncodedFiles
 from umg_grpc.wire.unary_format import ClientShape
 
 STEP_BYTES = 384 << 10

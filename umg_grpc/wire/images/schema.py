@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from umg_grpc.wire.core.json import NonEmpty, PositiveWhole, Whole
+from umg_grpc.wire.core.json_decoding import NonEmpty, PositiveWhole, Whole
 
 # --- flat bodies
 

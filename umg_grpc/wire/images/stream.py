@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.images.errors import error_frame
 from umg_grpc.wire.images.response import encode_usage, output_format

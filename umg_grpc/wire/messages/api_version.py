@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from umg_grpc.knowledge.quirks import Quirks
-from umg_grpc.wire.core.json import MAX_ECHO, invalid
+from umg_grpc.wire.core.json_decoding import MAX_ECHO, invalid
 from umg_grpc.wire.dropped_fields_report import Report
 
 VERSION_HEADER, API_VERSION = "anthropic-version", "2023-06-01"

@@ -4,7 +4,7 @@ earlier call began with the same prompt.
 
 from collections.abc import Iterator
 
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 
 MARK_FIELD = "cache_control"
 MAX_CACHE_MARKS = 4

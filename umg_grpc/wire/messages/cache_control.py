@@ -1,7 +1,7 @@
 """Prompt cache marks (`cache_control`) of blocks and tools, in both directions."""
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 from umg_grpc.wire.messages import schema
 
 TTL_VALUES = {"5m": pb.CACHE_TTL_FIVE_MINUTES, "1h": pb.CACHE_TTL_ONE_HOUR}

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.core.json_decoding import JsonObject, json_text
 from umg_grpc.wire.messages import schema
 
 # Type of a location in a document -> (unit of the positions, first position, last position).

@@ -6,8 +6,8 @@ from typing import assert_never
 import pybase64
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.media import file_type
+from umg_grpc.wire.core.base64_media import file_type
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.messages.cache_control import encode_cache
 

@@ -14,7 +14,7 @@ from umg_grpc.wire.core.context_edits import (
     ContextEdit,
     UnknownEdit,
 )
-from umg_grpc.wire.core.json import JsonObject, missing, parse
+from umg_grpc.wire.core.json_decoding import JsonObject, missing, parse
 
 MIN_COMPACT_TRIGGER = 50_000
 """Smallest trigger of `compact_20260112` that the vendor accepts."""

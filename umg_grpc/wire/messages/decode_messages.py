@@ -8,8 +8,15 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT_MEMBER, invalid, is_present, missing, parse
-from umg_grpc.wire.core.media import check_address, decode_base64, is_data_url, normal_mime, parse_data_url, sniff
+from umg_grpc.wire.core.base64_media import (
+    check_address,
+    decode_base64,
+    is_data_url,
+    normal_mime,
+    parse_data_url,
+    sniff,
+)
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, invalid, is_present, missing, parse
 from umg_grpc.wire.core.reasoning_state import read
 from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
 from umg_grpc.wire.errors.provider_errors import unreadable

@@ -5,8 +5,8 @@ from typing import assert_never
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.cache_breakpoints import is_explicit
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.core.prompt_cache_breakpoints import is_explicit
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.messages.automatic_cache_marks import is_marked, mark_end, mark_prompt
 from umg_grpc.wire.messages.cache_control import encode_cache

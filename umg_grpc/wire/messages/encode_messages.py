@@ -16,7 +16,7 @@ from umg_grpc.wire.core.alternating_turns import (
     AlternatingTurns,
     Turn,
 )
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.tool_name_conversion import ToolNames
 from umg_grpc.wire.core.unknown_role_messages import opaque_turn
 from umg_grpc.wire.dropped_fields_report import Report

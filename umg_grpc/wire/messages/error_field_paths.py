@@ -1,6 +1,6 @@
 """Conversion of canonical field paths to the paths of a messages body, for the messages of errors."""
 
-from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.core.caller_field_paths import wire_paths
 
 _BLOCK = r"^messages\[(\d+)\]\.parts\[(\d+)\]"
 _RESULT = _BLOCK + r"\.tool_result\.parts\[(\d+)\]"

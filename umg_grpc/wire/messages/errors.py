@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import table_for

@@ -5,7 +5,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.raw_json_edits import edit_values
-from umg_grpc.wire.core.repeated_indexes import BlockIndexes
+from umg_grpc.wire.core.repeated_stream_indexes import BlockIndexes
 
 START_EVENT, DELTA_EVENT, END_EVENT = b"content_block_start", b"content_block_delta", b"content_block_stop"
 

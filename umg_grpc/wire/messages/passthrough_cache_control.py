@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, parse
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, parse
 
 MAX_DEPTH = 10  # maximum depth of lists and objects around a mark: a document in a tool's result is the deepest
 _PERSISTENT = re.compile(rb'"type"\s*:\s*"persistent"')

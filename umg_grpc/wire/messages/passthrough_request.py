@@ -10,9 +10,9 @@ from msgspec import Raw, Struct
 
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.client_lines import edit_client_lines
-from umg_grpc.wire.core.json import ABSENT_MEMBER, is_present, parse
-from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.agent_prompt_lines import edit_client_lines
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present, parse
+from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.reasoning_state import STATE_PREFIX, read
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report

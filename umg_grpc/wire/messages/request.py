@@ -8,8 +8,17 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.context_edits import EDITS_FIELD
-from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, json_object, parse, parse_open, whole
-from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.json_decoding import (
+    JsonObject,
+    check_utf8,
+    invalid,
+    is_present,
+    json_object,
+    parse,
+    parse_open,
+    whole,
+)
+from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report

@@ -5,8 +5,8 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, parse
-from umg_grpc.wire.core.response_formats import (
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present, parse
+from umg_grpc.wire.core.structured_output_ways import (
     ANY_JSON,
     JSON_SCHEMA_FIELD,
     FittedFormat,

@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.finish_reasons import finish_reason_of, own_reasons
-from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, json_text
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present, json_text
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.split_characters import replace_halves
 from umg_grpc.wire.core.tool_arguments import call_arguments

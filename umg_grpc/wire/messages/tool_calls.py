@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, json_object, parse
+from umg_grpc.wire.core.json_decoding import JsonObject, json_object, parse
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.tool_arguments import free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames

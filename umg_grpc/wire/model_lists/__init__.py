@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere_errors import encode_error as encode_cohere_error
-from umg_grpc.wire.core.error_field_paths import wire_paths
-from umg_grpc.wire.core.response_shape import SDK_NAME, is_cohere_sdk
+from umg_grpc.wire.core.caller_field_paths import wire_paths
+from umg_grpc.wire.core.response_shape_selection import SDK_NAME, is_cohere_sdk
 from umg_grpc.wire.messages.errors import encode_count_error
 from umg_grpc.wire.model_lists import chat, cohere, messages, native, ollama
 from umg_grpc.wire.model_lists.query_parameters import Query

@@ -5,7 +5,7 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import message_for_callers
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.messages.errors import BAD_KEY
 from umg_grpc.wire.model_lists.query_parameters import Query
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 from umg_grpc.wire.model_lists.query_parameters import Query, page_size
 
 DEFAULT_PAGE = 20

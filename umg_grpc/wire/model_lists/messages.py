@@ -3,8 +3,8 @@
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, invalid
-from umg_grpc.wire.core.page_token import decode_token, encode_token, page_after, page_before
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid
+from umg_grpc.wire.core.model_list_page_token import decode_token, encode_token, page_after, page_before
 from umg_grpc.wire.model_lists.query_parameters import Query, page_size
 
 DEFAULT_PAGE = 20

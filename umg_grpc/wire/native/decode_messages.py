@@ -3,8 +3,8 @@
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid, missing
-from umg_grpc.wire.core.media import check_address
+from umg_grpc.wire.core.base64_media import check_address
+from umg_grpc.wire.core.json_decoding import invalid, missing
 from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.content_parts import decode_part, is_own_file

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
-from umg_grpc.wire.core.prompt_marks import PromptMark, lasts_an_hour
+from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.core.prompt_cache_marks import PromptMark, lasts_an_hour
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native.encode_messages import ContentEncoder
 from umg_grpc.wire.native.generation_config import encode_config

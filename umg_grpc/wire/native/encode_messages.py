@@ -11,9 +11,9 @@ from msgspec import Raw
 from umg_grpc.knowledge.quirks import NO_QUIRKS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.added_turns import FILLER_TEXT, NO_RESULT, marked
-from umg_grpc.wire.core.client_lines import without_client_lines
-from umg_grpc.wire.core.json import JsonObject, invalid, json_text
-from umg_grpc.wire.core.prompt_marks import PromptMark, lasts_an_hour
+from umg_grpc.wire.core.agent_prompt_lines import without_client_lines
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid, json_text
+from umg_grpc.wire.core.prompt_cache_marks import PromptMark, lasts_an_hour
 from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 from umg_grpc.wire.core.tool_call_ids import original_id
 from umg_grpc.wire.core.tool_name_conversion import ToolNames

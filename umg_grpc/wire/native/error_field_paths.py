@@ -1,6 +1,6 @@
 """Conversion of canonical field paths to the paths of a native body, for the messages of errors."""
 
-from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.core.caller_field_paths import wire_paths
 
 _PART = r"^messages\[(\d+)\]\.parts\[(\d+)\]"
 _AT = r"contents[\1].parts[\2]"

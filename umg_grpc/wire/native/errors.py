@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.line_end_escapes import escaped
 from umg_grpc.wire.core.sse import frame
 from umg_grpc.wire.errors import provider_errors

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.split_characters import replace_halves
 from umg_grpc.wire.native.text_offset_conversion import Offsets
 

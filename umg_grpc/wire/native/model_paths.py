@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 
 GENERATE_VERB = ":generateContent"
 MODEL_PREFIX = "models/"

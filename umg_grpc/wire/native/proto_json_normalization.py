@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, inspect
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.wire.core.json import echo, parse
+from umg_grpc.wire.core.json_decoding import echo, parse
 from umg_grpc.wire.core.unknown_fields import MAX_PATHS
 from umg_grpc.wire.native import schema
 from umg_grpc.wire.request_notes import RequestNotes

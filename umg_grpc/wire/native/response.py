@@ -9,7 +9,7 @@ from msgspec import Raw
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.finish_reasons import failed_response
-from umg_grpc.wire.core.json import JsonObject, is_present, replace_model_id
+from umg_grpc.wire.core.json_decoding import JsonObject, is_present, replace_model_id
 from umg_grpc.wire.core.raw_json_edits import EACH_ELEMENT, edit_values
 from umg_grpc.wire.core.split_characters import decode, replace_invalid_utf8
 from umg_grpc.wire.core.tool_name_conversion import ToolNames

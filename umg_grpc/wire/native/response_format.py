@@ -7,8 +7,8 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, json_text, parse
-from umg_grpc.wire.core.response_formats import JSON_SCHEMA_FIELD, fit_format, fit_own_response, requires_json
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present, json_text, parse
+from umg_grpc.wire.core.structured_output_ways import JSON_SCHEMA_FIELD, fit_format, fit_own_response, requires_json
 from umg_grpc.wire.dropped_fields_report import Report
 
 JSON_TYPE, ENUM_TYPE, TEXT_TYPE = "application/json", "text/x.enum", "text/plain"

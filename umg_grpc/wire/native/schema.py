@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
-from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, PositiveWhole, Whole
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, NonEmpty, PositiveWhole, Whole
 
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Budget = Annotated[int, Meta(ge=-1)] | Annotated[float, Meta(ge=-1)]  # -1: automatic

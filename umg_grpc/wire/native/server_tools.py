@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, is_present, json_text, parse
+from umg_grpc.wire.core.json_decoding import JsonObject, is_present, json_text, parse
 from umg_grpc.wire.native import schema
 
 CODE_TOOL = "code_execution"

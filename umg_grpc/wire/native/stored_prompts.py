@@ -8,8 +8,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT_MEMBER, is_present
-from umg_grpc.wire.core.prompt_marks import PromptMark
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present
+from umg_grpc.wire.core.prompt_cache_marks import PromptMark
 
 STORED_PROMPTS_PATH = "/cachedContents"
 STORED_MEMBERS = ("systemInstruction", "tools", "toolConfig")

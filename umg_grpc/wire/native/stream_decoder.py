@@ -8,7 +8,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response
-from umg_grpc.wire.core.json import ABSENT_MEMBER, is_present
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present
 from umg_grpc.wire.core.part_events import PartEmitter
 from umg_grpc.wire.core.reasoning_state import read
 from umg_grpc.wire.core.split_characters import unescape_halves

@@ -8,8 +8,8 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.held_parts import HeldPart
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.held_stream_parts import HeldPart
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.line_end_escapes import escaped
 from umg_grpc.wire.core.reasoning_state import show
 from umg_grpc.wire.core.text_buffers import Pieces

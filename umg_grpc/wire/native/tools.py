@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.quirks import Quirks, SchemaDialect
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, is_present, json_object, json_text
+from umg_grpc.wire.core.json_decoding import JsonObject, is_present, json_object, json_text
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
 from umg_grpc.wire.core.tool_schemas import fit_parameters

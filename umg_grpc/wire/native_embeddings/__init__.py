@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
+from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.native import errors
 from umg_grpc.wire.native.account_object_members import OBJECT_RULES
 from umg_grpc.wire.native_embeddings.error_field_paths import wire_path_of_batch, wire_path_of_single

@@ -1,6 +1,6 @@
 """Conversion of canonical field paths to paths in the two native embedding bodies, for errors and reports."""
 
-from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.core.caller_field_paths import wire_paths
 
 _ITEM = r"^inputs\[(\d+)\]"
 

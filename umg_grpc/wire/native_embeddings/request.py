@@ -8,7 +8,16 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, check_utf8, invalid, is_present, missing, parse, whole
+from umg_grpc.wire.core.json_decoding import (
+    ABSENT_MEMBER,
+    JsonObject,
+    check_utf8,
+    invalid,
+    is_present,
+    missing,
+    parse,
+    whole,
+)
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.native.model_paths import MODEL_PREFIX, call_path, path_model
 from umg_grpc.wire.native.proto_json_normalization import Notes, read

@@ -15,7 +15,7 @@ from umg_grpc.wire.core.embedding_vectors import (
     json_with_numbers,
     slices,
 )
-from umg_grpc.wire.core.json import JsonObject, decode_or_none
+from umg_grpc.wire.core.json_decoding import JsonObject, decode_or_none
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, unreadable

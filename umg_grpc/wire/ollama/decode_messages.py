@@ -3,9 +3,9 @@
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.content_call_ids import ContentIds
-from umg_grpc.wire.core.json import echo, invalid, is_present, json_object
-from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url, sniff
+from umg_grpc.wire.core.base64_media import decode_base64, is_data_url, parse_data_url, sniff
+from umg_grpc.wire.core.content_derived_call_ids import ContentIds
+from umg_grpc.wire.core.json_decoding import echo, invalid, is_present, json_object
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.ollama.schema import Message, ToolCall
 

@@ -4,7 +4,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.json import INT64_MAX, convert, invalid, is_present, parse, whole
+from umg_grpc.wire.core.json_decoding import INT64_MAX, convert, invalid, is_present, parse, whole
 from umg_grpc.wire.ollama.schema import Options, SharedBody
 from umg_grpc.wire.request_notes import RequestNotes
 

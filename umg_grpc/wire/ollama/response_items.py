@@ -6,8 +6,8 @@ from typing import NamedTuple, assert_never
 import pybase64
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.held_parts import HeldPart
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.held_stream_parts import HeldPart
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.tool_arguments import call_arguments
 
 BETWEEN_THOUGHTS = "\n\n"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, Whole
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, NonEmpty, Whole
 
 ModelName = Annotated[str, Meta(min_length=1, max_length=512)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]

@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.line_end_escapes import escaped
 from umg_grpc.wire.core.sse import one_line
 from umg_grpc.wire.ollama.errors import error_line

@@ -8,9 +8,9 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
+from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.embedding_vectors import elements, json_pieces, json_with_numbers, normalized
-from umg_grpc.wire.core.error_field_paths import wire_paths
-from umg_grpc.wire.core.json import JsonObject, check_utf8, invalid, is_present, parse, unknown_fields, whole
+from umg_grpc.wire.core.json_decoding import JsonObject, check_utf8, invalid, is_present, parse, unknown_fields, whole
 from umg_grpc.wire.ollama.errors import encode_error
 from umg_grpc.wire.ollama_embeddings.schema import EmbedBody, EmbeddingsBody
 from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes

@@ -2,7 +2,7 @@
 
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT_MEMBER, Whole
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, Whole
 from umg_grpc.wire.ollama.schema import ModelName
 
 

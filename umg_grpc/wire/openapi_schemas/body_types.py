@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, defstruct
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.chat.schema import ChatRequest
 from umg_grpc.wire.cohere.schema import ChatRequest as CohereRequest
-from umg_grpc.wire.core.json import NonEmpty, Whole
+from umg_grpc.wire.core.json_decoding import NonEmpty, Whole
 from umg_grpc.wire.images.multipart_requests import FORM_FIELDS
 from umg_grpc.wire.images.schema import ImageBody
 from umg_grpc.wire.messages.schema import CountRequest, MessagesRequest

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 
 SAMPLE_TEXT = "text"
 """Text that samples contain where any text is valid."""

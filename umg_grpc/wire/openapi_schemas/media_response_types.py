@@ -2,7 +2,7 @@
 
 from msgspec import Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT_MEMBER
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
 from umg_grpc.wire.openapi_schemas.text_response_types import Count
 
 # --- images

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from umg_grpc.v1.comments import comments
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.openapi_schemas.encoded_bodies import nullable
 from umg_grpc.wire.protobuf_json import SECONDS_SUFFIX, enum_names
 

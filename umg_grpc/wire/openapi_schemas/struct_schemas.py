@@ -8,7 +8,7 @@ from types import UnionType
 import msgspec
 from msgspec import inspect as described
 
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.openapi_schemas.encoded_bodies import EncodedBody, nullable, schema_of
 
 _BOUNDS = {

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from umg_grpc.wire.core.json import ABSENT_MEMBER
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
 
 Count = Annotated[int, Meta(ge=0)]
 

@@ -7,7 +7,7 @@ import msgspec
 from umg_grpc.knowledge.vector_models import vector_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.bedrock_invocation import input_tokens, model_path
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.rerank.document_text import ranked_texts

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT_MEMBER, MEMBERS_DECODER, echo, invalid, is_present
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, MEMBERS_DECODER, echo, invalid, is_present
 
 TEXT_MEMBER = "text"
 MEMBER_SEPARATOR = "\n"  # separator of members that are ranked together; not shown

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.json import ABSENT_MEMBER, NonEmpty, PositiveWhole
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, NonEmpty, PositiveWhole
 
 MAX_DOCUMENTS = 1_000_000
 """Maximum number of documents in a body. An operator may configure a lower limit, which the service checks."""

@@ -1,7 +1,7 @@
 """Responses format (`POST /v1/responses` and stored responses): codec for bodies of callers and of providers."""
 
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
+from umg_grpc.wire.core.provider_key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.responses.account_object_members import OBJECT_RULES
 from umg_grpc.wire.responses.call_id_places import CALL_IDS

@@ -3,7 +3,7 @@
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses.content_parts import encode_part
 from umg_grpc.wire.responses.encode_output import Ids, encode_output

@@ -5,9 +5,7 @@ from typing import assert_never
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.cache_breakpoints import decode_breakpoint
-from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, invalid, json_text, missing, parse
-from umg_grpc.wire.core.media import (
+from umg_grpc.wire.core.base64_media import (
     check_address,
     data_url,
     decode_file,
@@ -18,6 +16,8 @@ from umg_grpc.wire.core.media import (
     is_data_url,
     parse_data_url,
 )
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, invalid, json_text, missing, parse
+from umg_grpc.wire.core.prompt_cache_breakpoints import decode_breakpoint
 from umg_grpc.wire.dropped_fields_report import Report, foreign, unknown_part, untranslatable
 from umg_grpc.wire.responses import schema
 

@@ -6,8 +6,8 @@ from msgspec import Raw
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
-from umg_grpc.wire.core.json import invalid, missing, parse
-from umg_grpc.wire.core.media import decode_base64, sniff
+from umg_grpc.wire.core.base64_media import decode_base64, sniff
+from umg_grpc.wire.core.json_decoding import invalid, missing, parse
 from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX
 from umg_grpc.wire.core.unknown_role_messages import append_opaque_turn
 from umg_grpc.wire.request_notes import RequestNotes

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, json_text, parse
+from umg_grpc.wire.core.json_decoding import JsonObject, json_text, parse
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.content_parts import BETWEEN_TEXTS

@@ -6,14 +6,14 @@ from typing import assert_never
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import provider_id, tool_names
-from umg_grpc.wire.core.cache_breakpoints import (
+from umg_grpc.wire.core.agent_prompt_lines import cut_first_turn, without_client_lines
+from umg_grpc.wire.core.json_decoding import JsonObject, json_text
+from umg_grpc.wire.core.prompt_cache_breakpoints import (
     can_end_prefix,
     limit_breakpoints,
     marks_instructions,
     with_breakpoint,
 )
-from umg_grpc.wire.core.client_lines import cut_first_turn, without_client_lines
-from umg_grpc.wire.core.json import JsonObject, json_text
 from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 from umg_grpc.wire.core.unknown_role_messages import omits_turn
 from umg_grpc.wire.dropped_fields_report import NOTHING_LEFT, Report, foreign, no_role, unknown_part, untranslatable

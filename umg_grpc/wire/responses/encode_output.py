@@ -7,7 +7,7 @@ from typing import assert_never
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.core.json_decoding import JsonObject, json_text
 from umg_grpc.wire.responses.content_parts import encode_annotations, encode_logprob
 from umg_grpc.wire.responses.decode_messages import OWN_PREFIX, compaction_item, image_item, shown_state
 from umg_grpc.wire.responses.echoed_request_fields import service_tier

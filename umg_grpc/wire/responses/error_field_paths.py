@@ -1,6 +1,6 @@
 """Conversion of canonical field paths to the paths of a responses body, for the messages of errors."""
 
-from umg_grpc.wire.core.error_field_paths import wire_paths
+from umg_grpc.wire.core.caller_field_paths import wire_paths
 
 # An input given as one string, and bare parts, which are grouped into turns, are counted as if they were items.
 wire_path = wire_paths(

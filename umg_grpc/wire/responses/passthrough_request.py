@@ -9,9 +9,9 @@ from umg_grpc.knowledge.client_members import CLIENT_MEMBERS, members_for_others
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import reasoning_state
-from umg_grpc.wire.core.client_lines import edit_client_lines, edit_first_turn
-from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, parse
-from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.agent_prompt_lines import edit_client_lines, edit_first_turn
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present, parse
+from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses import schema

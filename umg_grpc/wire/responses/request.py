@@ -10,7 +10,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.context_edits import EDITS_FIELD, Compact, ContextEdit
-from umg_grpc.wire.core.json import (
+from umg_grpc.wire.core.json_decoding import (
     JsonObject,
     check_utf8,
     decode_or_none,
@@ -23,7 +23,7 @@ from umg_grpc.wire.core.json import (
     unknown_fields,
     whole,
 )
-from umg_grpc.wire.core.provider_members import fit_members
+from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report

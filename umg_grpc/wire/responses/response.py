@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, replace_model_id
+from umg_grpc.wire.core.json_decoding import JsonObject, replace_model_id
 from umg_grpc.wire.core.lenient_numbers import set_time
 from umg_grpc.wire.core.reasoning_state import STATE_PREFIX
 from umg_grpc.wire.core.split_characters import decode

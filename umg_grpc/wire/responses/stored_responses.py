@@ -6,7 +6,7 @@ from typing import assert_never
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.sse import split
 from umg_grpc.wire.dropped_fields_report import Report

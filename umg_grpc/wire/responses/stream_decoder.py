@@ -8,10 +8,10 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core import sse
-from umg_grpc.wire.core.json import is_present
+from umg_grpc.wire.core.base64_media import OUTPUT_AUDIO_TYPES, decode_base64
+from umg_grpc.wire.core.json_decoding import is_present
 from umg_grpc.wire.core.lenient_numbers import count, position
 from umg_grpc.wire.core.logprobs import decode_logprob
-from umg_grpc.wire.core.media import OUTPUT_AUDIO_TYPES, decode_base64
 from umg_grpc.wire.core.stream_decoder import EventDecoder
 from umg_grpc.wire.core.tool_arguments import arguments_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames

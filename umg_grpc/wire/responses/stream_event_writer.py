@@ -2,7 +2,7 @@
 
 import msgspec
 
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.sse import named_frame
 
 _encode = msgspec.json.Encoder().encode

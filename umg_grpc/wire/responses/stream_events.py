@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.wire.core.json import ABSENT_MEMBER
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.logprobs import Logprob
 from umg_grpc.wire.core.tool_arguments import Arguments

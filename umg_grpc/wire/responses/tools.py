@@ -11,7 +11,16 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.core.function_tools import FunctionDefinition, decode_function
-from umg_grpc.wire.core.json import JsonObject, invalid, is_present, json_object, json_text, missing, parse, whole
+from umg_grpc.wire.core.json_decoding import (
+    JsonObject,
+    invalid,
+    is_present,
+    json_object,
+    json_text,
+    missing,
+    parse,
+    whole,
+)
 from umg_grpc.wire.core.json_schemas import json_schema
 from umg_grpc.wire.core.tool_name_conversion import ToolName, ToolNames, distinct_tools, name_of
 from umg_grpc.wire.core.tool_schemas import fit_parameters

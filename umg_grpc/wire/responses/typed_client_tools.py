@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, is_present, json_text, parse
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present, json_text, parse
 
 
 class DeclaredTool(Struct):

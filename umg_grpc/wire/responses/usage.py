@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, completed, count
 from umg_grpc.wire.core.usage_sums import add_usage
 

@@ -6,8 +6,8 @@ from functools import partial
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.account_object_detection import OBJECT_WORDS, ObjectRules
-from umg_grpc.wire.core.key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.core.multipart_forms import FORM_TYPE
+from umg_grpc.wire.core.provider_key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.transcriptions import request, response, stream
 from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.error_field_paths import wire_paths
-from umg_grpc.wire.core.json import JsonObject, invalid, missing, parse
-from umg_grpc.wire.core.media import audio_ending
+from umg_grpc.wire.core.base64_media import audio_ending
+from umg_grpc.wire.core.caller_field_paths import wire_paths
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid, missing, parse
 from umg_grpc.wire.core.multipart_forms import FilePart, FormPart, encode_form
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes

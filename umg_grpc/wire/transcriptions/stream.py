@@ -6,7 +6,7 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import error_members
-from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.sse import DONE_DATA, EVENT_STREAM, SseSplitter, frame, split
 from umg_grpc.wire.errors.provider_errors import as_error, cut_off, from_provider, is_error, unreadable
 from umg_grpc.wire.transcriptions.response import (

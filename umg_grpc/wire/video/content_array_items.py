@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import NonEmpty, echo, invalid, is_present, parse
+from umg_grpc.wire.core.json_decoding import NonEmpty, echo, invalid, is_present, parse
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Members
 
 Role: TypeAlias = "pb.VideoMediaRole.ValueType"

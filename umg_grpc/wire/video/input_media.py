@@ -1,8 +1,8 @@
 """Decoding of images, videos and audio in submissions of video tasks, which are URLs, data URLs or base64."""
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
-from umg_grpc.wire.core.media import decode_base64, is_data_url, normal_mime, parse_data_url, sniff
+from umg_grpc.wire.core.base64_media import decode_base64, is_data_url, normal_mime, parse_data_url, sniff
+from umg_grpc.wire.core.json_decoding import invalid
 
 URL_SCHEMES = ("http", "https", "asset")
 """URL schemes that callers may use; `asset` refers to a file in the library of the provider of family `vidD`."""

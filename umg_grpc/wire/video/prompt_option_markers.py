@@ -2,7 +2,7 @@
 
 import re
 
-from umg_grpc.wire.core.json import echo, invalid
+from umg_grpc.wire.core.json_decoding import echo, invalid
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
 
 OPTION_MARKERS = {

@@ -10,7 +10,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.json import (
+from umg_grpc.wire.core.json_decoding import (
     INT64_MAX,
     NonEmpty,
     check_numbers,

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, missing
+from umg_grpc.wire.core.json_decoding import JsonObject, missing
 
 States: TypeAlias = "Mapping[pb.VideoTaskState.ValueType, str]"
 

@@ -7,8 +7,8 @@ import msgspec
 from umg_grpc.knowledge.families.video import DOCUMENTED_MODELS, ENTRY_RULES, video_family
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import encode_error
-from umg_grpc.wire.core.error_field_paths import wire_paths
-from umg_grpc.wire.core.json import JsonObject, invalid, missing
+from umg_grpc.wire.core.caller_field_paths import wire_paths
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid, missing
 from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.content_array_items import ITEM_KINDS, ROLES_D_1, read_content

@@ -6,8 +6,8 @@ import msgspec
 from msgspec import Raw
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.error_field_paths import wire_paths
-from umg_grpc.wire.core.json import JsonObject, invalid, missing, parse
+from umg_grpc.wire.core.caller_field_paths import wire_paths
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid, missing, parse
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e
 from umg_grpc.wire.video.input_media import is_video

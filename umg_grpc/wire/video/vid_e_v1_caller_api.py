@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import msgspec
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.error_field_paths import wire_paths
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.caller_field_paths import wire_paths
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e

@@ -6,8 +6,8 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.error_field_paths import wire_paths
-from umg_grpc.wire.core.json import JsonObject, missing, parse
+from umg_grpc.wire.core.caller_field_paths import wire_paths
+from umg_grpc.wire.core.json_decoding import JsonObject, missing, parse
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.content_array_items import ITEM_ROLES, read_content
 from umg_grpc.wire.video.errors import encode_error_g

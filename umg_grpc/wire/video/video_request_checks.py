@@ -40,7 +40,7 @@ from umg_grpc.knowledge.families.video import (
     video_family,
 )
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.media import is_data_url, parse_data_url
+from umg_grpc.wire.core.base64_media import is_data_url, parse_data_url
 from umg_grpc.wire.video.nested_members import read_nested
 
 _SIZE = re.compile(r"([0-9]{1,5})\*([0-9]{1,5})", re.ASCII)

@@ -9,8 +9,8 @@ import pytest
 from tests.support.images import PNG
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.base64_files import EncodedFiles
 from umg_grpc.wire.core.sse import split
+from umg_grpc.wire.core.undecoded_base64_files import EncodedFiles
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGES_FACE
 from umg_grpc.wire.images.response import STEP_BYTES
 from umg_grpc.wire.unary_format import ClientShape

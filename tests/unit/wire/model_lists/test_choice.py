@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.page_token import encode_token, page_after, page_before
+from umg_grpc.wire.core.model_list_page_token import encode_token, page_after, page_before
 from umg_grpc.wire.model_lists import MODEL_LISTS, shape_for, shape_of
 
 CHAT, MESSAGES, NATIVE, COHERE = "models", "messages_models", "key_native_models", "cohere_models"

@@ -13,7 +13,7 @@ from google.protobuf import text_format
 
 from tests.support.snapshots import Snapshots
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.page_token import encode_token, page_before
+from umg_grpc.wire.core.model_list_page_token import encode_token, page_before
 from umg_grpc.wire.model_lists import MODEL_LISTS
 
 HERE = Path(__file__).parent

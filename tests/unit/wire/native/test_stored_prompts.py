@@ -9,7 +9,7 @@ import pytest
 from tests.pairs.quirks.requests import decoded_request
 from umg_grpc.base.errors import Failure
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.core.prompt_marks import PromptMark
+from umg_grpc.wire.core.prompt_cache_marks import PromptMark
 from umg_grpc.wire.native.stored_prompts import DividedPrompt, place_of
 
 MARK = {"type": "ephemeral"}

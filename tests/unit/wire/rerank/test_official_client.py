@@ -12,7 +12,7 @@ from cohere.v2.types.v2rerank_response import V2RerankResponse
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.response_shape import client_shape
+from umg_grpc.wire.core.response_shape_selection import client_shape
 from umg_grpc.wire.rerank import RERANK_FORMAT, RERANK_V2
 from umg_grpc.wire.unary_format import ClientShape
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 
 
 def check_tool_choice(request: pb.GenerateRequest) -> None:

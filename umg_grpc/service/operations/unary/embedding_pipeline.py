@@ -14,7 +14,7 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.tokens.vocabulary_cache import is_loaded
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid, missing
+from umg_grpc.wire.core.json_decoding import invalid, missing
 from umg_grpc.wire.dropped_fields_report import untranslatable
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
 

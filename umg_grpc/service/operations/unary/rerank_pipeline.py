@@ -12,7 +12,7 @@ from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.steps import INPUTS, Step
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 
 
 class RerankPipeline(UnaryPipeline[pb.RerankRequest, pb.RerankResponse]):

@@ -28,7 +28,7 @@ from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import missing
+from umg_grpc.wire.core.json_decoding import missing
 from umg_grpc.wire.unary_format import ClientShape, UnaryFace, UnaryFormat
 
 

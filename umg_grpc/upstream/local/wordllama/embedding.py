@@ -17,7 +17,7 @@ from umg_grpc.upstream.local.wordllama.text_length_limits import (
     too_long,
 )
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 

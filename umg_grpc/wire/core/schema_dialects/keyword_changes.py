@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.schema_dialects.literals import types_of
 from umg_grpc.wire.core.schema_dialects.references import definition_name, definitions_of
 from umg_grpc.wire.core.schema_dialects.schema_keywords import LISTED_SCHEMAS, NAMED_SCHEMAS, SINGLE_SCHEMAS

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 
 MAX_TYPES = 16
 MAX_COMPARED, MAX_PROPERTIES = 64, 8

@@ -4,7 +4,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Mapping
 
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 
 ROOT_POINTER = ""
 """Name of the whole schema among its definitions."""

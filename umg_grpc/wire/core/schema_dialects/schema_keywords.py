@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 
 SINGLE_SCHEMAS = frozenset(
     {

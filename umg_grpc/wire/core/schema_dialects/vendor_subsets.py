@@ -8,7 +8,7 @@ accepts no value that the caller's schema rejects.
 from collections import Counter
 from dataclasses import dataclass, field
 
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.schema_dialects.literals import are_disjoint, literals_of, type_of, types_of
 from umg_grpc.wire.core.schema_dialects.references import (
     ROOT_POINTER,

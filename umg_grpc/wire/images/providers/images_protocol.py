@@ -5,7 +5,7 @@ from msgspec import Raw
 
 from umg_grpc.knowledge.families.image import has_images
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, any_value
+from umg_grpc.wire.core.json_decoding import JsonObject, any_value
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.images.provider_protocol import ImageProtocol

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import is_grouped
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import ABSENT_MEMBER, any_value
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, any_value
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent

@@ -6,7 +6,7 @@ import msgspec
 
 from umg_grpc.knowledge.families.image import PlacedImage
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 from umg_grpc.wire.core.multipart_forms import FilePart, encode_form
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.providers.request_encoding import FlatRequest, mime_of

@@ -12,9 +12,9 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import PlacedImage, placed_images, ratio_of, tier_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import PNG_TYPE
-from umg_grpc.wire.core.json import ABSENT_MEMBER, JsonObject, invalid
-from umg_grpc.wire.core.key_headers import NATIVE_KEY_HEADER
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, invalid
 from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, is_error, unreadable

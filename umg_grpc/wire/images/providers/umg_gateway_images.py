@@ -8,7 +8,7 @@ import msgspec
 
 from umg_grpc.knowledge.families.image import PlacedImage, family_row, placed_images
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.providers import images_protocol
 from umg_grpc.wire.images.providers.multipart import encode_files

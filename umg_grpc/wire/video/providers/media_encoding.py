@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pybase64 import b64encode_as_string
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.media import data_url, sniff
+from umg_grpc.wire.core.base64_media import data_url, sniff
 from umg_grpc.wire.dropped_fields_report import untranslatable
 
 HTTP_SCHEMES = ("http", "https")

@@ -12,7 +12,7 @@ from msgspec import Raw
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
-from umg_grpc.wire.core.json import any_value
+from umg_grpc.wire.core.json_decoding import any_value
 from umg_grpc.wire.core.lenient_numbers import LAST_SECOND
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable

@@ -10,7 +10,7 @@ from typing import assert_never
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, Meaning, meaning_of, own_meaning
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.media import decode_base64, is_data_url, parse_data_url
+from umg_grpc.wire.core.base64_media import decode_base64, is_data_url, parse_data_url
 from umg_grpc.wire.errors.classification import ProviderError, Table, stated_status
 from umg_grpc.wire.errors.provider_errors import is_ok, read_error, unreadable
 from umg_grpc.wire.relayed_tasks import RelayedTask, read_relayed

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.wire.core.json import JsonObject, any_value, is_present
+from umg_grpc.wire.core.json_decoding import JsonObject, any_value, is_present
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error

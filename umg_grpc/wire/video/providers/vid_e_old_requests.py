@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from msgspec import Raw
 
-from umg_grpc.wire.core.json import JsonObject, json_text
+from umg_grpc.wire.core.json_decoding import JsonObject, json_text
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_protocol import ProviderRequest
 from umg_grpc.wire.video.provider_task import Submission

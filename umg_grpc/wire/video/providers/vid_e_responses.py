@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.task_words import meaning_of
-from umg_grpc.wire.core.json import is_present
+from umg_grpc.wire.core.json_decoding import is_present
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import is_ok, read_error
 from umg_grpc.wire.video.provider_protocol import Statuses

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject
+from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError

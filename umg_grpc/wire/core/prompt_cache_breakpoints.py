@@ -9,8 +9,8 @@ from msgspec import Raw, Struct
 
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.core.json import JsonObject, is_present
-from umg_grpc.wire.core.prompt_marks import lasts_an_hour
+from umg_grpc.wire.core.json_decoding import JsonObject, is_present
+from umg_grpc.wire.core.prompt_cache_marks import lasts_an_hour
 from umg_grpc.wire.dropped_fields_report import Report
 
 BREAKPOINT_MEMBER = "prompt_cache_breakpoint"

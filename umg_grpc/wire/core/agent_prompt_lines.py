@@ -7,7 +7,7 @@ from msgspec import Raw, Struct
 
 from umg_grpc.knowledge.client_lines import LINE_BEGINNINGS
 from umg_grpc.knowledge.quirks import Quirks
-from umg_grpc.wire.core.json import ABSENT_MEMBER, parse
+from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, parse
 from umg_grpc.wire.dropped_fields_report import Report
 
 _BEGINNING = re.compile("|".join(re.escape(f'"{beginning}') for beginning in LINE_BEGINNINGS).encode())

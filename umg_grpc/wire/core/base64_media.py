@@ -8,7 +8,7 @@ import pybase64
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import sniff_image
-from umg_grpc.wire.core.json import JsonObject, invalid
+from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 
 FETCHED_SCHEMES = ("http", "https", "gs")
 """URL schemes of the addresses that providers fetch."""

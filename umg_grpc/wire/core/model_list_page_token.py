@@ -4,7 +4,7 @@ import base64
 import zlib
 from dataclasses import dataclass
 
-from umg_grpc.wire.core.json import invalid
+from umg_grpc.wire.core.json_decoding import invalid
 
 
 @dataclass(frozen=True)
