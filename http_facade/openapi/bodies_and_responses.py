@@ -16,7 +16,7 @@ from umg_grpc.operations.formats import unary_codec, unary_operation
 from umg_grpc.wire import TEXT_FACES, administration_json
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS
-from umg_grpc.wire.model_lists.documented_bodies import model, model_list
+from umg_grpc.wire.model_lists.openapi_bodies import model, model_list
 from umg_grpc.wire.openapi_schemas import media_response_types as media
 from umg_grpc.wire.openapi_schemas import text_response_types as text
 from umg_grpc.wire.openapi_schemas.body_types import (
@@ -31,7 +31,7 @@ from umg_grpc.wire.openapi_schemas.encoded_bodies import SAMPLE_TEXT, EncodedBod
 from umg_grpc.wire.openapi_schemas.protobuf_message_schemas import PlainSchemas
 from umg_grpc.wire.openapi_schemas.struct_schemas import StructSchemas
 from umg_grpc.wire.responses.stored_responses import encode_deleted
-from umg_grpc.wire.video.documented_bodies import VIDEO_DELETED, VIDEO_PAGE, queried_task
+from umg_grpc.wire.video.openapi_bodies import VIDEO_DELETED, VIDEO_PAGE, queried_task
 
 JSON_TYPE, EVENTS_TYPE, FORM_TYPE = "application/json", "text/event-stream", "multipart/form-data"
 _BINARY: JsonObject = {"type": "string", "format": "binary"}

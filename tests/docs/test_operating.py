@@ -29,7 +29,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS, EMBEDDING_UPSTREAMS
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
-from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.rerank import RERANK_FORMATS, RERANK_UPSTREAMS
 from umg_grpc.wire.video import VIDEO_PROTOCOLS

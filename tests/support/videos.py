@@ -17,7 +17,7 @@ from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_protocol import VideoProtocol
+from umg_grpc.wire.video.provider_protocol_interface import VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderTask, Submission
 
 TASK_ID = "task_0123456789abcdefghijklmnopqrstuv"

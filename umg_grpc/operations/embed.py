@@ -48,7 +48,7 @@ EMBED_OPERATION = UnaryOperation(
     deployment_paths=("/v1/embeddings",),
     tag="Embeddings and reranking",
     summary="Embed texts",
-    body_types="umg_grpc.wire.embeddings.documented_bodies:BODY_TYPES",
+    body_types="umg_grpc.wire.embeddings.openapi_bodies:BODY_TYPES",
     codecs="umg_grpc.wire.embedding_formats:EMBEDDING_FACES",
     upstreams="umg_grpc.wire.embedding_formats:EMBEDDING_UPSTREAMS",
 )

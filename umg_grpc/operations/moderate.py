@@ -53,6 +53,6 @@ MODERATE_OPERATION = UnaryOperation(
     paths={"/v1/moderations": "moderations"},
     tag="Moderation",
     summary="Judge contents by categories of harm",
-    body_types="umg_grpc.wire.moderations.documented_bodies:BODY_TYPES",
+    body_types="umg_grpc.wire.moderations.openapi_bodies:BODY_TYPES",
     codecs="umg_grpc.wire.moderations:MODERATION_FORMATS",
 )

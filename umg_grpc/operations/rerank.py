@@ -54,7 +54,7 @@ RERANK_OPERATION = UnaryOperation(
     paths={"/v1/rerank": "rerank", "/v2/rerank": "rerank_v2"},
     tag="Embeddings and reranking",
     summary="Rank documents by a query",
-    body_types="umg_grpc.wire.rerank.documented_bodies:BODY_TYPES",
+    body_types="umg_grpc.wire.rerank.openapi_bodies:BODY_TYPES",
     codecs="umg_grpc.wire.rerank:RERANK_FORMATS",
     upstreams="umg_grpc.wire.rerank:RERANK_UPSTREAMS",
 )

@@ -95,7 +95,7 @@ SPEAK_OPERATION = UnaryOperation(
     deployment_paths=("/v1/audio/speech",),
     tag="Audio",
     summary="Speak a text",
-    body_types="umg_grpc.wire.speech.documented_bodies:BODY_TYPES",
+    body_types="umg_grpc.wire.speech.openapi_bodies:BODY_TYPES",
     codecs="umg_grpc.wire.speech:SPEECH_FORMATS",
     upstreams="umg_grpc.wire.speech:SPEECH_UPSTREAMS",
 )

@@ -118,7 +118,7 @@ TRANSCRIBE_OPERATION = UnaryOperation(
     deployment_paths=("/v1/audio/transcriptions", "/v1/audio/translations"),
     tag="Audio",
     summary="Write down speech",
-    body_types="umg_grpc.wire.transcriptions.documented_bodies:BODY_TYPES",
+    body_types="umg_grpc.wire.transcriptions.openapi_bodies:BODY_TYPES",
     codecs="umg_grpc.wire.transcriptions:TRANSCRIPTION_FACES",
     upstreams="umg_grpc.wire.transcriptions:TRANSCRIPTION_UPSTREAMS",
 )

@@ -12,12 +12,12 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.image_format import ImageFormat
 from umg_grpc.wire.images import IMAGE_FORMATS, check_inputs
-from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.unary_format import ClientShape
 from umg_grpc.wire.video import VIDEO_FACES, VIDEO_PROTOCOLS
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
-from umg_grpc.wire.video.provider_protocol import ProviderRequest, VideoProtocol
+from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
 
 MODEL = "model-1"

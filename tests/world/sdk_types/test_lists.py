@@ -12,13 +12,13 @@ from openai.types.chat import chat_completion_message_param, completion_create_p
 from openai.types.responses import response_create_params
 
 from umg_grpc.wire.chat import decode_messages as chat_content
-from umg_grpc.wire.chat import known_raw_members as chat_fields
+from umg_grpc.wire.chat import recognized_json_members as chat_fields
 from umg_grpc.wire.chat import schema as chat_schema
 from umg_grpc.wire.core.messages_beta_features import BETA_FEATURES
 from umg_grpc.wire.messages import decode_messages as messages_content
-from umg_grpc.wire.messages import known_raw_members as messages_fields
+from umg_grpc.wire.messages import recognized_json_members as messages_fields
 from umg_grpc.wire.messages import schema as messages_schema
-from umg_grpc.wire.responses import known_raw_members as responses_fields
+from umg_grpc.wire.responses import recognized_json_members as responses_fields
 from umg_grpc.wire.responses import schema as responses_schema
 
 BESIDE_GENERATION = frozenset(

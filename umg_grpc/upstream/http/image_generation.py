@@ -20,7 +20,7 @@ from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageStreamDecoder
+from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol, ImageStreamDecoder
 from umg_grpc.wire.images.providers.response_decoding import add_result
 from umg_grpc.wire.images.providers.stream_decoding import add_completed, add_started, finished_message, set_failure
 from umg_grpc.wire.images.vendor_values import check_values

@@ -1,17 +1,17 @@
 """Chat completions format (`POST /v1/chat/completions`): codec for callers' requests and for calls of providers."""
 
-from umg_grpc.wire.chat.account_object_members import OBJECT_RULES
-from umg_grpc.wire.chat.call_id_places import CALL_IDS
-from umg_grpc.wire.chat.error_field_paths import wire_path
+from umg_grpc.wire.chat.account_object_references import OBJECT_RULES
+from umg_grpc.wire.chat.caller_field_paths import wire_path
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.chat.first_output_detection import has_no_output
-from umg_grpc.wire.chat.known_raw_members import RAW_FIELDS
 from umg_grpc.wire.chat.passthrough_stream import PassthroughDecoder
 from umg_grpc.wire.chat.reasoning_carriers import has_unreturned_reasoning, identity
+from umg_grpc.wire.chat.recognized_json_members import RAW_FIELDS
 from umg_grpc.wire.chat.request import decode_request, encode_request
 from umg_grpc.wire.chat.response import can_express, decode_response, encode_response
 from umg_grpc.wire.chat.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.chat.stream_encoder import StreamEncoder
+from umg_grpc.wire.chat.tool_call_id_positions import CALL_IDS
 from umg_grpc.wire.core.provider_key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.text_format import TextFormat

@@ -15,14 +15,14 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.chat import passthrough_request, schema
-from umg_grpc.wire.chat.call_id_places import CALL_IDS
 from umg_grpc.wire.chat.decode_messages import IMAGE_DETAILS, decode_messages
 from umg_grpc.wire.chat.encode_messages import MessageEncoder
-from umg_grpc.wire.chat.known_raw_members import HARMLESS_MEMBERS
 from umg_grpc.wire.chat.message_rules import fit_encoded_messages
 from umg_grpc.wire.chat.passthrough_reasoning import edit_reasoning
 from umg_grpc.wire.chat.reasoning_options import decode_reasoning, encode_chat_reasoning, encode_reasoning
-from umg_grpc.wire.chat.response_format import add_instructions, encode_json_format
+from umg_grpc.wire.chat.recognized_json_members import HARMLESS_MEMBERS
+from umg_grpc.wire.chat.structured_output import add_instructions, encode_json_format
+from umg_grpc.wire.chat.tool_call_id_positions import CALL_IDS
 from umg_grpc.wire.chat.tools import decode_tools, encode_tools
 from umg_grpc.wire.chat.web_search import decode_search, encode_search
 from umg_grpc.wire.core.json_decoding import (

@@ -11,7 +11,13 @@ from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.passed_calls import TOOL_CALLS, body_with_calls
-from umg_grpc.wire.chat.passed_defects import JSON_NULL, body_with_choices, has_list, with_finish_reasons, with_totals
+from umg_grpc.wire.chat.passthrough_response_repair import (
+    JSON_NULL,
+    body_with_choices,
+    has_list,
+    with_finish_reasons,
+    with_totals,
+)
 from umg_grpc.wire.chat.provider_tool_names import tool_names
 from umg_grpc.wire.chat.reasoning_carriers import (
     REASONING_SEPARATOR,

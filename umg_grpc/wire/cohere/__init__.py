@@ -1,6 +1,6 @@
 """Cohere's chat (`POST /v2/chat`), for callers only: this vendor is called in the chat completions format."""
 
-from umg_grpc.wire.cohere.error_field_paths import wire_path
+from umg_grpc.wire.cohere.caller_field_paths import wire_path
 from umg_grpc.wire.cohere.request import FACE_NAME, RAW_FIELDS, decode_request
 from umg_grpc.wire.cohere.response import can_express, encode_response
 from umg_grpc.wire.cohere.stream_encoder import StreamEncoder

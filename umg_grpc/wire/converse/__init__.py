@@ -2,7 +2,7 @@
 botocore 1.44.8, service model of bedrock-runtime.
 """
 
-from umg_grpc.wire.converse.account_object_members import OBJECT_RULES
+from umg_grpc.wire.converse.account_object_references import OBJECT_RULES
 from umg_grpc.wire.converse.errors import decode_error
 from umg_grpc.wire.converse.request import encode_request
 from umg_grpc.wire.converse.response import decode_response

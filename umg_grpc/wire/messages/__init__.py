@@ -1,19 +1,19 @@
 """Messages format (`POST /v1/messages`): codec for callers' requests and for calls of providers."""
 
 from umg_grpc.wire.core.sse import named_frame
-from umg_grpc.wire.messages.account_object_members import OBJECT_RULES
-from umg_grpc.wire.messages.call_id_places import CALL_IDS
+from umg_grpc.wire.messages.account_object_references import OBJECT_RULES
+from umg_grpc.wire.messages.caller_field_paths import wire_path
 from umg_grpc.wire.messages.context_management import encode_count
-from umg_grpc.wire.messages.error_field_paths import wire_path
 from umg_grpc.wire.messages.errors import decode_error, encode_count_error, encode_error
 from umg_grpc.wire.messages.first_output_detection import has_no_output
-from umg_grpc.wire.messages.known_raw_members import RAW_FIELDS
 from umg_grpc.wire.messages.passthrough_stream import PassthroughDecoder
 from umg_grpc.wire.messages.rate_limit_headers import RATE_LIMIT_PREFIX, rate_limit_headers
+from umg_grpc.wire.messages.recognized_json_members import RAW_FIELDS
 from umg_grpc.wire.messages.request import decode_count, decode_request, encode_request
 from umg_grpc.wire.messages.response import can_express, decode_response, encode_response
 from umg_grpc.wire.messages.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.messages.stream_encoder import StreamEncoder
+from umg_grpc.wire.messages.tool_call_id_positions import CALL_IDS
 from umg_grpc.wire.text_format import TextFormat
 
 __all__ = ["MESSAGES_FORMAT", "encode_count_error"]

@@ -13,7 +13,7 @@ from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.messages.encode_messages import MessageEncoder
 from umg_grpc.wire.messages.provider_tool_names import tool_names
 from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, Plan, disable_if_rejected, limit_budget, plan_reasoning
-from umg_grpc.wire.messages.response_format import encode_json_format
+from umg_grpc.wire.messages.structured_output import encode_json_format
 from umg_grpc.wire.messages.tools import encode_tools
 from umg_grpc.wire.model_quirks import SAMPLING_FIELDS, end_user, output_limit, rejected_sampling, supports_reasoning
 

@@ -27,8 +27,8 @@ from umg_grpc.wire.messages.passthrough_cache_control import (
 from umg_grpc.wire.messages.passthrough_media_types import fit_media_types
 from umg_grpc.wire.messages.passthrough_turns import fit_turns
 from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, THINKING_OFF
-from umg_grpc.wire.messages.response_format import fit_own_format
 from umg_grpc.wire.messages.server_tools import OUR_CALL
+from umg_grpc.wire.messages.structured_output import fit_own_format
 from umg_grpc.wire.model_quirks import changed_fields
 from umg_grpc.wire.request_notes import RequestNotes
 

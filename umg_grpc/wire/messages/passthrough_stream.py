@@ -6,7 +6,7 @@ from umg_grpc.wire.core.finish_reasons import Ended, failed_response
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.stream_decoder import DECODED_FRAME, FrameDecoder, ModelMember
 from umg_grpc.wire.errors.provider_errors import cut_off, unreadable
-from umg_grpc.wire.messages.passed_defects import (
+from umg_grpc.wire.messages.passthrough_response_repair import (
     DELTA_EVENT,
     END_EVENT,
     START_EVENT,

@@ -28,9 +28,9 @@ from umg_grpc.wire.messages.cache_control import decode_cache
 from umg_grpc.wire.messages.context_management import decode_edits
 from umg_grpc.wire.messages.decode_messages import decode_messages, decode_system
 from umg_grpc.wire.messages.encode_body import encode_fields
-from umg_grpc.wire.messages.known_raw_members import HARMLESS_MEMBERS
 from umg_grpc.wire.messages.message_threads import continues, decode_thread
 from umg_grpc.wire.messages.reasoning_options import decode_thinking
+from umg_grpc.wire.messages.recognized_json_members import HARMLESS_MEMBERS
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
 from umg_grpc.wire.model_quirks import fit_request, with_state
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes

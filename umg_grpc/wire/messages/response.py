@@ -14,7 +14,7 @@ from umg_grpc.wire.errors.provider_errors import is_error, no_response, unreadab
 from umg_grpc.wire.messages.context_management import encode_management
 from umg_grpc.wire.messages.decode_messages import decode_response_blocks
 from umg_grpc.wire.messages.errors import ERROR_TABLE, stated_error
-from umg_grpc.wire.messages.passed_defects import with_stop_reason
+from umg_grpc.wire.messages.passthrough_response_repair import with_stop_reason
 from umg_grpc.wire.messages.provider_tool_names import tool_names
 from umg_grpc.wire.messages.server_tools import encode_server_call, encode_server_tool_result
 from umg_grpc.wire.messages.shared_response_fields import (

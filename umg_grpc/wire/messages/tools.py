@@ -23,7 +23,7 @@ from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import decode_cache, encode_cache
 from umg_grpc.wire.messages.provider_tool_names import SEARCH_NAME
-from umg_grpc.wire.messages.response_format import dialect_of
+from umg_grpc.wire.messages.structured_output import dialect_of
 from umg_grpc.wire.model_quirks import chooses_search, has_search_option, requests_search, supports_search
 from umg_grpc.wire.request_notes import RequestNotes
 

@@ -2,9 +2,8 @@
 
 import msgspec
 
-from umg_grpc.wire.native.account_object_members import OBJECT_RULES
-from umg_grpc.wire.native.call_id_places import CALL_IDS
-from umg_grpc.wire.native.error_field_paths import wire_path
+from umg_grpc.wire.native.account_object_references import OBJECT_RULES
+from umg_grpc.wire.native.caller_field_paths import wire_path
 from umg_grpc.wire.native.errors import decode_error, encode_error
 from umg_grpc.wire.native.first_output_detection import has_no_output
 from umg_grpc.wire.native.passthrough_stream import PassthroughDecoder
@@ -12,6 +11,7 @@ from umg_grpc.wire.native.request import decode_count, decode_request, encode_re
 from umg_grpc.wire.native.response import can_express, decode_response, encode_response
 from umg_grpc.wire.native.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.native.stream_encoder import ArrayEncoder, StreamEncoder
+from umg_grpc.wire.native.tool_call_id_positions import CALL_IDS
 from umg_grpc.wire.text_format import TextFormat
 
 

@@ -11,7 +11,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native.encode_messages import ContentEncoder
 from umg_grpc.wire.native.generation_config import encode_config
 from umg_grpc.wire.native.provider_tool_names import tool_names
-from umg_grpc.wire.native.response_format import add_instructions
+from umg_grpc.wire.native.structured_output import add_instructions
 from umg_grpc.wire.native.tools import encode_tools
 from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.unsupported_fields import report_unsupported

@@ -12,7 +12,7 @@ from umg_grpc.wire.native import schema
 from umg_grpc.wire.native.content_parts import RESOLUTION_PREFIX, resolution
 from umg_grpc.wire.native.encode_messages import generation
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
-from umg_grpc.wire.native.response_format import ENUM_TYPE, JSON_TYPE, TEXT_TYPE, encode_format
+from umg_grpc.wire.native.structured_output import ENUM_TYPE, JSON_TYPE, TEXT_TYPE, encode_format
 
 CONFIG_PATH = "generationConfig"
 

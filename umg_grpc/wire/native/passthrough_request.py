@@ -13,7 +13,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import changed_fields, has_functions, requests_search
 from umg_grpc.wire.native.encode_body import encode_messages, encode_options
 from umg_grpc.wire.native.passthrough_signatures import edit_signatures
-from umg_grpc.wire.native.response_format import fit_own_format
+from umg_grpc.wire.native.structured_output import fit_own_format
 from umg_grpc.wire.native.tools import SEARCH_KEYS
 from umg_grpc.wire.request_notes import RequestNotes
 

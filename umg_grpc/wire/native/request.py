@@ -15,12 +15,12 @@ from umg_grpc.wire.core.unknown_fields import record_unknown_fields
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import fit_request
 from umg_grpc.wire.native import passthrough_request, schema
-from umg_grpc.wire.native.call_id_places import CALL_IDS
 from umg_grpc.wire.native.decode_messages import decode_contents, decode_instructions
 from umg_grpc.wire.native.encode_body import encode_body
 from umg_grpc.wire.native.generation_config import decode_config
 from umg_grpc.wire.native.model_paths import GENERATE_VERB, MODEL_PREFIX, call_path, path_model
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
+from umg_grpc.wire.native.tool_call_id_positions import CALL_IDS
 from umg_grpc.wire.native.tools import decode_tools
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest

@@ -6,8 +6,8 @@ from functools import partial
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.native import errors
-from umg_grpc.wire.native.account_object_members import OBJECT_RULES
-from umg_grpc.wire.native_embeddings.error_field_paths import wire_path_of_batch, wire_path_of_single
+from umg_grpc.wire.native.account_object_references import OBJECT_RULES
+from umg_grpc.wire.native_embeddings.caller_field_paths import wire_path_of_batch, wire_path_of_single
 from umg_grpc.wire.native_embeddings.request import BATCH_FORMAT, SINGLE_FORMAT, decode_request, encode_request
 from umg_grpc.wire.native_embeddings.response import (
     decode_response,

@@ -5,7 +5,7 @@ provider in this format; it calls Ollama servers at their OpenAI-compatible path
 from dataclasses import replace
 from functools import partial
 
-from umg_grpc.wire.ollama.error_field_paths import chat_path, generate_path
+from umg_grpc.wire.ollama.caller_field_paths import chat_path, generate_path
 from umg_grpc.wire.ollama.errors import encode_error
 from umg_grpc.wire.ollama.request import CHAT_FACE, GENERATE_FACE, decode_chat, decode_generate
 from umg_grpc.wire.ollama.response import (

@@ -34,7 +34,7 @@ from umg_grpc.wire.video import (
     video_object_caller_api,
 )
 from umg_grpc.wire.video.content_array_items import ITEM_KINDS
-from umg_grpc.wire.video.documented_bodies import created_task
+from umg_grpc.wire.video.openapi_bodies import created_task
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,16 @@
 from umg_grpc.wire.chat.errors import encode_error
 from umg_grpc.wire.core.provider_key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
-from umg_grpc.wire.responses.account_object_members import OBJECT_RULES
-from umg_grpc.wire.responses.call_id_places import CALL_IDS
-from umg_grpc.wire.responses.error_field_paths import wire_path
+from umg_grpc.wire.responses.account_object_references import OBJECT_RULES
+from umg_grpc.wire.responses.caller_field_paths import wire_path
 from umg_grpc.wire.responses.first_output_detection import has_no_output
-from umg_grpc.wire.responses.known_raw_members import RAW_FIELDS
 from umg_grpc.wire.responses.passthrough_stream import PassthroughDecoder
+from umg_grpc.wire.responses.recognized_json_members import RAW_FIELDS
 from umg_grpc.wire.responses.request import decode_compaction, decode_count, decode_request, encode_request
 from umg_grpc.wire.responses.response import can_express, decode_response, encode_count, encode_response
 from umg_grpc.wire.responses.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.responses.stream_encoder import StreamEncoder
+from umg_grpc.wire.responses.tool_call_id_positions import CALL_IDS
 from umg_grpc.wire.text_format import TextFormat
 
 RESPONSES_FORMAT = TextFormat(

@@ -12,7 +12,7 @@ from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.content_parts import IMAGE_DETAILS
 from umg_grpc.wire.responses.encode_messages import encode_instructions
-from umg_grpc.wire.responses.response_format import encode_json_format
+from umg_grpc.wire.responses.structured_output import encode_json_format
 from umg_grpc.wire.responses.tool_choice import encode_choice
 from umg_grpc.wire.responses.tools import encode_tools
 from umg_grpc.wire.unsupported_fields import reject_several_candidates, report_unsupported

@@ -17,7 +17,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.responses import schema
 from umg_grpc.wire.responses.decode_messages import BARE_PARTS, OWN_PREFIX, read_state
 from umg_grpc.wire.responses.encode_options import WIRE_NAMES
-from umg_grpc.wire.responses.response_format import fit_own_format
+from umg_grpc.wire.responses.structured_output import fit_own_format
 
 KNOWN_FIELDS = frozenset(schema.ResponsesRequest.__struct_encode_fields__)
 

@@ -30,7 +30,6 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import changed_fields, fit_request, with_state
 from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.responses import passthrough_request, schema
-from umg_grpc.wire.responses.call_id_places import CALL_IDS
 from umg_grpc.wire.responses.decode_messages import InputDecoder
 from umg_grpc.wire.responses.encode_messages import InputEncoder
 from umg_grpc.wire.responses.encode_options import (
@@ -39,8 +38,9 @@ from umg_grpc.wire.responses.encode_options import (
     encode_options,
     report_unsupported_fields,
 )
-from umg_grpc.wire.responses.known_raw_members import HARMLESS_MEMBERS
-from umg_grpc.wire.responses.response_format import add_instructions
+from umg_grpc.wire.responses.recognized_json_members import HARMLESS_MEMBERS
+from umg_grpc.wire.responses.structured_output import add_instructions
+from umg_grpc.wire.responses.tool_call_id_positions import CALL_IDS
 from umg_grpc.wire.responses.tool_choice import decode_choice
 from umg_grpc.wire.responses.tools import add_tools, decode_tools
 from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest

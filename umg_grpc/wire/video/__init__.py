@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
-from umg_grpc.wire.video.provider_protocol import VideoProtocol
+from umg_grpc.wire.video.provider_protocol_interface import VideoProtocol
 from umg_grpc.wire.video.providers.umg_gateway_protocol import UMG_VIDEO
 from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
 from umg_grpc.wire.video.providers.vid_b_protocol import VID_B, VID_B_GEMINI

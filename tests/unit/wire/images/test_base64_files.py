@@ -11,7 +11,7 @@ from tests.support.images import PNG
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.undecoded_base64_files import LONG_BYTES, NONCE_BYTES, CutBody, EncodedFiles
 from umg_grpc.wire.images import IMAGES_FACE
-from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers import ark_images, images_protocol, native_images
 from umg_grpc.wire.unary_format import ClientShape
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from umg_grpc.knowledge.call_shapes import CallShape, call_shape
 from umg_grpc.v1 import pb
-from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES
 from umg_grpc.wire.images.providers.dashscope_images import DASHSCOPE_IMAGES
 from umg_grpc.wire.images.providers.images_protocol import IMAGES_PROTOCOL

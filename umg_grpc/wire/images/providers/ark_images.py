@@ -20,7 +20,7 @@ from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.classification import BLOCKED_REASON, DEFAULT_TABLE, LIMITED_REASON, ClassificationRow, Table
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, as_error, from_provider, is_error, unreadable
-from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol import GENERATIONS_PATH
 from umg_grpc.wire.images.providers.request_encoding import (
     add_set,

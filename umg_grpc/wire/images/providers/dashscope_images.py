@@ -28,7 +28,7 @@ from umg_grpc.wire.errors.classification import (
     Table,
 )
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, from_provider, is_ok, unreadable
-from umg_grpc.wire.images.provider_protocol import ImageProtocol, ImageTasks
+from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol, ImageTasks
 from umg_grpc.wire.images.providers.request_encoding import (
     FlatRequest,
     add_set,

@@ -8,7 +8,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, any_value
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
-from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol_responses import ImagesStreamDecoder, decode_response
 from umg_grpc.wire.images.providers.multipart import encode_files
 from umg_grpc.wire.images.providers.request_encoding import (

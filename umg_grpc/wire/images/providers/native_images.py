@@ -19,7 +19,7 @@ from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, is_error, unreadable
 from umg_grpc.wire.errors.redact import clean
-from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.request_encoding import add_set, mime_of, refuse_edits, report_others
 from umg_grpc.wire.images.providers.response_decoding import blocked, is_text, no_image, set_bytes
 from umg_grpc.wire.native.errors import decode_error, stated_error

@@ -13,7 +13,7 @@ from umg_grpc.knowledge.families.image import PlacedImage, nearest_ratio
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol import EDITS_PATH, GENERATIONS_PATH, IMAGES_PROTOCOL, PROTOCOL_NAMES
 from umg_grpc.wire.images.providers.images_protocol_responses import decode_response
 from umg_grpc.wire.images.providers.request_encoding import (

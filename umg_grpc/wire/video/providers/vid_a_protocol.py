@@ -11,7 +11,7 @@ from umg_grpc.wire.core.json_decoding import JsonObject, any_value, is_present
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error
-from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import BLOCKED_REASON, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of, present

@@ -12,7 +12,7 @@ from umg_grpc.wire.core.json_decoding import JsonObject, is_present
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import is_ok, read_error
-from umg_grpc.wire.video.provider_protocol import ProviderRequest, Statuses, VideoProtocol
+from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import (
     BLOCKED_REASON,

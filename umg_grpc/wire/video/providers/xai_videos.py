@@ -12,7 +12,7 @@ from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.provider_errors import read_error
-from umg_grpc.wire.video.provider_protocol import Implied, ProviderRequest, Statuses
+from umg_grpc.wire.video.provider_protocol_interface import Implied, ProviderRequest, Statuses
 from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import refused, refused_submission
 from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of, present

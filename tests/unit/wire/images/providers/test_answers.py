@@ -8,7 +8,7 @@ import pytest
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.images.provider_protocol import ImageStreamDecoder
+from umg_grpc.wire.images.provider_protocol_interface import ImageStreamDecoder
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x03" + b"\xff\xfe\xfd" * 50

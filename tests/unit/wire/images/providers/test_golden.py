@@ -15,7 +15,7 @@ from google.protobuf import text_format
 
 from tests.support.snapshots import Snapshots
 from umg_grpc.v1 import pb
-from umg_grpc.wire.images.provider_protocol import ImageProtocol
+from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.text_format import UpstreamRequest
 

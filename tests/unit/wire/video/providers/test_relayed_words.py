@@ -13,7 +13,7 @@ from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, Meaning, TaskWord, meaning_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
-from umg_grpc.wire.video.provider_protocol import StatusOrMore
+from umg_grpc.wire.video.provider_protocol_interface import StatusOrMore
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.response_decoding import unknown_task
 

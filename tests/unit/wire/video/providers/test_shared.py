@@ -9,7 +9,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
-from umg_grpc.wire.video.provider_protocol import VideoProtocol
+from umg_grpc.wire.video.provider_protocol_interface import VideoProtocol
 from umg_grpc.wire.video.providers.errors import public_message
 from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.request_encoding import extra_fields, pixels, ratio_of, report_unsupported

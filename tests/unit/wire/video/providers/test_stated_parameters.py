@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.support.videos import TASK_ID, submission
-from umg_grpc.wire.video.provider_protocol import VideoProtocol
+from umg_grpc.wire.video.provider_protocol_interface import VideoProtocol
 from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
 from umg_grpc.wire.video.providers.vid_b_protocol import VID_B
 from umg_grpc.wire.video.providers.vid_c_protocol import VID_C

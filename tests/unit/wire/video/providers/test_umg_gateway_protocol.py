@@ -13,7 +13,7 @@ from tests.support.videos import TASK_ID, VIDEO, image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import ENTRY_FORMATS
-from umg_grpc.wire.video.provider_protocol import ProviderRequest
+from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.umg_gateway_protocol import UMG_VIDEO
 from umg_grpc.wire.video.task_errors import task_error

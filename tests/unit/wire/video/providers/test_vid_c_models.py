@@ -12,7 +12,7 @@ from tests.support.providers.video_c_rules import IMAGE_PATH, check_submission
 from tests.support.videos import AUDIO, VIDEO, image, submission
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_protocol import ProviderRequest
+from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
 from umg_grpc.wire.video.providers.vid_c_protocol import VID_C
 from umg_grpc.wire.video.submission_encoding import encode_submission
 

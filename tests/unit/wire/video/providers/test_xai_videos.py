@@ -11,7 +11,7 @@ from tests.support.videos import VIDEO, image, opened_videos, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import video_protocol
-from umg_grpc.wire.video.provider_protocol import ProviderRequest
+from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
 from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
 from umg_grpc.wire.video.providers.xai_videos import VID_A_XAI
