@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 Result = TypeVar("Result")
 

@@ -11,8 +11,8 @@ from umg_grpc.knowledge.quirks import NO_CHANNEL_QUIRKS, ChannelQuirks
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import lenient_numbers
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_sandbox import image_drawing, simulated_faults, simulated_prompt_cache
 from umg_sandbox.model_limits import context_tokens
 from umg_sandbox.prompt_reader import Count, Prompt, read_prompt

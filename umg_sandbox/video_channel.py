@@ -15,7 +15,7 @@ import msgspec
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_sandbox import simulated_faults
 from umg_sandbox.prompt_words import digest
 from umg_sandbox.video_task_parameters import VideoPlan, decode_plan, encode_plan, plan_of

@@ -10,7 +10,7 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.image_files import check_image
 from umg_grpc.wire.core.json_decoding import invalid
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 from umg_sandbox import simulated_faults
 from umg_sandbox.input_images import InputImage, draw_input
 from umg_sandbox.text_drawing import clean

@@ -12,7 +12,7 @@ from http_facade.connect.grpc_web import GRPC_WEB
 from umg_grpc.base.errors import UmgError
 from umg_grpc.operations.formats import face_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.classification import CHANNEL_STATUSES
+from umg_grpc.wire.errors.error_classification import CHANNEL_STATUSES
 from umg_grpc.wire.errors.http_status import http_status
 from umg_grpc.wire.messages.errors import encode_count_error
 from umg_grpc.wire.model_lists import MODEL_LISTS

@@ -24,8 +24,8 @@ from umg_grpc.wire.core.gateway_headers import (
     cache_seconds,
     is_strict,
 )
-from umg_grpc.wire.inprocess_attachment import Attachment
-from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.inprocess_request_attachment import Attachment
 
 STRICT_FIELD, CACHE_FIELD = istr(STRICT_HEADER), istr(CACHE_HEADER)
 SESSION_NAMES = tuple((istr(name), name) for name in (*SESSION_HEADERS, *AGENT_HEADERS))

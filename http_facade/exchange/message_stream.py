@@ -15,8 +15,8 @@ from http_facade.exchange.settings import Settings
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sse import EVENT_STREAM
-from umg_grpc.wire.text_format import BIG_BYTES
-from umg_grpc.wire.unary_format import MessageEncoder
+from umg_grpc.wire.text_format_interface import BIG_BYTES
+from umg_grpc.wire.unary_format_interface import MessageEncoder
 
 MessageT = TypeVar("MessageT", bound=Message)
 

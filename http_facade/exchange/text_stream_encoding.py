@@ -9,7 +9,7 @@ import msgspec
 from umg_grpc.base.errors import Failure, UmgError, overloaded
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_memory_limits import FREE_BYTES, MemoryReservation, StreamMemory
-from umg_grpc.wire.text_format import StreamEncoder
+from umg_grpc.wire.text_format_interface import StreamEncoder
 
 
 class EncodedStream(msgspec.Struct, eq=False):

@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb
-from umg_grpc.wire import administration_json
+from umg_grpc.wire import administration_api_json
 
 SELF_PLACE = "self"
 """Id in a path that means the calling key itself."""
@@ -26,11 +26,11 @@ class AdminMethod:
 
 ADMIN_METHODS: Mapping[Shape, AdminMethod] = MappingProxyType(
     {
-        Shape.CREATE_KEY: AdminMethod("CreateKey", pb.CreateKeyRequest, administration_json.decode_create),
+        Shape.CREATE_KEY: AdminMethod("CreateKey", pb.CreateKeyRequest, administration_api_json.decode_create),
         Shape.LIST_KEYS: AdminMethod("ListKeys", pb.ListKeysRequest),
         Shape.GET_KEY: AdminMethod("GetKey", pb.GetKeyRequest),
-        Shape.UPDATE_KEY: AdminMethod("UpdateKey", pb.UpdateKeyRequest, administration_json.decode_update),
-        Shape.ROTATE_KEY: AdminMethod("RotateKey", pb.RotateKeyRequest, administration_json.decode_rotate),
+        Shape.UPDATE_KEY: AdminMethod("UpdateKey", pb.UpdateKeyRequest, administration_api_json.decode_update),
+        Shape.ROTATE_KEY: AdminMethod("RotateKey", pb.RotateKeyRequest, administration_api_json.decode_rotate),
         Shape.REVOKE_KEY: AdminMethod("RevokeKey", pb.RevokeKeyRequest),
         Shape.GET_USAGE: AdminMethod("GetUsage", pb.GetUsageRequest),
         Shape.LIST_USAGE: AdminMethod("ListUsage", pb.ListUsageRequest),

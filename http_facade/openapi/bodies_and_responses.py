@@ -13,7 +13,7 @@ from http_facade.openapi.error_components import ErrorResponses
 from http_facade.openapi.operations import operation_of
 from http_facade.routes import Route, Shape
 from umg_grpc.operations.formats import unary_codec, unary_operation
-from umg_grpc.wire import TEXT_FACES, administration_json
+from umg_grpc.wire import TEXT_FACES, administration_api_json
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.errors.http_status import OF_FORMATS
 from umg_grpc.wire.model_lists.openapi_bodies import model, model_list
@@ -37,9 +37,9 @@ JSON_TYPE, EVENTS_TYPE, FORM_TYPE = "application/json", "text/event-stream", "mu
 _BINARY: JsonObject = {"type": "string", "format": "binary"}
 _ADMIN_BODIES: Mapping[Shape, type[Struct]] = MappingProxyType(
     {
-        Shape.CREATE_KEY: administration_json.SettingsBody,
-        Shape.UPDATE_KEY: administration_json.SettingsBody,
-        Shape.ROTATE_KEY: administration_json.RotateBody,
+        Shape.CREATE_KEY: administration_api_json.SettingsBody,
+        Shape.UPDATE_KEY: administration_api_json.SettingsBody,
+        Shape.ROTATE_KEY: administration_api_json.RotateBody,
     }
 )
 _STATUS: JsonObject = {"type": "object", "properties": {"status": {"type": "string"}}, "required": ["status"]}

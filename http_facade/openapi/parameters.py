@@ -15,12 +15,12 @@ from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.gateway_headers import CACHE_HEADER, STRICT_HEADER, TIMEOUT_HEADER
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.response_shape_selection import SHAPE_HEADER
-from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.image_format_interface import ImageFormat
 from umg_grpc.wire.model_lists.cohere import ENDPOINT_OPERATIONS
 from umg_grpc.wire.protobuf_json import enum_names, fields_of
 from umg_grpc.wire.responses.stored_responses import MAX_ITEMS
-from umg_grpc.wire.text_format import TextFace
-from umg_grpc.wire.unary_format import UnaryFace
+from umg_grpc.wire.text_format_interface import TextFace
+from umg_grpc.wire.unary_format_interface import UnaryFace
 from umg_grpc.wire.video import vid_f_caller_api, video_object_caller_api
 
 _SEGMENT = re.compile(r"\{(\w+)\}")

@@ -15,8 +15,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.errors.classification import ErrorRow, StatedCode, error_rows, overflow_wordings
-from umg_grpc.wire.errors.error_places import Place
+from umg_grpc.wire.errors.error_body_reading import Place
+from umg_grpc.wire.errors.error_classification import ErrorRow, StatedCode, error_rows, overflow_wordings
 from umg_grpc.wire.errors.http_status import http_status
 
 PAGE = Path(__file__).parents[2] / "docs" / "provider-errors.md"

@@ -8,8 +8,8 @@ import pytest
 
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb
-from umg_grpc.wire.text_format import TextFormat
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.text_format_interface import TextFormat
+from umg_grpc.wire.unary_format_interface import UnaryFormat
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("docs/contributing.md", "tests/world/README.md", "tests/proofs/README.md")
@@ -22,7 +22,7 @@ TABLES = {
     "EMBEDDING_FACES": ("umg_grpc/wire/embedding_formats.py",),
     "RERANK_FORMATS": ("umg_grpc/wire/rerank/__init__.py",),
     "TEXT_PROTOCOLS": ("umg_grpc/wire/provider_protocols.py",),
-    "FACES_ALONE": ("umg_grpc/wire/format_tables.py",),
+    "FACES_ALONE": ("umg_grpc/wire/text_format_tables.py",),
     "PROVIDER_PROTOCOLS": ("umg_grpc/operations/image.py", "umg_grpc/operations/video.py"),
     "MODEL_CATALOGUE": ("umg_grpc/knowledge/catalogue.py",),
     "BUILT_IN": ("umg_grpc/config/built_in_config.py",),

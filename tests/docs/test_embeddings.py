@@ -25,7 +25,7 @@ from umg_grpc.wire.core.response_shape_selection import client_shape
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.errors.http_status import HTTP_STATUS
 from umg_grpc.wire.rerank import RERANK_FORMATS
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 PAGE = (DOCS / "embeddings.md").read_text(encoding="utf-8")
 FLAT = " ".join(PAGE.split())

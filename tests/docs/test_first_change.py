@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from tests.unit.wire.test_failures import CONTEXT, DECODERS, LONG, REJECTED, Refusal, openai
-from umg_grpc.wire.errors.classification import OverflowWording, has
+from umg_grpc.wire.errors.error_classification import OverflowWording, has
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")

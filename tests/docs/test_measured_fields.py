@@ -26,7 +26,7 @@ from umg_grpc.wire.model_lists import MODEL_LISTS
 from umg_grpc.wire.native_embeddings.schema import BatchBody, EmbedBody
 from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.rerank.schema import RerankBody
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 SDK = ClientShape.SDK
 SECTIONS: Mapping[str, type[Message]] = {

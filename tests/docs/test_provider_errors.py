@@ -7,7 +7,7 @@ from scripts.reference.provider_errors import PAGE, caller_of, render
 from umg_grpc.base.errors import Failure
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.errors.classification import ErrorRow, error_rows
+from umg_grpc.wire.errors.error_classification import ErrorRow, error_rows
 from umg_grpc.wire.errors.http_status import HTTP_STATUS, http_status
 
 PLAIN = [

@@ -10,7 +10,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 
 PROTOCOL = "vidA"
 URL = "https://results.example/video.mp4"

@@ -18,7 +18,7 @@ from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol_interface import VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderTask, Submission
 
 TASK_ID = "task_0123456789abcdefghijklmnopqrstuv"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)

@@ -242,7 +242,7 @@ def _budget(text: str) -> int:
 
 
 def _period(text: str) -> str:
-    from umg_grpc.wire.administration_json import PERIOD_VALUES
+    from umg_grpc.wire.administration_api_json import PERIOD_VALUES
 
     if text not in PERIOD_VALUES:
         raise typer.BadParameter(f"expected one of {', '.join(PERIOD_VALUES)}", param_hint="--budget-period")

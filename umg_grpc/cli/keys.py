@@ -16,14 +16,14 @@ from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.text_tables import print_table
 from umg_grpc.process.config_loading import load_storage
 from umg_grpc.v1 import pb
-from umg_grpc.wire import administration_json as bodies
-from umg_grpc.wire.administration_json import OPERATION_NAMES, PERIOD_NAMES
+from umg_grpc.wire import administration_api_json as bodies
+from umg_grpc.wire.administration_api_json import OPERATION_NAMES, PERIOD_NAMES
 
 KEYS_PER_PAGE = 1000
 SHOWN_ONCE = "the key is shown only now; keep it:"
 
 Fields = Mapping[str, object]
-"""Settings of a key under their names in JSON, see `umg_grpc/wire/administration_json.py`."""
+"""Settings of a key under their names in JSON, see `umg_grpc/wire/administration_api_json.py`."""
 
 
 async def create(target: AdminTarget, fields: Fields) -> None:

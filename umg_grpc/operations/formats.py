@@ -6,12 +6,12 @@ from typing import Any, TypeAlias, TypeVar
 
 from umg_grpc.operations import UNARY_OPERATIONS, UnaryOperation
 from umg_grpc.wire import TEXT_FACES, TEXT_UPSTREAMS
-from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.image_format_interface import ImageFormat
 from umg_grpc.wire.images import IMAGE_FORMATS
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
-from umg_grpc.wire.text_format import TextFace, TextProviderFormat
-from umg_grpc.wire.unary_format import UnaryFace, UnaryProviderFormat
+from umg_grpc.wire.text_format_interface import TextFace, TextProviderFormat
+from umg_grpc.wire.unary_format_interface import UnaryFace, UnaryProviderFormat
 from umg_grpc.wire.video import VIDEO_FACES
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 

@@ -1,7 +1,7 @@
 """Words by which providers' model lists state a model's operations, collected from the rows."""
 
 from umg_grpc.operations import OPERATION_ROWS
-from umg_grpc.wire.listed_models import ListedOperations
+from umg_grpc.wire.model_list_entries import ListedOperations
 
 _WORDS = dict.fromkeys(word.lower() for row in OPERATION_ROWS for word in row.listed_as)
 _PARTS = sorted((row for row in OPERATION_ROWS if row.id_part), key=lambda row: len(row.id_part), reverse=True)

@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.provider_protocols import ProviderProtocol
 
 if TYPE_CHECKING:
-    from umg_grpc.wire.unary_format import UnaryFace, UnaryProviderFormat
+    from umg_grpc.wire.unary_format_interface import UnaryFace, UnaryProviderFormat
 
 ModelOperation: TypeAlias = "pb.ModelOperation.ValueType"
 RequestT_co = TypeVar("RequestT_co", bound=Message, covariant=True)

@@ -55,9 +55,9 @@ from umg_grpc.upstream.local.unsupported_content import reject_unsupported_conte
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine, local_operations
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.wire import TEXT_UPSTREAMS
+from umg_grpc.wire.cloud_call_encoding import text_format_at, unary_format_at
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS, image_protocol
-from umg_grpc.wire.shaped_calls import text_format_at, unary_format_at
-from umg_grpc.wire.unary_format import codecs_of
+from umg_grpc.wire.unary_format_interface import codecs_of
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 
 LOCAL_END_SECONDS = 0.5  # from the break of its connections to its exit, while its address still seems valid

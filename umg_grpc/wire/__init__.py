@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from umg_grpc.wire.format_tables import (
+    from umg_grpc.wire.text_format_tables import (
         TEXT_FACES,
         TEXT_FORMATS,
         TEXT_UPSTREAMS,
@@ -21,6 +21,6 @@ __all__ = ["TEXT_FACES", "TEXT_FORMATS", "TEXT_UPSTREAMS", "headers_of_limits", 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module("umg_grpc.wire.format_tables"), name)
+    found: object = getattr(import_module("umg_grpc.wire.text_format_tables"), name)
     globals()[name] = found
     return found

@@ -6,7 +6,7 @@ from umg_grpc.wire.cohere_embeddings import COHERE_EMBED
 from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
 from umg_grpc.wire.ollama_embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
-from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat, UnaryProviderFormat
+from umg_grpc.wire.unary_format_interface import UnaryFace, UnaryFormat, UnaryProviderFormat
 from umg_grpc.wire.vertex_embeddings import VERTEX_EMBEDDINGS
 
 EMBEDDING_FORMATS: dict[str, UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]] = {

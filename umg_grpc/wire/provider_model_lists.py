@@ -9,7 +9,7 @@ import msgspec
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.provider_key_headers import DEFAULT_KEY_HEADER, MESSAGES_KEY_HEADER, NATIVE_KEY_HEADER
-from umg_grpc.wire.listed_models import Fields, ListedOperations, add_facts, count_of
+from umg_grpc.wire.model_list_entries import Fields, ListedOperations, add_facts, count_of
 
 PAGE_SIZE = 1000
 

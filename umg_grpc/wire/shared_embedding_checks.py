@@ -16,7 +16,7 @@ from umg_grpc.wire.core.lenient_numbers import Count, as_number, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.dropped_fields_report import untranslatable
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
-from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 TOO_LONG = "inputs"
 """Canonical field that the error names if the provider rejects a request as too long."""

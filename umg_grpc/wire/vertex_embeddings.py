@@ -11,11 +11,11 @@ from umg_grpc.wire.core.embedding_vectors import from_numbers
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import no_response, unreadable
 from umg_grpc.wire.native import errors
 from umg_grpc.wire.native.model_paths import call_path
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.shared_embedding_checks import (
     TOO_LONG,
     common_length,
@@ -25,8 +25,8 @@ from umg_grpc.wire.shared_embedding_checks import (
     texts_of,
     valid_count,
 )
-from umg_grpc.wire.text_format import UpstreamRequest
-from umg_grpc.wire.unary_format import UnaryProviderFormat
+from umg_grpc.wire.text_format_interface import UpstreamRequest
+from umg_grpc.wire.unary_format_interface import UnaryProviderFormat
 
 PROTOCOL_NAME = "vertex_embeddings"
 MAX_INPUTS = 250

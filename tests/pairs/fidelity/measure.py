@@ -25,7 +25,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS as CODECS
 from umg_grpc.wire import TEXT_UPSTREAMS
-from umg_grpc.wire.text_format import FaceRequest
+from umg_grpc.wire.text_format_interface import FaceRequest
 
 REFUSALS = (pb.ERROR_REASON_UNTRANSLATABLE, pb.ERROR_REASON_UNSUPPORTED_FIELD)
 

@@ -4,7 +4,7 @@ from umg_grpc.config.channel_quirks import QuirksEntry
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirk
-from umg_grpc.wire.errors.refusal_reading import Wording
+from umg_grpc.wire.errors.rejection_reading import Wording
 
 
 def test_a_refusal_beside_reasoning_is_stated_by_a_key_of_the_config() -> None:

@@ -14,7 +14,7 @@ from umg_grpc.routing import Router, Target
 from umg_grpc.service.resilience.learned_quirk_sharing import LearnedQuirkTable
 from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS, MAX_LEARNED, LearnedQuirks
 from umg_grpc.store import open_store
-from umg_grpc.wire.errors.refusal_mending import Mended
+from umg_grpc.wire.errors.rejection_adaptation import Mended
 
 TEMPERATURE = Mended("temperature", "", Quirks(rejects=frozenset({"temperature"})), lasting=True)
 LIMIT = Mended("max_tokens", "> 4096", Quirks(max_output_tokens=4096, renames={"max_tokens": "max_completion_tokens"}), lasting=True)  # fmt: skip

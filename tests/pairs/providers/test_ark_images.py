@@ -12,12 +12,12 @@ from tests.support.providers import ark_sdk
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.v1 import pb
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.image_request_checks import check
 from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES
 from umg_grpc.wire.images.request import decode_request
-from umg_grpc.wire.images.vendor_values import check_values
-from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.images.vendor_rule_checks import check_values
 
 MODELS = ["doubao-seedream-4-5-251128", "doubao-seedream-5-0-260128", "seedream-4-0-250828", "ep-20260101-abcde"]
 PICTURE = "https://files.example/a.png"

@@ -20,7 +20,7 @@ from tests.support.recorded_gateway import event_stream
 from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.shaped_calls import text_format_at
+from umg_grpc.wire.cloud_call_encoding import text_format_at
 
 PROJECT, REGIONS = "my-project", ("global", "us", "eu", "europe-west4")
 TOKEN = "t-0"

@@ -16,7 +16,7 @@ from tests.support.providers.video_e import FamilyEProvider
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import ENTRY_FORMATS, VIDEO_PROTOCOLS
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 from umg_grpc.wire.video.submission_encoding import encode_submission
 from umg_grpc.wire.video.video_request_checks import check
 

@@ -25,7 +25,7 @@ from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_grpc.wire.video.provider_protocol_interface import VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.vid_b_protocol import VID_B_GEMINI
 from umg_grpc.wire.video.providers.xai_videos import VID_A_XAI
 

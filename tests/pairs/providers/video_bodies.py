@@ -8,7 +8,7 @@ from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import ENTRY_FORMATS, video_protocol
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 from umg_grpc.wire.video.submission_encoding import encode_submission
 from umg_grpc.wire.video.video_request_checks import check
 

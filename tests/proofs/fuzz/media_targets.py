@@ -10,15 +10,15 @@ from tests.support.videos import submission
 from tests.unit.wire.images.providers.test_golden import CASES, Case
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.image_format_interface import ImageFormat
 from umg_grpc.wire.images import IMAGE_FORMATS, check_inputs
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 from umg_grpc.wire.video import VIDEO_FACES, VIDEO_PROTOCOLS
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask, Submission
 
 MODEL = "model-1"
 HEADERS = {"content-type": "application/json"}

@@ -25,9 +25,9 @@ from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.moderations import MODERATIONS_FORMAT
 from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.speech import SPEECH_FORMAT
-from umg_grpc.wire.text_format import StreamDecoder, StreamEncoder, TextFace, TextFormat, TextProviderFormat
+from umg_grpc.wire.text_format_interface import StreamDecoder, StreamEncoder, TextFace, TextFormat, TextProviderFormat
 from umg_grpc.wire.transcriptions import TRANSCRIPTIONS_FORMAT
-from umg_grpc.wire.unary_format import ClientShape, Request, Response, UnaryFormat
+from umg_grpc.wire.unary_format_interface import ClientShape, Request, Response, UnaryFormat
 
 CORPUS = Path(__file__).parent / "corpus"
 MODEL = "gemini-3-pro"

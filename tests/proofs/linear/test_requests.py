@@ -12,7 +12,7 @@ from tests.proofs.linear.work import MODEL, accepting, nothing
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_UPSTREAMS
-from umg_grpc.wire.text_format import TextFormat, TextProviderFormat
+from umg_grpc.wire.text_format_interface import TextFormat, TextProviderFormat
 
 Operation = Callable[[TextFormat, RequestGrowth, int], Work]
 

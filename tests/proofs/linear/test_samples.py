@@ -20,7 +20,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.text_format import TextFace, TextFormat
+from umg_grpc.wire.text_format_interface import TextFace, TextFormat
 
 Operation = Callable[[bytes], Work]
 

@@ -8,7 +8,7 @@ from tests.unit.wire.streams import decoded
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.stream_aggregator import FrameAggregator, StreamAggregator
-from umg_grpc.wire.text_format import StreamEncoder, TextFormat
+from umg_grpc.wire.text_format_interface import StreamEncoder, TextFormat
 
 MODEL = "gemini-3-pro"
 """Model of a generation that has its own names for some fields."""

@@ -11,7 +11,7 @@ from umg_grpc.access.permissions import ADMIN_SCOPE, EVERY_KEY, PERMITTED_OPERAT
 from umg_grpc.base.errors import UmgError
 from umg_grpc.process.service_factory import SERVICE_NAMES
 from umg_grpc.v1 import pb
-from umg_grpc.wire.administration_json import OPERATION_VALUES
+from umg_grpc.wire.administration_api_json import OPERATION_VALUES
 
 
 def caller(*patterns: str) -> Caller:

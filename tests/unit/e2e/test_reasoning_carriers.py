@@ -20,7 +20,7 @@ from tests.unit.wire.accumulate import accumulate
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.gateway_headers import DROPPED_HEADER
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 
 PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
 CALL = {"id": "call_77", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}

@@ -17,7 +17,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.tool_call_ids import conversation_ids, original_id, unused_id
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 
 SECOND = "call_second"
 FIRST, RENAMED, THIRD = "call_0", "call_0_umg_repeat2", "call_0_umg_repeat3"

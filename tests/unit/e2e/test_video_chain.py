@@ -13,7 +13,7 @@ from tests.support.gateways import KEY, running
 from tests.support.videos import image, opened_videos, submission
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.umg_gateway_protocol import UMG_VIDEO
 from umg_grpc.wire.video.video_request_checks import check
 

@@ -26,7 +26,7 @@ from umg_grpc.wire.core.body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES
 from umg_grpc.wire.core.json_decoding import whole
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
-from umg_grpc.wire.text_format import FaceRequest
+from umg_grpc.wire.text_format_interface import FaceRequest
 
 PATHS = [re.sub(r"\{model.*?\}", "m", row.path) for row in ROUTE_TABLE if row.shape in MODEL_CALL_SHAPES]
 JSON_PATHS = [path for path in PATHS if not path.endswith(("/transcriptions", "/translations"))]

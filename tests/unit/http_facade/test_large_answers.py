@@ -18,7 +18,7 @@ from tests.unit.http_facade.conftest import KEY, SETTINGS
 from umg_grpc.base.inprocess_channel import InProcessChannel, InProcessServer
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 Context: TypeAlias = "grpc.aio.ServicerContext[object, object]"
 

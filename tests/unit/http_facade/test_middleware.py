@@ -13,7 +13,7 @@ from tests.support import logs
 from tests.unit.http_facade.conftest import CHAT, KEY, Face, MakeFace, body
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 JSON = {"content-type": "application/json"}
 PAGE = "https://page.example"

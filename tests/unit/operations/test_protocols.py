@@ -10,7 +10,7 @@ from umg_grpc.wire import TEXT_UPSTREAMS
 from umg_grpc.wire.embedding_formats import EMBEDDING_UPSTREAMS
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
 from umg_grpc.wire.rerank import RERANK_UPSTREAMS
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format_interface import UnaryFormat
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 
 

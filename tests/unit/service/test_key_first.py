@@ -20,7 +20,7 @@ from umg_grpc.service.pipeline.call_log import CallLog
 from umg_grpc.store import open_store
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import TEXT_FACES
-from umg_grpc.wire.text_format import BIG_BYTES, FaceRequest
+from umg_grpc.wire.text_format_interface import BIG_BYTES, FaceRequest
 
 BAD = (("authorization", "Bearer sk-umg-unknown"),)
 GOOD = (("authorization", f"Bearer {KEY}"),)

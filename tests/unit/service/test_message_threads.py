@@ -22,7 +22,7 @@ from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.tables import ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
 
 ME, YOU = "key_me", "key_you"
 HERE = ResponseOrigin("main", "")

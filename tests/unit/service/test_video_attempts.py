@@ -9,7 +9,7 @@ from umg_grpc.service.operations.video.video_attempts import VideoEncoder
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.video.provider_task import ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderTask, Submission
 
 
 class DroppingVideos(FakeVideos):

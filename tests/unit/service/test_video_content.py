@@ -27,7 +27,7 @@ from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 
 DATA = bytes(range(256)) * 10_240  # 2.5 MiB: more than a chunk
 NOW = 1_000_000_000

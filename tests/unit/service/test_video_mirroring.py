@@ -23,7 +23,7 @@ from tests.support.serving import serving
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus
 
 AUTHORIZED = (("authorization", "Bearer sk-umg-end-to-end"),)
 DATA = b"a video" * 1000

@@ -21,7 +21,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.video_tasks import stalls
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.v1 import pb, rpc
-from umg_grpc.wire.video.provider_task import ProviderStatus
+from umg_grpc.wire.video.provider_task_types import ProviderStatus
 from umg_grpc.wire.video.providers.response_decoding import unknown_state
 
 NO_VIDEO = ProviderStatus(state=pb.VIDEO_TASK_STATE_SUCCEEDED)

@@ -10,7 +10,7 @@ from PIL import Image, ImageStat
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask, Submission
 from umg_sandbox.video_channel import SandboxVideo
 from umg_sandbox.video_encoding import encode_variant, encode_video
 from umg_sandbox.video_task_parameters import VideoPlan, decode_plan, encode_plan, plan_of

@@ -16,7 +16,7 @@ from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.request import Request
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 
 @pytest.fixture(params=[asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])

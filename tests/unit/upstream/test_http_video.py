@@ -17,7 +17,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.http.video_generation import HttpVideo
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
 from umg_grpc.wire.video.providers.vid_c_protocol import VID_C
 

@@ -33,7 +33,7 @@ from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 BODY = b'{"req_key":"vidF_vgfm_t2v_l20","prompt":"a lighthouse at dusk"}'
 SIGNED = "https://visual.volcengineapi.com/?Action=CVSync2AsyncSubmitTask&Version=2022-08-31"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.text_format import StreamDecoder, TextFormat
+from umg_grpc.wire.text_format_interface import StreamDecoder, TextFormat
 
 
 def decoder_of(codec: TextFormat, request: pb.GenerateRequest, pass_: bool) -> StreamDecoder:

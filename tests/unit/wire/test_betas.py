@@ -9,7 +9,7 @@ from umg_grpc.wire.chat import CHAT_FORMAT
 from umg_grpc.wire.messages import MESSAGES_FORMAT
 from umg_grpc.wire.native import NATIVE_FORMAT
 from umg_grpc.wire.responses import RESPONSES_FORMAT
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 
 BODY = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
 

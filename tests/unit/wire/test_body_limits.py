@@ -17,7 +17,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core import body_limits
 from umg_grpc.wire.core.body_limits import MAX_LEVELS, MAX_MEMBERS, MAX_VALUES, check_bounds
 from umg_grpc.wire.core.request_body_decoding import SLOW_MARKS, decode_body, decode_form_body, is_slow
-from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 TEXTS = st.text(st.sampled_from('"\\[]{},:aé\n'), max_size=6)
 VALUES = st.recursive(

@@ -12,7 +12,7 @@ from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
-from umg_grpc.wire.errors.error_places import Place
+from umg_grpc.wire.errors.error_body_reading import Place
 from umg_grpc.wire.errors.provider_errors import read_error
 from umg_grpc.wire.rerank import RERANK_FORMATS
 

@@ -14,7 +14,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.sse import SseSplitter
 from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
-from umg_grpc.wire.errors.classification import DEFAULT_TABLE, ProviderError
+from umg_grpc.wire.errors.error_classification import DEFAULT_TABLE, ProviderError
 from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.shared_embedding_checks import other_length
 

@@ -23,7 +23,7 @@ from tests.unit.wire.streams import decoded, encoded, events_of, frames_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 
 HERE = Path(__file__).parent
 INPUTS = ("request.json", "response.json", "stream.sse", "canonical.txtpb", "answer.txtpb")

@@ -21,7 +21,7 @@ from umg_grpc.wire.chat import CHAT_FORMAT
 from umg_grpc.wire.cohere import COHERE_FACE
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
-from umg_grpc.wire.text_format import TextFace
+from umg_grpc.wire.text_format_interface import TextFace
 
 HERE = Path(__file__).parent
 PLACES = (

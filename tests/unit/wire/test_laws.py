@@ -22,7 +22,7 @@ from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.messages import MESSAGES_FORMAT
 from umg_grpc.wire.native import NATIVE_FORMAT
 from umg_grpc.wire.responses import RESPONSES_FORMAT
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.sse import one_line
-from umg_grpc.wire.text_format import StreamEncoder
+from umg_grpc.wire.text_format_interface import StreamEncoder
 
 MARK = "MARK"
 BLANKS = ("\n", "\r", "\r\n", "\n  ", "\t", "")

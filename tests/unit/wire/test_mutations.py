@@ -19,9 +19,9 @@ from umg_grpc.wire.embedding_formats import EMBEDDING_FORMATS
 from umg_grpc.wire.moderations import MODERATION_FORMATS
 from umg_grpc.wire.rerank import RERANK_FORMATS
 from umg_grpc.wire.speech import SPEECH_FORMATS
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 from umg_grpc.wire.transcriptions import TRANSCRIPTION_UPSTREAMS as TRANSCRIPTION_FORMATS
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format_interface import UnaryFormat
 
 ROUNDS = 25
 UNARY = {**EMBEDDING_FORMATS, **RERANK_FORMATS, **MODERATION_FORMATS, **SPEECH_FORMATS, **TRANSCRIPTION_FORMATS}

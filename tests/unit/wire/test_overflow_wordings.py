@@ -11,7 +11,7 @@ from tests.unit.wire.streams import decoder_of
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.errors.classification import OverflowWording, ProviderError, is_overflow, overflow_wordings
+from umg_grpc.wire.errors.error_classification import OverflowWording, ProviderError, is_overflow, overflow_wordings
 from umg_grpc.wire.errors.http_status import http_status
 
 WORDINGS = [row for row in overflow_wordings() if row.overflow and row.pattern]

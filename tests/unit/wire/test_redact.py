@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.unit.wire.timing import within
-from umg_grpc.wire.errors.redact import clean
+from umg_grpc.wire.errors.error_message_redaction import clean
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_shape_selection import client_shape
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 SDK, DOCUMENTED = ClientShape.SDK, ClientShape.DOCUMENTED
 

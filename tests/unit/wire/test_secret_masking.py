@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
+from umg_grpc.wire.errors.error_message_redaction import clean
 from umg_grpc.wire.errors.provider_errors import decode_error, read_error
-from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.errors.secret_masking import CHANNEL_SECRETS, MAX_TEXT_CHARACTERS, SecretMask, without_secrets
 
 SECRET = 'Zebra/crossing+"7"=~x'

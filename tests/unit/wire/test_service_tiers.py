@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.format_tables import TEXT_FORMATS
+from umg_grpc.wire.text_format_tables import TEXT_FORMATS
 
 CHAT = {
     "choices": [{"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}],

@@ -10,8 +10,8 @@ import msgspec
 from umg_grpc.operations.canonical_messages import CanonicalRequest
 from umg_grpc.v1 import pb
 from umg_grpc.wire import stores_by_default
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.model_quirks import has_search_option
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 STREAM_MEMBER = "stream"  # left out of the body, since the operation already distinguishes streams
 

@@ -19,8 +19,8 @@ from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import CACHE_HEADER, ROUTE_HEADER, cache_seconds
-from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 Request = TypeVar("Request", bound=CanonicalRequest)
 Response = TypeVar("Response", bound=Message)

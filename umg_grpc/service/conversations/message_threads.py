@@ -28,8 +28,8 @@ from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ThreadRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
 from umg_grpc.wire.messages import message_threads as bodies
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
 
 THREADED_FORMAT = next(name for name, codec in TEXT_FORMATS.items() if codec.has_threads)
 """Wire format whose callers and providers support message threads (messages)."""

@@ -28,7 +28,7 @@ from umg_grpc.store.tables import MAX_OBJECT_ID_CHARACTERS, ResponseRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX
-from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.decoded_request_notes import DecodedRequest
 from umg_grpc.wire.responses.item_references import CORE_CHARACTERS, RESPONSE_PREFIX, items_of, referenced, response_of
 
 SEALED_BYTES = SEALED_PREFIX.encode()

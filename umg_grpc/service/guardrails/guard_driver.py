@@ -29,8 +29,8 @@ from umg_grpc.service.guardrails.guarded_transcriptions import fit_parts
 from umg_grpc.service.pipeline.call import Call, GuardFacts
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import GUARDS_HEADER
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 ALLOW_DECISION, MASKED_DECISION, REFUSED_DECISION, FAILED_OPEN, FAILED_CLOSED = (
     "allow",

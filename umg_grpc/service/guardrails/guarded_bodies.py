@@ -13,8 +13,8 @@ import msgspec
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FACES
 from umg_grpc.wire.core.unknown_fields import MAX_PATHS
-from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 Place: TypeAlias = tuple[str | int, ...]
 """Names and indexes from the top of a body to a value."""

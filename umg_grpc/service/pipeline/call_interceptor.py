@@ -21,7 +21,7 @@ from umg_grpc.service.pipeline.slow_stream_starts import SlowStarts
 from umg_grpc.service.resilience.load_shedding import LoadShedder, uses_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import TIMEOUT_HEADER
-from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 logger = structlog.get_logger()
 

@@ -19,7 +19,7 @@ from umg_grpc.service.resilience.load_shedding import REFUSAL_CAUSES
 from umg_grpc.service.telemetry.telemetry_interface import Attribute, Telemetry
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import echo
-from umg_grpc.wire.inprocess_attachment import Attachment
+from umg_grpc.wire.inprocess_request_attachment import Attachment
 
 NO_KEY = (None, None)
 OWN_PREFIX = "/umg.v1."  # health and reflection are other services, served without credentials

@@ -8,8 +8,8 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
 from umg_grpc.routing import PublicModel, Target, model_not_found
 from umg_grpc.v1 import pb
+from umg_grpc.wire.errors.error_message_redaction import clean
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
-from umg_grpc.wire.errors.redact import clean
 
 REPEATABLE_FAILURES = frozenset({Failure.NOT_SENT, Failure.TRANSIENT, Failure.AMBIGUOUS, Failure.MODEL})
 """Failures that are often temporary, after which the same channel may be tried again."""

@@ -39,8 +39,8 @@ from umg_grpc.service.pipeline.token_estimates import (
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.prompt_cache_marks import lasts_an_hour
+from umg_grpc.wire.decoded_request_notes import DecodedRequest
 from umg_grpc.wire.model_quirks import requests_search
-from umg_grpc.wire.request_notes import DecodedRequest
 
 RequestT = TypeVar("RequestT", bound=CanonicalRequest)
 

@@ -42,7 +42,7 @@ from umg_grpc.service.pipeline.steps import (
 from umg_grpc.service.pipeline.token_estimates import estimate_tokens
 from umg_grpc.service.pipeline.usage_in_flight import UsageInFlight
 from umg_grpc.wire.core.gateway_headers import CACHE_HEADER
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest
 
 RequestT = TypeVar("RequestT", bound=CanonicalRequest)
 ResponseT = TypeVar("ResponseT", bound=CanonicalResponse)

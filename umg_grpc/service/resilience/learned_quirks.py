@@ -13,7 +13,7 @@ from msgspec import Struct
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.knowledge.quirks import ChannelQuirks, Quirks
 from umg_grpc.routing import Target
-from umg_grpc.wire.errors.refusal_mending import Mended
+from umg_grpc.wire.errors.rejection_adaptation import Mended
 
 LIFETIME_SECONDS = 24 * 60 * 60.0
 MAX_LEARNED = 1024

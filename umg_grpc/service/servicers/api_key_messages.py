@@ -9,7 +9,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.service.servicers.timestamps import timestamp
 from umg_grpc.store.budget_accounts import NO_BALANCE, Balance
 from umg_grpc.v1 import pb
-from umg_grpc.wire.administration_json import OPERATION_NAMES, OPERATION_VALUES, PERIOD_NAMES, PERIOD_VALUES
+from umg_grpc.wire.administration_api_json import OPERATION_NAMES, OPERATION_VALUES, PERIOD_NAMES, PERIOD_VALUES
 
 
 def changes_of(settings: pb.KeySettings, paths: Collection[str]) -> NamedKeyFields:

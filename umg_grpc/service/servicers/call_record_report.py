@@ -20,7 +20,7 @@ from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.usage_record_table import AttemptRecord, CallDetails, UsageRecord, UsageRecords
 from umg_grpc.store.usage_sums import FOREVER_MICROS
 from umg_grpc.v1 import pb
-from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
+from umg_grpc.wire.administration_api_json import MODEL_OPERATION_VALUES
 from umg_grpc.wire.core.json_decoding import echo
 
 PAGE_SIZE = 100

@@ -16,7 +16,7 @@ from umg_grpc.store.usage_sums import DIMENSION_COLUMNS, CallFilter, UsageBegin,
 from umg_grpc.store.usage_tables import DAY_BUCKET, HOUR_BUCKET, MINUTE_BUCKET, MONTH_BUCKET
 from umg_grpc.store.usage_totals import BUCKET_MICROS
 from umg_grpc.v1 import pb
-from umg_grpc.wire.administration_json import MODEL_OPERATION_VALUES
+from umg_grpc.wire.administration_api_json import MODEL_OPERATION_VALUES
 from umg_grpc.wire.core.json_decoding import invalid
 from umg_grpc.wire.protobuf_json import enum_names
 

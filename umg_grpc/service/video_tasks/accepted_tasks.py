@@ -16,7 +16,7 @@ from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import QUEUED_STATE
 from umg_grpc.store.write_ahead_journal import Journal
-from umg_grpc.wire.video.provider_task import ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderTask
 
 SEGMENT_BYTES = 2**18
 WAITING_BYTES = 2**24

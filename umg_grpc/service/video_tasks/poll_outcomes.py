@@ -24,7 +24,7 @@ from umg_grpc.store.video_task_table import (
 )
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, Submission
 
 STATUS_CODES: Mapping[str, int] = {
     "task_failed": 500,

@@ -18,7 +18,7 @@ from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_polls import LONGEST_PAUSE_SECONDS, Claim, Poll
 from umg_grpc.store.video_task_table import SUBMITTING_STATE
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask
 
 TICK_SECONDS = 0.25
 """Seconds between two searches for due tasks while there are unfinished tasks."""

@@ -22,7 +22,7 @@ from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import invalid
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus
 
 MAX_CHUNK = 1 << 20
 POLL_SECONDS = 20.0

@@ -6,7 +6,7 @@ charge for it.
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.store.video_task_polls import Claim, Stall
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_task import ProviderStatus
+from umg_grpc.wire.video.provider_task_types import ProviderStatus
 
 LOST_TASK, REFUSED_QUERY, NO_VIDEO, UNKNOWN_STATE = "lost", "refused", "no_video", "state"
 LOST_SECONDS = 60.0

@@ -18,7 +18,7 @@ from umg_grpc.store.video_task_polls import VideoTaskPolls
 from umg_grpc.store.video_task_table import QUEUED_STATE, VideoTasks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
-from umg_grpc.wire.video.provider_task import ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderTask
 
 INTERVAL_JITTER = 0.1
 """Fraction by which an interval is longer or shorter at random, so that tasks are not polled all at the same time."""

@@ -21,7 +21,7 @@ from umg_grpc.wire.native.stored_prompts import (
     decode_created,
     place_of,
 )
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 OF_THE_KEY = frozenset({0, UNAUTHORIZED_STATUS})
 """Statuses of failures that concern calls, too; 0 for one without a response. Providers refuse to store prompts for

@@ -11,11 +11,11 @@ from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.unary_operations import HttpUnary
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.lenient_numbers import count
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.shared_embedding_checks import other_length, own_length
-from umg_grpc.wire.text_format import BIG_BYTES
-from umg_grpc.wire.unary_format import UnaryProviderFormat
+from umg_grpc.wire.text_format_interface import BIG_BYTES
+from umg_grpc.wire.unary_format_interface import UnaryProviderFormat
 
 MAX_CONCURRENT_PARTS = 4
 """Maximum requests in flight for one batch of inputs that is split into several."""

@@ -19,13 +19,13 @@ from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core import sse
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol, ImageStreamDecoder
 from umg_grpc.wire.images.providers.response_decoding import add_result
 from umg_grpc.wire.images.providers.stream_decoding import add_completed, add_started, finished_message, set_failure
-from umg_grpc.wire.images.vendor_values import check_values
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
+from umg_grpc.wire.images.vendor_rule_checks import check_values
+from umg_grpc.wire.text_format_interface import BIG_BYTES, UpstreamRequest
 
 JSON_TYPE = "application/json"
 MAX_CONCURRENT_CALLS = 4

@@ -21,7 +21,7 @@ from umg_grpc.upstream.response_memory_budget import ResponseBudget
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.undecoded_base64_files import CutBody, EncodedFiles
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 Decoded = TypeVar("Decoded")
 

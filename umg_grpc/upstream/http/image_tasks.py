@@ -5,9 +5,9 @@ import asyncio
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.http.image_request_sender import CallEnd, ImageExchanges
 from umg_grpc.v1 import pb
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.images.provider_protocol_interface import ImageTasks
-from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 MAX_FAILED_QUERIES = 5
 """Failed queries in a row after which a task is given up."""

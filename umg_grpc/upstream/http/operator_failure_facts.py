@@ -9,8 +9,8 @@ from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, 
 from umg_grpc.operations.provider_call_paths import right_base_url
 from umg_grpc.upstream.http.provider_endpoints import ProviderEndpoint
 from umg_grpc.upstream.http1.response import NO_HEADERS
+from umg_grpc.wire.errors.error_message_redaction import clean
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
-from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.errors.secret_masking import SecretMask
 
 TAIL_CHARACTERS = 4

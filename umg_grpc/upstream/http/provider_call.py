@@ -12,7 +12,7 @@ from umg_grpc.upstream.http.response_decoding import decoded_body, refusal
 from umg_grpc.upstream.http1.response import MAX_RESPONSE_BYTES, NO_HEADERS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
+from umg_grpc.wire.text_format_interface import BIG_BYTES, UpstreamRequest
 
 
 class HasSource(Protocol):

@@ -25,7 +25,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import DROPPED_HEADER, STRICT_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.secret_masking import CHANNEL_SECRETS
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 DROPPED_NAME = DROPPED_HEADER.encode()
 STRICT_LINE = f"{STRICT_HEADER}: true\r\n".encode()

@@ -14,7 +14,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.provider_model_lists import ProviderModelList
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 MAX_PAGES = 50
 MAX_MODELS = 10_000

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.upstream.http1.connection_errors import refused_by_proxy
-from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import from_provider
 
 PROXY_HEADERS = ("proxy-authenticate", "x-squid-error")

@@ -8,9 +8,9 @@ from umg_grpc.knowledge.client_headers import is_sendable, request_names, respon
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.upstream.http1.response import Headers
 from umg_grpc.v1 import pb
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.errors.secret_masking import SecretMask
-from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 
 def with_relayed(

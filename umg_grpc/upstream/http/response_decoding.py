@@ -12,9 +12,9 @@ from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.split_characters import replace_invalid_utf8
 from umg_grpc.wire.core.sse import BYTE_ORDER_MARK
-from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import from_provider, unreadable
-from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

@@ -24,11 +24,17 @@ from umg_grpc.wire.core.json_array_stream import ArrayReader, array_events, is_a
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.stop_sequences import StoppingDecoder, cut_response
 from umg_grpc.wire.core.stream_aggregator import gather_events
-from umg_grpc.wire.errors.refusal_reading import PATH_STATUSES, REFUSAL_STATUSES
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.errors.rejection_reading import PATH_STATUSES, REFUSAL_STATUSES
 from umg_grpc.wire.errors.secret_masking import body_without_secrets
 from umg_grpc.wire.protocol_choice import refusal_of
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import BIG_BYTES, StreamDecoder, TextFormat, TextProviderFormat, UpstreamRequest
+from umg_grpc.wire.text_format_interface import (
+    BIG_BYTES,
+    StreamDecoder,
+    TextFormat,
+    TextProviderFormat,
+    UpstreamRequest,
+)
 
 SMALL_BYTES = 1 << 10
 """Size in bytes up to which a read of a stream is translated at once, without the limit of bytes per iteration of the

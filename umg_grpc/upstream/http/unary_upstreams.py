@@ -10,7 +10,7 @@ from umg_grpc.upstream.http.embedding_batches import HttpEmbedding
 from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.unary_operations import HttpUnary
 from umg_grpc.upstream.upstream_interfaces import UnaryUpstream
-from umg_grpc.wire.unary_format import UnaryProviderFormat
+from umg_grpc.wire.unary_format_interface import UnaryProviderFormat
 
 
 def unary_upstream(

@@ -27,9 +27,9 @@ from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.secret_masking import without_secrets
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 from umg_grpc.wire.video.provider_protocol_interface import VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderTask
 
 PASSED_HEADERS = ("content-type", "content-length", "content-range", "accept-ranges", "etag", "last-modified")
 """Headers of the provider's response that are passed on."""

@@ -27,9 +27,9 @@ from umg_grpc.wire.core.sse import BYTE_ORDER_MARK
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.errors.secret_masking import body_without_secrets
-from umg_grpc.wire.text_format import BIG_BYTES, UpstreamRequest
+from umg_grpc.wire.text_format_interface import BIG_BYTES, UpstreamRequest
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.response_decoding import unknown_task
 from umg_grpc.wire.video.submission_encoding import encode_submission
 

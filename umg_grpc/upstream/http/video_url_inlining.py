@@ -7,7 +7,7 @@ from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import sniff
 from umg_grpc.wire.core.json_decoding import invalid
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 
 MAX_BYTES = {
     pb.VIDEO_MEDIA_KIND_IMAGE: 20 << 20,

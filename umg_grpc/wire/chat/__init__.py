@@ -14,7 +14,7 @@ from umg_grpc.wire.chat.stream_encoder import StreamEncoder
 from umg_grpc.wire.chat.tool_call_id_positions import CALL_IDS
 from umg_grpc.wire.core.provider_key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 
 CHAT_FORMAT = TextFormat(
     name="chat",

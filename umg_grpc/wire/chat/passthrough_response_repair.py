@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 from msgspec import Raw, UnsetType
 
-from umg_grpc.wire.chat.passed_calls import Calls
+from umg_grpc.wire.chat.passthrough_call_repair import Calls
 from umg_grpc.wire.chat.shared_response_fields import (
     FINISH_NAMES,
     FINISH_REASONS,

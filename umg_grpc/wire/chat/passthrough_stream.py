@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.passed_calls import TOOL_CALLS, CallNumbers
+from umg_grpc.wire.chat.passthrough_call_repair import TOOL_CALLS, CallNumbers
 from umg_grpc.wire.chat.passthrough_response_repair import chunk_with_choices, finish_chunks, is_odd, with_totals
 from umg_grpc.wire.chat.shared_response_fields import (
     FINISH_REASONS,

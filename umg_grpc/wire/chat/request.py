@@ -39,6 +39,7 @@ from umg_grpc.wire.core.prompt_cache_breakpoints import RELAYED_MEMBER
 from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import (
     REASONING_PARTS,
@@ -50,8 +51,7 @@ from umg_grpc.wire.model_quirks import (
     with_state,
 )
 from umg_grpc.wire.protocol_choice import fit_effort_to_functions
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
+from umg_grpc.wire.text_format_interface import FaceRequest, UpstreamRequest
 from umg_grpc.wire.unsupported_fields import report_unsupported
 
 CHAT_PATH = "/chat/completions"

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.chat.passed_calls import TOOL_CALLS, body_with_calls
+from umg_grpc.wire.chat.passthrough_call_repair import TOOL_CALLS, body_with_calls
 from umg_grpc.wire.chat.passthrough_response_repair import (
     JSON_NULL,
     body_with_choices,

@@ -19,7 +19,7 @@ from umg_grpc.wire.core.finish_reasons import Ended, failed_response, finish_rea
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.lenient_numbers import Count, set_time
 from umg_grpc.wire.core.logprobs import Logprob
-from umg_grpc.wire.errors.content_filters import categories_of
+from umg_grpc.wire.errors.content_filter_findings import categories_of
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
 
 FINISH_REASONS = own_reasons("chat")

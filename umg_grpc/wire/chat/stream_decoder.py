@@ -6,9 +6,9 @@ import msgspec
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.chat.candidate_stream_decoding import ChunkChoice, StreamCandidate
 from umg_grpc.wire.chat.shared_response_fields import Head, choice_error, decode_head
 from umg_grpc.wire.chat.split_responses import joint_reason, wants_one
-from umg_grpc.wire.chat.stream_candidate import ChunkChoice, StreamCandidate
 from umg_grpc.wire.chat.usage import decode_usage, find_usage
 from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.finish_reasons import Ended, failed_response

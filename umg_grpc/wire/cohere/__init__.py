@@ -5,7 +5,7 @@ from umg_grpc.wire.cohere.request import FACE_NAME, RAW_FIELDS, decode_request
 from umg_grpc.wire.cohere.response import can_express, encode_response
 from umg_grpc.wire.cohere.stream_encoder import StreamEncoder
 from umg_grpc.wire.cohere_errors import encode_error
-from umg_grpc.wire.text_format import TextFace
+from umg_grpc.wire.text_format_interface import TextFace
 
 COHERE_FACE = TextFace(
     name=FACE_NAME,

@@ -12,8 +12,8 @@ from umg_grpc.wire.cohere.documents import decode_documents
 from umg_grpc.wire.core.function_tools import decode_function
 from umg_grpc.wire.core.json_decoding import INT64_MAX, invalid, is_present, json_object, parse_open, whole
 from umg_grpc.wire.core.unknown_fields import Fields, by_type, record_unknown_fields
-from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.text_format import FaceRequest
+from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.text_format_interface import FaceRequest
 
 FACE_NAME = "cohere"
 

@@ -11,7 +11,7 @@ import pybase64
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere_embeddings.schema import EmbeddingType, Types
 from umg_grpc.wire.core.embedding_vectors import elements, json_pieces, json_with_numbers
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 if TYPE_CHECKING:
     import numpy as np

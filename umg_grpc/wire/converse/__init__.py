@@ -7,7 +7,7 @@ from umg_grpc.wire.converse.errors import decode_error
 from umg_grpc.wire.converse.request import encode_request
 from umg_grpc.wire.converse.response import decode_response
 from umg_grpc.wire.converse.stream_decoder import TranslatingDecoder
-from umg_grpc.wire.text_format import TextProviderFormat
+from umg_grpc.wire.text_format_interface import TextProviderFormat
 
 CONVERSE_FORMAT = TextProviderFormat(
     name="converse",

@@ -9,7 +9,7 @@ from msgspec.json import Decoder
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.json_decoding import decode_or_none
-from umg_grpc.wire.errors.classification import ProviderError, table_for
+from umg_grpc.wire.errors.error_classification import ProviderError, table_for
 from umg_grpc.wire.errors.provider_errors import from_provider, read_error
 
 ERROR_TABLE = table_for("converse")

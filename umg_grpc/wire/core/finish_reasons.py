@@ -7,7 +7,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import MAX_MESSAGE_CHARACTERS, FailureKind, ProviderFailure
 from umg_grpc.knowledge.finish_reasons import FINISH_REASONS, Meaning, meaning_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.redact import clean
+from umg_grpc.wire.errors.error_message_redaction import clean
 
 MEANING_REASONS: "Mapping[Meaning, pb.FinishReason.ValueType]" = {
     "stop": pb.FINISH_REASON_STOP,

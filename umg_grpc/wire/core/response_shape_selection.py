@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 SHAPE_HEADER = "x-umg-shape"
 _STAINLESS = "x-stainless-"

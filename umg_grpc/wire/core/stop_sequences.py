@@ -11,7 +11,7 @@ from dataclasses import replace
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.text_format import StreamDecoder
+from umg_grpc.wire.text_format_interface import StreamDecoder
 
 MAX_SEQUENCES, MAX_CHARACTERS = 64, 1000
 """Maximum number of a request's local stop sequences, and maximum length of each, for a search in little time."""

@@ -10,7 +10,7 @@ from umg_grpc.wire.embeddings.request import FORMAT_NAME, decode_request, encode
 from umg_grpc.wire.embeddings.response import decode_response, encode_pieces, encode_response
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.shared_embedding_checks import TOO_LONG
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format_interface import UnaryFormat
 
 MAX_INPUTS = 2048  # reference, 5.1
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from umg_grpc.base.provider_failure import FailureKind
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.classification import NO_MODEL, NOT_FOUND_STATUSES, ProviderError
+from umg_grpc.wire.errors.error_classification import NO_MODEL, NOT_FOUND_STATUSES, ProviderError
 
 FAILED_REASON, LIMITED_REASON, CUT_REASON = (
     pb.ERROR_REASON_UPSTREAM_FAILED,

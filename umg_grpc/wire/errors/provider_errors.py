@@ -15,7 +15,9 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sse import BYTE_ORDER_MARK
-from umg_grpc.wire.errors.classification import (
+from umg_grpc.wire.errors.content_filter_findings import categories_in
+from umg_grpc.wire.errors.error_body_reading import MAX_CHARACTERS, stated, values_of
+from umg_grpc.wire.errors.error_classification import (
     ACCOUNT_ERROR,
     DEFAULT_TABLE,
     HTTP_ERROR,
@@ -24,10 +26,8 @@ from umg_grpc.wire.errors.classification import (
     row_of,
     stated_status,
 )
-from umg_grpc.wire.errors.content_filters import categories_in
-from umg_grpc.wire.errors.error_places import MAX_CHARACTERS, stated, values_of
+from umg_grpc.wire.errors.error_message_redaction import clean
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
-from umg_grpc.wire.errors.redact import clean
 
 OK_CODES = frozenset({"", "0", "200", "success", "ok", "base_resp.0", "error_code.0"})
 """Codes that mean success, in lower case, some with a prefix (tigerowo/infinite-canvas, handler/video_task.go)."""

@@ -4,14 +4,14 @@ from functools import partial
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.provider_key_headers import AZURE_KEY_HEADER
-from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.image_format_interface import ImageFormat
 from umg_grpc.wire.images.errors import encode_error
+from umg_grpc.wire.images.image_stream_encoding import HEARTBEAT_COMMENT, StreamEncoder
 from umg_grpc.wire.images.input_images import check_inputs
 from umg_grpc.wire.images.multipart_requests import decode_form
 from umg_grpc.wire.images.request import decode_request, wants_stream, wire_path
 from umg_grpc.wire.images.response import encode_pieces, encode_response
-from umg_grpc.wire.images.stream import HEARTBEAT_COMMENT, StreamEncoder
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 __all__ = ["IMAGES_FACE", "IMAGE_EDITS", "IMAGE_FORMATS", "IMAGE_VARIATIONS", "check_inputs"]
 

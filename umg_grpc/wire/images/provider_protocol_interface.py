@@ -7,8 +7,8 @@ from typing import Protocol
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.provider_key_headers import DEFAULT_KEY_HEADER
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 
 class ImageRequestEncoder(Protocol):

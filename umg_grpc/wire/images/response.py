@@ -8,7 +8,7 @@ import pybase64
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.undecoded_base64_files import EncodedFiles
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 STEP_BYTES = 384 << 10
 """Bytes of a file that are encoded at once, in a tenth of a millisecond. It is a multiple of 3, so that only the last

@@ -14,7 +14,7 @@ from umg_grpc.wire.messages.response import can_express, decode_response, encode
 from umg_grpc.wire.messages.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.messages.stream_encoder import StreamEncoder
 from umg_grpc.wire.messages.tool_call_id_positions import CALL_IDS
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 
 __all__ = ["MESSAGES_FORMAT", "encode_count_error"]
 

@@ -19,6 +19,7 @@ from umg_grpc.wire.core.base64_media import (
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, invalid, is_present, missing, parse
 from umg_grpc.wire.core.reasoning_state import read
 from umg_grpc.wire.core.unknown_role_messages import RawTurns, append_opaque_turn
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.errors.provider_errors import unreadable
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import decode_mark
@@ -31,7 +32,6 @@ from umg_grpc.wire.messages.server_tools import (
     has_content,
 )
 from umg_grpc.wire.messages.tool_calls import decode_call
-from umg_grpc.wire.request_notes import RequestNotes
 
 # `system` gives instructions in the middle of a conversation (beta `mid-conversation-system-2026-04-07`).
 MESSAGE_ROLES = {"user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "system": pb.ROLE_SYSTEM}

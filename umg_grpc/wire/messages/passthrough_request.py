@@ -15,6 +15,7 @@ from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present, parse
 from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.reasoning_state import STATE_PREFIX, read
 from umg_grpc.wire.core.tool_schemas import fit_own_tools
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages.decode_messages import UNSIGNED_SIGNATURE
 from umg_grpc.wire.messages.encode_body import encode_fields
@@ -30,7 +31,6 @@ from umg_grpc.wire.messages.reasoning_options import MIN_TOP_P, THINKING_OFF
 from umg_grpc.wire.messages.server_tools import OUR_CALL
 from umg_grpc.wire.messages.structured_output import fit_own_format
 from umg_grpc.wire.model_quirks import changed_fields
-from umg_grpc.wire.request_notes import RequestNotes
 
 BETA_HEADER = "anthropic-beta"
 

@@ -21,6 +21,7 @@ from umg_grpc.wire.core.json_decoding import (
 from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.messages import passthrough_request, schema
 from umg_grpc.wire.messages.api_version import API_VERSION, VERSION_HEADER, check_version, provider_version
@@ -33,8 +34,7 @@ from umg_grpc.wire.messages.reasoning_options import decode_thinking
 from umg_grpc.wire.messages.recognized_json_members import HARMLESS_MEMBERS
 from umg_grpc.wire.messages.tools import decode_choice, decode_tools
 from umg_grpc.wire.model_quirks import fit_request, with_state
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
+from umg_grpc.wire.text_format_interface import FaceRequest, UpstreamRequest
 from umg_grpc.wire.unsupported_fields import check_text_request
 
 MESSAGES_PATH = "/messages"

@@ -16,7 +16,6 @@ from umg_grpc.wire.core.tool_arguments import RAW_ARGUMENTS
 from umg_grpc.wire.messages.citations import encode_citation
 from umg_grpc.wire.messages.context_management import encode_management
 from umg_grpc.wire.messages.errors import error_frame
-from umg_grpc.wire.messages.open_stream_parts import OpenPart
 from umg_grpc.wire.messages.server_tools import encode_server_call, server_input
 from umg_grpc.wire.messages.shared_response_fields import (
     REASONING_SEPARATOR,
@@ -25,6 +24,7 @@ from umg_grpc.wire.messages.shared_response_fields import (
     media_note,
     signature,
 )
+from umg_grpc.wire.messages.streamed_block_encoding import OpenPart
 from umg_grpc.wire.messages.tool_calls import call_id, call_state, encode_call, states_of_calls
 from umg_grpc.wire.messages.usage import encode_usage, estimated_usage
 

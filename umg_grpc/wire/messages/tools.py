@@ -19,13 +19,13 @@ from umg_grpc.wire.core.json_decoding import (
 from umg_grpc.wire.core.tool_arguments import encode_free_text
 from umg_grpc.wire.core.tool_name_conversion import ToolNames, distinct_tools
 from umg_grpc.wire.core.tool_schemas import fit_parameters
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.cache_control import decode_cache, encode_cache
 from umg_grpc.wire.messages.provider_tool_names import SEARCH_NAME
 from umg_grpc.wire.messages.structured_output import dialect_of
 from umg_grpc.wire.model_quirks import chooses_search, has_search_option, requests_search, supports_search
-from umg_grpc.wire.request_notes import RequestNotes
 
 SEARCH_TYPE = "web_search_20250305"
 

@@ -9,7 +9,7 @@ from umg_grpc.wire.core.provider_key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.moderations.request import FORMAT_NAME, decode_request, encode_request, wire_path
 from umg_grpc.wire.moderations.response import TOO_LONG, decode_response, encode_response
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format_interface import UnaryFormat
 
 MODERATIONS_FORMAT: UnaryFormat[pb.ModerateRequest, pb.ModerateResponse] = UnaryFormat(
     name=FORMAT_NAME,

@@ -11,7 +11,7 @@ from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
 from umg_grpc.wire.moderations.request import FORMAT_NAME
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 TOO_LONG = "inputs"
 """Canonical field that an error names if the provider rejects the request as too long."""

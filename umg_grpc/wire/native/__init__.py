@@ -12,7 +12,7 @@ from umg_grpc.wire.native.response import can_express, decode_response, encode_r
 from umg_grpc.wire.native.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.native.stream_encoder import ArrayEncoder, StreamEncoder
 from umg_grpc.wire.native.tool_call_id_positions import CALL_IDS
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 
 
 def encode_count(tokens: int, original: int | None) -> bytes:

@@ -7,13 +7,13 @@ from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.prompt_cache_marks import PromptMark, lasts_an_hour
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.native.encode_messages import ContentEncoder
 from umg_grpc.wire.native.generation_config import encode_config
 from umg_grpc.wire.native.provider_tool_names import tool_names
 from umg_grpc.wire.native.structured_output import add_instructions
 from umg_grpc.wire.native.tools import encode_tools
-from umg_grpc.wire.request_notes import RequestNotes
 from umg_grpc.wire.unsupported_fields import report_unsupported
 
 # Legal keys and values of labels: the provider rejects the whole call for any other.

@@ -12,7 +12,7 @@ from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.core.line_end_escapes import escaped
 from umg_grpc.wire.core.sse import frame
 from umg_grpc.wire.errors import provider_errors
-from umg_grpc.wire.errors.classification import table_for
+from umg_grpc.wire.errors.error_classification import table_for
 from umg_grpc.wire.errors.http_status import http_status
 
 # HTTP status -> status name; INVALID_ARGUMENT for every 400 (readings, 3).

@@ -12,6 +12,7 @@ from umg_grpc.wire.core.prompt_cache_marks import PromptMark
 from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import fit_request
 from umg_grpc.wire.native import passthrough_request, schema
@@ -22,8 +23,7 @@ from umg_grpc.wire.native.model_paths import GENERATE_VERB, MODEL_PREFIX, call_p
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
 from umg_grpc.wire.native.tool_call_id_positions import CALL_IDS
 from umg_grpc.wire.native.tools import decode_tools
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
+from umg_grpc.wire.text_format_interface import FaceRequest, UpstreamRequest
 
 STREAM_VERB = ":streamGenerateContent?alt=sse"
 STOPS_MEMBER, MAX_STOPS = "generationConfig.stopSequences", 5

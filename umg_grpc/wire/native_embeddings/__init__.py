@@ -16,7 +16,7 @@ from umg_grpc.wire.native_embeddings.response import (
     encode_single,
 )
 from umg_grpc.wire.shared_embedding_checks import TOO_LONG
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format_interface import UnaryFormat
 
 MAX_INPUTS = 100  # inputs of `:batchEmbedContents`, as its provider documents
 

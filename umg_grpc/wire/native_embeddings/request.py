@@ -18,13 +18,13 @@ from umg_grpc.wire.core.json_decoding import (
     parse,
     whole,
 )
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.native.model_paths import MODEL_PREFIX, call_path, path_model
 from umg_grpc.wire.native.proto_json_normalization import Notes, read
 from umg_grpc.wire.native_embeddings.schema import BatchBody, Config, Content, EmbedBody
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.shared_embedding_checks import without_nulls
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 SINGLE_FORMAT, BATCH_FORMAT = "native_embedding", "native_embeddings"
 """Names of the two formats, for one content and for a batch of contents."""

@@ -31,7 +31,7 @@ from umg_grpc.wire.shared_embedding_checks import (
     raise_error,
     read_vectors,
 )
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 Listed = TypeVar("Listed")
 

@@ -18,7 +18,7 @@ from umg_grpc.wire.ollama.response import (
     generate_members,
 )
 from umg_grpc.wire.ollama.stream_encoder import StreamEncoder
-from umg_grpc.wire.text_format import Elapsed, TextFace
+from umg_grpc.wire.text_format_interface import Elapsed, TextFace
 
 LINES_TYPE = "application/x-ndjson"
 """Media type of a stream: lines of JSON."""

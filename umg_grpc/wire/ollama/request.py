@@ -8,11 +8,11 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.function_tools import FunctionDefinition, decode_function
 from umg_grpc.wire.core.json_decoding import parse_open
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.ollama import schema
 from umg_grpc.wire.ollama.decode_messages import MessageDecoder, decode_images
 from umg_grpc.wire.ollama.model_options import decode_options
-from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.text_format import FaceRequest
+from umg_grpc.wire.text_format_interface import FaceRequest
 
 CHAT_FACE, GENERATE_FACE = "ollama_chat", "ollama_generate"
 """Names of the two formats: for conversations and for single prompts."""

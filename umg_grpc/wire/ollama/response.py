@@ -8,7 +8,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.ollama.response_items import Item, ResponseItems, is_image
-from umg_grpc.wire.text_format import Elapsed
+from umg_grpc.wire.text_format_interface import Elapsed
 
 DONE_REASONS = {
     pb.FINISH_REASON_LENGTH: "length",

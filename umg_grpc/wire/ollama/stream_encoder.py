@@ -12,7 +12,7 @@ from umg_grpc.wire.core.sse import one_line
 from umg_grpc.wire.ollama.errors import error_line
 from umg_grpc.wire.ollama.response import Members, end_of, head_of, timing_of
 from umg_grpc.wire.ollama.response_items import Item, ResponseItems
-from umg_grpc.wire.text_format import Elapsed
+from umg_grpc.wire.text_format_interface import Elapsed
 
 _encode = msgspec.json.Encoder().encode
 

@@ -11,11 +11,11 @@ from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.core.caller_field_paths import wire_paths
 from umg_grpc.wire.core.embedding_vectors import elements, json_pieces, json_with_numbers, normalized
 from umg_grpc.wire.core.json_decoding import JsonObject, check_utf8, invalid, is_present, parse, unknown_fields, whole
+from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.ollama.errors import encode_error
 from umg_grpc.wire.ollama_embeddings.schema import EmbedBody, EmbeddingsBody
-from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import Elapsed
-from umg_grpc.wire.unary_format import ClientShape, UnaryFace
+from umg_grpc.wire.text_format_interface import Elapsed
+from umg_grpc.wire.unary_format_interface import ClientShape, UnaryFace
 
 EMBED_FACE, EMBEDDINGS_FACE = "ollama_embed", "ollama_embeddings"
 """Names of the two formats: for one or more texts, and for a single text."""

@@ -12,7 +12,7 @@ from umg_grpc.wire.rerank.document_text import ranked_texts
 from umg_grpc.wire.rerank.errors import decode_error
 from umg_grpc.wire.rerank.request import V1_SHAPE, V2_SHAPE, decode_request, encode_request, wire_path
 from umg_grpc.wire.rerank.response import decode_response, encode_response, encode_response_v2
-from umg_grpc.wire.unary_format import UnaryFormat, UnaryProviderFormat
+from umg_grpc.wire.unary_format_interface import UnaryFormat, UnaryProviderFormat
 
 __all__ = ["RERANK_FORMAT", "RERANK_FORMATS", "RERANK_UPSTREAMS", "RERANK_V2", "ranked_texts"]
 

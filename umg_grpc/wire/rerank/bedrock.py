@@ -8,14 +8,14 @@ from umg_grpc.knowledge.vector_models import vector_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.bedrock_invocation import input_tokens, model_path
 from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.rerank.document_text import ranked_texts
 from umg_grpc.wire.rerank.errors import decode_error
 from umg_grpc.wire.rerank.request import OPTION_FIELDS
 from umg_grpc.wire.rerank.response import decode_response
-from umg_grpc.wire.text_format import UpstreamRequest
-from umg_grpc.wire.unary_format import UnaryProviderFormat
+from umg_grpc.wire.text_format_interface import UpstreamRequest
+from umg_grpc.wire.unary_format_interface import UnaryProviderFormat
 
 PROTOCOL_NAME = "bedrock_rerank"
 API_VERSIONS = {"cohere": 2}

@@ -12,7 +12,7 @@ from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
 from umg_grpc.wire.rerank.errors import TOO_LONG
 from umg_grpc.wire.rerank.score_normalization import in_unit
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 # --- canonical -> caller
 

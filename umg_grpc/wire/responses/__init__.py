@@ -13,7 +13,7 @@ from umg_grpc.wire.responses.response import can_express, decode_response, encod
 from umg_grpc.wire.responses.stream_decoder import TranslatingDecoder
 from umg_grpc.wire.responses.stream_encoder import StreamEncoder
 from umg_grpc.wire.responses.tool_call_id_positions import CALL_IDS
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 
 RESPONSES_FORMAT = TextFormat(
     name="responses",

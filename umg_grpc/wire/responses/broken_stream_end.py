@@ -10,7 +10,7 @@ from umg_grpc.wire.core import sse
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, MEMBERS_DECODER, is_present
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.responses.errors import error_event, response_error
-from umg_grpc.wire.responses.stream_events import END_EVENTS
+from umg_grpc.wire.responses.provider_stream_events import END_EVENTS
 
 MAX_ITEMS_BYTES = 1 << 20
 """Maximum bytes of frames with finished items that the end repeats; further frames are left out."""

@@ -7,9 +7,9 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat.errors import error_members
 from umg_grpc.wire.core.sse import named_frame
-from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.error_classification import ProviderError
+from umg_grpc.wire.errors.error_message_redaction import clean
 from umg_grpc.wire.errors.provider_errors import from_provider
-from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.errors.stream_error_hints import stream_error_hints
 
 BLOCKED_CODES = frozenset(

@@ -5,7 +5,7 @@ its first part) are held back, so that failover is still possible.
 import re
 
 from umg_grpc.wire.core.first_output_detection import OTHER_EVENTS, Shape, Value, output_check
-from umg_grpc.wire.responses.stream_events import BEGIN_EVENTS
+from umg_grpc.wire.responses.provider_stream_events import BEGIN_EVENTS
 
 RESPONSE_SHAPE = {"output": Value.EMPTY, "error": Value.EMPTY, OTHER_EVENTS: Value.ANY}
 # Members of a starting item that are no output; a reasoning state is of use only with the reasoning itself.

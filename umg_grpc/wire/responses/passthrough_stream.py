@@ -21,8 +21,7 @@ from umg_grpc.wire.responses.decode_output import (
     decode_head,
     decode_used,
 )
-from umg_grpc.wire.responses.response import mark_states
-from umg_grpc.wire.responses.stream_events import (
+from umg_grpc.wire.responses.provider_stream_events import (
     BEGIN_EVENTS,
     END_EVENTS,
     HEAD_DECODER,
@@ -30,6 +29,7 @@ from umg_grpc.wire.responses.stream_events import (
     AnyEvent,
     stated_error,
 )
+from umg_grpc.wire.responses.response import mark_states
 from umg_grpc.wire.responses.tool_calls import CALL_ITEMS
 
 EVENT_START, DELTA_LINE, BLANK_LINE = b"event: response.", b".delta\ndata: {", b"\n\n"

@@ -26,9 +26,9 @@ from umg_grpc.wire.core.json_decoding import (
 from umg_grpc.wire.core.provider_member_changes import fit_members
 from umg_grpc.wire.core.stop_sequences import local_stops, with_stop_limit
 from umg_grpc.wire.core.unknown_fields import record_unknown_fields
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.model_quirks import changed_fields, fit_request, with_state
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
 from umg_grpc.wire.responses import passthrough_request, schema
 from umg_grpc.wire.responses.decode_messages import InputDecoder
 from umg_grpc.wire.responses.encode_messages import InputEncoder
@@ -43,7 +43,7 @@ from umg_grpc.wire.responses.structured_output import add_instructions
 from umg_grpc.wire.responses.tool_call_id_positions import CALL_IDS
 from umg_grpc.wire.responses.tool_choice import decode_choice
 from umg_grpc.wire.responses.tools import add_tools, decode_tools
-from umg_grpc.wire.text_format import FaceRequest, UpstreamRequest
+from umg_grpc.wire.text_format_interface import FaceRequest, UpstreamRequest
 
 
 class _Entry(Struct):

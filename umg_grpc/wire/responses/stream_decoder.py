@@ -28,8 +28,7 @@ from umg_grpc.wire.responses.decode_output import (
     decode_used,
 )
 from umg_grpc.wire.responses.decode_stream_parts import ARGUMENTS_KEY, REFUSAL_KEY, TEXT_KEY, Key, PartEmitter, Streamed
-from umg_grpc.wire.responses.server_tools import SERVER_TOOLS
-from umg_grpc.wire.responses.stream_events import (
+from umg_grpc.wire.responses.provider_stream_events import (
     ARGUMENTS_DELTA,
     BEGIN_EVENTS,
     END_EVENTS,
@@ -46,6 +45,7 @@ from umg_grpc.wire.responses.stream_events import (
     StreamedItem,
     stated_error,
 )
+from umg_grpc.wire.responses.server_tools import SERVER_TOOLS
 from umg_grpc.wire.responses.tool_calls import CALL_ITEMS, rename_call, rename_calls
 
 

@@ -20,7 +20,7 @@ from umg_grpc.wire.responses.encode_output import (
 from umg_grpc.wire.responses.errors import error_event, response_error
 from umg_grpc.wire.responses.server_tools import SERVER_ITEMS
 from umg_grpc.wire.responses.stream_event_writer import Writer
-from umg_grpc.wire.responses.stream_items import (
+from umg_grpc.wire.responses.streamed_item_encoding import (
     Audio,
     Call,
     Compaction,

@@ -10,7 +10,7 @@ from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.speech import response
 from umg_grpc.wire.speech.native_speech import NATIVE_SPEECH
 from umg_grpc.wire.speech.request import FORMAT_NAME, decode_request, encode_request, wire_path
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format_interface import UnaryFormat
 
 SPEECH_FORMAT: UnaryFormat[pb.SpeakRequest, pb.SpeakResponse] = UnaryFormat(
     name=FORMAT_NAME,

@@ -17,15 +17,15 @@ from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
 from umg_grpc.wire.native.errors import decode_error, stated_error
 from umg_grpc.wire.native.model_paths import GENERATE_VERB, call_path
 from umg_grpc.wire.native.usage import UsageMetadata
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.speech.request import format_of
-from umg_grpc.wire.text_format import UpstreamRequest
-from umg_grpc.wire.unary_format import UnaryProviderFormat
+from umg_grpc.wire.text_format_interface import UpstreamRequest
+from umg_grpc.wire.unary_format_interface import UnaryProviderFormat
 
 PROTOCOL_NAME = "native_speech"
 TOO_LONG = "input"

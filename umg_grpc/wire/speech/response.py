@@ -17,7 +17,7 @@ from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.sse import DONE_DATA, EVENT_STREAM, SseSplitter, frame, split
 from umg_grpc.wire.errors.provider_errors import as_error, cut_off, from_provider, is_error, no_response, unreadable
 from umg_grpc.wire.speech.request import format_of, wants_events
-from umg_grpc.wire.unary_format import ClientShape, MessageDecoder, MessageEncoder
+from umg_grpc.wire.unary_format_interface import ClientShape, MessageDecoder, MessageEncoder
 
 TOO_LONG = "input"
 """Canonical field that an error names if the provider rejects the request as too long."""

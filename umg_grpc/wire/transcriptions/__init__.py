@@ -9,8 +9,8 @@ from umg_grpc.wire.core.account_object_detection import OBJECT_WORDS, ObjectRule
 from umg_grpc.wire.core.multipart_forms import FORM_TYPE
 from umg_grpc.wire.core.provider_key_headers import AZURE_KEY_HEADER
 from umg_grpc.wire.errors.provider_errors import decode_error
-from umg_grpc.wire.transcriptions import request, response, stream
-from umg_grpc.wire.unary_format import UnaryFace, UnaryFormat
+from umg_grpc.wire.transcriptions import request, response, transcription_streams
+from umg_grpc.wire.unary_format_interface import UnaryFace, UnaryFormat
 
 FREE_FIELDS = frozenset({"prompt", "known_speaker_names", "known_speaker_references", "keywords"})
 TRANSCRIPTIONS_FORMAT: UnaryFormat[pb.TranscribeRequest, pb.TranscribeResponse] = UnaryFormat(
@@ -25,11 +25,11 @@ TRANSCRIPTIONS_FORMAT: UnaryFormat[pb.TranscribeRequest, pb.TranscribeResponse] 
     wire_path=request.wire_path,
     content_type=response.content_type,
     wants_stream=request.wants_stream,
-    stream_encoder=stream.stream_encoder,
+    stream_encoder=transcription_streams.stream_encoder,
     encode_request=request.encode_request,
     decode_response=response.decode_response,
     read_headers=response.read_headers,
-    stream_decoder=stream.stream_decoder,
+    stream_decoder=transcription_streams.stream_decoder,
     decode_error=partial(decode_error, too_long=response.TOO_LONG),
     objects=ObjectRules(free=FREE_FIELDS, words=OBJECT_WORDS),
     provider_name="openai",

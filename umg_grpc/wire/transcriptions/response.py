@@ -22,7 +22,7 @@ from umg_grpc.wire.transcriptions.request import (
     VERBOSE_FORMAT,
     format_of,
 )
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 TOO_LONG = "audio"
 """Canonical field that an error names if the provider rejects the request as too long."""

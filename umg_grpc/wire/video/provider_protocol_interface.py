@@ -7,7 +7,7 @@ from typing import NamedTuple
 from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.provider_key_headers import DEFAULT_KEY_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask, Submission
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

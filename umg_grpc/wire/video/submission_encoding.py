@@ -10,7 +10,7 @@ from umg_grpc.knowledge.media_models import FRAME_ROLES, Condition, MediaModel, 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol_interface import Implied, ProviderRequest, VideoProtocol
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.request_encoding import extra_fields, given, is_neutral, refuse_contents
 from umg_grpc.wire.video.submission_body_reader import LENGTH_MEMBER, MODEL_DECIDES

@@ -14,7 +14,14 @@ from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.content_array_items import ITEM_KINDS, ROLES_D_1, read_content
 from umg_grpc.wire.video.prompt_option_markers import read_markers
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, Members, Seconds, WholeNumber
-from umg_grpc.wire.video.task_view_fields import FAILED_STATES, VIDEO_FORMAT, failure_message, states, task_query, urls
+from umg_grpc.wire.video.task_response_values import (
+    FAILED_STATES,
+    VIDEO_FORMAT,
+    failure_message,
+    states,
+    task_query,
+    urls,
+)
 
 BODY_FIELDS = {
     "prompt": Member("prompt", str),

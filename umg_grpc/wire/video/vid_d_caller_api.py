@@ -13,7 +13,7 @@ from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.content_array_items import ROLES_D, read_content
 from umg_grpc.wire.video.errors import encode_error_d
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
-from umg_grpc.wire.video.task_view_fields import (
+from umg_grpc.wire.video.task_response_values import (
     FAILED_STATES,
     code_and_message,
     last_frame_url,

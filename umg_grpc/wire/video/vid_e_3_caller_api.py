@@ -12,7 +12,7 @@ from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e
 from umg_grpc.wire.video.input_media import is_video
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, Members, WholeNumber, begins
-from umg_grpc.wire.video.task_view_fields import FAILED_STATES, code_and_message, milliseconds, states, videos
+from umg_grpc.wire.video.task_response_values import FAILED_STATES, code_and_message, milliseconds, states, videos
 
 SETTING_FIELDS = {
     "duration": Member("duration_seconds", WholeNumber),

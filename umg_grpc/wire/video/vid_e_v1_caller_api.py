@@ -11,7 +11,7 @@ from umg_grpc.wire.core.multipart_forms import FormPart, form_object
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_e
 from umg_grpc.wire.video.submission_body_reader import CreateBody, JsonText, Member, WholeNumber
-from umg_grpc.wire.video.task_view_fields import (
+from umg_grpc.wire.video.task_response_values import (
     FAILED_STATES,
     SUCCEEDED_STATE,
     code_and_message,

@@ -10,7 +10,7 @@ from umg_grpc.wire.core.json_decoding import JsonObject, echo, invalid, missing
 from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.errors import encode_error_f
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
-from umg_grpc.wire.video.task_view_fields import (
+from umg_grpc.wire.video.task_response_values import (
     FAILED_STATES,
     code_and_message,
     failure_message,

@@ -12,7 +12,7 @@ from umg_grpc.wire.video.caller_api_interface import EntryFormat
 from umg_grpc.wire.video.content_array_items import ITEM_ROLES, read_content
 from umg_grpc.wire.video.errors import encode_error_g
 from umg_grpc.wire.video.submission_body_reader import CreateBody, Member, WholeNumber
-from umg_grpc.wire.video.task_view_fields import FAILED_STATES, code_and_message, seconds, states, task_query, urls
+from umg_grpc.wire.video.task_response_values import FAILED_STATES, code_and_message, seconds, states, task_query, urls
 
 BODY_FIELDS = {
     "resolution": Member("resolution", str),

@@ -41,7 +41,7 @@ from umg_grpc.knowledge.families.video import (
 )
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import is_data_url, parse_data_url
-from umg_grpc.wire.video.nested_members import read_nested
+from umg_grpc.wire.video.grouped_parameters import read_nested
 
 _SIZE = re.compile(r"([0-9]{1,5})\*([0-9]{1,5})", re.ASCII)
 _SIZE_OF_ALL = re.compile(r"([0-9]{1,5})[*x]([0-9]{1,5})", re.ASCII)

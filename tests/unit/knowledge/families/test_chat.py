@@ -11,8 +11,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.text import apply, family_model, family_of, split_suffix
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
-from umg_grpc.wire.request_notes import RequestNotes
-from umg_grpc.wire.text_format import FaceRequest
+from umg_grpc.wire.decoded_request_notes import RequestNotes
+from umg_grpc.wire.text_format_interface import FaceRequest
 
 CHAT = TEXT_FORMATS["chat"]
 

@@ -6,7 +6,7 @@ import pytest
 from umg_grpc.v1 import pb
 from umg_grpc.wire.chat import CHAT_FORMAT
 from umg_grpc.wire.responses import RESPONSES_FORMAT
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 
 USER = [{"role": "user", "content": "hi"}]
 

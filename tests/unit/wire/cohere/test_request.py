@@ -9,7 +9,7 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere import COHERE_FACE
-from umg_grpc.wire.text_format import FaceRequest
+from umg_grpc.wire.text_format_interface import FaceRequest
 
 HI: dict[str, Any] = {"role": "user", "content": "Hi"}
 WEATHER: dict[str, Any] = {

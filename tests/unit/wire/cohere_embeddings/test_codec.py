@@ -12,7 +12,7 @@ from cohere import EmbedByTypeResponse
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cohere_embeddings import COHERE_EMBED
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 VECTORS = np.asarray([[0.5, -0.25, 0.0, 1.5, -1.0, 2.0, 3.0, -4.0, 1.0], [-1.0] * 9], "<f4")
 

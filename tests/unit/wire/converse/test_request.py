@@ -15,7 +15,7 @@ from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.converse import CONVERSE_FORMAT
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 Json = dict[str, Any]
 CLAUDE, NOVA, NOVA_2 = "anthropic.claude-sonnet-4-5-20250929-v1:0", "us.amazon.nova-pro-v1:0", "amazon.nova-2-lite-v1:0"

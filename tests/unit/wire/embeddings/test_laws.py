@@ -22,7 +22,7 @@ from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 from umg_grpc.wire.embeddings.schema import EmbeddingsBody
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
 from umg_grpc.wire.native_embeddings.schema import BatchBody, EmbedBody
-from umg_grpc.wire.unary_format import ClientShape, UnaryFormat
+from umg_grpc.wire.unary_format_interface import ClientShape, UnaryFormat
 
 Codec = UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
 SHAPE = ClientShape.DOCUMENTED

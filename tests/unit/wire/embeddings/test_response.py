@@ -14,8 +14,8 @@ from tests.unit.wire.timing import within
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
-from umg_grpc.wire.text_format import BIG_BYTES
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.text_format_interface import BIG_BYTES
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 SHAPE = ClientShape.DOCUMENTED
 FAILED = pb.ERROR_REASON_UPSTREAM_FAILED

@@ -13,7 +13,7 @@ from umg_grpc.wire.core.undecoded_base64_files import LONG_BYTES, NONCE_BYTES, C
 from umg_grpc.wire.images import IMAGES_FACE
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers import ark_images, images_protocol, native_images
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 FILES = [PNG + Random(seed).randbytes(LONG_BYTES + seed) for seed in range(3)]
 """Files whose base64 ends without padding, with one and with two characters of it."""

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from umg_grpc.v1 import pb
+from umg_grpc.wire.images.image_stream_encoding import StreamEncoder
 from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES, ArkStreamDecoder
 from umg_grpc.wire.images.providers.dashscope_images import DASHSCOPE_IMAGES
 from umg_grpc.wire.images.providers.images_protocol import IMAGES_PROTOCOL
 from umg_grpc.wire.images.providers.images_protocol_responses import ImagesStreamDecoder
 from umg_grpc.wire.images.response import encode_response
-from umg_grpc.wire.images.stream import StreamEncoder
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 REQUEST = pb.GenerateImageRequest(model="m", prompt="a tree")
 BASE = {"z_index": 0}

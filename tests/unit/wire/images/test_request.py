@@ -11,10 +11,10 @@ import pytest
 from tests.support.images import GIF, JPEG, PNG, WEBP
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.image_format import DecodedForm, FormPart
+from umg_grpc.wire.decoded_request_notes import DecodedRequest
+from umg_grpc.wire.image_format_interface import DecodedForm, FormPart
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGE_FORMATS, IMAGE_VARIATIONS, IMAGES_FACE, check_inputs
 from umg_grpc.wire.images.long_json_strings import LONG_BYTES
-from umg_grpc.wire.request_notes import DecodedRequest
 
 URL = "https://example.com/a.png"
 B64 = base64.b64encode(PNG).decode()

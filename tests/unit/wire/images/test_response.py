@@ -13,7 +13,7 @@ from umg_grpc.wire.core.sse import split
 from umg_grpc.wire.core.undecoded_base64_files import EncodedFiles
 from umg_grpc.wire.images import IMAGE_EDITS, IMAGES_FACE
 from umg_grpc.wire.images.response import STEP_BYTES
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 B64 = base64.b64encode(PNG).decode()
 BIG = bytes(range(256)) * (STEP_BYTES // 256 * 2 + 1)

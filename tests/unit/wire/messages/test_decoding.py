@@ -7,8 +7,8 @@ import pytest
 
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.messages import MESSAGES_FORMAT
-from umg_grpc.wire.request_notes import RequestNotes
 
 PNG = b"\x89PNG\r\n\x1a\n"
 DOCUMENT, IMAGE = pb.MEDIA_KIND_DOCUMENT, pb.MEDIA_KIND_IMAGE

@@ -7,8 +7,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.dialects import known
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.messages import MESSAGES_FORMAT
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
 
 USER, ASSISTANT, TOOL, SYSTEM = pb.ROLE_USER, pb.ROLE_ASSISTANT, pb.ROLE_TOOL, pb.ROLE_SYSTEM
 HI = pb.Message(role=USER, parts=[pb.Part(text=pb.TextPart(text="hi"))])

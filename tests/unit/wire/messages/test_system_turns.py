@@ -8,8 +8,8 @@ import pytest
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.messages import MESSAGES_FORMAT
-from umg_grpc.wire.request_notes import RequestNotes
 
 CALL = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "42"}

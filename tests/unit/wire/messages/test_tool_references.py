@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from umg_grpc.wire import TEXT_FORMATS
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.messages import MESSAGES_FORMAT
-from umg_grpc.wire.request_notes import RequestNotes
 
 LOADED = [{"type": "tool_reference", "tool_name": "CronCreate"}, {"type": "tool_reference", "tool_name": "CronList"}]
 BODY = {

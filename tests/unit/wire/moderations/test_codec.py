@@ -8,9 +8,9 @@ import pytest
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.decoded_request_notes import NO_NOTES
 from umg_grpc.wire.moderations import MODERATIONS_FORMAT
-from umg_grpc.wire.request_notes import NO_NOTES
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://pictures.test/a.png"}}
 TEXT = {"type": "text", "text": "a"}

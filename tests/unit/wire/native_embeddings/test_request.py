@@ -13,8 +13,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.embeddings import EMBEDDINGS_FORMAT
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
-from umg_grpc.wire.text_format import UpstreamRequest
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.text_format_interface import UpstreamRequest
+from umg_grpc.wire.unary_format_interface import UnaryFormat
 
 Codec = UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
 Json = dict[str, object]

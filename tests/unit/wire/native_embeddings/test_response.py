@@ -10,7 +10,7 @@ from google.genai import types
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.native_embeddings import NATIVE_EMBEDDING, NATIVE_EMBEDDINGS
-from umg_grpc.wire.unary_format import ClientShape, UnaryFormat
+from umg_grpc.wire.unary_format_interface import ClientShape, UnaryFormat
 
 Codec = UnaryFormat[pb.EmbedRequest, pb.EmbedResponse]
 SHAPE = ClientShape.DOCUMENTED

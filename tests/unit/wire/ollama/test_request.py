@@ -9,7 +9,7 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
-from umg_grpc.wire.text_format import FaceRequest, TextFace
+from umg_grpc.wire.text_format_interface import FaceRequest, TextFace
 
 INVALID, MISSING, UNSUPPORTED = (
     pb.ERROR_REASON_INVALID_FIELD,

@@ -11,7 +11,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.ollama import OLLAMA_CHAT, OLLAMA_GENERATE
-from umg_grpc.wire.text_format import TextFace
+from umg_grpc.wire.text_format_interface import TextFace
 
 Json = dict[str, object]
 REQUEST = pb.GenerateRequest(model="m")

@@ -10,9 +10,9 @@ from ollama import EmbeddingsResponse, EmbedResponse
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
+from umg_grpc.wire.decoded_request_notes import DecodedRequest
 from umg_grpc.wire.ollama_embeddings import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
-from umg_grpc.wire.request_notes import DecodedRequest
-from umg_grpc.wire.unary_format import ClientShape, UnaryFace
+from umg_grpc.wire.unary_format_interface import ClientShape, UnaryFace
 
 Face = UnaryFace[pb.EmbedRequest, pb.EmbedResponse]
 SHAPE = ClientShape.SDK

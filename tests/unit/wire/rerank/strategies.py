@@ -8,7 +8,7 @@ from tests.unit.wire.chat.strategies import flags, json_objects, names, optional
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT
 from umg_grpc.wire.rerank import RERANK_FORMAT, RERANK_V2
-from umg_grpc.wire.unary_format import UnaryFormat
+from umg_grpc.wire.unary_format_interface import UnaryFormat
 
 Format = UnaryFormat[pb.RerankRequest, pb.RerankResponse]
 FORMATS: dict[str, Format] = {RERANK_FORMAT.name: RERANK_FORMAT, RERANK_V2.name: RERANK_V2}

@@ -15,8 +15,8 @@ from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb
 from umg_grpc.wire.rerank import ranked_texts
 from umg_grpc.wire.rerank.request import OPTION_FIELDS
-from umg_grpc.wire.text_format import UpstreamRequest
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.text_format_interface import UpstreamRequest
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 FORMAT_OPTIONS = {"rerank": V1_OPTIONS, "rerank_v2": V2_OPTIONS}
 PLAIN_REQUESTS = {name: strategies.requests(options, plain=True) for name, options in FORMAT_OPTIONS.items()}

@@ -14,7 +14,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_shape_selection import client_shape
 from umg_grpc.wire.rerank import RERANK_FORMAT, RERANK_V2
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 USAGE = pb.RerankUsage(total_tokens=12, search_units=1)
 

@@ -10,7 +10,7 @@ from tests.unit.wire.rerank.strategies import FORMATS
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.rerank import RERANK_FORMAT, RERANK_V2
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 
 def make_request(documents: str, top_n: int | None = None) -> pb.RerankRequest:

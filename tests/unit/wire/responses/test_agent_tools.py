@@ -14,10 +14,10 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS
 from umg_grpc.wire.core.response_to_events import response_to_events
 from umg_grpc.wire.core.tool_name_conversion import name_of
-from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 from umg_grpc.wire.responses import RESPONSES_FORMAT
 from umg_grpc.wire.responses.typed_client_tools import CLIENT_TOOLS
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 OTHERS = [name for name in TEXT_FORMATS if name != "responses"]
 ADD = {"type": "function", "name": "add", "description": "Adds.", "parameters": {"type": "object"}, "strict": None}

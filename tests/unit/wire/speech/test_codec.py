@@ -10,10 +10,10 @@ import pytest
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.audio_files import audio_file, comment_of, duration_seconds
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.speech import SPEECH_FORMAT
 from umg_grpc.wire.speech.native_speech import NATIVE_SPEECH
-from umg_grpc.wire.unary_format import ClientShape, MessageDecoder
+from umg_grpc.wire.unary_format_interface import ClientShape, MessageDecoder
 
 BODY = {"model": "mine", "input": "Hi", "voice": "alloy"}
 STREAMED = RequestNotes(is_streamed=True)

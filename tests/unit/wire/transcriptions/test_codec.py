@@ -10,10 +10,10 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.audio_files import audio_file
 from umg_grpc.wire.core.multipart_forms import FormPart
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.transcriptions import TRANSCRIPTIONS_FORMAT, TRANSLATIONS_FORMAT
 from umg_grpc.wire.transcriptions.request import decode_form
-from umg_grpc.wire.unary_format import ClientShape
+from umg_grpc.wire.unary_format_interface import ClientShape
 
 FILE = FormPart("file", "a.mp3", b"\0\r\n--umg-", "audio/mpeg")
 STREAMED = RequestNotes(is_streamed=True)

@@ -10,7 +10,7 @@ from tests.support.videos import image, submission
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol_interface import VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderTask
 from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
 from umg_grpc.wire.video.providers.vid_b_protocol import VID_B
 from umg_grpc.wire.video.providers.vid_d_protocol import VID_D

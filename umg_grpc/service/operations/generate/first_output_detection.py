@@ -3,7 +3,7 @@ tried.
 """
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.text_format import TextFormat
+from umg_grpc.wire.text_format_interface import TextFormat
 
 NO_OUTPUT = frozenset({"started", "usage", "opaque", None})
 """Kinds of events that contain no output of the model; None is a kind that this version does not have."""

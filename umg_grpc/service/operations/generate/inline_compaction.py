@@ -16,7 +16,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.context_edits import EDITS_FIELD, SUMMARY_FORMAT, SUMMARY_TYPE, Compact
 from umg_grpc.wire.core.response_to_events import part_to_events
 from umg_grpc.wire.core.sealed_summaries import SEALED_PREFIX, summary_text
-from umg_grpc.wire.request_notes import DecodedRequest
+from umg_grpc.wire.decoded_request_notes import DecodedRequest
 
 HOPELESS_FAILURES = frozenset({Failure.CALLER, Failure.TOO_LARGE, Failure.CONTEXT, Failure.MODEL})
 """Failures of a request for a summary after which the call goes on without it, not at the next channel."""

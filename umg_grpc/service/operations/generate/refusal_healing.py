@@ -9,8 +9,8 @@ from umg_grpc.routing import Target
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.resilience.learned_quirks import LearnedQuirks
 from umg_grpc.wire import TEXT_UPSTREAMS
-from umg_grpc.wire.errors.refusal_mending import Mended, mend
-from umg_grpc.wire.errors.refusal_reading import PATH_STATUSES, read_refusal
+from umg_grpc.wire.errors.rejection_adaptation import Mended, mend
+from umg_grpc.wire.errors.rejection_reading import PATH_STATUSES, read_refusal
 
 NOT_SERVED = Mended("path", "", Quirks(served=False), lasting=True)
 """Restriction of a protocol at whose path the provider serves nothing."""

@@ -25,7 +25,7 @@ from umg_grpc.wire.core.finish_reasons import unknown_word
 from umg_grpc.wire.core.prompt_cache_lifetimes import selects_long_lifetime
 from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.stream_aggregator import read_whole_response
-from umg_grpc.wire.text_format import BIG_BYTES
+from umg_grpc.wire.text_format_interface import BIG_BYTES
 
 MANY_BYTES = 32 * 2**10
 """Maximum bytes of a stream or response processed in the event loop, in about 1 ms; more are processed in a thread."""

@@ -49,8 +49,8 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FACES, TEXT_FORMATS
 from umg_grpc.wire.core.context_edits import Compact
 from umg_grpc.wire.core.gateway_headers import STRICT_HEADER
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import TextFace
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
+from umg_grpc.wire.text_format_interface import TextFace
 
 TextStep: TypeAlias = ResponseStep[GenerationCall, GenerationAttempt, pb.GenerateResponse]
 

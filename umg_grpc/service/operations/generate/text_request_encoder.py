@@ -33,10 +33,10 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_FORMATS, TEXT_UPSTREAMS
 from umg_grpc.wire.core.context_edits import EDITS_FIELD, ContextEdit, UnknownEdit
 from umg_grpc.wire.core.json_decoding import echo
+from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.protocol_choice import refusal_of
-from umg_grpc.wire.request_notes import DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import TextFace
+from umg_grpc.wire.text_format_interface import TextFace
 
 MESSAGE_PATH = re.compile(r"messages\[(\d+)\]")
 

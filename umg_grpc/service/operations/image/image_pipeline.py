@@ -25,7 +25,7 @@ from umg_grpc.service.pipeline.steps import COMPLETE, INPUTS, RULES, SETTLE, Ste
 from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse, StreamPipeline
 from umg_grpc.upstream.upstream_interfaces import ImageCall, ImageUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.image_format import ImageFormat
+from umg_grpc.wire.image_format_interface import ImageFormat
 from umg_grpc.wire.images import check_inputs
 from umg_grpc.wire.images.image_request_checks import check
 

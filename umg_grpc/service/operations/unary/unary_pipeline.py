@@ -29,7 +29,7 @@ from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import missing
-from umg_grpc.wire.unary_format import ClientShape, UnaryFace, UnaryFormat
+from umg_grpc.wire.unary_format_interface import ClientShape, UnaryFace, UnaryFormat
 
 
 class UnaryCall(Admitted[RequestT], kw_only=True):

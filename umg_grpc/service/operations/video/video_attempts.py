@@ -14,7 +14,7 @@ from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.video.provider_task import ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderTask, Submission
 
 SUBMIT_SECONDS = 45.0
 """Time limit of one attempt."""

@@ -28,7 +28,7 @@ from umg_grpc.service.video_tasks.task_requests import check_draft, check_remix,
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.v1 import pb
-from umg_grpc.wire.request_notes import NO_NOTES
+from umg_grpc.wire.decoded_request_notes import NO_NOTES
 from umg_grpc.wire.video import video_request_checks
 
 NewTaskT = TypeVar("NewTaskT", bound=NewTask)

@@ -32,7 +32,7 @@ from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import SUBMITTING_STATE, Hold, Pin
 from umg_grpc.upstream.upstream_interfaces import VideoUpstream
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_task import ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderTask, Submission
 
 TASK_PREFIX = "task_"
 DATABASE_PAUSES = (0.1, 0.5, 1.0, 2.0, 4.0, None)

@@ -17,7 +17,7 @@ from umg_grpc.upstream.http.signing import Signer
 from umg_grpc.upstream.http.signing.cached_token import NEW_SECONDS, RENEWED_SECONDS
 from umg_grpc.upstream.http1.request import OutgoingRequest
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.redact import clean
+from umg_grpc.wire.errors.error_message_redaction import clean
 
 WAIT_SECONDS = 30.0
 """Longest wait of a call for credentials, also for a library that does not return: after it another read is started."""

@@ -18,7 +18,7 @@ from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.upstream.http.signing.cached_token import CachedTokenSigner, Token, seconds_of_use
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.redact import clean
+from umg_grpc.wire.errors.error_message_redaction import clean
 
 MAX_OUTPUT_BYTES = 64 * 1024
 RETRY_SECONDS = 5.0

@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 
 from umg_grpc.knowledge.call_shapes import CallShape, call_shape
 from umg_grpc.v1 import pb
+from umg_grpc.wire.cloud_call_encoding import shaped
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.ark_images import ARK_IMAGES
 from umg_grpc.wire.images.providers.dashscope_images import DASHSCOPE_IMAGES
@@ -12,9 +14,7 @@ from umg_grpc.wire.images.providers.images_protocol import IMAGES_PROTOCOL
 from umg_grpc.wire.images.providers.native_images import NATIVE_IMAGES
 from umg_grpc.wire.images.providers.umg_gateway_images import UMG_IMAGES
 from umg_grpc.wire.images.providers.xai_images import XAI_IMAGES
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.shaped_calls import shaped
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 XAI_HOST = "api.x.ai"
 """Host of xAI, which has a variant of the protocol `images`."""

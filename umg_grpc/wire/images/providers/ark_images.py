@@ -16,9 +16,16 @@ from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, any_valu
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
-from umg_grpc.wire.errors.classification import BLOCKED_REASON, DEFAULT_TABLE, LIMITED_REASON, ClassificationRow, Table
+from umg_grpc.wire.errors.error_classification import (
+    BLOCKED_REASON,
+    DEFAULT_TABLE,
+    LIMITED_REASON,
+    ClassificationRow,
+    Table,
+)
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol import GENERATIONS_PATH
@@ -42,8 +49,7 @@ from umg_grpc.wire.images.providers.response_decoding import (
     set_time,
 )
 from umg_grpc.wire.images.providers.stream_decoding import EventDecoder
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 PROTOCOL_NAME = "ark_images"
 SUPPORTED_FIELDS = frozenset(

@@ -17,9 +17,10 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, is_present
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors import provider_errors
-from umg_grpc.wire.errors.classification import (
+from umg_grpc.wire.errors.error_classification import (
     BLOCKED_REASON,
     DEFAULT_TABLE,
     FAILED_REASON,
@@ -39,9 +40,8 @@ from umg_grpc.wire.images.providers.request_encoding import (
     size_with,
 )
 from umg_grpc.wire.images.providers.response_decoding import check_images, copy_size, is_text, set_further
-from umg_grpc.wire.relayed_tasks import RelayedTask, read_relayed
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.relay_task_responses import RelayedTask, read_relayed
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 GENERATION_PATH = "/api/v1/services/aigc/multimodal-generation/generation"
 SYNTHESIS_PATH = "/api/v1/services/aigc/text2image/image-synthesis"

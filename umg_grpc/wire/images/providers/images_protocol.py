@@ -6,6 +6,7 @@ from msgspec import Raw
 from umg_grpc.knowledge.families.image import has_images
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, any_value
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import decode_error
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
@@ -22,8 +23,7 @@ from umg_grpc.wire.images.providers.request_encoding import (
 )
 from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES
 from umg_grpc.wire.images.schema import NEWER_MEMBERS
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 GENERATIONS_PATH, EDITS_PATH, VARIATIONS_PATH = "/images/generations", "/images/edits", "/images/variations"
 OPTION_MEMBERS = {

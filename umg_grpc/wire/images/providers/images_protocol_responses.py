@@ -14,7 +14,7 @@ from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, any_value
 from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
-from umg_grpc.wire.errors.classification import FILTERED_CODES
+from umg_grpc.wire.errors.error_classification import FILTERED_CODES
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.images.long_json_strings import LongStrings
 from umg_grpc.wire.images.providers.response_decoding import (

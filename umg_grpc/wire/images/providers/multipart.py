@@ -10,7 +10,7 @@ from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 from umg_grpc.wire.core.multipart_forms import FilePart, encode_form
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.providers.request_encoding import FlatRequest, mime_of
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 _EXTENSIONS = {"image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "image/gif": "gif"}
 

@@ -16,17 +16,17 @@ from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, invalid
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.core.split_characters import decode
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
+from umg_grpc.wire.errors.error_message_redaction import clean
 from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, is_error, unreadable
-from umg_grpc.wire.errors.redact import clean
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.request_encoding import add_set, mime_of, refuse_edits, report_others
 from umg_grpc.wire.images.providers.response_decoding import blocked, is_text, no_image, set_bytes
 from umg_grpc.wire.native.errors import decode_error, stated_error
 from umg_grpc.wire.native.model_paths import GENERATE_VERB, call_path
 from umg_grpc.wire.native.usage import UsageMetadata
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 OPTION_MEMBERS = {"temperature": "temperature", "top_p": "topP", "max_output_tokens": "maxOutputTokens"}
 SUPPORTED_FIELDS = frozenset({*OPTION_MEMBERS, "size", "aspect_ratio", "image_size", "quality", "response_modalities"})

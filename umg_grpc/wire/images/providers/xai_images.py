@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from umg_grpc.knowledge.families.image import PlacedImage, nearest_ratio
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol import EDITS_PATH, GENERATIONS_PATH, IMAGES_PROTOCOL, PROTOCOL_NAMES
@@ -26,8 +27,7 @@ from umg_grpc.wire.images.providers.request_encoding import (
     stated_json,
 )
 from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES, blocked
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 OPTION_MEMBERS = {"n": "n", "quality": "quality", "user": "user"}
 """Canonical field -> member of the body."""

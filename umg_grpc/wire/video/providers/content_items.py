@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import untranslatable
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 from umg_grpc.wire.video.providers.media_encoding import address_or_data_url, at
 from umg_grpc.wire.video.providers.request_encoding import prompt_of
 

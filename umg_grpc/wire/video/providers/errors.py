@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.classification import DEFAULT_TABLE, ClassificationRow, ProviderError, Table
+from umg_grpc.wire.errors.error_classification import DEFAULT_TABLE, ClassificationRow, ProviderError, Table
+from umg_grpc.wire.errors.error_message_redaction import clean
 from umg_grpc.wire.errors.provider_errors import from_provider
-from umg_grpc.wire.errors.redact import clean
 
 PROMPT_FIELD = "parameters.prompt"
 """Canonical field that an error names if the provider rejects the request as too long."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 
 Numbered = tuple[int, pb.VideoMedia]
 """Medium of a submission with its position in the list of media, for errors."""

@@ -13,7 +13,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, check_numbers, invalid, missing
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol_interface import Implied, ProviderRequest
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 
 JSON_TYPE = "application/json"
 JSON_HEADERS = {"Content-Type": JSON_TYPE}

@@ -17,9 +17,9 @@ from umg_grpc.wire.core.lenient_numbers import LAST_SECOND
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import is_error, unreadable
 from umg_grpc.wire.errors.secret_masking import without_secrets
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus
 from umg_grpc.wire.video.providers.errors import public_message
-from umg_grpc.wire.video.task_errors import (
+from umg_grpc.wire.video.task_error_codes import (
     CONTENT_POLICY_VIOLATION,
     TASK_CANCELLED,
     TASK_EXPIRED,

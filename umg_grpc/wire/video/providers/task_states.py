@@ -11,10 +11,10 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, Meaning, meaning_of, own_meaning
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import decode_base64, is_data_url, parse_data_url
-from umg_grpc.wire.errors.classification import ProviderError, Table, stated_status
+from umg_grpc.wire.errors.error_classification import ProviderError, Table, stated_status
 from umg_grpc.wire.errors.provider_errors import is_ok, read_error, unreadable
-from umg_grpc.wire.relayed_tasks import RelayedTask, read_relayed
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus
+from umg_grpc.wire.relay_task_responses import RelayedTask, read_relayed
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus
 from umg_grpc.wire.video.providers.errors import is_unknown, refused, refused_submission
 from umg_grpc.wire.video.providers.response_decoding import (
     QUEUED_STATE,

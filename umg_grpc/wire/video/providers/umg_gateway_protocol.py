@@ -17,7 +17,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.base64_media import is_data_url, parse_data_url
 from umg_grpc.wire.errors.provider_errors import as_error, read_error, unreadable
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import is_page, is_unknown, refused, refused_submission
 from umg_grpc.wire.video.providers.request_encoding import get_request, json_request, path_id
 from umg_grpc.wire.video.providers.response_decoding import (
@@ -49,7 +49,7 @@ from umg_grpc.wire.video.providers.umg_gateway_requests import (
     entry_of,
     query_path,
 )
-from umg_grpc.wire.video.task_errors import (
+from umg_grpc.wire.video.task_error_codes import (
     CONTENT_POLICY_VIOLATION,
     INVALID_REQUEST,
     STATUS_CODES,

@@ -9,10 +9,10 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.wire.core.json_decoding import JsonObject, any_value, is_present
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, read_error
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import BLOCKED_REASON, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of, present
 from umg_grpc.wire.video.providers.media_encoding import file_name, inline, media_type

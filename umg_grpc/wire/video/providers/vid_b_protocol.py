@@ -14,9 +14,9 @@ from umg_grpc.wire.core.json_decoding import JsonObject, is_present
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.provider_errors import read_error, unreadable
-from umg_grpc.wire.relayed_tasks import read_relayed
+from umg_grpc.wire.relay_task_responses import read_relayed
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import BLOCKED_REASON, refused, refused_submission, rows
 from umg_grpc.wire.video.providers.image_roles import Numbered, inputs_of
 from umg_grpc.wire.video.providers.media_encoding import base64_of, inline, media_type
@@ -44,7 +44,7 @@ from umg_grpc.wire.video.providers.response_decoding import (
     unknown_task,
 )
 from umg_grpc.wire.video.providers.task_states import created_id, failed_at_creation, files_of, is_lost, status_of
-from umg_grpc.wire.video.task_errors import CONTENT_POLICY_VIOLATION, INVALID_REQUEST, TASK_FAILED
+from umg_grpc.wire.video.task_error_codes import CONTENT_POLICY_VIOLATION, INVALID_REQUEST, TASK_FAILED
 
 PARAMETER_MEMBERS = {
     "duration_seconds": "durationSeconds",

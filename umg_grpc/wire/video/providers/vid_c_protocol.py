@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import is_ok, read_error
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import (
     BLOCKED_REASON,
     FAILED_REASON,

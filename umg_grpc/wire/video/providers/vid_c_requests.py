@@ -9,7 +9,7 @@ from umg_grpc.knowledge.video_places import EACH_ITEM, MEDIA_ITEM, Medium, Video
 from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of
 from umg_grpc.wire.video.providers.media_encoding import address_or_data_url, at
 from umg_grpc.wire.video.providers.request_encoding import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from umg_grpc.knowledge.media_models import MediaModel, media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol_interface import Implied
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 from umg_grpc.wire.video.providers.image_roles import inputs_of
 from umg_grpc.wire.video.providers.request_encoding import (
     is_neutral,

@@ -7,7 +7,7 @@ from msgspec import Raw
 from umg_grpc.wire.core.json_decoding import JsonObject, json_text
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of, present
 from umg_grpc.wire.video.providers.media_encoding import address_or_base64, video_address
 from umg_grpc.wire.video.providers.request_encoding import (

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderTask, Submission
 from umg_grpc.wire.video.providers.request_encoding import get_request, path_id
 from umg_grpc.wire.video.providers.vid_e_apis import OLD_API, PROTOCOL_NAME, implied, is_new, old_path, rules_model
 from umg_grpc.wire.video.providers.vid_e_old_requests import encode_old

@@ -10,7 +10,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, parse
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
-from umg_grpc.wire.video.provider_task import Submission
+from umg_grpc.wire.video.provider_task_types import Submission
 from umg_grpc.wire.video.providers.image_roles import Inputs, inputs_of
 from umg_grpc.wire.video.providers.media_encoding import address_or_base64, video_address
 from umg_grpc.wire.video.providers.request_encoding import (

@@ -8,10 +8,10 @@ from msgspec import Raw, Struct
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.task_words import meaning_of
 from umg_grpc.wire.core.json_decoding import is_present
-from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import is_ok, read_error
 from umg_grpc.wire.video.provider_protocol_interface import Statuses
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import (
     BLOCKED_REASON,
     FAILED_REASON,

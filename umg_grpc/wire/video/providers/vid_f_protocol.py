@@ -10,10 +10,10 @@ from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, is_present
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
-from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import is_ok, read_error
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest, Statuses, VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import (
     BLOCKED_REASON,
     FAILED_REASON,

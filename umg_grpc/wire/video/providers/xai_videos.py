@@ -13,7 +13,7 @@ from umg_grpc.wire.core.json_decoding import JsonObject
 from umg_grpc.wire.dropped_fields_report import Report, untranslatable
 from umg_grpc.wire.errors.provider_errors import read_error
 from umg_grpc.wire.video.provider_protocol_interface import Implied, ProviderRequest, Statuses
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.errors import refused, refused_submission
 from umg_grpc.wire.video.providers.image_roles import Inputs, Numbered, inputs_of, present
 from umg_grpc.wire.video.providers.media_encoding import address_or_data_url
@@ -42,7 +42,7 @@ from umg_grpc.wire.video.providers.response_decoding import (
 )
 from umg_grpc.wire.video.providers.task_states import OwnTask, created_id, is_lost, status_of
 from umg_grpc.wire.video.providers.vid_a_protocol import ERROR_TABLE, PROTOCOL_NAME, VID_A, VIDEOS_PATH
-from umg_grpc.wire.video.task_errors import CONTENT_POLICY_VIOLATION
+from umg_grpc.wire.video.task_error_codes import CONTENT_POLICY_VIOLATION
 
 SUPPORTED_FIELDS = frozenset(
     {"prompt", "duration_seconds", "aspect_ratio", "resolution", "size", "generate_audio"}  # always sound

@@ -17,7 +17,7 @@ from tests.support.snapshots import Snapshots
 from umg_grpc.v1 import pb
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers import IMAGE_PROTOCOLS
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -17,15 +17,15 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.knowledge.families.image import family_row
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.multipart_forms import FormPart
+from umg_grpc.wire.decoded_request_notes import DecodedRequest
 from umg_grpc.wire.images import image_request_checks
 from umg_grpc.wire.images.multipart_requests import decode_form
 from umg_grpc.wire.images.providers.images_protocol import IMAGES_PROTOCOL
 from umg_grpc.wire.images.providers.native_images import NATIVE_IMAGES
 from umg_grpc.wire.images.providers.response_decoding import SVG_TYPE
 from umg_grpc.wire.images.request import decode_request, wire_path
-from umg_grpc.wire.images.vendor_values import check_values
-from umg_grpc.wire.request_notes import DecodedRequest
-from umg_grpc.wire.text_format import UpstreamRequest
+from umg_grpc.wire.images.vendor_rule_checks import check_values
+from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 MODEL = "gpt-image-2.6-sunburst"
 PNG = png("a kite", 16, 16)

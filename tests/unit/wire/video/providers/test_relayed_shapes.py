@@ -12,9 +12,9 @@ from tests.support.videos import submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.task_members import EACH_ITEM, EVERY_PROTOCOL, TASK_MEMBERS, Path, paths_of
 from umg_grpc.v1 import pb
-from umg_grpc.wire.relayed_tasks import read_relayed
+from umg_grpc.wire.relay_task_responses import read_relayed
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
-from umg_grpc.wire.video.provider_task import ProviderResult, ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderResult, ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.task_states import files_of, percent_of
 
 URL, REASON = "https://files.example/video.mp4", "the prompt names a person"

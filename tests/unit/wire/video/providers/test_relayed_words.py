@@ -14,7 +14,7 @@ from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, Meaning, TaskWord, mean
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 from umg_grpc.wire.video.provider_protocol_interface import StatusOrMore
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.response_decoding import unknown_task
 
 Body = Mapping[str, object]

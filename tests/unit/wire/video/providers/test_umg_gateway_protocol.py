@@ -14,9 +14,9 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import ENTRY_FORMATS
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask, Submission
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask, Submission
 from umg_grpc.wire.video.providers.umg_gateway_protocol import UMG_VIDEO
-from umg_grpc.wire.video.task_errors import task_error
+from umg_grpc.wire.video.task_error_codes import task_error
 from umg_grpc.wire.video.video_request_checks import check
 
 HTTP = "https://example.com/a.png"

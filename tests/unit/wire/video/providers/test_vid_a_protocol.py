@@ -8,7 +8,7 @@ import pytest
 from tests.support.videos import IMAGE, PNG, image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
 
 TASK = ProviderTask(id="video_7f", model="sora-2")

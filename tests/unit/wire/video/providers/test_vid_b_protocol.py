@@ -11,7 +11,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS, video_protocol
 from umg_grpc.wire.video.provider_protocol_interface import VideoProtocol
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_b_protocol import VID_B, VID_B_GEMINI
 
 VERTEX_NAME = "projects/p/locations/us-central1/publishers/google/models/veo-3.1/operations/3f2a-1"

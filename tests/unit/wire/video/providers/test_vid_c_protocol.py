@@ -10,7 +10,7 @@ import pytest
 from tests.support.videos import AUDIO, image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_c_protocol import VID_C
 
 TASK = ProviderTask(id="8f1c", model="wan2.5-t2v-preview")

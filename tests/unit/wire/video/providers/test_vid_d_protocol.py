@@ -10,7 +10,7 @@ from tests.support.videos import AUDIO, IMAGE, VIDEO, image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_d_protocol import VID_D
 from umg_grpc.wire.video.submission_encoding import encode_submission
 

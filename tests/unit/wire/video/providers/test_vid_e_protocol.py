@@ -9,7 +9,7 @@ from tests.support.videos import PNG, TASK_ID, VIDEO, image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_e_protocol import VID_E
 from umg_grpc.wire.video.submission_encoding import encode_submission
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.videos import PNG, VIDEO, image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_f_protocol import VID_F
 
 KEY = "jimeng_vgfm_t2v_l20"

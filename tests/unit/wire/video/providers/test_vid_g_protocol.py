@@ -9,7 +9,7 @@ from tests.support.videos import image, submission
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_g_protocol import V1_STATE, VID_G
 
 NEW, OLD = "MiniMax-H3", "MiniMax-Hailuo-02"

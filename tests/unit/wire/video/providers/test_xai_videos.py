@@ -12,7 +12,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import video_protocol
 from umg_grpc.wire.video.provider_protocol_interface import ProviderRequest
-from umg_grpc.wire.video.provider_task import ProviderStatus, ProviderTask
+from umg_grpc.wire.video.provider_task_types import ProviderStatus, ProviderTask
 from umg_grpc.wire.video.providers.vid_a_protocol import VID_A
 from umg_grpc.wire.video.providers.xai_videos import VID_A_XAI
 from umg_grpc.wire.video.submission_encoding import encode_submission

@@ -21,7 +21,7 @@ from umg_grpc.wire.transcriptions.response import (
     plain,
     segment_event,
 )
-from umg_grpc.wire.unary_format import MessageDecoder, MessageEncoder
+from umg_grpc.wire.unary_format_interface import MessageDecoder, MessageEncoder
 
 DELTA_EVENT, SEGMENT_EVENT, END_EVENT = "transcript.text.delta", "transcript.text.segment", "transcript.text.done"
 EVENT_TYPES = {

@@ -15,7 +15,7 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.losses import LOSS_MEMBERS
 from umg_grpc.knowledge.quirks import Quirks
-from umg_grpc.wire.errors.error_places import RELAY_PREFIX
+from umg_grpc.wire.errors.error_body_reading import RELAY_PREFIX
 
 Kind = Literal["member", "value", "role", "keyword", "limit", "limit_exclusive"]
 """Part of the request that is rejected: a whole member; its value; a role of a message; a keyword of a JSON schema. Or

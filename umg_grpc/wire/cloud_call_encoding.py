@@ -11,9 +11,9 @@ from msgspec import Raw
 from umg_grpc.knowledge.call_shapes import CallShape, call_shape
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
-from umg_grpc.wire.request_notes import NO_NOTES, RequestNotes
-from umg_grpc.wire.text_format import TextProviderFormat, UpstreamRequest
-from umg_grpc.wire.unary_format import UnaryProviderFormat
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
+from umg_grpc.wire.text_format_interface import TextProviderFormat, UpstreamRequest
+from umg_grpc.wire.unary_format_interface import UnaryProviderFormat
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")

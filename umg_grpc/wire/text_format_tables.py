@@ -4,7 +4,7 @@ from pkgutil import resolve_name
 
 from umg_grpc.wire.core.rate_limit_headers import RateLimitHeaders, rate_limit_headers
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
-from umg_grpc.wire.text_format import TextFace, TextFormat, TextProviderFormat
+from umg_grpc.wire.text_format_interface import TextFace, TextFormat, TextProviderFormat
 
 FACES_ALONE: tuple[str, ...] = (
     "umg_grpc.wire.ollama:OLLAMA_CHAT",

@@ -11,8 +11,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.wire.core.account_object_detection import ObjectRules
 from umg_grpc.wire.core.multipart_forms import FormPart
 from umg_grpc.wire.core.provider_key_headers import DEFAULT_KEY_HEADER
-from umg_grpc.wire.request_notes import NO_NOTES, DecodedRequest, RequestNotes
-from umg_grpc.wire.text_format import BodyDecoder, Elapsed, UpstreamRequest
+from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, RequestNotes
+from umg_grpc.wire.text_format_interface import BodyDecoder, Elapsed, UpstreamRequest
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")

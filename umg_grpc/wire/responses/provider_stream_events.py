@@ -10,7 +10,7 @@ from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER
 from umg_grpc.wire.core.lenient_numbers import Count
 from umg_grpc.wire.core.logprobs import Logprob
 from umg_grpc.wire.core.tool_arguments import Arguments
-from umg_grpc.wire.errors.classification import ProviderError
+from umg_grpc.wire.errors.error_classification import ProviderError
 from umg_grpc.wire.errors.provider_errors import as_error, is_error
 from umg_grpc.wire.responses.decode_output import ContentPart, Head, ProviderResponse
 from umg_grpc.wire.responses.errors import failure

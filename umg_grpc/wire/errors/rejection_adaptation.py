@@ -12,7 +12,7 @@ from umg_grpc.knowledge.losses import LOSS_MEMBERS, field_of_member, loss_of
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.core.provider_member_changes import is_without_effect
 from umg_grpc.wire.core.reasoning_effort import EFFORT_NAMES
-from umg_grpc.wire.errors.refusal_reading import Refused
+from umg_grpc.wire.errors.rejection_reading import Refused
 
 LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """Names of the output limit in chat. A provider that rejects one of them accepts the other."""

@@ -5,7 +5,7 @@ from msgspec import Raw
 
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, is_present
-from umg_grpc.wire.request_notes import RequestNotes
+from umg_grpc.wire.decoded_request_notes import RequestNotes
 
 PASSED_MEMBERS = ("guardrailConfig", "performanceConfig", "requestMetadata", "serviceTier", "promptVariables")
 
