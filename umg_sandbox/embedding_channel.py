@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from umg_grpc.knowledge.catalogue import describe
+from umg_grpc.knowledge.model_catalogue import describe
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine

@@ -1,6 +1,6 @@
 """Token limits of the simulated text models, for prompts and responses."""
 
-from umg_grpc.knowledge.catalogue import describe
+from umg_grpc.knowledge.model_catalogue import describe
 
 CONTEXT_TOKENS, OUTPUT_TOKENS = 1_000_000, 65_536
 """Defaults for a model id that is only in the configuration, not in the catalogue."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from umg_grpc.knowledge.model_facts import EFFORT_ORDER
-from umg_grpc.knowledge.model_ids import spellings
+from umg_grpc.knowledge.model_id_spellings import spellings
 from umg_grpc.knowledge.public_prices.cost_map import MODEL_VENDORS
 
 COMMON_EFFORTS = frozenset({"low", "medium", "high"})

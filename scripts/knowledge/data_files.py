@@ -9,10 +9,10 @@ from scripts.knowledge.cost_map import model_rows
 from scripts.knowledge.litellm_models import source_model_rows
 from scripts.knowledge.packages import LICENCE, installed
 from scripts.knowledge.public_prices import providers
-from umg_grpc.knowledge.packages import DATA_PACKAGES, Package
 from umg_grpc.knowledge.public_prices import cost_map, genai_prices
 from umg_grpc.knowledge.public_prices.merging import Rows as PriceRows
 from umg_grpc.knowledge.public_prices.merging import merged
+from umg_grpc.knowledge.source_packages import DATA_PACKAGES, Package
 
 KEYS = ("vendor", "provider", "model", "mode")
 """Members that identify a row."""

@@ -12,7 +12,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
 from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, TASK_WORDS
-from umg_grpc.knowledge.video_places import video_places
+from umg_grpc.knowledge.video_member_places import video_places
 from umg_grpc.service.video_tasks import stalls
 from umg_grpc.service.video_tasks.poll_outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS
 from umg_grpc.upstream.http.video_url_inlining import MAX_BYTES

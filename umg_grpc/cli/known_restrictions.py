@@ -8,7 +8,7 @@ from umg_grpc.knowledge.known_models import FoundModel, find
 from umg_grpc.knowledge.member_dialects import dialect_of, dialects_at
 from umg_grpc.knowledge.quirk_sources import QuirkSource, quirk_sources, set_names
 from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, price_source
-from umg_grpc.knowledge.vendors import vendor_of
+from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.routing import Target
 
 MAX_LISTED = 8

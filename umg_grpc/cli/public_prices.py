@@ -32,7 +32,7 @@ from umg_grpc.knowledge.shipped_prices import (
     price_source,
     shipped_rows,
 )
-from umg_grpc.knowledge.vendors import vendor_of
+from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.routing import Router, Target
 from umg_grpc.routing.model_prices import has_own_prices, is_priced, price_region_of, stated_prices
 from umg_grpc.v1 import pb

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 from umg_grpc.config.value_parsers import url
 from umg_grpc.config.yaml_conversion import any_of
 from umg_grpc.config.yaml_document import Path, YamlDocument
-from umg_grpc.knowledge.call_shapes import call_shape
+from umg_grpc.knowledge.cloud_call_shapes import call_shape
 from umg_grpc.knowledge.presets import Provider
-from umg_grpc.knowledge.vendors import vendor_of
+from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.operations.provider_call_paths import call_path
 
 REPEATED_SLASHES = re.compile(r"(?<!:)/{2,}")

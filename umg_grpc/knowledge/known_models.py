@@ -11,9 +11,9 @@ from msgspec import structs
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.model_facts import NO_FACTS, Facts, ModelFacts, in_common, known_facts
-from umg_grpc.knowledge.model_ids import IdPattern, ModelVersion, Series, all_series, series_of, spellings
-from umg_grpc.knowledge.packages import DATA_PACKAGES
-from umg_grpc.knowledge.vendors import CLOSED_MAKERS, is_closed
+from umg_grpc.knowledge.model_id_spellings import IdPattern, ModelVersion, Series, all_series, series_of, spellings
+from umg_grpc.knowledge.source_packages import DATA_PACKAGES
+from umg_grpc.knowledge.vendor_addresses import CLOSED_MAKERS, is_closed
 
 Origin = Literal["hand", "generated", "inherited"]
 NO_NAMES: frozenset[str] = frozenset()

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from umg_grpc.knowledge.catalogue import describe
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.model_ids import spellings
+from umg_grpc.knowledge.model_catalogue import describe
+from umg_grpc.knowledge.model_id_spellings import spellings
 from umg_grpc.v1 import pb
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Presets of providers: `provider: NAME` in a channel of the config fills in the provider's address, protocols and
-models. The rows are in `data/presets.json`. Restrictions of the models are in `umg_grpc.knowledge.dialects`, found by
-the host of `base_url`.
+models. The rows are in `data/presets.json`. Restrictions of the models are in `umg_grpc.knowledge.provider_quirks`,
+found by the host of `base_url`.
 """
 
 import re

@@ -10,7 +10,7 @@ import msgspec
 from umg_grpc.knowledge.price_rows import FilePrice, UnitPrices, messages_of, rates_of
 from umg_grpc.knowledge.public_prices import cost_map, genai_prices
 from umg_grpc.knowledge.shipped_prices import PriceFile, price_row, shipped_rows
-from umg_grpc.knowledge.vendors import known_vendors
+from umg_grpc.knowledge.vendor_addresses import known_vendors
 
 Keys = tuple[str, str]
 """(vendor, model) of a row."""

@@ -9,7 +9,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from umg_grpc.knowledge.known_models import FOUND_MODELS, find
-from umg_grpc.knowledge.model_ids import spellings
+from umg_grpc.knowledge.model_id_spellings import spellings
 from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.retired_models import RETIRED_MODELS, RetiredModels, retirement
 from umg_grpc.knowledge.shipped_prices import shipped_rows

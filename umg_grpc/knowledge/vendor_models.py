@@ -8,8 +8,8 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.known_models import find, models_of
 from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.packages import DATA_PACKAGES
 from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider
+from umg_grpc.knowledge.source_packages import DATA_PACKAGES
 
 NO_MODELS = frozenset({"completion", "decisions", "evaluation", "extraction"})
 """Modes of the cost map that are not served; those of speech and others are known by the ids."""

@@ -12,7 +12,7 @@ from umg_grpc.config import Config
 from umg_grpc.config.channels import OPERATION_PROTOCOLS
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.knowledge.families.text import split_suffix
-from umg_grpc.knowledge.model_ids import DEFAULT_TAG
+from umg_grpc.knowledge.model_id_spellings import DEFAULT_TAG
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.routing.channel_order import ANY_ROUTE, Rank, RoundRobin, RoutePreferences, allowed, ordered
 from umg_grpc.routing.channel_target import GENERATE_VALUE, Target, target_of

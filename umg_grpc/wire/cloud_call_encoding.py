@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.call_shapes import CallShape, call_shape
+from umg_grpc.knowledge.cloud_call_shapes import CallShape, call_shape
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes

@@ -17,7 +17,7 @@ from tests.support.callers.requests import Request
 from tests.support.gateways import channel, running
 from tests.support.providers.server import RecordingProvider, serve_provider
 from tests.support.recorded_gateway import RecordedGateway, event_stream, recorded_gateway
-from umg_grpc.knowledge.dialects import known
+from umg_grpc.knowledge.provider_quirks import known
 from umg_grpc.v1 import pb
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.pairs.quirks.requests import encoded
-from umg_grpc.knowledge.dialects import known
+from umg_grpc.knowledge.provider_quirks import known
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 
 DEVELOPER = Quirks(developer=False)

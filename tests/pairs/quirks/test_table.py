@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from umg_grpc.knowledge.dialects import PROVIDER_QUIRKS, DialectRow, known
+from umg_grpc.knowledge.provider_quirks import PROVIDER_QUIRKS, DialectRow, known
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 
 UNKNOWN_ELSEWHERE = frozenset(

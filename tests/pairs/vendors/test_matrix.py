@@ -12,7 +12,7 @@ from tests.pairs.vendors.features import FACES, TEXT_FEATURES
 from tests.pairs.vendors.gateway import Model, Sent
 from tests.pairs.vendors.runner import Result, embedding_matrix, embedding_models, judged, matrix, models
 from tests.world.sdk.runner import installed_or_skipped
-from umg_grpc.knowledge.losses import FIELD_LOSSES
+from umg_grpc.knowledge.dropped_field_losses import FIELD_LOSSES
 
 CALLS = Path(__file__).parent / "cases" / "calls.jsonl"
 MAX_REFUSED = 0.02

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from umg_grpc.knowledge.known_descriptions import describe_known
+from umg_grpc.knowledge.model_descriptions import describe_known
 from umg_grpc.knowledge.model_facts import NO_FACTS, ModelFacts
 from umg_grpc.v1 import pb
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from umg_grpc.knowledge.losses import FIELD_LOSSES, LOSS_MEMBERS, field_of_member, loss_of
+from umg_grpc.knowledge.dropped_field_losses import FIELD_LOSSES, LOSS_MEMBERS, field_of_member, loss_of
 from umg_grpc.v1 import pb
 from umg_grpc.wire import TEXT_UPSTREAMS
 

@@ -4,7 +4,7 @@ import pytest
 
 from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.knowledge.known_models import HandRow
-from umg_grpc.knowledge.model_ids import IdPattern, ModelVersion, all_series, series_of, spellings
+from umg_grpc.knowledge.model_id_spellings import IdPattern, ModelVersion, all_series, series_of, spellings
 
 SPELLINGS = [
     ("gpt-5.5", ("gpt-5.5",)),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from umg_grpc.knowledge.prompt_storage import STORAGE_ROWS, storage_of
+from umg_grpc.knowledge.prompt_storage_prices import STORAGE_ROWS, storage_of
 
 
 @pytest.mark.parametrize(

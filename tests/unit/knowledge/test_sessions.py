@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from umg_grpc.knowledge.sessions import MAX_CHARACTERS, SESSION_HEADER_ROWS, Session, session_of
+from umg_grpc.knowledge.agent_sessions import MAX_CHARACTERS, SESSION_HEADER_ROWS, Session, session_of
 
 
 @dataclass(frozen=True)

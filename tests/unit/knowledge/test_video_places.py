@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from umg_grpc.knowledge.video_places import VIDEO_PLACES, video_places
+from umg_grpc.knowledge.video_member_places import VIDEO_PLACES, video_places
 from umg_grpc.v1 import pb
 from umg_grpc.wire.video import VIDEO_PROTOCOLS
 

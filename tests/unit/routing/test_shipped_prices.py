@@ -26,7 +26,7 @@ from umg_grpc.knowledge.prices import (
     video_quantities,
 )
 from umg_grpc.knowledge.shipped_prices import SHIPPED_PRICES, price_row, shipped_price_list, shipped_prices
-from umg_grpc.knowledge.vendors import region_of
+from umg_grpc.knowledge.vendor_addresses import region_of
 from umg_grpc.routing import Router
 
 FILE = """\

@@ -9,7 +9,7 @@ import pytest
 from umg_grpc.knowledge.price_rates import Terms, highest_prices
 from umg_grpc.knowledge.prices import FREE_PRICES, Prices, variant_of
 from umg_grpc.knowledge.shipped_prices import shipped_price_list
-from umg_grpc.knowledge.vendors import region_of, vendor_of
+from umg_grpc.knowledge.vendor_addresses import region_of, vendor_of
 from umg_grpc.service.video_tasks.task_costs import actual_cost, max_cost, stored_prices
 from umg_grpc.v1 import pb
 

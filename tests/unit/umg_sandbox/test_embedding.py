@@ -15,7 +15,7 @@ from tests.unit.umg_sandbox.clockwork import run
 from tests.unit.umg_sandbox.vector_digest import digest
 from tests.unit.upstream.vectors import SECONDS, embed_request, loaded_engine, rows, vectors_of
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.catalogue import MODEL_CATALOGUE
+from umg_grpc.knowledge.model_catalogue import MODEL_CATALOGUE
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.local import EMBEDDING_MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, WordLlamaEngine

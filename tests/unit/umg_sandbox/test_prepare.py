@@ -16,7 +16,7 @@ from tests.unit.umg_sandbox.sandbox_calls import (
     text,
     user,
 )
-from umg_grpc.knowledge.catalogue import describe
+from umg_grpc.knowledge.model_catalogue import describe
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_sandbox.model_limits import CONTEXT_TOKENS, OUTPUT_TOKENS, context_tokens, max_output_tokens

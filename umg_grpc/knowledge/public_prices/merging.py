@@ -6,7 +6,7 @@ from decimal import Decimal
 from umg_grpc.knowledge.public_prices.rate_rows import Row
 from umg_grpc.knowledge.public_prices.regions import REGIONAL_VENDORS, absolute
 from umg_grpc.knowledge.shipped_prices import price_ids
-from umg_grpc.knowledge.vendors import CLOSED_MAKERS, OPEN_MAKERS
+from umg_grpc.knowledge.vendor_addresses import CLOSED_MAKERS, OPEN_MAKERS
 
 MODEL_MAKERS = (*CLOSED_MAKERS, *OPEN_MAKERS)
 LOOSE_MEMBERS = frozenset({"package", "rates"})

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Protocol
 
-from umg_grpc.knowledge.client_lines import LINE_BEGINNINGS
-from umg_grpc.knowledge.sessions import Session, session_of
+from umg_grpc.knowledge.agent_sessions import Session, session_of
+from umg_grpc.knowledge.prompt_lines_of_agents import LINE_BEGINNINGS
 from umg_grpc.v1 import pb
 
 SMALLEST_BYTES = 4 * 2**10

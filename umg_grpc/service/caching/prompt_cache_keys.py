@@ -4,8 +4,8 @@ requests of a session and in every process, and different for each key of the ga
 
 from collections.abc import Mapping
 
-from umg_grpc.knowledge.losses import LOSS_MEMBERS
-from umg_grpc.knowledge.sessions import session_of
+from umg_grpc.knowledge.agent_sessions import session_of
+from umg_grpc.knowledge.dropped_field_losses import LOSS_MEMBERS
 from umg_grpc.service.caching.prompt_cache_affinity import conversation_digest
 from umg_grpc.v1 import pb
 

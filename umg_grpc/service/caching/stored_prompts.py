@@ -14,7 +14,7 @@ from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS, AttemptProgress
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.lazy_logger import LazyLogger
-from umg_grpc.knowledge.prompt_storage import StorageRow, storage_of
+from umg_grpc.knowledge.prompt_storage_prices import StorageRow, storage_of
 from umg_grpc.routing import Target
 from umg_grpc.service.caching.storage_costs import HOUR_SECONDS, Costs, costs_of, stored_usage
 from umg_grpc.service.pipeline.call import Call

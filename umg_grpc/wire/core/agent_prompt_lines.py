@@ -5,7 +5,7 @@ import re
 import msgspec
 from msgspec import Raw, Struct
 
-from umg_grpc.knowledge.client_lines import LINE_BEGINNINGS
+from umg_grpc.knowledge.prompt_lines_of_agents import LINE_BEGINNINGS
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, parse
 from umg_grpc.wire.dropped_fields_report import Report

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw
 
-from umg_grpc.knowledge.losses import LOSS_MEMBERS
+from umg_grpc.knowledge.dropped_field_losses import LOSS_MEMBERS
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.dropped_fields_report import Report
 

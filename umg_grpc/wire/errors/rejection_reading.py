@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.knowledge.data_files import read_rows
-from umg_grpc.knowledge.losses import LOSS_MEMBERS
+from umg_grpc.knowledge.dropped_field_losses import LOSS_MEMBERS
 from umg_grpc.knowledge.quirks import Quirks
 from umg_grpc.wire.errors.error_body_reading import RELAY_PREFIX
 

@@ -4,7 +4,7 @@ import hashlib
 
 import msgspec
 
-from umg_grpc.knowledge.model_ids import DEFAULT_TAG
+from umg_grpc.knowledge.model_id_spellings import DEFAULT_TAG
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import JsonObject, missing, parse
 from umg_grpc.wire.model_lists.query_parameters import Query

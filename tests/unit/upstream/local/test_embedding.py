@@ -10,7 +10,7 @@ from wordllama import WordLlamaInference
 
 from tests.unit.upstream.vectors import SECONDS, embed_request, loaded_engine, rows, shared_model, vectors_of
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.catalogue import MODEL_CATALOGUE
+from umg_grpc.knowledge.model_catalogue import MODEL_CATALOGUE
 from umg_grpc.upstream.local import EMBEDDING_MODEL as MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding
 from umg_grpc.upstream.local.wordllama.text_length_limits import LONGEST_TOKEN

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from tests.unit.upstream.vectors import SECONDS, loaded_engine, rerank_request, shared_model, vectors_of
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.catalogue import MODEL_CATALOGUE
+from umg_grpc.knowledge.model_catalogue import MODEL_CATALOGUE
 from umg_grpc.upstream.local import EMBEDDING_MODEL
 from umg_grpc.upstream.local import RERANK_MODEL as MODEL
 from umg_grpc.upstream.local.wordllama import LocalEmbedding, LocalRerank, WordLlamaEngine

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.knowledge.dialects import known
+from umg_grpc.knowledge.provider_quirks import known
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.v1 import pb
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes

@@ -13,8 +13,8 @@ from umg_grpc.config.importers.litellm.model_providers import protocols_of, sour
 from umg_grpc.config.importers.litellm.unconverted import UnconvertedSettings
 from umg_grpc.config.importers.source_config import SourceMapping
 from umg_grpc.knowledge.model_operations import known_operations
-from umg_grpc.knowledge.packages import DATA_PACKAGES
 from umg_grpc.knowledge.presets import PROVIDER_PRESETS
+from umg_grpc.knowledge.source_packages import DATA_PACKAGES
 from umg_grpc.operations import SCOPE_OPERATIONS
 
 LIMIT_KEYS: Mapping[str, str] = {

@@ -20,7 +20,7 @@ from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
 from umg_grpc.knowledge.families.video import VIDEO_FAMILIES
 from umg_grpc.knowledge.model_operations import known_operations
 from umg_grpc.knowledge.presets import PROVIDER_PRESETS
-from umg_grpc.knowledge.vendors import LOCAL_HOSTS
+from umg_grpc.knowledge.vendor_addresses import LOCAL_HOSTS
 from umg_grpc.operations import OPERATIONS_BY_VALUE, SCOPE_OPERATIONS
 
 COMPATIBLE_PROVIDER = "custom_openai"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.knowledge.catalogue import describe
+from umg_grpc.knowledge.model_catalogue import describe
 from umg_grpc.v1 import pb
 
 VECTOR_DIMENSIONS = 256

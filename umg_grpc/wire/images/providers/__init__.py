@@ -3,7 +3,7 @@
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from umg_grpc.knowledge.call_shapes import CallShape, call_shape
+from umg_grpc.knowledge.cloud_call_shapes import CallShape, call_shape
 from umg_grpc.v1 import pb
 from umg_grpc.wire.cloud_call_encoding import shaped
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes

@@ -14,7 +14,7 @@ from umg_grpc.knowledge.known_models import FOUND_MODELS, find
 from umg_grpc.knowledge.model_facts import FACT_NAMES, NO_FACTS, ModelFacts
 from umg_grpc.knowledge.presets import PROVIDER_PRESETS
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks, SystemPlace
-from umg_grpc.knowledge.vendors import vendor_of
+from umg_grpc.knowledge.vendor_addresses import vendor_of
 
 
 class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
