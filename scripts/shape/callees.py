@@ -17,7 +17,7 @@ from pathlib import Path
 from scripts.shape.import_graph import PRODUCT
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
-STEPS_MODULE, STEP_TABLE = "umg_grpc.service.pipeline.steps", "_request_steps"
+STEPS_MODULE, STEP_TABLE = "umg_grpc.service.pipeline.step_order", "_request_steps"
 """Module that names all steps in their order, and the method of a pipeline with the function of each of its steps."""
 
 

@@ -32,7 +32,7 @@ from umg_grpc.operations import OPERATION_ROWS
 from umg_grpc.process.grpc_server import MAX_STREAMS
 from umg_grpc.service import metric_gauges, metrics
 from umg_grpc.service.caching import response_cache
-from umg_grpc.service.pipeline import failure_policy, slow_stream_starts, stream_pipeline
+from umg_grpc.service.pipeline import early_response_headers, failure_policy, stream_pipeline
 from umg_grpc.service.resilience import call_start_queue, circuit_breaker, load_shedding, retry_budget
 from umg_grpc.service.telemetry import content_capture, otlp_export
 from umg_grpc.service.video_tasks import task_metrics
@@ -245,7 +245,7 @@ DOCUMENTED_NUMBERS = [
     DocumentedNumber("states (1 second without one, at most {})", key_rotation.MAX_RATE_LIMIT_SUSPENSION_SECONDS),
     DocumentedNumber("at most {} minutes; one that is rate limited", key_rotation.MAX_SUSPENSION_SECONDS / 60),
     DocumentedNumber("held back for up to {} seconds", stream_pipeline.HOLD_SECONDS),
-    DocumentedNumber("early, {} seconds after", slow_stream_starts.ANSWERED_SECONDS),
+    DocumentedNumber("early, {} seconds after", early_response_headers.ANSWERED_SECONDS),
     DocumentedNumber("after each {} seconds of silence", Settings.heartbeat_seconds),
     DocumentedNumber("One every {} seconds is allowed besides", retry_budget.SECONDS_PER_TOKEN),
     DocumentedNumber("is saved, up to {}. Mended", retry_budget.MAX_TOKENS),

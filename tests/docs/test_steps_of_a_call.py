@@ -6,7 +6,7 @@ import pytest
 
 from tests.docs.tables import DOCS, quoted, rows
 from tests.support.gateways import running
-from umg_grpc.service.pipeline.steps import INPUTS, PIPELINE_STEPS
+from umg_grpc.service.pipeline.step_order import INPUTS, PIPELINE_STEPS
 
 PAGE = (DOCS / "architecture.md").read_text(encoding="utf-8")
 SIMULATED = "channels:\n  - {name: simulated, protocols: [sandbox], models: [m]}\n"

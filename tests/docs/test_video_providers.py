@@ -13,7 +13,7 @@ from umg_grpc.config import AccessKeyAuth, JwtAuth, ServiceAccountAuth, parse
 from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.knowledge.task_words import ALL_PROTOCOLS, TASK_WORDS
 from umg_grpc.knowledge.video_member_places import video_places
-from umg_grpc.service.video_tasks import stalls
+from umg_grpc.service.video_tasks import stalled_tasks
 from umg_grpc.service.video_tasks.poll_outcomes import LOST_ATTEMPTS, RESULT_ATTEMPTS
 from umg_grpc.upstream.http.video_url_inlining import MAX_BYTES
 from umg_grpc.v1 import pb
@@ -61,10 +61,13 @@ def test_the_times_are_those_of_the_protocols() -> None:
 
 
 def test_the_times_of_stalls_are_those_of_the_poller() -> None:
-    assert f"answered for {stalls.LOST_SECONDS:g} s and at least {LOST_ATTEMPTS} times that it does not have it" in FLAT
-    assert f"none after {stalls.NO_VIDEO_SECONDS:g} s and at least {RESULT_ATTEMPTS} polls" in FLAT
-    assert f"refuses for {stalls.REFUSED_SECONDS:g} s" in FLAT
-    assert f"changed for {stalls.UNKNOWN_STATE_SECONDS / 60:g} minutes" in FLAT
+    assert (
+        f"answered for {stalled_tasks.LOST_SECONDS:g} s and at least {LOST_ATTEMPTS} times that it does not have it"
+        in FLAT
+    )
+    assert f"none after {stalled_tasks.NO_VIDEO_SECONDS:g} s and at least {RESULT_ATTEMPTS} polls" in FLAT
+    assert f"refuses for {stalled_tasks.REFUSED_SECONDS:g} s" in FLAT
+    assert f"changed for {stalled_tasks.UNKNOWN_STATE_SECONDS / 60:g} minutes" in FLAT
 
 
 def test_the_words_of_relays_are_those_of_the_table() -> None:

@@ -7,7 +7,7 @@ from umg_grpc.config import Channel
 from umg_grpc.routing import Target
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.attempt import Attempt
-from umg_grpc.service.pipeline.call import Arrival, Call
+from umg_grpc.service.pipeline.call_state import Arrival, Call
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report
 

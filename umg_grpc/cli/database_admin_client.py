@@ -10,7 +10,7 @@ from umg_grpc.cli.admin_client import ResponseT, method_name
 from umg_grpc.cli.common_flags import AdminTarget
 from umg_grpc.cli.database_connection import opened_database
 from umg_grpc.process.config_loading import load_storage
-from umg_grpc.service.pipeline.call import CURRENT_CALL, Arrival, Call
+from umg_grpc.service.pipeline.call_state import CURRENT_CALL, Arrival, Call
 from umg_grpc.service.servicers.administration import Administration
 from umg_grpc.v1 import pb
 

@@ -219,7 +219,7 @@ async def _find_caller(config: Config, data: Path, reference: str) -> Caller:
     """Return the caller whose key has this id, name or prefix. Raise UmgError or CommandError."""
     # imported here: the database is slow to import, and the other commands on models do not use it
     from umg_grpc.access.api_keys import ApiKeys
-    from umg_grpc.access.known_keys import caller_of
+    from umg_grpc.access.cached_api_keys import caller_of
     from umg_grpc.cli.database_connection import opened_database
 
     async with opened_database(config.database, data) as store:

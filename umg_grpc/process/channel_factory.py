@@ -34,7 +34,7 @@ from umg_grpc.process.channel_file_checks import check_extra, own_account_file, 
 from umg_grpc.process.cloud_signers import CloudSigners
 from umg_grpc.process.guard_factory import GuardFactory
 from umg_grpc.routing import Router
-from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.upstream.caller_url_fetch import Fetcher, ProviderRoute
 from umg_grpc.upstream.http.image_generation import HttpImages

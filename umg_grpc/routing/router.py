@@ -14,10 +14,10 @@ from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.knowledge.families.text import split_suffix
 from umg_grpc.knowledge.model_id_spellings import DEFAULT_TAG
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
+from umg_grpc.routing.caller_visible_models import PublicModel, Resolved, public_model, rules_of
 from umg_grpc.routing.channel_order import ANY_ROUTE, Rank, RoundRobin, RoutePreferences, allowed, ordered
 from umg_grpc.routing.channel_target import GENERATE_VALUE, Target, target_of
-from umg_grpc.routing.models_in_service import day_of, in_service, retired
-from umg_grpc.routing.public_model import PublicModel, Resolved, public_model, rules_of
+from umg_grpc.routing.retired_model_removal import day_of, in_service, retired
 from umg_grpc.routing.unknown_model_names import letters_of, model_not_found
 from umg_grpc.v1 import pb
 

@@ -31,7 +31,7 @@ from umg_grpc.service.metric_gauges import (
     Level,
 )
 from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.resilience.circuit_breaker_states import BreakerState
 from umg_grpc.v1 import pb
 

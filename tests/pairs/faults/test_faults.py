@@ -21,7 +21,7 @@ from tests.support.gateways import KEY, running
 from tests.support.providers.faulty.faults import Strikes
 from tests.support.providers.faulty.right_answers import TEXT_FORMATS
 from tests.support.providers.faulty.server import faulty_upstream
-from umg_grpc.service.pipeline import slow_stream_starts
+from umg_grpc.service.pipeline import early_response_headers
 
 AT_ONCE = 24
 """Concurrent calls of the faults that end by themselves. Calls of faults that only a deadline ends are all made
@@ -78,7 +78,7 @@ async def test_callers_get_a_complete_answer_or_an_error_for_every_fault(
     protocol: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # else headers are sent before the deadline of a fault, which has no status of its own then
-    monkeypatch.setattr(slow_stream_starts, "ANSWERED_SECONDS", 60.0)
+    monkeypatch.setattr(early_response_headers, "ANSWERED_SECONDS", 60.0)
     table = cases(protocol, way)
     with capture_logs() as log:
         async with faulty_upstream() as upstream, running(config(upstream, protocol, way, table), tmp_path) as gateway:

@@ -17,7 +17,7 @@ from tests.support.providers.images.image_file_texts import png
 from tests.support.providers.scripted import Script, Scripted, chunk, start_stream, status, succeed
 from tests.unit.e2e.test_survival import World, world
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.service.pipeline import slow_stream_starts
+from umg_grpc.service.pipeline import early_response_headers
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire import TEXT_FORMATS
 
@@ -50,7 +50,7 @@ every_face = pytest.mark.parametrize("face", FACES, ids=lambda face: face.id)
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_stream_starts, "ANSWERED_SECONDS", 0.05)
+    monkeypatch.setattr(early_response_headers, "ANSWERED_SECONDS", 0.05)
 
 
 @dataclass

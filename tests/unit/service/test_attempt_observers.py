@@ -14,7 +14,7 @@ from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest, UnmendedRequests
 from umg_grpc.service.pipeline.attempt_observers import attempt_observers
 from umg_grpc.service.pipeline.attempt_plan import plan_attempts
-from umg_grpc.service.pipeline.call import Arrival, Call
+from umg_grpc.service.pipeline.call_state import Arrival, Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.resilience.circuit_breaker import MAX_PROBES

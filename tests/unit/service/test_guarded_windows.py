@@ -19,7 +19,7 @@ from umg_grpc.service.guardrails.guard_interface import Guard
 from umg_grpc.service.guardrails.guard_plan import GuardPlan
 from umg_grpc.service.guardrails.pattern_guard import PatternGuard
 from umg_grpc.service.guardrails.text_windows import GuardedText
-from umg_grpc.service.pipeline.call import Arrival, Call
+from umg_grpc.service.pipeline.call_state import Arrival, Call
 from umg_grpc.v1 import pb
 
 SECRETS = {

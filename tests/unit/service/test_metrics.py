@@ -292,7 +292,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.resilience.circuit_breaker import CircuitBreakers
 from umg_grpc.service.metric_gauges import CALLS_IN_FLIGHT
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.pipeline.call import Arrival, Call
+from umg_grpc.service.pipeline.call_state import Arrival, Call
 from umg_grpc.v1 import pb
 
 calls, fails = int(sys.argv[1]), sys.argv[2] == "fails"

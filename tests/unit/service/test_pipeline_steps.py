@@ -17,7 +17,7 @@ from umg_grpc.base.grpc_status import from_rpc
 from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline, TextStep
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationAttempt, GenerationCall
 from umg_grpc.service.pipeline.base_pipeline import RequestStep
-from umg_grpc.service.pipeline.steps import (
+from umg_grpc.service.pipeline.step_order import (
     ATTEMPTS,
     GUARD_REQUEST,
     GUARD_RESPONSE,

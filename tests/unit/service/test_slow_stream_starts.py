@@ -7,9 +7,9 @@ from math import inf
 import pytest
 
 from umg_grpc.base.inprocess_channel import InProcessContext, Pairs
-from umg_grpc.service.pipeline import slow_stream_starts
-from umg_grpc.service.pipeline.call import Arrival, Call
-from umg_grpc.service.pipeline.slow_stream_starts import SlowStarts
+from umg_grpc.service.pipeline import early_response_headers
+from umg_grpc.service.pipeline.call_state import Arrival, Call
+from umg_grpc.service.pipeline.early_response_headers import SlowStarts
 
 
 class Caller(InProcessContext):
@@ -41,7 +41,7 @@ WAITS = [
 
 @pytest.mark.parametrize("case", WAITS, ids=lambda case: case.id)
 async def test_the_headers_known_so_far_are_sent_after(case: Wait, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_stream_starts, "ANSWERED_SECONDS", case.answered_seconds)
+    monkeypatch.setattr(early_response_headers, "ANSWERED_SECONDS", case.answered_seconds)
     starts, caller, made = SlowStarts(case.headers_after), Caller(), call()
     stream = starts.add(made, caller)
     made.headers["x-umg-dropped"] = "seed"
@@ -53,7 +53,7 @@ async def test_the_headers_known_so_far_are_sent_after(case: Wait, monkeypatch: 
 
 
 async def test_a_stream_without_a_status_waits_longer_than_an_answered_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_stream_starts, "ANSWERED_SECONDS", 0.02)
+    monkeypatch.setattr(early_response_headers, "ANSWERED_SECONDS", 0.02)
     starts, silent, answered = SlowStarts(600), Caller(), Caller()
     first = starts.add(call(), silent)
     second = starts.add(call(), answered)
@@ -66,7 +66,7 @@ async def test_a_stream_without_a_status_waits_longer_than_an_answered_one(monke
 
 
 async def test_a_stream_that_began_gets_no_early_headers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_stream_starts, "ANSWERED_SECONDS", 0.02)
+    monkeypatch.setattr(early_response_headers, "ANSWERED_SECONDS", 0.02)
     starts, begun, waiting = SlowStarts(0.02), Caller(), Caller()
     assert not starts.end(starts.add(call(), begun))
     starts.add(call(), waiting)

@@ -18,7 +18,7 @@ from tests.support.gateways import Running, running
 from tests.support.store_fixtures import WrongClock
 from tests.support.video_calls import AUTHORIZED, MODEL, SECONDS, Stub, create, ended, get, reason, request, until
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.service.video_tasks import stalls
+from umg_grpc.service.video_tasks import stalled_tasks
 from umg_grpc.store.database_time import utc_of
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.video.provider_task_types import ProviderStatus
@@ -75,7 +75,7 @@ async def test_a_failed_task_has_its_reason(stub: Stub, fake: FakeVideos) -> Non
 async def test_a_success_without_a_video_is_polled_again_then_a_failure(
     stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalls, "NO_VIDEO_SECONDS", 0)
+    monkeypatch.setattr(stalled_tasks, "NO_VIDEO_SECONDS", 0)
     fake.script = [NO_VIDEO]
     task = await create(stub)
     done = await ended(stub, task.task_id)
@@ -86,7 +86,7 @@ async def test_a_success_without_a_video_is_polled_again_then_a_failure(
 async def test_a_task_that_its_provider_has_lost_expires(
     stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalls, "LOST_SECONDS", 0)
+    monkeypatch.setattr(stalled_tasks, "LOST_SECONDS", 0)
     lost = UmgError(pb.ERROR_REASON_OBJECT_NOT_FOUND, "no such task").with_failure(Failure.CALLER)
     fake.script = [RUNNING, lost]
     task = await create(stub)
@@ -126,7 +126,7 @@ async def test_no_task_is_given_up_while_the_clock_is_wrong(
     case: GivenUp, gateway: Running, stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("NO_VIDEO_SECONDS", "LOST_SECONDS", "UNKNOWN_STATE_SECONDS"):
-        monkeypatch.setattr(stalls, name, 0)
+        monkeypatch.setattr(stalled_tasks, name, 0)
     tasks, right = gateway.service.tasks.context, gateway.service.store.clock
     tasks.clock = WrongClock(partial(utc_of, right))
     fake.script, fake.deadline_seconds = case.script, case.deadline_seconds
@@ -165,7 +165,7 @@ async def test_failures_of_polls_do_not_fail_the_task(stub: Stub, fake: FakeVide
 async def test_a_task_whose_queries_are_refused_fails_with_the_reason(
     stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalls, "REFUSED_SECONDS", 0.2)
+    monkeypatch.setattr(stalled_tasks, "REFUSED_SECONDS", 0.2)
     refusal = UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, "a person is named").with_failure(Failure.CALLER)
     fake.script = [RUNNING, refusal]
     done = await ended(stub, (await create(stub)).task_id)
@@ -180,7 +180,7 @@ async def test_an_unknown_state_counts_as_running_for_a_time_and_then_fails_the_
     task = await create(stub)
     await until(lambda: fake.polled[f"up-{task.task_id}"] > 3)
     assert (await get(stub, task.task_id)).state == pb.VIDEO_TASK_STATE_RUNNING
-    monkeypatch.setattr(stalls, "UNKNOWN_STATE_SECONDS", 0.0)
+    monkeypatch.setattr(stalled_tasks, "UNKNOWN_STATE_SECONDS", 0.0)
     done = await ended(stub, task.task_id)
     assert (done.state, done.error.code, done.error.status_code) == (pb.VIDEO_TASK_STATE_FAILED, "task_expired", 504)
     assert "`Re-rendering`" in done.error.message
@@ -197,7 +197,7 @@ async def test_the_deadline_of_a_task_names_its_unknown_state(stub: Stub, fake: 
 async def test_an_unknown_state_with_a_video_is_a_success_in_the_end(
     stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalls, "UNKNOWN_STATE_SECONDS", 0.2)
+    monkeypatch.setattr(stalled_tasks, "UNKNOWN_STATE_SECONDS", 0.2)
     fake.script = [unknown_state("Rendered", 100, [fake_video_upstream.VIDEO])]
     done = await ended(stub, (await create(stub)).task_id)
     assert (done.state, done.results[0].url) == (pb.VIDEO_TASK_STATE_SUCCEEDED, fake_video_upstream.URL)
@@ -206,7 +206,7 @@ async def test_an_unknown_state_with_a_video_is_a_success_in_the_end(
 async def test_an_unknown_state_with_progress_is_no_stall(
     stub: Stub, fake: FakeVideos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalls, "UNKNOWN_STATE_SECONDS", 0.5)
+    monkeypatch.setattr(stalled_tasks, "UNKNOWN_STATE_SECONDS", 0.5)
     fake.script = [*[unknown_state("Re-rendering", percent) for percent in range(20)], fake_video_upstream.SUCCEEDED]
     done = await ended(stub, (await create(stub)).task_id)
     assert done.state == pb.VIDEO_TASK_STATE_SUCCEEDED

@@ -15,7 +15,7 @@ from umg_grpc.routing import PublicModel, Router
 from umg_grpc.service.caching.cache_key import key_of
 from umg_grpc.service.caching.response_cache import MAX_BYTES, CacheFill, ResponseCache
 from umg_grpc.service.metrics import Metrics
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import CACHE_HEADER, ROUTE_HEADER, cache_seconds

@@ -17,8 +17,8 @@ from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.knowledge.prompt_storage_prices import StorageRow, storage_of
 from umg_grpc.routing import Target
 from umg_grpc.service.caching.storage_costs import HOUR_SECONDS, Costs, costs_of, stored_usage
-from umg_grpc.service.pipeline.call import Call
-from umg_grpc.service.pipeline.storage_recording import StorageRecord
+from umg_grpc.service.pipeline.call_state import Call
+from umg_grpc.service.pipeline.prompt_storage_records import StorageRecord
 from umg_grpc.upstream.upstream_interfaces import PromptStorage
 from umg_grpc.wire.native.stored_prompts import Beginning, DividedPrompt
 

@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import Target
 from umg_grpc.service.conversations.response_input_items import page
-from umg_grpc.service.unwritten_rows import unwritten
+from umg_grpc.service.unwritten_object_error import unwritten
 from umg_grpc.store import Store
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.expired_row_sweep import Bounds

@@ -26,7 +26,7 @@ from umg_grpc.service.guardrails.guarded_bodies import (
 )
 from umg_grpc.service.guardrails.guarded_texts import Found, is_json, replace_texts, texts_of
 from umg_grpc.service.guardrails.guarded_transcriptions import fit_parts
-from umg_grpc.service.pipeline.call import Call, GuardFacts
+from umg_grpc.service.pipeline.call_state import Call, GuardFacts
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import GUARDS_HEADER
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes

@@ -8,7 +8,7 @@ import msgspec
 from umg_grpc.base.attempt_progress import AttemptProgress
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import Target
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.resilience.concurrency_limiter import ConcurrencyLimiter
 from umg_grpc.service.telemetry.telemetry_interface import AttemptSpan
 from umg_grpc.wire.core.gateway_headers import STRICT_HEADER

@@ -10,7 +10,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.service.metrics import Metrics
 from umg_grpc.service.pipeline import attempt_records
 from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.resilience.channel_protection import Resilience
 from umg_grpc.service.telemetry import attempt_spans
 

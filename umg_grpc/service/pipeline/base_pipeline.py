@@ -17,12 +17,12 @@ from umg_grpc.service.caching.cache_lookup import CacheLookup
 from umg_grpc.service.guardrails.guard_driver import Checked, GuardRun
 from umg_grpc.service.guardrails.guard_plan import GuardPlan
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.limits_and_budget import release_model
 from umg_grpc.service.pipeline.model_access import Access, ModelAccess
 from umg_grpc.service.pipeline.model_fallbacks import ModelFallbacks, RequestOfModel
-from umg_grpc.service.pipeline.steps import (
+from umg_grpc.service.pipeline.step_order import (
     BUDGET,
     CONVERSATION,
     GUARD_REQUEST,

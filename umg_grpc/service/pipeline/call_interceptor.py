@@ -15,9 +15,9 @@ from umg_grpc.base.errors import UmgError, internal, shutting_down
 from umg_grpc.base.grpc_status import DETAILS_KEY, HTTP_STATUSES, to_status
 from umg_grpc.base.inprocess_channel import Context, Deserializer, Interceptor, Stream, Unary
 from umg_grpc.base.memory_reservation import CALL_MEMORY, CallMemory
-from umg_grpc.service.pipeline.call import Call
 from umg_grpc.service.pipeline.call_log import OWN_PREFIX, CallLog
-from umg_grpc.service.pipeline.slow_stream_starts import SlowStarts
+from umg_grpc.service.pipeline.call_state import Call
+from umg_grpc.service.pipeline.early_response_headers import SlowStarts
 from umg_grpc.service.resilience.load_shedding import LoadShedder, uses_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import TIMEOUT_HEADER

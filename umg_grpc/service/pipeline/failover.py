@@ -13,7 +13,7 @@ from umg_grpc.routing import PublicModel
 from umg_grpc.service.pipeline.attempt import ATTEMPT_SUCCEEDED, CALLER_LEFT, REQUEST_REFUSED, AttemptT
 from umg_grpc.service.pipeline.attempt_observers import AttemptObservers
 from umg_grpc.service.pipeline.attempt_plan import AttemptPlan
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.failure_policy import (
     FINAL_FAILURES,
     FailureLog,

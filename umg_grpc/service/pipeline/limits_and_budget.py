@@ -8,7 +8,7 @@ from umg_grpc.access.limit_subjects import LimitedModel
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.routing import PublicModel
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.usage_recording import cost_of_earlier_answers
 from umg_grpc.v1 import pb
 from umg_grpc.wire import headers_of_limits

@@ -26,7 +26,7 @@ from umg_grpc.routing import (
     similar_names,
 )
 from umg_grpc.service.guardrails.guard_plan import GuardPlan
-from umg_grpc.service.pipeline.call import missing_key
+from umg_grpc.service.pipeline.call_state import missing_key
 from umg_grpc.service.pipeline.current_channels import Channels
 
 MAX_RESOLVED = 4096

@@ -11,7 +11,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.knowledge.prices import Prices
 from umg_grpc.routing import PublicModel
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.resilience.circuit_breaker import has_no_quota
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.gateway_headers import ROUTE_HEADER

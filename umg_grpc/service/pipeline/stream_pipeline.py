@@ -12,11 +12,11 @@ from google.protobuf.message import Message
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.attempt import AttemptT
 from umg_grpc.service.pipeline.base_pipeline import AdmittedT
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.hedged_requests import first_stream
 from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponsePipeline, ResponseT
-from umg_grpc.service.pipeline.steps import GUARD_STREAM, Step
+from umg_grpc.service.pipeline.step_order import GUARD_STREAM, Step
 
 HOLD_SECONDS = 60.0
 """Maximum seconds for which the start of a stream is held back in wait of its first output, so that another channel can

@@ -6,7 +6,7 @@ from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline
 from umg_grpc.service.operations.generate.token_counting import TokenCounting
-from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.v1 import pb, rpc
 

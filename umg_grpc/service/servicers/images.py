@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.service.operations.image.image_pipeline import ImagePipeline
-from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.v1 import pb, rpc
 
 

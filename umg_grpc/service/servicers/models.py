@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from umg_grpc.access.caller import Caller
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.routing import PublicModel, Router, under_name
-from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.pipeline.model_access import find_model, may_use
 from umg_grpc.service.pipeline.schema_validation import check

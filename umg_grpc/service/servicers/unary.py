@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.operations import UnaryOperation
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryPipeline
-from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.call_state import current
 
 REQUEST_FIELD = "request"
 """Field of the request of a stream with the request of the operation."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from umg_grpc.base.inprocess_channel import Context
 from umg_grpc.service.operations.video.video_pipeline import CreatePipeline, RemixPipeline
-from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.pipeline.schema_validation import check
 from umg_grpc.service.video_tasks.database_errors import reports_outages
 from umg_grpc.service.video_tasks.provider_notifications import ProviderNotifications

@@ -2,7 +2,7 @@
 
 from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.attempt import Attempt, EncodedRequest
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 
 
 def attempt_begun(call: Call, attempt: Attempt[EncodedRequest]) -> None:

@@ -7,7 +7,7 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.service.video_tasks import stalls
+from umg_grpc.service.video_tasks import stalled_tasks
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.service.video_tasks.task_costs import actual_cost, complete_usage
 from umg_grpc.store.blob_store import BlobStore
@@ -165,7 +165,7 @@ class Outcomes:
         now = self._tasks.now()
         if status is None or isinstance(status, UmgError):
             self._tasks.metrics.polled(claim.channel, "failed")
-            stall = stalls.failed_poll(claim, status, now)
+            stall = stalled_tasks.failed_poll(claim, status, now)
             if await self._is_lost(claim, status, stall) or await self._expire(claim):
                 return None
             return self._again(upstream, claim, status, stall)
@@ -178,7 +178,7 @@ class Outcomes:
             code = "task_cancelled" if status.state == CANCELLED_STATE else "task_failed"
             await self._end(claim, status.state, status.error or failure(code, "the provider gave no reason"))
             return None
-        stall = stalls.unknown_state(claim, status, now) if status.unknown_word else None
+        stall = stalled_tasks.unknown_state(claim, status, now) if status.unknown_word else None
         if stall is not None and await self._is_given_up(upstream, claim, status, stall):
             return None
         if await self._expire(claim):
@@ -198,7 +198,7 @@ class Outcomes:
                 "a provider's state of a task is unknown", task=claim.task_id, channel=claim.channel, word=word
             )
             self._tasks.metrics.unknown(claim.channel)
-        is_over = stalls.has_lasted(stall, stalls.UNKNOWN_STATE, stalls.UNKNOWN_STATE_SECONDS, now)
+        is_over = stalled_tasks.has_lasted(stall, stalled_tasks.UNKNOWN_STATE, stalled_tasks.UNKNOWN_STATE_SECONDS, now)
         if (not is_over and now < claim.deadline_micros) or not self._may_give_up:
             return False
         if status.results:
@@ -228,8 +228,10 @@ class Outcomes:
     async def _succeed(self, upstream: VideoUpstream, claim: Claim, status: ProviderStatus) -> Poll | None:
         videos = [result for result in status.results if result.variant == pb.VIDEO_VARIANT_VIDEO]
         if not videos:
-            stall, failures = stalls.no_video(claim, self._tasks.now()), claim.poll_failures + 1
-            is_over = stalls.has_lasted(stall, stalls.NO_VIDEO, stalls.NO_VIDEO_SECONDS, self._tasks.now())
+            stall, failures = stalled_tasks.no_video(claim, self._tasks.now()), claim.poll_failures + 1
+            is_over = stalled_tasks.has_lasted(
+                stall, stalled_tasks.NO_VIDEO, stalled_tasks.NO_VIDEO_SECONDS, self._tasks.now()
+            )
             if not is_over or failures < RESULT_ATTEMPTS or not self._may_give_up:
                 if await self._expire(claim):
                     return None
@@ -296,9 +298,9 @@ class Outcomes:
             or not self._may_give_up
         ):
             return False
-        if stalls.has_lasted(stall, stalls.LOST_TASK, stalls.LOST_SECONDS, now):
+        if stalled_tasks.has_lasted(stall, stalled_tasks.LOST_TASK, stalled_tasks.LOST_SECONDS, now):
             found = failure("task_expired", "the provider does not have the task any more")
-        elif stalls.has_lasted(stall, stalls.REFUSED_QUERY, stalls.REFUSED_SECONDS, now):
+        elif stalled_tasks.has_lasted(stall, stalled_tasks.REFUSED_QUERY, stalled_tasks.REFUSED_SECONDS, now):
             is_blocked = error.reason == pb.ERROR_REASON_CONTENT_BLOCKED
             found = failure("content_policy_violation" if is_blocked else "task_failed", error.message)
         else:

@@ -21,8 +21,8 @@ from umg_grpc.service.operations.generate.compaction import Summary, opened, sea
 from umg_grpc.service.operations.generate.conversation_stores import ConversationStores
 from umg_grpc.service.operations.generate.first_output_detection import is_without_output
 from umg_grpc.service.operations.generate.inline_compaction import InlineCompaction
-from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
 from umg_grpc.service.operations.generate.refused_content import RefusalCheck, is_refusal, refused_content
+from umg_grpc.service.operations.generate.rejection_healing import RefusalHealing
 from umg_grpc.service.operations.generate.response_completion import ResponseCompletion
 from umg_grpc.service.operations.generate.streamed_responses import StreamedText
 from umg_grpc.service.operations.generate.streamed_summaries import StreamedSummary
@@ -37,12 +37,12 @@ from umg_grpc.service.operations.generate.text_request_encoder import (
 from umg_grpc.service.operations.generate.tool_choice_validation import check_tool_choice
 from umg_grpc.service.operations.generate.truncation import Truncation, replace_oldest
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message
 from umg_grpc.service.pipeline.schema_validation import check
-from umg_grpc.service.pipeline.steps import COMPLETE, CONVERSATION, READING_STEPS, RULES, SETTLE, Step
+from umg_grpc.service.pipeline.step_order import COMPLETE, CONVERSATION, READING_STEPS, RULES, SETTLE, Step
 from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse, StreamPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb

@@ -22,11 +22,11 @@ from umg_grpc.service.conversations.reasoning_store import ReasoningStore
 from umg_grpc.service.conversations.stored_responses import Continued
 from umg_grpc.service.operations.generate.compaction import Summary
 from umg_grpc.service.operations.generate.inline_compaction import InlineCompaction
-from umg_grpc.service.operations.generate.refusal_healing import RefusalHealing
+from umg_grpc.service.operations.generate.rejection_healing import RefusalHealing
 from umg_grpc.service.operations.generate.truncation import Truncation
 from umg_grpc.service.pipeline.attempt import OUTPUT_LIMIT, Attempt, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted
-from umg_grpc.service.unwritten_rows import unwritten
+from umg_grpc.service.unwritten_object_error import unwritten
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import TextCall, TextUpstream
 from umg_grpc.v1 import pb

@@ -8,7 +8,7 @@ from umg_grpc.routing import Router
 from umg_grpc.service.conversations.conversation_edits import edited_conversation
 from umg_grpc.service.operations.generate.text_pipeline import GenerationPipeline
 from umg_grpc.service.operations.generate.text_request_encoder import GenerationCall
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.v1 import pb

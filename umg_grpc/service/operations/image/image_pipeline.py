@@ -21,7 +21,7 @@ from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import ResponseStep, checked_message
-from umg_grpc.service.pipeline.steps import COMPLETE, INPUTS, RULES, SETTLE, Step
+from umg_grpc.service.pipeline.step_order import COMPLETE, INPUTS, RULES, SETTLE, Step
 from umg_grpc.service.pipeline.stream_pipeline import StreamedResponse, StreamPipeline
 from umg_grpc.upstream.upstream_interfaces import ImageCall, ImageUpstream
 from umg_grpc.v1 import pb

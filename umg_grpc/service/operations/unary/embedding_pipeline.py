@@ -9,7 +9,7 @@ from umg_grpc.operations.embed import EMBED_OPERATION
 from umg_grpc.routing import PublicModel, Target
 from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPipeline
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
-from umg_grpc.service.pipeline.steps import INPUTS, Step
+from umg_grpc.service.pipeline.step_order import INPUTS, Step
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.tokens.vocabulary_cache import is_loaded

@@ -19,11 +19,11 @@ from umg_grpc.service.operations.unary.streamed_messages import StreamedMessages
 from umg_grpc.service.pipeline import schema_validation
 from umg_grpc.service.pipeline.attempt import Attempt, RequestEncoder, UnmendedRequests, finish_report
 from umg_grpc.service.pipeline.base_pipeline import Admitted, PipelineContext
-from umg_grpc.service.pipeline.call import current
+from umg_grpc.service.pipeline.call_state import current
 from umg_grpc.service.pipeline.failover import FailoverLoop
 from umg_grpc.service.pipeline.request_decoding import read_source
 from umg_grpc.service.pipeline.response_pipeline import RequestT, ResponseStep, ResponseT, checked_message
-from umg_grpc.service.pipeline.steps import COMPLETE, GUARD_STREAM, SETTLE, Step
+from umg_grpc.service.pipeline.step_order import COMPLETE, GUARD_STREAM, SETTLE, Step
 from umg_grpc.service.pipeline.stream_pipeline import StreamPipeline
 from umg_grpc.tokens import TokenCounter
 from umg_grpc.upstream.upstream_interfaces import PreparedCall, UnaryUpstream

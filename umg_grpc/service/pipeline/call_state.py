@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from umg_grpc.base.attempt_progress import StreamStart
     from umg_grpc.base.trace_context import TraceContext
     from umg_grpc.knowledge.prices import Prices, Quantities
-    from umg_grpc.service.pipeline.usage_in_flight import UsageInFlight
+    from umg_grpc.service.pipeline.in_flight_usage_record import UsageInFlight
     from umg_grpc.service.resilience.load_shedding import LoadShedder
     from umg_grpc.service.telemetry.telemetry_interface import CallSpan
     from umg_grpc.store.usage_record_table import AttemptRecord

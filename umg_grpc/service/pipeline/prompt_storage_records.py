@@ -6,7 +6,7 @@ from collections.abc import Callable
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.knowledge.prices import Prices
 from umg_grpc.routing import Target
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.service.pipeline.limits_and_budget import reserve_budget
 from umg_grpc.service.pipeline.usage_recording import settle_usage
 from umg_grpc.store.usage_record_table import AttemptRecord

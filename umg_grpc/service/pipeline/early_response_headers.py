@@ -12,7 +12,7 @@ import structlog
 from umg_grpc.base.attempt_progress import StreamStart
 from umg_grpc.base.inprocess_channel import Context, InProcessContext
 from umg_grpc.config import Config
-from umg_grpc.service.pipeline.call import Call
+from umg_grpc.service.pipeline.call_state import Call
 from umg_grpc.wire.core.gateway_headers import WAITING_HEADER
 
 ANSWERED_SECONDS = 2.0

@@ -17,7 +17,7 @@ from umg_grpc.knowledge.vendor_addresses import vendor_of
 from umg_grpc.operations import OPERATION_ROWS
 from umg_grpc.routing.channel_target import Target, formats_of, is_own
 from umg_grpc.routing.model_prices import stated_prices
-from umg_grpc.routing.models_in_service import common_retirement
+from umg_grpc.routing.retired_model_removal import common_retirement
 from umg_grpc.v1 import pb
 
 
