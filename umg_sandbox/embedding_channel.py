@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from umg_grpc.knowledge.model_catalogue import describe
 from umg_grpc.tokens import TokenCounter
-from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER
+from umg_grpc.tokens.token_decoding import EMBEDDING_TOKENIZER
 from umg_grpc.upstream.local.wordllama import WordLlamaEngine
 from umg_grpc.upstream.local.wordllama.embedding import (
     NO_LENGTHS,

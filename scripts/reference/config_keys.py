@@ -14,8 +14,7 @@ from scripts.reference.docstrings import attributes
 from scripts.reference.markdown import code, paragraph, table
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.config import Config, channel_quirks, channels, file_schema, guards, model_settings, parse
-from umg_grpc.config.file_sections import ConfigEntry, Fallbacks
-from umg_grpc.config.values import (
+from umg_grpc.config.config_values import (
     BlobStorage,
     Channel,
     ChannelModel,
@@ -27,6 +26,7 @@ from umg_grpc.config.values import (
     UsageRetention,
     VideoTaskConfig,
 )
+from umg_grpc.config.file_sections import ConfigEntry, Fallbacks
 from umg_grpc.knowledge.quirks import Quirks
 
 VALUES: Mapping[type[ConfigEntry], type] = {

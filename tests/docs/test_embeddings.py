@@ -18,7 +18,7 @@ from tests.support.callers.api import ApiClient
 from umg_grpc.base.errors import UmgError
 from umg_grpc.config import Config, built_in
 from umg_grpc.knowledge.model_catalogue import MODEL_CATALOGUE
-from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
+from umg_grpc.tokens.token_decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.upstream.http.embedding_batches import MAX_CONCURRENT_PARTS
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.response_shape_selection import client_shape

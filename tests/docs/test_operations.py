@@ -21,13 +21,13 @@ from tests.proofs.soak.overload import THREE_TIMES
 from tests.support.callers.api import ApiClient
 from tests.support.ended_calls import end_attempt, ended_call
 from tests.support.processes import Served, run, serve
-from umg_grpc.base import errors, network_places
+from umg_grpc.base import errors, host_list_entries
 from umg_grpc.base.errors import Failure
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
 from umg_grpc.config import Breaker, Channel, Config, Overload, Retries, Timeout
+from umg_grpc.config.config_values import ModelInfo
 from umg_grpc.config.model_settings import _SettingsEntry
 from umg_grpc.config.value_parsers import BYTE_UNITS
-from umg_grpc.config.values import ModelInfo
 from umg_grpc.operations import OPERATION_ROWS
 from umg_grpc.process.grpc_server import MAX_STREAMS
 from umg_grpc.service import metric_gauges, metrics
@@ -185,10 +185,10 @@ def test_the_documented_rules_for_urls_are_those_of_the_code() -> None:
     [cells] = [cells for cells in rows(PAGE, "Metrics") if "umg_egress_total" in cells[0]]
     assert outcomes == set(quoted(cells[2]))
     assert f"at most {caller_url_fetch.MAX_REDIRECTS} redirects are followed" in TEXT
-    assert f"the port {network_places.DEFAULT_PORTS['https']};" in TEXT
+    assert f"the port {host_list_entries.DEFAULT_PORTS['https']};" in TEXT
     for example in ("files.example.com", "*.example.com", "10.0.0.0/8", "minio:9000", "[fd00::/8]:8080"):
         assert f"`{example}`" in TEXT
-        network_places.parse_place(example)
+        host_list_entries.parse_place(example)
 
 
 def test_every_kind_of_failure_is_in_the_table_with_an_action() -> None:

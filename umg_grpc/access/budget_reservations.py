@@ -14,7 +14,7 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.store.budget_accounts import WANTED_SECONDS, Demand, Grant, LeaseId, period_end, period_start
 from umg_grpc.store.database_time import Clock
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.v1 import pb
 
 REFUSAL_SECONDS = 0.5

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from umg_grpc.access.api_keys import ApiKeys
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 CHECK_SECONDS = 5.0
 WRITE_SECONDS = 60.0  # between two writes of one key

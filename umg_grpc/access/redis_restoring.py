@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from umg_grpc.access.limit_errors import WINDOW_SECONDS
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from umg_grpc.access.limit_shares import Processes, one_process
 from umg_grpc.access.redis_lease_queue import LeaseQueue
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client

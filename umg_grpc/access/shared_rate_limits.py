@@ -26,7 +26,7 @@ from umg_grpc.access.limit_shares import Remaining
 from umg_grpc.access.redis_lease_queue import LeaseQueue
 from umg_grpc.access.redis_restoring import Amount, Hash, Restoring
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client

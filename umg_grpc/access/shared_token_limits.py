@@ -14,7 +14,7 @@ from umg_grpc.access.limit_errors import WINDOW_SECONDS, tokens_exceeded
 from umg_grpc.access.limit_shares import Remaining
 from umg_grpc.access.redis_restoring import Amount, Hash, Restoring
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client

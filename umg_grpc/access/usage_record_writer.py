@@ -19,13 +19,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.access.budget_reservations import Budgets
 from umg_grpc.base.lazy_logger import LazyLogger
-from umg_grpc.config.values import UsageRetention
+from umg_grpc.config.config_values import UsageRetention
 from umg_grpc.store import Store
 from umg_grpc.store.budget_accounts import BudgetAccounts
-from umg_grpc.store.earlier_usage_records import EarlierUsageRecords
 from umg_grpc.store.in_flight_records import NO_SLOT, OpenRecords, forget, records_of
 from umg_grpc.store.process_locks import USAGE_DIRECTORY, ProcessLocks
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
+from umg_grpc.store.usage_record_migration import EarlierUsageRecords
 from umg_grpc.store.usage_record_table import UsageRecord, UsageRecords, encode_record
 from umg_grpc.store.usage_sweep import sweep_usage
 from umg_grpc.store.write_ahead_journal import DISK_FAILED, Journal

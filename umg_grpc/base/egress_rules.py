@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.base.network_places import ADDRESS_NUMBER, DEFAULT_PORTS, IpAddress, NetworkPlace, ascii_host
+from umg_grpc.base.host_list_entries import ADDRESS_NUMBER, DEFAULT_PORTS, IpAddress, NetworkPlace, ascii_host
 from umg_grpc.base.proxy_rules import NO_PROXIES, ProxyRules
 from umg_grpc.v1 import pb
 

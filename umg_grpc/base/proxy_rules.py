@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Address, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
 
-from umg_grpc.base.network_places import DEFAULT_PORTS, IpAddress, NetworkPlace, parse_place
+from umg_grpc.base.host_list_entries import DEFAULT_PORTS, IpAddress, NetworkPlace, parse_place
 
 HTTPS_VARIABLE, HTTP_VARIABLE, ALL_VARIABLE, NONE_VARIABLE = "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"
 CGI_VARIABLE = "REQUEST_METHOD"

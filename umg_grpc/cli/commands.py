@@ -158,7 +158,7 @@ def health(
 ) -> None:
     """Print the state of a gateway on this machine, and exit with 0 if it is healthy, else with 1."""
     from umg_grpc.cli.health import check_health
-    from umg_grpc.config.address import Address
+    from umg_grpc.config.network_addresses import Address
 
     try:
         address = Address.parse(http)

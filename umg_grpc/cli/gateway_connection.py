@@ -10,7 +10,7 @@ import typer
 
 from umg_grpc.access.secret_files import BOOTSTRAP_FILE
 from umg_grpc.base.grpc_proxies import proxy_options
-from umg_grpc.base.pasted_lines import shell_word
+from umg_grpc.base.shell_quoting import shell_word
 
 if TYPE_CHECKING:
     import grpc

@@ -5,7 +5,7 @@ import ssl
 import sys
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
-from umg_grpc.config.address import Address
+from umg_grpc.config.network_addresses import Address
 
 WAIT_SECONDS = 4.0
 HEALTH_PATHS = {False: "/healthz", True: "/readyz"}

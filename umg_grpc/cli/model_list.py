@@ -21,7 +21,7 @@ from umg_grpc.cli.admin_client import CommandError
 from umg_grpc.cli.admin_connection import opened
 from umg_grpc.cli.breaker_metrics import STATE_NAMES, Pair, state_text
 from umg_grpc.cli.common_flags import AdminTarget
-from umg_grpc.cli.known_restrictions import print_restrictions
+from umg_grpc.cli.model_restriction_report import print_restrictions
 from umg_grpc.cli.text_tables import print_line, print_table
 from umg_grpc.config import Config
 from umg_grpc.knowledge.prices import (

@@ -7,8 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from umg_grpc.config.address import Address
     from umg_grpc.config.built_in_config import BUILT_IN
+    from umg_grpc.config.config_values import (
+        BlobStorage,
+        Channel,
+        ChannelModel,
+        Config,
+        Discovery,
+        MetricsAccess,
+        ModelInfo,
+        Retention,
+        Storage,
+    )
     from umg_grpc.config.file_schema import built_in, parse, parse_storage
     from umg_grpc.config.file_sections import (
         AccessKeyAuth,
@@ -34,17 +44,7 @@ if TYPE_CHECKING:
         Timeout,
         Tls,
     )
-    from umg_grpc.config.values import (
-        BlobStorage,
-        Channel,
-        ChannelModel,
-        Config,
-        Discovery,
-        MetricsAccess,
-        ModelInfo,
-        Retention,
-        Storage,
-    )
+    from umg_grpc.config.network_addresses import Address
     from umg_grpc.config.yaml_document import ConfigError, Problem
 
 __all__ = [
@@ -89,12 +89,12 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Address": "address",
+    "Address": "network_addresses",
     "BUILT_IN": "built_in_config",
     "ConfigError": "yaml_document",
     "Problem": "yaml_document",
-    **dict.fromkeys(("BlobStorage", "Channel", "ChannelModel", "Config", "Discovery"), "values"),
-    **dict.fromkeys(("MetricsAccess", "ModelInfo", "Retention", "Storage"), "values"),
+    **dict.fromkeys(("BlobStorage", "Channel", "ChannelModel", "Config", "Discovery"), "config_values"),
+    **dict.fromkeys(("MetricsAccess", "ModelInfo", "Retention", "Storage"), "config_values"),
     **dict.fromkeys(("built_in", "parse", "parse_storage"), "file_schema"),
 }
 """Name exported by this package -> its module; names without an entry are in `file_sections`."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from umg_grpc.base.proxy_rules import NONE_VARIABLE, Proxy, ProxyError, ProxyRules, environment_proxies, is_local
-from umg_grpc.config.values import DIRECT_ROUTE, Channel
+from umg_grpc.config.config_values import DIRECT_ROUTE, Channel
 from umg_grpc.config.yaml_document import YamlDocument
 
 

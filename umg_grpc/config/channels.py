@@ -13,10 +13,10 @@ import msgspec
 from umg_grpc.config.channel_addresses import base_url_of, base_urls_of, check_parameters, preset_address
 from umg_grpc.config.channel_auth import api_keys, auth_of, check_auth, check_headers, check_query, cloud_auth, located
 from umg_grpc.config.channel_quirks import QuirksEntry, quirks
+from umg_grpc.config.config_values import DIRECT_ROUTE, SIMULATED_PROTOCOL, Channel, ChannelModel
 from umg_grpc.config.file_sections import KEYLESS_AUTH, Auth, ConfigEntry, Seconds, Timeout
 from umg_grpc.config.price_settings import price_region, unpriced
 from umg_grpc.config.value_parsers import family, url
-from umg_grpc.config.values import DIRECT_ROUTE, SIMULATED_PROTOCOL, Channel, ChannelModel
 from umg_grpc.config.yaml_conversion import any_of, read_entry, similar
 from umg_grpc.config.yaml_document import Path, Value, YamlDocument
 from umg_grpc.knowledge.presets import PROVIDER_PRESETS, Provider

@@ -8,7 +8,7 @@ from hashlib import sha256
 import msgspec
 from google.protobuf.message import Message
 
-from umg_grpc.config.values import Config
+from umg_grpc.config.config_values import Config
 
 HASH_DIGITS = 12
 

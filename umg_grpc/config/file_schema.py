@@ -10,9 +10,20 @@ from typing import Annotated
 import msgspec
 
 from umg_grpc.base.egress_rules import EgressRules
-from umg_grpc.base.network_places import NetworkPlace, parse_place
+from umg_grpc.base.host_list_entries import NetworkPlace, parse_place
 from umg_grpc.base.proxy_rules import ProxyRules
 from umg_grpc.config.built_in_config import BUILT_IN
+from umg_grpc.config.config_values import (
+    BlobStorage,
+    Config,
+    Discovery,
+    KeySettings,
+    MetricsAccess,
+    Retention,
+    Storage,
+    UsageRetention,
+    VideoTaskConfig,
+)
 from umg_grpc.config.file_sections import (
     Breaker,
     ConfigEntry,
@@ -25,17 +36,6 @@ from umg_grpc.config.file_sections import (
     Tls,
 )
 from umg_grpc.config.value_parsers import address, body_size, duration, redis_url, scheme, store_size, token, url
-from umg_grpc.config.values import (
-    BlobStorage,
-    Config,
-    Discovery,
-    KeySettings,
-    MetricsAccess,
-    Retention,
-    Storage,
-    UsageRetention,
-    VideoTaskConfig,
-)
 from umg_grpc.config.yaml_conversion import read_entry
 from umg_grpc.config.yaml_document import ConfigError, YamlDocument
 

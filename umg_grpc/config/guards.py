@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from umg_grpc.config.config_values import GuardRow
 from umg_grpc.config.fallbacks import problem_of_model
 from umg_grpc.config.file_sections import ConfigEntry, Seconds
 from umg_grpc.config.model_index import ModelIndex
 from umg_grpc.config.value_parsers import url
-from umg_grpc.config.values import GuardRow
 from umg_grpc.config.yaml_conversion import any_of, read_entry
 from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.guarded_patterns import (

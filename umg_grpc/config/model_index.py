@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from umg_grpc.base.wildcard_patterns import wildcard_match
 from umg_grpc.config.channels import MODEL_ID
-from umg_grpc.config.values import Channel, ChannelModel
+from umg_grpc.config.config_values import Channel, ChannelModel
 
 
 class ModelMatch(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass
 
 import msgspec
 
-from umg_grpc.config.values import Config
+from umg_grpc.config.config_values import Config
 
 RELOADED_KEYS = frozenset(
     {

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from umg_grpc.base.time_units import UNIT_SECONDS
-from umg_grpc.config.address import Address
+from umg_grpc.config.network_addresses import Address
 from umg_grpc.config.yaml_document import Path, YamlDocument
 from umg_grpc.knowledge.families.image import IMAGE_FAMILIES
 from umg_grpc.knowledge.families.text import TEXT_FAMILIES

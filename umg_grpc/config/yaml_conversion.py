@@ -8,8 +8,8 @@ from typing import TypeVar, get_args, get_origin
 
 import msgspec
 
+from umg_grpc.config.config_values import Channel, GuardRow
 from umg_grpc.config.file_sections import AccessKeyAuth, Auth, ConfigEntry, Log
-from umg_grpc.config.values import Channel, GuardRow
 from umg_grpc.config.yaml_document import Path, Value, YamlDocument
 from umg_grpc.knowledge.quirks import SearchWithFunctions
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Protocol, assert_never
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.network_places import place_of
+from umg_grpc.base.host_list_entries import place_of
 from umg_grpc.base.proxy_rules import ProxyRules
 from umg_grpc.config import (
     AccessKeyAuth,
@@ -26,8 +26,8 @@ from umg_grpc.config import (
 )
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channel_proxies import proxy_url
+from umg_grpc.config.config_values import DIRECT_ROUTE
 from umg_grpc.config.model_settings import vector_lengths
-from umg_grpc.config.values import DIRECT_ROUTE
 from umg_grpc.knowledge.member_dialects import dialects_at
 from umg_grpc.operations import UNARY_OPERATIONS
 from umg_grpc.process.channel_file_checks import check_extra, own_account_file, service_account, tls_context

@@ -102,7 +102,7 @@ def load_storage(file: Path | None) -> "Storage":
     invalid, print the problems to standard error and exit with 2.
     """
     if file is None:
-        from umg_grpc.config.values import Storage
+        from umg_grpc.config.config_values import Storage
 
         return Storage()
     from umg_grpc.config import parse_storage

@@ -21,8 +21,8 @@ from umg_grpc.access.bootstrap_key import BOOTSTRAP_KEY_VARIABLE, Bootstrap, ens
 from umg_grpc.access.per_worker_limit_checks import check_start
 from umg_grpc.base import logs
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.pasted_lines import shell_json, shell_word
 from umg_grpc.base.printable_text import printable
+from umg_grpc.base.shell_quoting import shell_json, shell_word
 from umg_grpc.config import Address, Config, ConfigError
 from umg_grpc.config.importers.from_environment import unused_providers
 from umg_grpc.process.channel_factory import LocalSource
@@ -46,7 +46,7 @@ from umg_grpc.routing import unserved_models
 from umg_grpc.service.stored_model_lists import list_states, stored_router
 from umg_grpc.store import StoreError, open_store
 from umg_grpc.store.model_list_files import ModelListFiles
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.upstream.local.model_process_supervisor import LocalModel
 from umg_grpc.v1 import pb
 

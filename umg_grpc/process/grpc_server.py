@@ -8,7 +8,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from umg_grpc.process.service_factory import SERVICE_NAMES, Service
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 LAST_WORDS_SECONDS = 5.0  # longest time to send its error to each call that outlasts the drain
 MAX_CONNECTIONS = 8192

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from umg_grpc.config.address import Address
+from umg_grpc.config.network_addresses import Address
 from umg_grpc.process.config_loading import ConfigSource
 
 HTTP_FACE, GRPC_FACE = "http", "grpc"

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.store.redis_client import RedisUnavailable
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 CHECK_SECONDS = 2.0
 ANSWER_SECONDS = 5.0

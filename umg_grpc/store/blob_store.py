@@ -24,7 +24,7 @@ from structlog.typing import FilteringBoundLogger
 
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.store.database_time import Clock, MachineClock
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.v1 import pb
 
 logger: FilteringBoundLogger = structlog.get_logger(__name__)

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from umg_grpc.base.provider_failure import FailureKind, ProviderFailure
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 FILE_NAME = "channel_failures.json"
 MAX_FAILURES = 200

@@ -17,9 +17,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, a
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.store.database_kinds import SQLITE_FILE, SQLITE_KIND, StoreError
 from umg_grpc.store.database_time import Clock, DatabaseClock, MachineClock
-from umg_grpc.store.migrate import NewerDatabaseError, NoDatabaseError, migrate, schema_of
 from umg_grpc.store.reconnection import Reconnection, UnconfirmedCommitError, is_lost
-from umg_grpc.store.repeated_work import reason_of
+from umg_grpc.store.repeated_background_tasks import reason_of
+from umg_grpc.store.schema_migration import NewerDatabaseError, NoDatabaseError, migrate, schema_of
 from umg_grpc.store.sqlite_connection import BUSY_SECONDS, Connector
 
 WAL_RETRY_SECONDS = 0.02  # interval of retries for the only lock for which SQLite's own timeout has no effect

@@ -14,7 +14,7 @@ from structlog.typing import FilteringBoundLogger
 from umg_grpc.store.database import Store, repeated, repeated_idempotent
 from umg_grpc.store.database_time import Clock
 from umg_grpc.store.expired_row_sweep import Bounds, ExpiredRowSweep
-from umg_grpc.store.repeated_work import Background, reason_of
+from umg_grpc.store.repeated_background_tasks import Background, reason_of
 from umg_grpc.store.row_upserts import Upsert, batches, upsert_into
 from umg_grpc.store.tables import RetainedRow
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from umg_grpc.store.redis_client import Redis, RedisUnavailable
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis as Client

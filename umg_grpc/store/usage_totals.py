@@ -9,7 +9,7 @@ from typing import TypeAlias
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from umg_grpc.base.time_units import micros_of, time_of
-from umg_grpc.store.inserted_rows import rows_of
+from umg_grpc.store.insert_statements import rows_of
 from umg_grpc.store.usage_tables import (
     DAY_BUCKET,
     HOUR_BUCKET,

@@ -20,7 +20,7 @@ from aiohappyeyeballs import AddrInfoType
 
 from umg_grpc.base.egress_rules import CheckedUrl, EgressRules, UrlRefusedError, check_addresses, check_url, refused
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.base.network_places import IpAddress, NetworkPlace
+from umg_grpc.base.host_list_entries import IpAddress, NetworkPlace
 from umg_grpc.upstream.caller_url_dns import Lookups
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import ProviderExchange

@@ -18,7 +18,7 @@ from tests.support.providers.server import FakeProvider, Json, ReceivedRequest, 
 from tests.support.providers.short_responses import CANDIDATES, MESSAGE, RESPONSE
 from umg_grpc.config import ConfigError, parse
 from umg_grpc.knowledge.client_headers import CLIENT_HEADERS, MAX_CHARACTERS, is_sendable, request_names, response_names
-from umg_grpc.upstream.http.relayed_headers import lines_beside
+from umg_grpc.upstream.http.session_headers import lines_beside
 
 CODEX = {
     "session-id": "0199-session",

@@ -17,7 +17,7 @@ from tests.support.providers.images.image_file_texts import png, text_of
 from tests.support.providers.server import KEY, FakeProvider, ReceivedRequest, serve_provider
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.base.network_places import parse_place
+from umg_grpc.base.host_list_entries import parse_place
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 from umg_grpc.upstream.http.image_generation import HttpImages
 from umg_grpc.upstream.http.provider_connection import HttpChannel

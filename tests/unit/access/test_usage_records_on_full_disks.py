@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.databases import Postgres
 from tests.support.full_disks import Disk, disk_at
 from umg_grpc.access.usage_record_writer import UsageLog
-from umg_grpc.config.values import UsageRetention
+from umg_grpc.config.config_values import UsageRetention
 from umg_grpc.store import Store
 from umg_grpc.store.database import open_store
 from umg_grpc.store.in_flight_records import NO_SLOT, records_of

@@ -7,7 +7,7 @@ import pytest
 from redis.asyncio import ConnectionPool
 
 from umg_grpc.base.egress_rules import EgressRules
-from umg_grpc.base.network_places import NetworkPlace, parse_place
+from umg_grpc.base.host_list_entries import NetworkPlace, parse_place
 from umg_grpc.config import (
     AccessKeyAuth,
     Address,
@@ -36,7 +36,7 @@ from umg_grpc.config import (
 )
 from umg_grpc.config.channel_auth import signature_scope
 from umg_grpc.config.channels import OWN_PROTOCOLS, served_protocols
-from umg_grpc.config.values import UsageRetention
+from umg_grpc.config.config_values import UsageRetention
 from umg_grpc.knowledge.model_catalogue import MODEL_CATALOGUE
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.operations import UNARY_OPERATIONS

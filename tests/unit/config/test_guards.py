@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from umg_grpc.config import ConfigError, parse
-from umg_grpc.config.values import GuardRow
+from umg_grpc.config.config_values import GuardRow
 from umg_grpc.knowledge.guarded_patterns import GUARDED_PATTERNS
 
 CHANNEL = "channels: [{name: a, protocols: [sandbox], models: [m]}]\nguards:\n"

@@ -26,7 +26,7 @@ from umg_grpc.access.caller import Caller
 from umg_grpc.access.usage_record_writer import UsageLog
 from umg_grpc.base.errors import UmgError
 from umg_grpc.base.grpc_status import from_rpc
-from umg_grpc.config.values import Retention
+from umg_grpc.config.config_values import Retention
 from umg_grpc.service.pipeline.usage_recording import KILLED_STATUS
 from umg_grpc.store import open_store
 from umg_grpc.store.budget_accounts import (

@@ -14,7 +14,7 @@ from tests.support.refused_urls import resolve
 from tests.support.serving import serving
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.network_places import parse_place
+from umg_grpc.base.host_list_entries import parse_place
 from umg_grpc.config import built_in
 from umg_grpc.routing import Router
 from umg_grpc.service.pipeline.current_channels import Channels

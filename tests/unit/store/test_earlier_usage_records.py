@@ -9,7 +9,7 @@ from tests.support.databases import Database
 from tests.support.usage_records import ALL, NOW, lines, record
 from umg_grpc.store import Store, open_store
 from umg_grpc.store.database_time import GivenClock
-from umg_grpc.store.earlier_usage_records import MOVED_ROWS, EarlierUsageRecords
+from umg_grpc.store.usage_record_migration import MOVED_ROWS, EarlierUsageRecords
 from umg_grpc.store.usage_record_table import RECORD_COLUMNS, UsageRecord, UsageRecords
 from umg_grpc.store.usage_sums import CallFilter
 from umg_grpc.store.usage_tables import EarlierUsageRow, UsageRow

@@ -10,10 +10,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from tests.support.databases import Postgres
-from umg_grpc.store import Store, open_store, reconnection, repeated_work
+from umg_grpc.store import Store, open_store, reconnection, repeated_background_tasks
 from umg_grpc.store.database import repeated, repeated_idempotent
 from umg_grpc.store.reconnection import DatabaseAwayError, Reconnection, UnconfirmedCommitError
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 CALLS = 200
 """Sessions at once, many times the connections of the pool."""
@@ -217,7 +217,7 @@ async def test_an_outage_that_ended_within_a_time_is_known_and_one_before_the_pr
 async def test_the_return_of_the_database_ends_the_pauses_of_background_work(
     probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repeated_work, "FIRST_PAUSE_SECONDS", 3600)
+    monkeypatch.setattr(repeated_background_tasks, "FIRST_PAUSE_SECONDS", 3600)
     tried, done = asyncio.Semaphore(0), asyncio.Semaphore(0)
 
     async def step() -> None:

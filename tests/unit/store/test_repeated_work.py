@@ -10,15 +10,15 @@ from sqlalchemy.exc import OperationalError
 from structlog.testing import capture_logs
 
 from tests.support.simulated_time import SimulatedTimeLoop
-from umg_grpc.store import repeated_work
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store import repeated_background_tasks
+from umg_grpc.store.repeated_background_tasks import Background
 
 AWAY = OperationalError("SELECT a caller's value", None, OSError("the server is away"))
 
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeated_work, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(repeated_background_tasks, "FIRST_PAUSE_SECONDS", 0.001)
 
 
 async def lines_of(outcomes: Iterator[Exception | None]) -> list[tuple[object, ...]]:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError, StatementError
 
 from tests.support.databases import Database
 from umg_grpc.store import StoreError, open_store
-from umg_grpc.store.migrate import migrate
+from umg_grpc.store.schema_migration import migrate
 from umg_grpc.store.schema_version import NEWEST_MIGRATION, VERSION_TABLE
 from umg_grpc.store.tables import ApiKey, Base, ReasoningRow, ResponseRow
 from umg_grpc.store.usage_record_table import UsageRecords

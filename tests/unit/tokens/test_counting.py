@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from umg_grpc.tokens import TOKENIZER_ROWS, TokenCounter
-from umg_grpc.tokens.media import PAGE_TOKENS
+from umg_grpc.tokens.media_token_estimates import PAGE_TOKENS
 from umg_grpc.tokens.vocabulary_cache import load
 from umg_grpc.v1 import pb
 from umg_grpc.v1.limits import MAX_COUNT

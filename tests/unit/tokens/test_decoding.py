@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from umg_grpc.tokens import TOKENIZER_ROWS
-from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
+from umg_grpc.tokens.token_decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.tokens.vocabulary_cache import load
 from umg_grpc.v1 import pb
 

@@ -19,7 +19,7 @@ from tests.support.refused_urls import numeric, resolve
 from tests.unit.upstream.test_proxies import Relay, trust
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.errors import UmgError
-from umg_grpc.base.network_places import parse_place, place_of
+from umg_grpc.base.host_list_entries import parse_place, place_of
 from umg_grpc.base.proxy_rules import NO_PROXIES, environment_proxies
 from umg_grpc.upstream.caller_url_dns import MAX_LOOKUPS
 from umg_grpc.upstream.caller_url_fetch import (

@@ -9,7 +9,7 @@ import pytest
 from tests.support.refused_urls import NAMES, PUBLIC_V4, PUBLIC_V6, REFUSED_URLS, RefusedUrl, resolve
 from umg_grpc.base.egress_rules import EgressRules, check_addresses, check_url, is_public
 from umg_grpc.base.errors import Failure, UmgError
-from umg_grpc.base.network_places import NetworkPlace, parse_place
+from umg_grpc.base.host_list_entries import NetworkPlace, parse_place
 from umg_grpc.upstream.caller_url_fetch import REFUSED_OUTCOME, Fetcher
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.connection import ProviderExchange

@@ -23,7 +23,7 @@ from tests.support.processes import serve
 from tests.support.providers.hostile_model_ids import HOSTILE_IDS, SERVED
 from tests.support.serving import serving
 from tests.world.sdk.node_runner import NODE, Node, installed
-from umg_grpc.base.pasted_lines import shell_json, shell_word
+from umg_grpc.base.shell_quoting import shell_json, shell_word
 
 INPUT = "it's \\ \n"
 ASSETS = Path(__file__).parents[3] / "http_facade" / "assets"

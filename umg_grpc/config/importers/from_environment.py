@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from umg_grpc.config.built_in_config import LOCAL_CHANNEL
-from umg_grpc.config.values import Config
+from umg_grpc.config.config_values import Config
 from umg_grpc.knowledge.cloud_credentials import shown_by
 from umg_grpc.knowledge.presets import PROVIDER_PRESETS, SERVICE_ACCOUNT_FILE, Provider
 

@@ -15,7 +15,7 @@ from umg_grpc.store import Store
 from umg_grpc.store.database_kinds import SQLITE_KIND
 from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.expiring_rows import Retained, RetainedStore
-from umg_grpc.store.repeated_work import Background, reason_of
+from umg_grpc.store.repeated_background_tasks import Background, reason_of
 from umg_grpc.store.tables import StoredPromptRow
 
 MAX_BYTES = 1 << 20

@@ -17,8 +17,8 @@ from umg_grpc.store import Store
 from umg_grpc.store.database_time import Clock, utc_of
 from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.expiring_rows import Retained, RetainedStore
+from umg_grpc.store.repeated_background_tasks import reason_of
 from umg_grpc.store.repeated_log_lines import RepeatedLines
-from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.store.tables import ReasoningRow
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.content_derived_call_ids import ContentIds

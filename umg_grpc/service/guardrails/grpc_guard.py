@@ -2,7 +2,7 @@
 
 import grpc
 
-from umg_grpc.config.values import GuardRow
+from umg_grpc.config.config_values import GuardRow
 from umg_grpc.service.guardrails.guard_interface import Guard, GuardFailedError
 from umg_grpc.v1 import pb, rpc
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from umg_grpc.config.values import GuardRow
+from umg_grpc.config.config_values import GuardRow
 from umg_grpc.v1 import pb
 
 MAX_RESPONSE_BYTES = 64 * 2**20

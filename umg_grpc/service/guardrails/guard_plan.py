@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from umg_grpc.access.caller import Caller
 from umg_grpc.base.wildcard_patterns import matcher
-from umg_grpc.config.values import GuardRow
+from umg_grpc.config.config_values import GuardRow
 from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.service.guardrails.guard_interface import Guard
 

@@ -3,7 +3,7 @@
 from google.protobuf import json_format
 
 from umg_grpc.base.errors import UmgError
-from umg_grpc.config.values import GuardRow
+from umg_grpc.config.config_values import GuardRow
 from umg_grpc.service.guardrails.guard_interface import MAX_RESPONSE_BYTES, Guard, GuardFailedError
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines

@@ -10,7 +10,7 @@ from umg_grpc.service.resilience.learned_quirks import LIFETIME_SECONDS, Key, Le
 from umg_grpc.store import Store
 from umg_grpc.store.expired_row_sweep import Bounds
 from umg_grpc.store.expiring_rows import Retained, RetainedStore
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.store.tables import LearnedQuirkRow
 
 ROW_OWNER = "gateway"

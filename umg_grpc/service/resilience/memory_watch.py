@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 
 CHECK_SECONDS = 0.25
 """Time between two checks. The fastest load, 2,500 new streams a second of some 40 KB each, takes 25 MB in it."""

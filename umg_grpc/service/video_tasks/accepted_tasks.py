@@ -11,8 +11,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.base.lazy_logger import LazyLogger
 from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.store.repeated_log_lines import RepeatedLines
-from umg_grpc.store.repeated_work import Background
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_table import QUEUED_STATE
 from umg_grpc.store.write_ahead_journal import Journal

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from umg_grpc.config.values import VideoTaskConfig
+from umg_grpc.config.config_values import VideoTaskConfig
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.accepted_tasks import AcceptedTasks
 from umg_grpc.service.video_tasks.caller_notifier import Notifier
@@ -15,7 +15,7 @@ from umg_grpc.service.video_tasks.result_mirroring import Mirror
 from umg_grpc.service.video_tasks.task_context import TaskContext
 from umg_grpc.store.blob_store import BlobStore
 from umg_grpc.store.process_locks import ProcessLocks
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.store.video_task_table import ROW_BYTES
 from umg_grpc.upstream.caller_url_fetch import Fetcher
 

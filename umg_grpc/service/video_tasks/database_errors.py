@@ -7,8 +7,8 @@ from typing import ParamSpec, TypeVar
 from sqlalchemy.exc import SQLAlchemyError
 
 from umg_grpc.base.errors import UmgError
+from umg_grpc.store.repeated_background_tasks import reason_of
 from umg_grpc.store.repeated_log_lines import RepeatedLines
-from umg_grpc.store.repeated_work import reason_of
 from umg_grpc.v1 import pb
 
 Parameters = ParamSpec("Parameters")

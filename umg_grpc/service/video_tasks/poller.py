@@ -12,8 +12,8 @@ from umg_grpc.base.errors import UmgError
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.poll_outcomes import Outcomes
 from umg_grpc.service.video_tasks.task_context import TaskContext
+from umg_grpc.store.repeated_background_tasks import Background, reason_of
 from umg_grpc.store.repeated_log_lines import RepeatedLines
-from umg_grpc.store.repeated_work import Background, reason_of
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_polls import LONGEST_PAUSE_SECONDS, Claim, Poll
 from umg_grpc.store.video_task_table import SUBMITTING_STATE

@@ -10,7 +10,7 @@ from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.service.pipeline.current_channels import Channels
 from umg_grpc.service.video_tasks.result_download import check_type
 from umg_grpc.store.blob_store import BlobStore
-from umg_grpc.store.repeated_work import Background
+from umg_grpc.store.repeated_background_tasks import Background
 from umg_grpc.store.tables import MediaTask
 from umg_grpc.store.video_task_results import TaskResult, results_of
 from umg_grpc.store.video_task_table import VideoTasks

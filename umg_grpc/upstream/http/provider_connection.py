@@ -16,7 +16,7 @@ from umg_grpc.knowledge.cloud_credentials import rejects_credential
 from umg_grpc.upstream.http.channel_secrets import ChannelSecrets
 from umg_grpc.upstream.http.operator_failure_facts import REQUEST_ID_KEYS, add_facts, request_id_of
 from umg_grpc.upstream.http.provider_endpoints import CONTENT_TYPE, EndpointSource, ProviderEndpoint, RotatingEndpoints
-from umg_grpc.upstream.http.relayed_headers import found, lines_beside
+from umg_grpc.upstream.http.session_headers import found, lines_beside
 from umg_grpc.upstream.http1.client import Client
 from umg_grpc.upstream.http1.deadlines import Deadlines
 from umg_grpc.upstream.http1.request import OutgoingRequest, request_to

@@ -13,8 +13,8 @@ from umg_grpc.upstream.http.cached_contents import HttpPromptStorage
 from umg_grpc.upstream.http.large_body_reader import read_rest
 from umg_grpc.upstream.http.provider_call import HttpCall
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http.relayed_headers import with_relayed
 from umg_grpc.upstream.http.response_decoding import decoded_parts, guarded
+from umg_grpc.upstream.http.session_headers import with_relayed
 from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
 from umg_grpc.v1 import pb

@@ -22,7 +22,7 @@ from umg_grpc.upstream.http.provider_connection import HttpChannel
 from umg_grpc.upstream.http.response_decoding import refusal
 from umg_grpc.upstream.http1.connection import ProviderExchange
 from umg_grpc.upstream.http1.response import NO_HEADERS
-from umg_grpc.upstream.provider_urls import origin, resolved
+from umg_grpc.upstream.provider_url_checks import origin, resolved
 from umg_grpc.upstream.upstream_interfaces import ContentPart
 from umg_grpc.v1 import pb
 from umg_grpc.wire.dropped_fields_report import Report

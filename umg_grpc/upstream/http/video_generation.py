@@ -15,7 +15,7 @@ from umg_grpc.base.attempt_progress import ATTEMPT_PROGRESS
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.upstream.caller_url_fetch import DIRECT_ROUTE, Fetcher, ProviderRoute
 from umg_grpc.upstream.http.provider_connection import HttpChannel
-from umg_grpc.upstream.http.proxy_responses import is_of_proxy, proxy_refusal
+from umg_grpc.upstream.http.proxy_response_detection import is_of_proxy, proxy_refusal
 from umg_grpc.upstream.http.response_decoding import guarded
 from umg_grpc.upstream.http.video_download import open_content
 from umg_grpc.upstream.http.video_url_inlining import with_inline_media

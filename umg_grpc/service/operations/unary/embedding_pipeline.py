@@ -11,7 +11,7 @@ from umg_grpc.service.operations.unary.unary_pipeline import UnaryCall, UnaryPip
 from umg_grpc.service.pipeline.base_pipeline import PipelineContext, RequestStep
 from umg_grpc.service.pipeline.step_order import INPUTS, Step
 from umg_grpc.tokens import TokenCounter
-from umg_grpc.tokens.decoding import EMBEDDING_TOKENIZER, decode
+from umg_grpc.tokens.token_decoding import EMBEDDING_TOKENIZER, decode
 from umg_grpc.tokens.vocabulary_cache import is_loaded
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import invalid, missing

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from umg_grpc.tokens.countable_content import Piece, part_pieces, request_pieces
-from umg_grpc.tokens.media import media_tokens
+from umg_grpc.tokens.media_token_estimates import media_tokens
 from umg_grpc.tokens.vocabularies import SENTENCE_PIECE, counting_rules
 from umg_grpc.tokens.vocabulary_cache import is_loaded, load
 from umg_grpc.v1 import pb

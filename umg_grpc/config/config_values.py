@@ -8,7 +8,6 @@ from typing import Literal
 
 from umg_grpc.base.egress_rules import EgressRules
 from umg_grpc.base.proxy_rules import NO_PROXIES, ProxyRules
-from umg_grpc.config.address import Address
 from umg_grpc.config.file_sections import (
     Auth,
     Breaker,
@@ -23,6 +22,7 @@ from umg_grpc.config.file_sections import (
     Timeout,
     Tls,
 )
+from umg_grpc.config.network_addresses import Address
 from umg_grpc.knowledge.guarded_patterns import GuardedPattern
 from umg_grpc.knowledge.quirks import NO_QUIRKS, Quirks
 from umg_grpc.knowledge.shipped_prices import NO_FILE, PriceFile
