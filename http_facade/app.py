@@ -9,7 +9,7 @@ import grpc
 from aiohttp import web
 
 from http_facade.dispatcher import Dispatcher
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.route_handlers import MakeHandler, handler
 from http_facade.routes import ROUTE_TABLE, Route
 from http_facade.server.connections import OpenConnections

@@ -18,7 +18,7 @@ from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.request_bodies import declared_bytes
 from http_facade.exchange.request_headers import check_headers
 from http_facade.exchange.response_head import SentResponse, begin_response
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.route_handlers import MakeHandler, handler
 from http_facade.path_router import PathRouter
 from http_facade.routes import Route, error_format

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 
 
 class ClientConnection(Protocol):

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 from http_facade.exchange.grpc_calls import Pairs, response_headers
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.response_head import SENT_LAST, encode_head
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from umg_grpc.base.errors import UmgError, shutting_down
 from umg_grpc.wire.core.stream_memory_limits import MemoryReservation
 

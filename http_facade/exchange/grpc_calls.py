@@ -7,8 +7,8 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import grpc
 from multidict import istr
 
-from http_facade.exchange.acknowledgement import acknowledge
 from http_facade.exchange.credentials import credentials
+from http_facade.exchange.early_acknowledgement import acknowledge
 from http_facade.exchange.http_exchange import TIMEOUT_FIELD, TRACEPARENT_FIELD, HttpExchange
 from umg_grpc.base.grpc_status import has_status_of
 from umg_grpc.knowledge.agent_sessions import AGENT_HEADERS, MAX_CHARACTERS, SESSION_HEADERS

@@ -9,7 +9,7 @@ from aiohttp import hdrs
 from http_facade.exchange.credentials import credentials
 from http_facade.exchange.grpc_calls import check_key
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from umg_grpc.v1 import rpc
 
 RECENT_SECONDS = 1.0

@@ -11,7 +11,7 @@ from http_facade.exchange.event_stream import EventStream
 from http_facade.exchange.grpc_calls import OpenedStream, response_headers
 from http_facade.exchange.handler_failures import explain
 from http_facade.exchange.http_exchange import HttpExchange
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.sse import EVENT_STREAM

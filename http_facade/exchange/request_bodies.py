@@ -11,7 +11,7 @@ from aiohttp import hdrs, web
 from http_facade.body_decompression import DECOMPRESSION_WINDOWS, decompress, too_large
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.key_check import KeyCheck
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from http_facade.thread_offload import run_large
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb

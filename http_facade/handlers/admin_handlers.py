@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from http_facade.exchange.grpc_calls import metadata
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.admin_rpc_table import ADMIN_METHODS, SELF_PLACE, AdminMethod
 from http_facade.routes import Shape
 from umg_grpc.v1 import rpc

@@ -10,7 +10,7 @@ from http_facade.exchange.credentials import key_headers
 from http_facade.exchange.grpc_calls import metadata
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from http_facade.routes import Shape
 from umg_grpc.v1 import pb, rpc
 from umg_grpc.wire.model_lists import CHOOSING_HEADERS, MODEL_LISTS, ModelList, shape_for

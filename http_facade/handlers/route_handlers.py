@@ -21,7 +21,7 @@ from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.json_response import WholeResponse
 from http_facade.exchange.readiness import readiness_response
 from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from http_facade.exchange.text_stream_encoding import EncodedStream
 from http_facade.handlers.admin_handlers import AdminHandlers
 from http_facade.handlers.image_handler import GenerateImage

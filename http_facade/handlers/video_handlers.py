@@ -6,12 +6,12 @@ from typing import TypeAlias, TypeVar
 import grpc
 from aiohttp import hdrs, web
 
-from http_facade.exchange.form_bodies import parse_form
 from http_facade.exchange.grpc_calls import initial_headers, keyless_metadata, metadata
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.key_check import KeyCheck
+from http_facade.exchange.multipart_form_parser import parse_form
 from http_facade.exchange.request_bodies import JSON_TYPE, BodyReader, read_body
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from http_facade.handlers.video_download_handler import VideoContent
 from http_facade.routes import Route, Shape
 from umg_grpc.base.grpc_status import from_rpc

@@ -131,6 +131,8 @@ def _read() -> Mapping[str, StaticFile]:
 
 @cache
 def _document() -> StaticFile:
-    from http_facade.openapi.document import document_json  # it takes half a second, which the start does not have
+    from http_facade.openapi.openapi_document import (
+        document_json,  # it takes half a second, which the start does not have
+    )
 
     return _file(document_json(), JSON_TYPE)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from http_facade.exchange.request_bodies import essence_of
 from http_facade.handlers.admin_rpc_table import ADMIN_METHODS
 from http_facade.openapi.error_components import ErrorResponses
-from http_facade.openapi.operations import operation_of
+from http_facade.openapi.operation_texts import operation_of
 from http_facade.routes import Route, Shape
 from umg_grpc.operations.formats import unary_codec, unary_operation
 from umg_grpc.wire import TEXT_FACES, administration_api_json

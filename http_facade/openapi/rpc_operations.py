@@ -7,7 +7,7 @@ from google.protobuf.descriptor_pool import Default
 
 from http_facade.connect.connect_protocol import CONNECT_STREAMS, TIMEOUT_HEADER, VERSION_HEADER
 from http_facade.openapi.error_components import ErrorResponses
-from http_facade.openapi.operations import operation_of
+from http_facade.openapi.operation_texts import operation_of
 from http_facade.routes import Route
 from umg_grpc.v1.comments import comments
 from umg_grpc.wire.core.json_decoding import JsonObject

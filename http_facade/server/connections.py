@@ -16,7 +16,7 @@ from http_facade.exchange.cors import CorsRules
 from http_facade.exchange.error_responses import error_response
 from http_facade.exchange.http_exchange import HttpExchange
 from http_facade.exchange.overload_rejections import Refusals, encode_http, parse_model_call
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from http_facade.routes import DEFAULT_FORMAT, error_format
 from http_facade.server.request_framing import RequestFraming, split_request
 from http_facade.server.write_timeout import WriteTimeout

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from http_facade.openapi.operations import operation_of
+from http_facade.openapi.operation_texts import operation_of
 from http_facade.routes import ROUTE_TABLE, UNSERVED_ROUTES, Route
 from scripts.reference.markdown import code, table
 

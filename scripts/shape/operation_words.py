@@ -31,7 +31,7 @@ VENDOR_LIST = "words of a vendor's model list"
 SHAPE_TABLES = (
     "http_facade/handlers/route_handlers.py",
     "http_facade/openapi/bodies_and_responses.py",
-    "http_facade/openapi/operations.py",
+    "http_facade/openapi/operation_texts.py",
     "http_facade/routes.py",
 )
 

@@ -27,7 +27,7 @@ TABLES = {
     "MODEL_CATALOGUE": ("umg_grpc/knowledge/model_catalogue.py",),
     "BUILT_IN": ("umg_grpc/config/built_in_config.py",),
     "ROUTE_TABLE": ("http_facade/routes.py",),
-    "DESCRIBED_OPERATIONS": ("http_facade/openapi/operations.py",),
+    "DESCRIBED_OPERATIONS": ("http_facade/openapi/operation_texts.py",),
     "BODY_TYPES": ("umg_grpc/wire/openapi_schemas/body_types.py",),
     "VIDEO_PROTOCOLS": ("umg_grpc/wire/video/__init__.py",),
     "VIDEO_ROUTES": ("http_facade/routes.py",),

@@ -13,7 +13,7 @@ from msgspec.structs import fields
 from prometheus_client.parser import text_string_to_metric_families
 
 from http_facade.exchange import request_bodies
-from http_facade.exchange.settings import Settings
+from http_facade.exchange.server_settings import Settings
 from http_facade.server import connections
 from tests.docs.tables import DOCS, quoted, rows, section
 from tests.proofs.soak.__main__ import LEAVING

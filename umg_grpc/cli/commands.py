@@ -117,7 +117,7 @@ def serve(
 @app.command()
 def openapi() -> None:
     """Print the OpenAPI 3.1 document of the HTTP face, as GET /openapi.json returns it."""
-    from http_facade.openapi.document import document_json
+    from http_facade.openapi.openapi_document import document_json
 
     sys.stdout.buffer.write(document_json() + b"\n")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from http_facade.openapi.document import document_json
+from http_facade.openapi.openapi_document import document_json
 from tests.proofs.openapi.gateway import CONFIG, MODELS
 from tests.proofs.openapi.run import fuzz, prepared
 from tests.support.gateways import running

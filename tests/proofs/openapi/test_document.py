@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from http_facade.openapi.document import document, documented
-from http_facade.openapi.operations import DESCRIBED_OPERATIONS
+from http_facade.openapi.openapi_document import document, documented
+from http_facade.openapi.operation_texts import DESCRIBED_OPERATIONS
 from http_facade.routes import ROUTE_TABLE, Shape
 from umg_grpc.v1.comments import comments
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from http_facade.openapi.document import document_json
+from http_facade.openapi.openapi_document import document_json
 from tests.support.gateways import SANDBOX, running
 from tests.support.processes import run
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from http_facade.exchange.form_bodies import MAX_PARTS, parse_form
+from http_facade.exchange.multipart_form_parser import MAX_PARTS, parse_form
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.multipart_forms import FormPart

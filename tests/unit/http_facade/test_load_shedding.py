@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 from yarl import URL
 
-from http_facade.exchange.settings import Drain
+from http_facade.exchange.server_settings import Drain
 from tests.unit.http_facade.conftest import CHAT, KEY, LARGE, Face, MakeFace
 from tests.unit.http_facade.test_stream import request_bytes
 from umg_grpc.base.errors import UmgError

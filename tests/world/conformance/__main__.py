@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 from umg_conformance import report
-from umg_conformance.command import Target, check
+from umg_conformance.check_selection import Target, check
 
 from tests.documents.spec.conftest import CONFIG
 from tests.support.gateways import running

@@ -14,7 +14,7 @@ from aiohttp import web
 from typer.testing import CliRunner
 from umg_conformance import report
 from umg_conformance.check_runner import Outcome, Result
-from umg_conformance.command import Target, check
+from umg_conformance.check_selection import Target, check
 from umg_conformance.http_calls import UnreachableError
 from umg_conformance.model_choice import KeyRefusedError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from umg_conformance.check_files import CheckFileError, read, read_folder
-from umg_conformance.command import Target, UsageError, selected
+from umg_conformance.check_selection import Target, UsageError, selected
 
 GOOD = """face: chat
 title: Chat

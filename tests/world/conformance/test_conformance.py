@@ -9,7 +9,7 @@ import pytest_asyncio
 from umg_conformance import report
 from umg_conformance.check_files import CHECKS_FOLDER, read_folder
 from umg_conformance.check_runner import Outcome, Result
-from umg_conformance.command import Target, check, listing
+from umg_conformance.check_selection import Target, check, listing
 
 from tests.documents.spec.conftest import CONFIG
 from tests.support.gateways import Running, running

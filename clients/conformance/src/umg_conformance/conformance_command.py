@@ -37,7 +37,7 @@ def conformance(
     # imported here: help texts and the other commands of the gateway need none of them
     import uvloop
 
-    from umg_conformance import command, report
+    from umg_conformance import check_selection, report
     from umg_conformance.check_files import CHECKS_FOLDER, CheckFileError
     from umg_conformance.http_calls import UnreachableError
     from umg_conformance.model_choice import KeyRefusedError
@@ -49,7 +49,7 @@ def conformance(
         raise typer.BadParameter("expected http://HOST:PORT or https://HOST", param_hint="URL")
     if not (key or listed):
         raise typer.BadParameter("give one, or set UMG_API_KEY", param_hint="--key")
-    target = command.Target(
+    target = check_selection.Target(
         url=url,
         key=key,
         faces=tuple(filter(None, (name.strip() for name in face.split(",")))),
@@ -62,10 +62,10 @@ def conformance(
     program = context.obj or "umg"
     try:
         if listed:
-            print(command.listing(target), end="")
+            print(check_selection.listing(target), end="")
             return
-        results = uvloop.run(command.check(target))
-    except (CheckFileError, KeyRefusedError, UnreachableError, command.UsageError) as error:
+        results = uvloop.run(check_selection.check(target))
+    except (CheckFileError, KeyRefusedError, UnreachableError, check_selection.UsageError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
     print(report.table(results), end="")

@@ -7,7 +7,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from umg_conformance.check_files import CheckFileError, Request
-from umg_conformance.schema import DESCRIPTOR_POOL
+from umg_conformance.grpc_schema import DESCRIPTOR_POOL
 
 
 def method(name: str) -> MethodDescriptor:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from http_facade.exchange.form_bodies import parse_form
+from http_facade.exchange.multipart_form_parser import parse_form
 from tests.support.images import PNG
 from tests.unit.wire.images.test_request import FLAT, LONG_TEXT
 from tests.unit.wire.mutations import mutated

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from http_facade.exchange.form_bodies import parse_form
+from http_facade.exchange.multipart_form_parser import parse_form
 from umg_grpc.base.errors import UmgError
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.audio_files import audio_file

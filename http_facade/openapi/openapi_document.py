@@ -9,7 +9,7 @@ import msgspec
 from http_facade.exchange.credentials import key_headers, key_parameter
 from http_facade.openapi.bodies_and_responses import Responses
 from http_facade.openapi.error_components import ErrorResponses
-from http_facade.openapi.operations import operation_of
+from http_facade.openapi.operation_texts import operation_of
 from http_facade.openapi.parameters import parameters
 from http_facade.openapi.rpc_operations import Methods, methods_of
 from http_facade.routes import PAGE_SHAPES, ROUTE_TABLE, Route, Shape
