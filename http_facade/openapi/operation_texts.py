@@ -1,6 +1,6 @@
 """Table with the texts of each kind of operation in the OpenAPI document: tag and summary, and its error statuses.
 `parameters`, `bodies_and_responses` and `error_responses` generate the other parts of an operation from the types of
-the bodies, and `document` puts the parts together.
+the bodies, and `openapi_document` puts the parts together.
 """
 
 from collections.abc import Mapping

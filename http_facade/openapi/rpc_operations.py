@@ -1,5 +1,5 @@
-"""Builder of the OpenAPI operations of RPCs for the Connect protocol; `document` builds those of all other HTTP paths
-from the table in `operations`.
+"""Builder of the OpenAPI operations of RPCs for the Connect protocol; `openapi_document` builds those of all other HTTP
+paths from the table in `operation_texts`.
 """
 
 from google.protobuf.descriptor import MethodDescriptor

@@ -25,7 +25,7 @@ class HandRow(Facts, frozen=True, kw_only=True, dict=True):
     """Hand-kept row: facts about all models whose id matches. If several rows have a fact, the first one decides."""
 
     models: str
-    """Pattern of the whole id, as the maker writes it (`model_ids.spellings`)."""
+    """Pattern of the whole id, as the maker writes it (`model_id_spellings.spellings`)."""
     vendors: tuple[str, ...] = ()
     """Vendors at which the facts hold; empty for all."""
     sure: bool = False

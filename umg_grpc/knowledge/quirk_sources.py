@@ -1,4 +1,6 @@
-"""Sources of a model's quirks, for operators: the rows of `dialects` and the facts about models that set them. Pure."""
+"""Sources of a model's quirks, for operators: the rows of `provider_quirks` and the facts about models that set them.
+Pure.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ class QuirkSource:
 
 
 def quirk_sources(model: str, family: str, base_url: str, protocol: str) -> Iterator[QuirkSource]:
-    """Yield the sources of the quirks that `dialects.known` returns, in the order in which they decide."""
+    """Yield the sources of the quirks that `provider_quirks.known` returns, in the order in which they decide."""
     for row in rows_of(model, family, base_url, protocol):
         yield QuirkSource(row.quirks, "provider", row.source, row.as_of, row.is_general)
     for applied in find(model, vendor_of(base_url)).applied:

@@ -1,6 +1,6 @@
-"""Quirks of a provider's model: restrictions and needs beyond the wire format; `dialects` has those of real providers.
-An operator's `quirks` of a channel take precedence (`routing.channel_target`). Codecs apply quirks when they encode a
-request for the provider; this module changes no request. Pure: no I/O and no clock.
+"""Quirks of a provider's model: restrictions and needs beyond the wire format; `provider_quirks` has those of real
+providers. An operator's `quirks` of a channel take precedence (`routing.channel_target`). Codecs apply quirks when they
+encode a request for the provider; this module changes no request. Pure: no I/O and no clock.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Routing: from a model id to the channels that serve it. Pure, except for the round-robin state.
 
 Modules: `router` resolves models and selects channels, `channel_order` ranks the channels of a call, `channel_target`
-describes the operations of a channel for a model, `public_model` the model as listed to callers, `unknown_model_names`
-the names that are no model.
+describes the operations of a channel for a model, `caller_visible_models` the model as listed to callers,
+`unknown_model_names` the names that are no model.
 """
 
 from umg_grpc.config.channels import OPERATION_PROTOCOLS

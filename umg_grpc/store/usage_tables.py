@@ -77,7 +77,7 @@ class UsageRow(_RecordColumns):
 
 class EarlierUsageRow(_RecordColumns):
     """Table of the usage records of versions without partitions and totals, which may still write during a rolling
-    upgrade. `earlier_usage_records.py` moves them to `UsageRow`.
+    upgrade. `usage_record_migration.py` moves them to `UsageRow`.
     """
 
     __tablename__ = "usage_records"

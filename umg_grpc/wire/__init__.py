@@ -1,6 +1,6 @@
 """Wire formats: codecs between JSON (of callers and providers) and the messages of `umg.v1`, without I/O. The tables of
-text formats (see `format_tables`) are imported at the first use of their names, so that a command like listing keys
-imports no codec.
+text formats (see `text_format_tables`) are imported at the first use of their names, so that a command like listing
+keys imports no codec.
 """
 
 from importlib import import_module

@@ -63,7 +63,8 @@ for line in sys.stdin:
 print("modules", *sorted(sys.modules))
 """
 CODECS = {
-    f"umg_grpc.wire.{name}" for name in ("format_tables", "chat", "responses", "messages", "native", "video", "images")
+    f"umg_grpc.wire.{name}"
+    for name in ("text_format_tables", "chat", "responses", "messages", "native", "video", "images")
 }
 SERVING = {
     *(

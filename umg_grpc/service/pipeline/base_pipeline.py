@@ -90,7 +90,7 @@ RequestStep: TypeAlias = Callable[[AdmittedT], Awaitable[object] | None]
 
 
 class Pipeline(ABC, Generic[AdmittedT]):
-    """Pipeline of one operation: runs its steps (`steps`) for each call, in the order of `PIPELINE_STEPS`."""
+    """Pipeline of one operation: runs its steps (`step_order`) for each call, in the order of `PIPELINE_STEPS`."""
 
     _repeated_steps: ClassVar[Collection[Step]] = REPEATED_STEPS
 

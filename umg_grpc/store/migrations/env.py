@@ -1,4 +1,4 @@
-"""Alembic environment, run for every command: migrations use the connection and transaction of `migrate`."""
+"""Alembic environment, run for every command: migrations use the connection and transaction of `schema_migration`."""
 
 from alembic import context
 

@@ -1,5 +1,6 @@
 """Conversion of providers' errors to callers' errors, without details of the operator's account. Most formats have
-errors like `{error: {message, type, code}}`: rows of the format classify them, then the table of `classification`.
+errors like `{error: {message, type, code}}`: rows of the format classify them, then the table of
+`error_classification`.
 """
 
 import math

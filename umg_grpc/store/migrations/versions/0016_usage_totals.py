@@ -1,7 +1,7 @@
 """Migration: creates the table of usage records that PostgreSQL partitions by day, and the tables of totals.
 
-The records of the earlier table are moved in the background (`earlier_usage_records.py`): to copy millions of them here
-would delay the start, and an earlier version that still runs writes to that table.
+The records of the earlier table are moved in the background (`usage_record_migration.py`): to copy millions of them
+here would delay the start, and an earlier version that still runs writes to that table.
 """
 
 import sqlalchemy as sa
