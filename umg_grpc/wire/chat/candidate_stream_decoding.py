@@ -68,17 +68,14 @@ class _OpenCall:
 
 
 class StreamCandidate(PartEmitter):
-    """Decoder of the deltas of one candidate (one of several alternative responses), with the state of its parts: the
-    open text or reasoning, its tool calls, its audio.
-    """
+    """Decoder of the deltas of one candidate: its open text or reasoning, its tool calls, its audio."""
 
     def __init__(self, index: int, request: pb.GenerateRequest, has_halves: bool, inputs: ToolInputs) -> None:
         super().__init__(index, has_halves=has_halves, keeps_texts=False)
         self._request = request
         self._inputs = inputs
         self.reason: str | None = None
-        self.filtered = ABSENT_MEMBER
-        """Findings of a content filter that ended the response."""
+        self.filtered = ABSENT_MEMBER  # findings of a content filter that ended the response
         self._text: int | None = None  # last text part
         self._text_offset = 0  # offset of that part in the content, in characters
         self._length = 0
@@ -101,9 +98,7 @@ class StreamCandidate(PartEmitter):
         self._length += len(text)
 
     def continuation(self, choice: ChunkChoice) -> pb.GenerateEvent | None:
-        """Return the event for a delta that only appends to the open text or reasoning, as most do; None for any other
-        delta. This shortcut saves time: `decode` handles every delta.
-        """
+        """Return the event of a delta that only appends to the open text or reasoning; None for any other."""
         delta = choice.delta
         if delta is None or choice.finish_reason or choice.logprobs is not None:
             return None
@@ -202,9 +197,7 @@ class StreamCandidate(PartEmitter):
             yield from self.whole(hidden_reasoning(self._carried.take()))
 
     def finish(self, citations: list[msgspec.Raw]) -> Iterator[pb.GenerateEvent]:
-        """Yield the ends of all open parts, then of the candidate. `citations`: addresses of sources (extension
-        `citations`), used only if the text has no citation of its own.
-        """
+        """Yield the ends of all parts and of the candidate. `citations` count if the text has none of its own."""
         if self._text is not None and not self._cited:
             for raw in citations:
                 yield from self.add_citation(decode_url(raw))
@@ -228,7 +221,6 @@ class StreamCandidate(PartEmitter):
         yield event
 
     def _append_call(self, piece: ProviderCall) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of one piece of a tool call."""
         call_id = provider_id(piece)
         known = self._last_call if piece.index is None else self._calls.get(piece.index)
         if known is None or (call_id and known.call_id and call_id != known.call_id):
@@ -300,7 +292,6 @@ class StreamCandidate(PartEmitter):
             yield event
 
     def _append_audio(self, piece: ProviderAudio) -> Iterator[pb.GenerateEvent]:
-        """Yield the events of a piece of audio: first the part's start, then bytes and transcript, last expiry time."""
         part = pb.Part()
         decode_audio(piece, part.media, self._request)
         if self._audio is None:

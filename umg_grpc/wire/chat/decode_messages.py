@@ -33,9 +33,8 @@ IMAGE_DETAILS = ("auto", "low", "high", "original")
 
 
 def decode_messages(messages: list[schema.ChatMessage], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the `messages` of a body into `request.messages`; a message with an unknown role becomes raw JSON. Raises
-    UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `notes`: receives the paths of messages kept as
-    raw JSON (for errors), and the paths of files, since some model families accept no files here.
+    """Decode the messages; one with an unknown role stays raw JSON. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with
+    the path. `notes`: receives the paths of raw messages, and of files, which some families do not accept.
     """
     raw_turns: RawTurns | None = None
     targets = request.messages
@@ -171,7 +170,6 @@ def _decode_marks(marked: schema.Marked, part: pb.Part) -> None:
 
 
 def _decode_file(file: schema.FileSource, media: pb.MediaPart, at: str) -> None:
-    """Decode the member `file` of a content part."""
     media.kind, media.filename = pb.MEDIA_KIND_DOCUMENT, file.filename or ""
     if file.file_data is None:
         if file.file_id is None:

@@ -69,8 +69,8 @@ class MessageEncoder:
         self._open: dict[str, None] = {}  # ids of the calls that wait for a result
 
     def encode(self) -> list[object]:
-        """Return the value of `messages`: the system prompt, then all messages of the request. Raise
-        UmgError(UNTRANSLATABLE, INVALID_FIELD) for content whose loss would change the meaning.
+        """Return the value of `messages`, with the system prompt first. Raise UmgError(UNTRANSLATABLE, INVALID_FIELD)
+        for content whose loss would change the meaning.
         """
         messages = list[object]()
         if self._request.instructions:
@@ -138,9 +138,7 @@ class MessageEncoder:
         return with_breakpoint(encoded, part, self._quirks, self._report)
 
     def _turn(self, message: pb.Message, index: int) -> tuple["_Turn", list[JsonObject]]:
-        """Split a canonical message (`index`: its position) into the message without its tool results, and the results.
-        Each result is encoded as a separate chat message.
-        """
+        """Split a canonical message into the message without its tool results, and the results as chat messages."""
         at, turn, results = f"messages[{index}]", _Turn(message, index, []), list[JsonObject]()
         if message.phase:
             self._report.drop("phase")
@@ -161,7 +159,6 @@ class MessageEncoder:
         return [encoded for turn in turns for encoded in self._encode_turn(turn)]
 
     def _encode_turn(self, turn: "_Turn") -> list[JsonObject]:
-        """Return the chat messages for a message that is not the assistant's, after the results that are still due."""
         at, before, shown = f"messages[{turn.message_index}]", self._placeholder_results(), list[object]()
         if turn.message.role == pb.ROLE_USER:
             shown, self._shown = self._shown, []
@@ -239,9 +236,7 @@ class MessageEncoder:
         return {member or "reasoning_content": "\n\n".join(texts)}
 
     def _state(self, part: pb.Part, encoded: JsonObject) -> Iterator[State]:
-        """Yield the reasoning state of a part (a provider's opaque data about its reasoning) if a chat provider made
-        it. Vendor G's state is added to `encoded`, the part's chat message. A state that is not sent is reported.
-        """
+        """Yield a part's state if a chat provider made it, add vendor G's to `encoded`, and report any other."""
         if not part.HasField("state"):
             return
         if not self._takes_state(part.state):
@@ -252,9 +247,7 @@ class MessageEncoder:
             encoded["extra_content"] = encode_signature(part.state)
 
     def _takes_state(self, state: pb.ReasoningState) -> bool:
-        """Return whether the provider accepts a state. It accepts each state that it made itself, and any state for
-        which chat has members, unless the provider is known to accept none.
-        """
+        """Return whether the provider accepts a state: one that it made, else one for which chat has members."""
         if state.format == "chat":
             return bool(state.channel) or self._signatures is not False
         return state.format == "native" and (self._signatures is not False or is_placeholder(state.data))
@@ -279,8 +272,8 @@ class MessageEncoder:
         return encoded
 
     def _result(self, part: pb.Part, at: str) -> list[JsonObject]:
-        """Return a tool result as chat messages. A result without its call becomes text of the next user message, since
-        providers reject it and clients cut off the beginning of long conversations.
+        """Return a tool result as chat messages. One without its call, which clients may cut off and providers reject,
+        becomes text of the next user message.
         """
         result = part.tool_result
         legacy = self._request.face_hints.legacy_functions and not result.call_id
@@ -311,7 +304,6 @@ class MessageEncoder:
         return [without_empty(encoded)]
 
     def _result_texts(self, result: pb.ToolResult, at: str) -> list[object]:
-        """Return the texts of a tool result as content parts; its media are added to `_shown`."""
         texts = list[object]()
         for index, part in enumerate(result.parts):
             path = f"{at}.tool_result.parts[{index}]"
@@ -327,9 +319,7 @@ class MessageEncoder:
         return self._unanswered.answered(name) or f"call_{name or 'unknown'}"
 
     def _end_results(self) -> list[JsonObject]:
-        """Return the messages that must follow tool results before a message of another role. These are empty results
-        for calls without one, and a user message with content that only it can contain.
-        """
+        """Return the messages before one of another role: empty results, and a user message with shown media."""
         results, shown = self._placeholder_results(), self._shown
         self._shown = []
         return [*results, {"role": "user", "content": _compact(shown)}] if shown else results
@@ -344,8 +334,8 @@ class MessageEncoder:
 
 
 def _add_placeholder_signatures(messages: list[object]) -> None:
-    """Add a placeholder signature to the first tool call of each assistant message if that call has none. Vendor G
-    rejects a missing one after the last user message; earlier messages get one too, so that prompt caches match.
+    """Add a placeholder signature to each assistant message's first tool call if it has none. Vendor G rejects a
+    missing one after the last user message; earlier messages get one too, so that prompt caches match.
     """
     for message in messages:
         if not isinstance(message, dict):

@@ -11,8 +11,8 @@ from umg_grpc.wire.dropped_fields_report import Report, foreign, unknown_part, u
 
 
 class PartEncoder:
-    """Encoder of the parts of a request's messages as content parts, each independently of the others. `keeps_parts`:
-    texts stay separate parts, with their cache breakpoints. `has_document_urls`: the provider accepts `document_url`.
+    """Encoder of single parts of messages as content parts. `keeps_parts`: texts stay separate parts, with their cache
+    breakpoints. `has_document_urls`: the provider accepts `document_url`.
     """
 
     def __init__(
@@ -24,9 +24,7 @@ class PartEncoder:
         self._has_document_urls = has_document_urls
 
     def encode(self, part: pb.Part, at: str) -> object:
-        """Return a part of a message as a content part. Raises UmgError(UNTRANSLATABLE, INVALID_FIELD) for a part that
-        chat cannot express. `at`: canonical path of the part.
-        """
+        """Return a part as a content part. Raise UmgError(UNTRANSLATABLE, INVALID_FIELD) if chat has none for it."""
         match part.WhichOneof("kind"):
             case "text":
                 if part.text.citations:
@@ -50,9 +48,7 @@ class PartEncoder:
                 assert_never(unhandled)
 
     def is_encodable(self, part: pb.Part, at: str) -> bool:
-        """Return whether chat can express a part of a message. Report a part that chat cannot express, since it is left
-        out. Raise UmgError(UNTRANSLATABLE) for a part of a kind unknown to this build.
-        """
+        """Return whether chat can express a part, else report it. Raise UmgError(UNTRANSLATABLE) for unknown kinds."""
         kind = part.WhichOneof("kind")
         if kind is None:
             raise unknown_part(at)

@@ -75,9 +75,7 @@ def message_for_callers(error: UmgError) -> str:
 
 
 def encode_error(error: UmgError, http_status: int) -> bytes:
-    """Return the body of a failed call: `error` with `message`, `type`, `param` and `code`. `http_status` selects the
-    type only for reasons that are newer than this build.
-    """
+    """Return the body of a failed call. `http_status` selects the type of reasons that are newer than this build."""
     return msgspec.json.encode({"error": error_members(error, http_status)})
 
 

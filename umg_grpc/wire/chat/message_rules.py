@@ -24,9 +24,7 @@ _ID_PATHS = ((EACH_ELEMENT, "tool_calls", EACH_ELEMENT, "id"), (EACH_ELEMENT, "t
 
 
 def fit_raw_messages(raw: Raw, quirks: Quirks, report: Report) -> Raw:
-    """Return `messages` of a caller's own body changed as the provider's rules require; `raw` itself if they need no
-    change. `report`: collects all changes, since the caller wrote the messages for the provider.
-    """
+    """Return a caller's own `messages` changed as the provider's rules require; `raw` itself if nothing changes."""
     if quirks.call_ids == "nine" and (fitted := edit_texts(raw, _ID_PATHS, nine_character_id)) is not raw:
         report.drop("call_id", "nine characters")
         raw = fitted
@@ -54,7 +52,6 @@ def fit_encoded_messages(fields: JsonObject, quirks: Quirks, report: Report) -> 
 
 
 def _has_rules(quirks: Quirks) -> bool:
-    """Return whether the provider has rules for roles and for the order of turns."""
     return (
         quirks.developer is False
         or quirks.system_place == "first"
@@ -66,7 +63,6 @@ def _has_rules(quirks: Quirks) -> bool:
 
 
 def _fit_messages(messages: Sequence[object], quirks: Quirks, report: Report, *, own: bool) -> list[object]:
-    """Return messages that follow the provider's rules. `own`: changes that lose no meaning are reported, too."""
     fitted = list(messages)
     if quirks.system_place == "first":
         fitted = _with_instructions_first(fitted, report, own=own)
@@ -87,9 +83,7 @@ def _fit_messages(messages: Sequence[object], quirks: Quirks, report: Report, *,
 
 
 def _with_instructions_first(messages: list[object], report: Report, *, own: bool) -> list[object]:
-    """Return the messages with all instructions that precede the first user turn joined into the first message. Later
-    instructions stay in position, as marked user turns.
-    """
+    """Return the messages with all instructions before the first user turn joined; later ones become user turns."""
     places = [index for index, message in enumerate(messages) if _role(message) in INSTRUCTION_ROLES]
     if places and len(places) == len(messages):  # templates and vendors want a turn of the user
         report.drop("messages.role", "user")
@@ -131,9 +125,7 @@ def _with_acknowledged_results(messages: list[object], report: Report) -> list[o
 
 
 def _ended(last: object, quirks: Quirks, report: Report, *, own: bool) -> list[object]:
-    """Return the last messages of a conversation that ends with the assistant's. It stays alone, is marked as one to
-    continue, or is followed by a user turn.
-    """
+    """Return the assistant's last message alone, marked as one to continue, or followed by a user turn."""
     if quirks.prefill is False:
         report.drop("messages", "a user's turn last")
         return [last, {"role": "user", "content": CONTINUE_TEXT}]

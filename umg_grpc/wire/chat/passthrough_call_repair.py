@@ -1,5 +1,5 @@
-"""Repair of tool calls in passed-through chat responses. Several calls may have one index; calls may lack an id or a
-list; arguments may be an object; each piece of a call may repeat the name.
+"""Repair of tool calls in passed-through chat responses: several calls with one index, calls without an id or a list,
+arguments as an object, a name in each piece.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,8 +19,7 @@ TOOL_CALLS = b'"tool_calls"'
 
 Changes: TypeAlias = dict[str, object]
 """Member of a call -> its correct value, or a function that returns the correct value for the wrong one."""
-NO_ID = b"\0"
-"""Bytes that no chunk has, since JSON has no NUL."""
+NO_ID = b"\0"  # bytes that no chunk has, since JSON has no NUL
 
 
 class _Function(Struct):
@@ -38,17 +37,15 @@ class Piece(Struct):
 
     @property
     def known_id(self) -> str:
-        """The provider's id of the call; "" without one, or for a number (TGI sends 0), which identifies no call."""
+        """Id from the provider; "" without one, or for a number (TGI sends 0), which identifies no call."""
         return self.id if isinstance(self.id, str) else ""
 
     @property
     def name(self) -> str:
-        """Name of the function, "" in a piece without one."""
         return (self.function.name if self.function else "") or ""
 
     @property
     def is_object(self) -> bool:
-        """Whether the arguments are a JSON object instead of a string with the object's JSON."""
         return self.function is not None and bytes(self.function.arguments)[:1] == b"{"
 
     def changes(self, made_id: str) -> Changes:
@@ -93,8 +90,6 @@ _RIGHT_CALLS = msgspec.json.Decoder(_RightCalls)
 
 
 class _Numbers:
-    """Numbers of the tool calls of one candidate in a stream."""
-
     def __init__(self) -> None:
         self.ids: dict[int, str] = {}
         self._numbers: dict[int, int] = {}  # by the provider's index
@@ -102,9 +97,7 @@ class _Numbers:
         self.names: dict[int, str] = {}
 
     def number(self, piece: Piece) -> int:
-        """Return the number of the call to which a piece belongs: by the piece's index or, without an index, the last
-        call's. A piece whose id differs from that call's id starts a new call.
-        """
+        """Return the number of a piece's call: of its index, else of the last call. Another id is a new call."""
         known, own_id = self._last if piece.index is None else self._numbers.get(piece.index), piece.known_id
         if known is None or (own_id and self.ids[known] and own_id != self.ids[known]):
             own = piece.index
@@ -117,21 +110,16 @@ class _Numbers:
 
 
 class CallNumbers:
-    """Assignment of numbers to the tool calls of one stream. Clients join pieces with the same `index`, so two calls to
-    which a provider gives one index would become one call.
-    """
+    """Numbers of the tool calls of one stream, since clients join pieces of two calls that have one `index`."""
 
     def __init__(self) -> None:
         self._candidates: dict[int, _Numbers] = {}
-        self.last_id = NO_ID
-        """Id of the last call, as JSON without its first quote."""
-        self.is_wrong = False
-        """Whether calls of the provider have to be repaired, so that every later piece has to be read."""
+        self.last_id = NO_ID  # id of the last call, as JSON without its first quote
+        self.is_wrong = False  # whether calls of the provider are repaired, so that every later piece is read
 
     def corrected(self, data: bytes, deltas: Iterable[tuple[int, bytes]], response_id: str) -> bytes:
-        """Return the data of a chunk with its tool calls corrected; unchanged if they are correct. `deltas`:
-        (candidate, delta) of its choices, in order. `response_id`: source of ids for calls without one. Raise
-        ValueError for an unreadable delta.
+        """Return a chunk with its tool calls corrected; the same object if they are correct. `deltas`: (candidate,
+        delta) of its choices. `response_id`: source of missing ids. Raise ValueError for an unreadable delta.
         """
         changes, is_list = list[Changes](), True
         for candidate, delta in deltas:
@@ -170,8 +158,8 @@ def _has_right_calls(message: Raw) -> bool:
 
 
 def body_with_calls(body: bytes, messages: Sequence[Raw], response_id: str) -> bytes:
-    """Return a complete response with its tool calls corrected; the same object if they are correct. `messages`: those
-    of the response's choices. Raise ValueError for a message that cannot be decoded.
+    """Return a response with its tool calls corrected; the same object if they are correct. `messages`: of its choices.
+    Raise ValueError for a message that cannot be decoded.
     """
     if all(map(_has_right_calls, messages)):
         return body

@@ -16,9 +16,7 @@ REASONING_FIELD = "reasoning_content"
 
 
 def edit_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return {"messages": [...]} for a passed-through body, with stored reasoning and states that the client left out.
-    `reasoning_content` is removed, and reported, if the provider rejects it.
-    """
+    """Return {"messages": [...]} with stored reasoning that the client left out, and without rejected reasoning."""
     messages = parse(_Body, request.source.body).messages
     if quirks.reasoning_content is False:
         if any(REASONING_FIELD in _members(raw) for raw in messages):

@@ -75,8 +75,7 @@ def rebuild(
     """Return the caller's body for a provider of the same format, changed only where necessary, else byte for byte.
 
     Changes are the model id, the stream options, members that only the gateway defines or that the provider rejects,
-    and the fields changed after decoding. `edits`: canonical name of each changed field -> members of the body with its
-    value.
+    and fields changed after decoding. `edits`: canonical name of each -> members of the body with its value.
     """
     fields = MEMBERS_DECODER.decode(request.source.body)  # the body was decoded before, so that it is a JSON object
     fields.pop("vendorn_thinking_to_content", None)  # the gateway does this itself
@@ -138,7 +137,6 @@ def _find_member(encoded: object, path: Path) -> object:
 
 
 def _remove_member(fields: dict[str, Raw], path: Path) -> bool:
-    """Remove the member at a path (names from the top level) from `fields`, and the objects that become empty."""
     name, *rest = path
     if name not in fields:
         return False
@@ -165,8 +163,8 @@ def _set_member(fields: dict[str, Raw], path: Path, value: object) -> None:
 
 
 def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """Move the members of `extra_body` to the top level of the body, as SDKs do. A member that the top level has
-    already is left out and reported, since the gateway's limits were checked on the top level only.
+    """Move the members of `extra_body` to the top level, as SDKs do. A member that exists there is left out and
+    reported, since only the top level was checked against the gateway's limits.
     """
     extra = _members(fields.pop("extra_body", ABSENT_MEMBER), "extra_body")
     if "vendorg" in fields:
@@ -186,8 +184,8 @@ def _merge_extra_body(fields: dict[str, Raw], request: pb.GenerateRequest, repor
 
 
 def _replace_generation_config(fields: dict[str, Raw], report: Report) -> None:
-    """Replace the member `generationConfig` by the thinking config that vendor G's chat endpoint reads. Report its
-    other settings, and a thinking config beside an effort, which the endpoint rejects.
+    """Replace `generationConfig` by the thinking config that vendor G's endpoint reads. Report its other settings, and
+    a thinking config beside an effort, which the endpoint rejects.
     """
     members = _members(fields.pop("generationConfig"), "generationConfig")
     for name in members.keys() - CONFIG_NAMES:
@@ -211,8 +209,8 @@ SNAKE_CASE = {
 
 
 def _replace_search_tools(fields: dict[str, Raw], request: pb.GenerateRequest, report: Report) -> None:
-    """Replace tools that select a web search by the provider's search option, and remove a tool choice that names one.
-    Otherwise the model would call `vendorgSearch` like a function of the caller.
+    """Replace tools that select a web search by the provider's search option, and remove a tool choice that names one:
+    the model would call `vendorgSearch` like a function of the caller.
     """
     raw = fields.get("tools", ABSENT_MEMBER)
     tools = parse(list[Raw], raw, "tools") if is_present(raw) else []

@@ -1,5 +1,5 @@
-"""Repair of passed-through chat responses that typed clients cannot read. Choices may lack an index, delta, message or
-known finish reason; content may be a list of parts; usage may lack its totals.
+"""Repair of passed-through chat responses that typed clients cannot read: choices without index, delta, message or
+known finish reason; content as a list of parts; usage without totals.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,9 +36,7 @@ class Choice(Protocol):
 
 
 def is_odd(choice: Choice) -> bool:
-    """Return whether typed clients cannot read a choice of a chunk: it has no index or no delta, a finish reason that
-    is no word of this format, or content as a list of parts.
-    """
+    """Return whether typed clients cannot read a choice: no index or delta, unknown finish reason, list as content."""
     delta = bytes(choice.delta)
     return choice.index is None or len(delta) < len(b"{}") or _is_odd_reason(choice.finish_reason) or has_list(delta)
 
@@ -53,8 +51,8 @@ def _is_odd_reason(reason: str | UnsetType | None) -> bool:
 
 
 def chunk_with_choices(data: bytes) -> bytes:
-    """Return a chunk whose choices typed clients can read; `choices` is an empty list if there are none. Each choice
-    has an index, a delta (also where the provider sent a message) and a finish reason of this format or null.
+    """Return a chunk that typed clients can read: each choice has an index, a delta (also where the provider sent a
+    message) and a finish reason of this format or null.
     """
     members = MEMBERS_DECODER.decode(data)
     raw = members.get("choices", JSON_NULL)
@@ -74,7 +72,6 @@ def _right(choice: Raw, position: int) -> Raw:
 
 
 def _right_choice(position: int, choice: dict[str, Raw], content: str) -> dict[str, Raw]:
-    """Return a choice with corrected members. `content`: the member with its content, `message` or `delta`."""
     if not is_present(choice.get("index", JSON_NULL)):
         choice["index"] = Raw(b"%d" % position)
     if content == "delta" and not is_present(choice.get(content, JSON_NULL)):

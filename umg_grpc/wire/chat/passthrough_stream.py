@@ -57,8 +57,8 @@ _CHUNK = msgspec.json.Decoder(PassedChunk)
 
 
 class Template(NamedTuple):
-    """Bytes before and after the delta of a chunk that only continues the output (no error, usage or finish reason).
-    Later chunks with the same bytes are passed through without parsing, which saves time.
+    """Bytes around the delta of a chunk that only continues the output (no error, usage or finish reason). Later chunks
+    with the same bytes pass without parsing.
     """
 
     head: bytes  # up to the first value of the delta
@@ -71,9 +71,9 @@ class Template(NamedTuple):
 
     @classmethod
     def learn(cls, raw: bytes, chunk: PassedChunk, *, first: bool) -> Self | None:
-        """Return the template of a chunk that only continues the output; None for any other chunk. `raw`: the chunk's
-        frame. `first`: whether the chunk may state a role that later chunks omit. The chunk must have `finish_reason`
-        (null): else the template would match the last chunk, too, and treat its finish reason as part of the delta.
+        """Return the template of a chunk that only continues the output; None for any other. `first`: the chunk may
+        state a role that later chunks omit. It must have `finish_reason` (null): else the template would match the last
+        chunk, too.
         """
         if chunk.usage is not None or not chunk.choices or len(chunk.choices) != 1:
             return None
@@ -100,13 +100,11 @@ def _ids(frame: bytes) -> tuple[bytes, int]:
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of a passed-through chat stream: forwards chunks, and emits the events that the service needs. One per
-    stream.
+    """Decoder of a passed-through chat stream: forwards chunks, and emits events for the service. One per stream.
 
-    It replaces a different model id, drops events without data (which break clients) and a usage chunk that the caller
-    did not request, and adds a missing end marker or finish reason. It repairs choices and calls that typed clients
-    cannot read, for example calls with the same index. Choices into which a provider splits one candidate are joined. A
-    failed response raises an error.
+    It replaces a different model id, drops events without data and a usage chunk that the caller did not request, adds
+    a missing end marker or finish reason, repairs choices and calls that typed clients cannot read, and joins choices
+    into which a provider splits one candidate. A failed response raises an error.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -124,9 +122,7 @@ class PassthroughDecoder(FrameDecoder):
         self._joint_reason: str | None = None  # finish reason of these, sent at the end
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return (leading chunks that match the template, with the caller's model id; their length in bytes as
-        received).
-        """
+        """Return (leading chunks that match the template, with the caller's model id; their received length)."""
         if not self._called and TOOL_CALLS in frames:
             self._called = CALL_STARTS[0] in frames or CALL_STARTS[1] in frames
         if self._template is None:
@@ -235,9 +231,7 @@ class PassthroughDecoder(FrameDecoder):
                 self._read_reason(index, choice.finish_reason, events)
 
     def _read_reason(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
-        """Read the finish reason of a candidate: append the candidate's end to `events`. If the reason states a
-        failure, keep the error instead, until the usage has been received.
-        """
+        """Append a candidate's end to `events`. Keep the error of a failed one until usage is received."""
         if reason not in FINISH_REASONS and wants_one(self._request):
             self._failed = self._failed or failed_response(Ended(reason))
         if self._is_split:
@@ -246,7 +240,6 @@ class PassthroughDecoder(FrameDecoder):
             self._finish(index, reason, events)
 
     def _finish(self, index: int, reason: str, events: list[pb.GenerateEvent]) -> None:
-        """Append the canonical event that ends a candidate to `events`. `reason`: the candidate's finish reason."""
         self._finished.add(index)
         finished = pb.GenerateEvent(candidate_index=index)
         decode_finish(reason, finished.finished)
@@ -267,7 +260,6 @@ class PassthroughDecoder(FrameDecoder):
         return b"".join(map(sse.frame, finish_chunks(self._head, reason, unfinished)))
 
     def _with_right_indexes(self, event: sse.SseEvent, choices: list[PassedChoice]) -> sse.SseEvent:
-        """Return the event of a chunk with the indexes of its tool calls corrected."""
         data = event.data or b""
         if TOOL_CALLS not in data:
             return event

@@ -22,9 +22,7 @@ def tool_names(request: pb.GenerateRequest) -> ToolNames:
 
 
 def provider_id(call_id: str) -> str:
-    """Return the id of a tool call for a provider, as the provider sent it. An id that is too long is cut and ends with
-    a digest of the whole id, so that the call and its result have the same id.
-    """
+    """Return a call id for a provider. One that is too long is cut and ends with a digest of the whole id."""
     call_id = original_id(call_id)
     if len(call_id) <= MAX_CHARACTERS:
         return call_id
@@ -33,9 +31,7 @@ def provider_id(call_id: str) -> str:
 
 
 def nine_character_id(call_id: str) -> str:
-    """Return the id of a tool call for a provider whose ids have nine letters and digits. A valid id is unchanged; any
-    other is replaced by its digest, so that the call and its result have the same id.
-    """
+    """Return a call id for a provider whose ids have nine letters and digits: the id if valid, else its digest."""
     if _NINE.fullmatch(call_id):
         return call_id
     return base64.b32encode(hashlib.sha256(call_id.encode()).digest())[:9].decode()

@@ -23,12 +23,9 @@ State = dict[str, Raw]
 """Name of a carrier (a member that holds reasoning state, as the table names it) -> its value."""
 Place = Literal["message", "call"]
 
-REASONING_SEPARATOR = "\n\n"
-"""Text between two pieces of reasoning in one joined text."""
-TEXT_MEMBERS = ("text", "summary", "thinking")
-"""Members of an item that hold text of the reasoning."""
-MIN_SNAPSHOT = 16
-"""Minimum characters of a piece that is taken for a snapshot: it begins with all earlier text of its item."""
+REASONING_SEPARATOR = "\n\n"  # text between two pieces of reasoning in one joined text
+TEXT_MEMBERS = ("text", "summary", "thinking")  # members of an item that hold text of the reasoning
+MIN_SNAPSHOT = 16  # characters of a piece from which it is a snapshot if it begins with all earlier text of its item
 
 MAX_STATE_BYTES = 4 << 20
 """Maximum bytes of a state that is joined from pieces, about ten times the largest state of a model."""
@@ -117,9 +114,7 @@ def to_canonical(state: State) -> pb.ReasoningState:
 
 
 def place_state(state: State, message: pb.Message) -> None:
-    """Add a message's state to the message, in place: to its reasoning part, else to its first tool call, else to its
-    last part. If these have a state of another format, a new reasoning part gets the state.
-    """
+    """Add a message's state to its reasoning part, its first call, its last part, or else a new reasoning part."""
     if not state:
         return
     thoughts = [part for part in message.parts if part.HasField("reasoning")]
@@ -151,9 +146,7 @@ def from_canonical(state: pb.ReasoningState) -> State:
 
 
 def identity(data: str) -> str:
-    """Return a text that identifies a state's data even after a client has rewritten its JSON: the first opaque text in
-    the data, else the data itself.
-    """
+    """Return the first opaque text in a state's data, which stays when clients rewrite the JSON; else the data."""
     try:
         found = _OPAQUE_TEXT.search(base64.b64decode(data, validate=True))
     except (ValueError, binascii.Error):
@@ -236,14 +229,11 @@ class CarriedState:
 
 
 class _Item:
-    """Item of a list that is received in pieces: its members, and the pieces of its texts."""
-
     def __init__(self, members: dict[str, Raw]) -> None:
         self.members = members
         self.texts: dict[str, Pieces] = {}
 
     def add(self, members: dict[str, Raw]) -> str:
-        """Add the members of a piece. Return the text that they add."""
         added = list[str]()
         for name, raw in members.items():
             if name in TEXT_MEMBERS and bytes(raw).startswith(b'"'):
@@ -260,13 +250,12 @@ class _Item:
         return text
 
     def value(self) -> dict[str, Raw]:
-        """Return the item with its pieces joined."""
         return self.members | {name: Raw(msgspec.json.encode(self.texts[name].text())) for name in self.texts}
 
 
 class _Items:
-    """List of items received in pieces. A piece belongs to the last item with its type and index. Without an index, it
-    belongs to the last item if the types are equal. A signature ends an item's text; opaque data is never joined.
+    """List of items received in pieces. A piece belongs to the last item with its type and index, or without an index
+    to the last item if the types are equal. A signature ends an item's text; opaque data is never joined.
     """
 
     def __init__(self, *, joins: bool) -> None:
@@ -276,7 +265,6 @@ class _Items:
         self._has_text = False
 
     def add(self, raw: Raw) -> str:
-        """Add one element of a list. Return the text that it adds."""
         if not self._joins or not bytes(raw).startswith(b"{"):
             self._all.append(raw)
             return ""
@@ -299,13 +287,11 @@ class _Items:
         return separator + text
 
     def values(self) -> Iterator[object]:
-        """Yield the items with their pieces joined."""
         for item in self._all:
             yield item.value() if isinstance(item, _Item) else item
 
 
 def _continues(piece: Mapping[str, Raw], item: Mapping[str, Raw]) -> bool:
-    """Return whether a piece may continue an item with the same type and index."""
     if bytes(piece.get("type", ABSENT_MEMBER)) != bytes(item.get("type", ABSENT_MEMBER)):
         return False
     both = [name for name in piece if is_present(piece[name]) and is_present(item.get(name, ABSENT_MEMBER))]

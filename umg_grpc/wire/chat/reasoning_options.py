@@ -21,9 +21,8 @@ REASONING_LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 
 
 def decode_reasoning(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the members of a body that enable or limit reasoning, except `reasoning_effort`, into `request.reasoning`.
-    If `thinking` and `enable_thinking` differ, the one that enables reasoning wins: the specification leaves this open.
-    `notes`: receives the members that only models of one family accept.
+    """Decode the members that enable or limit reasoning, except `reasoning_effort`. If `thinking` and `enable_thinking`
+    differ, the one that enables wins: the specification leaves this open.
     """
     enables = chat.thinking is not None and chat.thinking.type == "enabled"
     if chat.thinking:
@@ -65,7 +64,6 @@ def vendor_members(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.Vendo
 
 
 def _thinking_configs(chat: schema.ChatRequest) -> Iterator[tuple[str, schema.ThinkingConfig]]:
-    """Yield (path, thinking config) of vendor G's members in a chat body, the most specific path last."""
     members: list[tuple[str, schema.VendorG | schema.GenerationConfig]] = [*vendor_members(chat)]
     if chat.generation_config is not None:
         members.insert(0, ("generationConfig", chat.generation_config))
@@ -98,10 +96,9 @@ def _level(value: str, field: str) -> str:
 def encode_reasoning(
     request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report, quirks: Quirks = NO_QUIRKS
 ) -> JsonObject:
-    """Return the members of a chat body for the reasoning options of a request from another format or from gRPC.
-
-    An effort is sent beside the member by which the model family enables reasoning. Options without a member become the
-    nearest effort, unless the request has an effort. `words`: members of the body that the model's family accepts.
+    """Return the members of a chat body for reasoning options from another format or gRPC. An effort is sent beside the
+    member by which the family enables reasoning. Options without a member become the nearest effort, unless the request
+    has one. `words`: members that the family accepts.
     """
     reasoning = request.reasoning
     for field in ("summary", "display"):
@@ -125,9 +122,6 @@ def _is_known(quirks: Quirks) -> bool:
 
 
 def _encode_fitted(reasoning: pb.ReasoningOptions, quirks: Quirks, report: Report) -> JsonObject:
-    """Return the members for reasoning options in the form that `quirks` (of a real provider's model) state, with its
-    switch and its efforts. `report`: collects the options that are changed or left out.
-    """
     form = quirks.reasoning_form or "effort"
     fitted = fit_reasoning(reasoning, quirks, report, has_switch=form != "effort")
     if form == "enable_thinking" and fitted.effort == "none":  # the switch has the effect for each model
@@ -153,7 +147,6 @@ def _encode_fitted(reasoning: pb.ReasoningOptions, quirks: Quirks, report: Repor
 
 
 def _router_reasoning(reasoning: pb.ReasoningOptions, on: bool | None, effort: str, report: Report) -> JsonObject:
-    """Return the member `reasoning` of routers, which takes a budget, an effort or a switch."""
     if on and reasoning.budget_tokens > 0:
         report.forget("reasoning.budget_tokens")
         return {"reasoning": {"max_tokens": reasoning.budget_tokens}}
@@ -163,9 +156,7 @@ def _router_reasoning(reasoning: pb.ReasoningOptions, on: bool | None, effort: s
 
 
 def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report: Report) -> JsonObject:
-    """Return the member by which the family enables or disables reasoning (`thinking`, `enable_thinking`, vendor G's
-    config). {} if the family has none, or if the request does neither.
-    """
+    """Return the member by which the family switches reasoning on or off; {} without a switch or a choice."""
     reasoning = request.reasoning
     match words.thinking:
         case "thinking":
@@ -188,7 +179,6 @@ def _switch(request: pb.GenerateRequest, words: ChatFields, stream: bool, report
 
 
 def _thinking(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
-    """Return the member `thinking`; {} if the request neither enables nor disables reasoning."""
     if _is_disabled(reasoning):
         return {"thinking": {"type": "disabled"}}
     if not (reasoning.mode or reasoning.HasField("budget_tokens")):
@@ -221,9 +211,7 @@ def _level_of(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
 
 
 def _enable_thinking(reasoning: pb.ReasoningOptions, stream: bool, report: Report) -> JsonObject:
-    """Return the member `enable_thinking`; {} if the request neither enables nor disables reasoning. Without a stream
-    it is false, and reported: the model family famQ supports reasoning in streams only.
-    """
+    """Return `enable_thinking`. Without a stream it is false, and reported: family famQ reasons in streams only."""
     if not (reasoning.mode or reasoning.HasField("budget_tokens")):
         return {}
     if _is_disabled(reasoning):
@@ -241,9 +229,7 @@ def _is_disabled(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _nearest_effort(reasoning: pb.ReasoningOptions, words: ChatFields, report: Report) -> str:
-    """Return the reasoning effort nearest to the request's budget or mode, and report the change. "" if the request has
-    neither, or lets the provider choose. `words`: members of the body that the model's family accepts.
-    """
+    """Return the effort nearest to the request's budget or mode, and report the change; "" if the provider decides."""
     if reasoning.HasField("budget_tokens") and not (reasoning.mode and reasoning.budget_tokens < 0):
         effort = nearest_effort(reasoning.budget_tokens)
         report.drop("reasoning.budget_tokens", f"effort {effort}" if effort else None)
@@ -259,8 +245,8 @@ EFFORT_BY_MODE = {pb.REASONING_MODE_ENABLED: "medium", pb.REASONING_MODE_DISABLE
 
 
 def encode_chat_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the members for reasoning options that were changed after a chat body was decoded, each once. Vendor G
-    rejects an effort beside a budget or a level. An effort of `none` means disabled `thinking`.
+    """Return the members for reasoning options changed after a chat body was decoded, each once. Vendor G rejects an
+    effort beside a budget or a level. The effort `none` means disabled `thinking`.
     """
     if _is_known(quirks):
         return _encode_fitted(request.reasoning, quirks, report)

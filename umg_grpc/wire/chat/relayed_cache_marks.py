@@ -16,8 +16,8 @@ OWN_MARKS = frozenset({"", "chat", "messages"})
 
 
 def marks_end(request: pb.GenerateRequest, quirks: Quirks) -> bool:
-    """Return whether the end of the prompt gets a mark. It does if the caller marks the whole prompt, if the caller's
-    format has no marks, or if a provider of the caller's format would set one itself.
+    """Return whether the prompt's end gets a mark: the caller marks the whole prompt, or the caller's format has no
+    marks, or a provider of that format would set one.
     """
     if quirks.breakpoints != RELAYED_MEMBER or request.source.format == "chat":
         return False
@@ -29,8 +29,8 @@ def marks_end(request: pb.GenerateRequest, quirks: Quirks) -> bool:
 
 
 def add_marks(messages: Sequence[object], request: pb.GenerateRequest) -> None:
-    """Mark the end of the prompt, in place; also the end of the instructions if the caller set no mark. The longest
-    lifetime of the caller's marks is used. The content of each message must be a list of parts.
+    """Mark the end of the prompt, in place; also of the instructions if the caller set no mark. The longest lifetime of
+    the caller's marks is used. The content of each message must be a list of parts.
     """
     turns = [message for message in messages if isinstance(message, dict)]
     mark = relayed_mark(is_long=_is_long(request))

@@ -143,11 +143,9 @@ UNSUPPORTED_WITH_TOP_K = tuple(name for name in UNSUPPORTED_FIELDS if name != "t
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /v1/chat/completions`. The request keeps the body and `headers`, which are forwarded.
-    Raises UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD for a file part.
-
-    `model` is not used: the body contains the model. The rules of the model's family are applied later. An option at
-    the top level wins over the same option in `parameters`; the specification leaves this open.
+    """Decode the body of `POST /v1/chat/completions`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD,
+    UNSUPPORTED_FIELD for a file part. An option at the top level wins over the same one in `parameters`; the
+    specification leaves this open.
     """
     chat, unknown = parse_open(_KNOWN, schema.ChatRequest, body, passthrough_request.KNOWN_FIELDS)
     request, notes = pb.GenerateRequest(model=chat.model), RequestNotes()
@@ -256,9 +254,8 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /chat/completions`. A caller's body of this format
-    gets only the necessary changes; otherwise the body is new. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with
-    the canonical path. `model`: the provider's id. `notes`: facts that the decoder recorded about the caller's body.
+    """Encode a call of a provider's `POST /chat/completions`: the caller's own body of this format with only the
+    necessary changes, else a new body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
     """
     report, source, stops = Report(), request.source, tuple[str, ...]()
     is_own = source.format == "chat"
@@ -282,7 +279,6 @@ def encode_request(
 def _encode_body(
     request: pb.GenerateRequest, model: str, stream: bool, quirks: Quirks, notes: RequestNotes, report: Report
 ) -> bytes:
-    """Return a body for a request that came in another format. For the parameters see `encode_request`."""
     unsupported = UNSUPPORTED_WITH_TOP_K if quirks.top_k else UNSUPPORTED_FIELDS
     if quirks.breakpoints == RELAYED_MEMBER:
         unsupported = tuple(name for name in unsupported if name != "cache_control")
@@ -324,7 +320,6 @@ def _encode_body(
 def _encode_edits(
     fields: Iterable[str], request: pb.GenerateRequest, report: Report, quirks: Quirks
 ) -> dict[str, JsonObject]:
-    """Return canonical field -> members with its current value, for `fields` changed after decoding a chat body."""
     edited = dict.fromkeys(fields)
     if "messages" in edited:
         edited.pop(REASONING_PARTS, None)  # the messages are encoded anew, reasoning included
@@ -334,9 +329,7 @@ def _encode_edits(
 
 
 def _apply_provider_rules(fields: JsonObject, report: Report) -> None:
-    """Change or remove, in place, members of a body that only providers of this format reject, for example a tool
-    choice without tools. `report`: collects the removed members.
-    """
+    """Change or remove members that only providers of this format reject, for example a tool choice without tools."""
     if "tools" not in fields:
         fields.pop("parallel_tool_calls", None)
         if fields.pop("tool_choice", "auto") not in ("auto", "none"):

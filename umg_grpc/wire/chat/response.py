@@ -68,9 +68,7 @@ from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_err
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Return the chat response for a caller. A response body that the provider sent in this format is returned
-    unchanged. `request`: the caller's; its options select reasoning as text and the older `function_call`.
-    """
+    """Return the response for a caller; the provider's own body if it has this format."""
     if response.source.format == "chat":
         return response.source.body
     candidates = response.candidates or [
@@ -146,9 +144,7 @@ def _encode_choice(candidate: pb.Candidate, request: pb.GenerateRequest, respons
 
 
 def _reasoning_as_text(parts: list[pb.Part]) -> list[pb.Part]:
-    """Return the parts with each run of consecutive reasoning parts replaced by one text part between marks, for
-    callers that request this by `vendorn_thinking_to_content`.
-    """
+    """Return the parts with each run of reasoning parts as one text between marks (`vendorn_thinking_to_content`)."""
     written = list[pb.Part]()
     for thinks, run in groupby(parts, key=lambda part: part.HasField("reasoning")):
         if not thinks:
@@ -190,9 +186,7 @@ class ProviderResponse(Head, kw_only=True):
 
 
 class Ending(Struct):
-    """Choice of a passed-through response: its index, finish reason, error and usage are decoded. Of its message, only
-    tool calls and a refusal are decoded.
-    """
+    """Choice of a passed-through response. Of its message, only tool calls and a refusal are decoded."""
 
     index: Index | None = None
     finish_reason: str | None = None
@@ -222,9 +216,8 @@ PASSED_DECODER = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider. If the body is passed through (`pass_`), the content of its choices is
-    not decoded. Raise UmgError(UPSTREAM_FAILED) for a body without choices or that cannot be decoded, and the
-    provider's error for a body that states one despite its HTTP status.
+    """Decode a provider's complete response; for passthrough (`pass_`) without the content of its choices. Raise
+    UmgError(UPSTREAM_FAILED) for a body without choices or that cannot be decoded, else the error that it states.
     """
     try:
         parsed = decode(PASSED_DECODER, body) if pass_ else decode(RESPONSE_DECODER, body)
@@ -248,7 +241,6 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def _pass(parsed: PassedResponse, body: bytes, request: pb.GenerateRequest, response: pb.GenerateResponse) -> None:
-    """Set the finish reasons of the candidates, and the body that is passed through. `parsed`: decoded from `body`."""
     choices = parsed.choices or []
     if (
         len(choices) == 1 and not _is_odd(choices[0]) and TOOL_CALLS not in body and not has_list(body)
@@ -280,16 +272,13 @@ def _note_refusal(choice: Ending, body: bytes, candidate: pb.Candidate) -> None:
 
 
 def _is_odd(choice: Ending) -> bool:
-    """Return whether typed clients cannot read a choice: it has no index, message, or finish reason of this format."""
     return choice.index is None or len(choice.message) <= len(JSON_NULL) or choice.finish_reason not in FINISH_REASONS
 
 
 def _repaired(
     response: PassedResponse, body: bytes, request: pb.GenerateRequest
 ) -> tuple[bytes, list[Ending], list[str | None]]:
-    """Return (the body repaired for typed clients, its choices, their finish reasons in the provider's words).
-    `response`: decoded from `body`. Raise ValueError for a body that is not complete UTF-8.
-    """
+    """Return (body repaired for typed clients, choices, their finish reasons). Raise ValueError for broken UTF-8."""
     choices = response.choices or []
     if len(choices) > 1 and wants_one(request):
         body = joined_body(body)
@@ -322,7 +311,6 @@ def _decode_choices(parsed: ProviderResponse, request: pb.GenerateRequest, respo
 
 
 def _join_ends(choices: list[ProviderChoice], candidate: pb.Candidate) -> None:
-    """Set the index and the finish reason of the candidate into which several choices were joined."""
     parts = candidate.message.parts
     candidate.index, candidate.provider_reason = 0, ""
     candidate.finish_reason = pb.FINISH_REASON_UNSPECIFIED

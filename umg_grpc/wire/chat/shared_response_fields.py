@@ -1,6 +1,4 @@
-"""Fields that chat responses and streamed chunks share, as structs and conversions in both directions. The structs
-describe the output of many providers: fields that are not needed may be absent or null.
-"""
+"""Fields that chat responses and chunks share, in both directions. Fields that are not needed may be absent or null."""
 
 from collections.abc import Sequence
 from typing import Annotated, Protocol
@@ -142,9 +140,8 @@ class Head(UsagePlaces, kw_only=True):
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", calls: bool, refused: bool, legacy: bool) -> str:
-    """Return the `finish_reason` of a choice. With `calls` it is `tool_calls`, or `function_call` if `legacy` (the
-    request has the older `functions`, not `tools`). With a refusal text (`refused`) it is `stop`, since the text is
-    complete.
+    """Return the `finish_reason` of a choice. With `calls` it is `tool_calls`, or `function_call` if `legacy`. With a
+    refusal text it is `stop`, since the text is complete.
     """
     if calls and (reason in OVERRIDDEN_REASONS or reason == pb.FINISH_REASON_TOOL_CALLS):
         return "function_call" if legacy else "tool_calls"
@@ -166,9 +163,8 @@ def encode_image(media: pb.MediaPart) -> JsonObject:
 
 
 def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
-    """Return a citation as an annotation `url_citation`; None if chat cannot express it. Offsets count characters of
-    the message's whole content: `before` characters precede the cited part, which has `length` characters. A citation
-    without offsets covers that whole part.
+    """Return a citation as an annotation; None if chat cannot express it. Offsets count characters of the whole
+    content, in which `before` precede the part of `length`. A citation without offsets covers the part.
     """
     if citation.opaque.format == "chat":
         return Raw(citation.opaque.json.encode())
@@ -181,9 +177,7 @@ def encode_citation(citation: pb.Citation, before: int, length: int) -> object:
 
 
 def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
-    """Return a token with its log probability as an element of `logprobs.content`, with its alternatives in
-    `top_logprobs`; if `nested`, as one of these alternatives.
-    """
+    """Return a token as an element of `logprobs.content` or, if `nested`, of its `top_logprobs`."""
     encoded: JsonObject = {"token": entry.token, "logprob": entry.logprob}
     encoded["bytes"] = list(entry.raw_bytes) if entry.HasField("raw_bytes") else None
     if not nested:
@@ -195,9 +189,7 @@ def encode_logprob(entry: pb.TokenLogprob, nested: bool = False) -> JsonObject:
 
 
 def decode_head(head: Head, model: str, target: pb.GenerateResponse | pb.GenerationStarted) -> None:
-    """Copy id, creation time, service tier and fingerprint of a response or chunk to `target`, and set its model.
-    `model`: the caller's name of the model; "" selects the provider's.
-    """
+    """Copy a response's or chunk's head to `target`. `model`: the caller's name; "" selects the provider's."""
     target.response_id, target.model = head.id or "", model or head.model or ""
     set_time(head.created, target.create_time)
     if head.service_tier:
@@ -232,9 +224,7 @@ def choice_error(error: Raw) -> UmgError:
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Set the finish reason of `target` from the provider's `reason`; set none for None or "". A reason that the format
-    does not define is also kept in `provider_reason`.
-    """
+    """Set the finish reason of `target`; none for None or "". An unknown one is also kept in `provider_reason`."""
     if reason:
         target.finish_reason = finish_reason_of(reason)
         if reason not in FINISH_REASONS:
@@ -248,9 +238,7 @@ def decode_filtered(results: Raw, target: pb.Candidate | pb.CandidateFinished) -
 
 
 def correct_finish_reason(target: pb.Candidate | pb.CandidateFinished, calls: bool, refused: bool) -> None:
-    """Correct the finish reason of `target` by the content of the response: TOOL_CALLS if it has tool calls (`calls`),
-    REFUSAL if it has a refusal text (`refused`), STOP if the provider sent no reason.
-    """
+    """Correct the finish reason: TOOL_CALLS with `calls`, REFUSAL if `refused`, STOP if the provider sent none."""
     if calls and target.finish_reason in (*OVERRIDDEN_REASONS, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS
     elif refused and target.finish_reason == pb.FINISH_REASON_STOP:
@@ -330,9 +318,7 @@ def decode_image(url: str, media: pb.MediaPart) -> None:
 
 
 def decode_audio(audio: ProviderAudio, media: pb.MediaPart, request: pb.GenerateRequest) -> None:
-    """Set `media` to audio, or a piece of it, from a response. The media type comes from the request, since responses
-    state none. Raise UmgError(UPSTREAM_FAILED) for invalid base64.
-    """
+    """Set `media` to audio of the requested type, or a piece. Raise UmgError(UPSTREAM_FAILED) for invalid base64."""
     media.mime_type = OUTPUT_AUDIO_TYPES.get(request.audio_output.format, "")
     media.kind, media.media_id, media.transcript = pb.MEDIA_KIND_AUDIO, audio.id or "", audio.transcript or ""
     if audio.expires_at:

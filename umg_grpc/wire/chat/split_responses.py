@@ -1,6 +1,4 @@
-"""Joining of choices, for providers that split one requested response into several choices. Relays of models with
-content blocks send the text as one choice and the tool calls as another.
-"""
+"""Joining of choices, for relays that send the text of one response as one choice and its tool calls as another."""
 
 from collections.abc import Iterable
 
@@ -43,16 +41,13 @@ def joined_body(body: bytes) -> bytes:
 
 
 def joined_chunk(data: bytes) -> bytes:
-    """Return the data of a chunk with its choices joined into the first one. The finish reason is removed, since a
-    later choice may have content. Raise ValueError for a chunk that cannot be decoded.
-    """
+    """Return a chunk with joined choices and no finish reason: content may follow. Raise ValueError if it is broken."""
     members = MEMBERS_DECODER.decode(data)
     choices = [MEMBERS_DECODER.decode(choice) for choice in ELEMENTS_DECODER.decode(members["choices"])]
     return _with_joined(members, choices, "delta", Raw(b"null"))
 
 
 def _with_joined(members: dict[str, Raw], choices: list[dict[str, Raw]], content: str, reason: Raw) -> bytes:
-    """Return a response or chunk (its `members`) with `choices` joined into one. `content`: `message` or `delta`."""
     first = {name: value for choice in reversed(choices) for name, value in choice.items() if is_present(value)}
     messages = [MEMBERS_DECODER.decode(choice[content]) for choice in choices if is_present(choice.get(content, Raw()))]
     if messages:
@@ -83,7 +78,6 @@ def _joined(values: list[Raw]) -> Raw:
 
 
 def _joined_object(objects: list[dict[str, Raw]]) -> Raw:
-    """Return one object with the members of all: lists are joined; of any other member, the first value is kept."""
     joined = dict[str, Raw]()
     for name, value in ((name, value) for each in objects for name, value in each.items() if is_present(value)):
         before = joined.get(name, value)

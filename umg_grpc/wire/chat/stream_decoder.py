@@ -28,9 +28,7 @@ _CHUNK = msgspec.json.Decoder(Chunk)
 
 
 def event_error(event: sse.SseEvent, chunk: Head, has_choices: bool) -> UmgError | None:
-    """Return the error in a server-sent event; None for any other event. An error is stated by the event name `error`,
-    by the member `error`, or by a code and a message without choices. `chunk`: decoded from the event.
-    """
+    """Return the error stated by an event's name `error`, a member `error`, or a code and a message without choices."""
     if chunk.error is ABSENT_MEMBER and event.name != b"error":
         return None if has_choices or chunk.usage is not None else failure_in_response(event.data or b"")
     if is_error(chunk.error):
@@ -41,9 +39,7 @@ def event_error(event: sse.SseEvent, chunk: Head, has_choices: bool) -> UmgError
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a translated chat stream into canonical events. One instance per stream. The finish reason is kept
-    until the end of the stream, since calls, sources and usage may follow it.
-    """
+    """Decoder of a translated chat stream. One per stream. The finish reason waits for later calls and usage."""
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)

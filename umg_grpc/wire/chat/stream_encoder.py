@@ -29,9 +29,7 @@ CITATION_BYTES = 512  # approximate memory of a citation beside its content
 
 
 class _Choice:
-    """State of one choice (one of several alternative responses) while its chunks are sent. It has the tool calls, the
-    lengths of the texts, and citations to send at the end.
-    """
+    """State of one choice (one of several alternative responses) while its chunks are sent."""
 
     def __init__(self) -> None:
         self.has_role = False  # whether its role was sent
@@ -102,7 +100,6 @@ class StreamEncoder(msgspec.Struct, eq=False):
         return b"".join([*frames, sse.frame(sse.DONE_DATA)])
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the frames that `close` returns, as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
@@ -318,7 +315,6 @@ class StreamEncoder(msgspec.Struct, eq=False):
             yield self._chunk(index, {"audio": {"expires_at": media.expire_time.seconds}})
 
     def _media(self, index: int, media: pb.MediaPart) -> Iterator[bytes]:
-        """Yield the chunk with the first piece of audio, or with a complete image; nothing for other media."""
         if media.kind == pb.MEDIA_KIND_AUDIO:
             yield self._chunk(index, {"audio": {name: value for name, value in encode_audio(media).items() if value}})
         elif media.kind == pb.MEDIA_KIND_IMAGE:
@@ -327,9 +323,7 @@ class StreamEncoder(msgspec.Struct, eq=False):
             choice.images += 1
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Yield the chunk with a chat provider's reasoning state, or with vendor G's state of a tool call (index
-        `part`). Vendor G's state of other parts is kept until the choice ends.
-        """
+        """Yield the chunk with a reasoning state. Vendor G's, unless of a call, is kept until the choice ends."""
         choice = self._choice(index)
         if state.format == "chat":
             yield from self._carried(index, part, from_canonical(state))
@@ -343,7 +337,6 @@ class StreamEncoder(msgspec.Struct, eq=False):
             yield self._chunk(index, {"tool_calls": [call]})
 
     def _carried(self, index: int, part: int, state: State) -> Iterator[bytes]:
-        """Yield the chunk with a reasoning state, in the members that its provider uses for the state."""
         delta, call = JsonObject(), JsonObject()
         put(state, delta, "message")
         put(state, call, "call")

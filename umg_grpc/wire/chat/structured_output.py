@@ -36,8 +36,8 @@ def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks
 
 
 def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Quirks) -> None:
-    """Add the instructions for JSON output to an encoded body, in place. The word JSON is added only for callers of
-    another format, since they need not know that providers require it.
+    """Add the instructions for JSON output, in place. The word JSON is added only for callers of another format, since
+    they need not know that providers require it.
     """
     messages = fields["messages"]
     if not isinstance(messages, list) or not requires_json(request.response_format):

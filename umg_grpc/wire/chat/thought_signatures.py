@@ -10,9 +10,7 @@ from umg_grpc.wire.core.reasoning_state import NO_SIGNATURE, is_placeholder
 
 
 def thought_signature(extra: schema.ExtraContent | None) -> pb.ReasoningState | None:
-    """Return vendor G's reasoning state (its thought signature) in `extra`, the member `extra_content`. None if it has
-    no signature or only a placeholder. The format of the state is `native`.
-    """
+    """Return vendor G's reasoning state (format `native`) in `extra_content`; None for none, or for a placeholder."""
     signature = extra.google.thought_signature if extra and extra.google else None
     if not signature or is_placeholder(signature):
         return None
@@ -30,9 +28,9 @@ def encode_signature(state: pb.ReasoningState) -> JsonObject:
 
 
 def with_placeholder_signatures(raw: Raw) -> Raw:
-    """Return a caller's `messages` with a placeholder signature added to each message's first tool call that has none.
-    Vendor G rejects a missing one after the user's last message, and most clients omit it. Earlier messages get one
-    too, so that prompt caches match. Return `raw` itself if none is missing.
+    """Return a caller's `messages` with a placeholder signature on each message's first call that has none; `raw`
+    itself if none is missing. Vendor G rejects a missing one after the last user message; earlier messages get one too,
+    so that prompt caches match.
     """
     if b'"tool_calls"' not in bytes(raw):
         return raw

@@ -63,9 +63,7 @@ def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
 
 
 def encode_calls(calls: list[pb.Part], legacy: bool, response_id: str) -> JsonObject:
-    """Return a complete response's tool calls as `tool_calls`. If `legacy` (the request has `functions`), return the
-    first call as the older `function_call`. `response_id`: from which ids of calls without one are made.
-    """
+    """Return a response's calls as `tool_calls` or, if `legacy`, the first one as the older `function_call`."""
     if legacy:
         call = calls[0].tool_call
         return {"function_call": {"name": call.name, "arguments": call.arguments_json or call.text or "{}"}}

@@ -37,9 +37,7 @@ CALLABLE_TYPES = ("function", "custom")  # types of the tools that the caller ru
 
 
 def decode_tools(body: schema.ChatRequest, request: pb.GenerateRequest) -> None:
-    """Decode the members `tools`, `tool_choice`, and the older `functions` and `function_call` into the request.
-    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
-    """
+    """Decode tools and tool choice, also `functions`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path."""
     for index, raw in enumerate(body.tools or ()):
         _decode_tool(raw, request.tools.add(), f"tools[{index}]")
     if body.functions:
@@ -119,9 +117,8 @@ def _chosen(tool: schema.ChosenTool, at: str) -> str:
 
 
 def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Return `tools`, `tool_choice` and, for a search tool, `web_search_options`; or the older `functions` and
-    `function_call` if the caller used them. Raise UmgError(UNTRANSLATABLE) for tools that only another format has;
-    report other tools that are left out.
+    """Return `tools`, `tool_choice` and, for a search tool, `web_search_options`; or the older `functions` if the
+    caller used them. Raise UmgError(UNTRANSLATABLE) for tools that only another format has; report others left out.
     """
     fields, tools, names = JsonObject(), list[object](), tool_names(request)
     legacy = request.face_hints.legacy_functions
@@ -175,9 +172,7 @@ def _encode_tool(tool: pb.Tool, names: ToolNames, legacy: bool, at: str, report:
 
 
 def _nested_format(format_json: str, at: str) -> object:
-    """Return the format of a custom tool with its grammar inside the member `grammar`. Callers of the responses format
-    send the members of the grammar beside `type`. `at`: canonical path of the format, for errors.
-    """
+    """Return a custom tool's format with its grammar in a member `grammar`; responses has it beside `type`."""
     written = json_text(format_json, at)
     members = parse(dict[str, msgspec.Raw], written, at)
     if "definition" not in members:
@@ -216,7 +211,6 @@ def encode_search_options(context_size: str, location: pb.UserLocation | None) -
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, report: Report, *, functions: bool) -> object:
-    """Return the value of `tool_choice`; None for the default. `functions`: the older `function_call` is returned."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         if choice.opaque.format != "chat":

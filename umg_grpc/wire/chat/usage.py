@@ -25,9 +25,7 @@ class TokenDetails(Struct):
 
 
 class ProviderUsage(Struct):
-    """Member `usage` of a response. The second group has members that some providers send instead of, or beside, those
-    of the first.
-    """
+    """Member `usage`. Some providers send the members of the second group instead of, or beside, those of the first."""
 
     prompt_tokens: Count = None
     completion_tokens: Count = None
@@ -59,9 +57,7 @@ class Carrier(Struct):
 
 
 class UsagePlaces(Struct, kw_only=True):
-    """Members of a response or chunk that may hold its usage. Members of single vendors stay raw JSON, since other
-    vendors may use the same names for other content.
-    """
+    """Members that may hold the usage. Those of single vendors stay raw: others may use the names for other content."""
 
     usage: ProviderUsage | None = None
     x_groq: Raw = ABSENT_MEMBER
@@ -141,9 +137,9 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage, tier: str | None = None) -> bool:
-    """Set the token counts of `target`; details that the provider leaves out are 0. If only one total (prompt or
-    completion tokens) is present, the usage is marked as estimated and the gateway counts the other. Without both,
-    return False and set nothing. `tier`: service tier stated beside the usage.
+    """Set the token counts of `target`. With only one of prompt and completion tokens, the usage is marked as
+    estimated: the gateway counts the other. Without both, return False and set nothing. `tier`: stated beside the
+    usage.
     """
     prompt_tokens, completion_tokens = usage.prompt_tokens, usage.completion_tokens
     if prompt_tokens is None or completion_tokens is None:

@@ -20,9 +20,7 @@ MODE_NAMES = {value: name for name, value in SEARCH_MODES.items()}
 
 
 def decode_search(chat: schema.ChatRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the members that request a web search (`web_search_options`, `search_parameters`, `parameters`, vendor G's
-    tools). `notes`: receives members that only models of one family accept, and members without a canonical form.
-    """
+    """Decode the members for a web search. `notes`: receives members of one family or without a canonical form."""
     if (options := chat.web_search_options) is not None:
         notes.family.append("web_search_options")
         request.search.SetInParent()
@@ -59,9 +57,7 @@ def _search_tools(vendor: schema.VendorG, at: str) -> Iterator[str]:
 
 
 def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateRequest) -> None:
-    """Decode the member `parameters` of model family famQ into options of the request. An option that the top level of
-    the body sets is kept. Raises UmgError(INVALID_FIELD).
-    """
+    """Decode famQ's `parameters`. An option of the top level is kept. Raise UmgError(INVALID_FIELD)."""
     for name in ("temperature", "top_p"):
         value = getattr(parameters, name)
         if value is not None and not request.HasField(name):
@@ -83,9 +79,7 @@ def _decode_parameters(parameters: schema.Parameters, request: pb.GenerateReques
 
 
 def encode_search(request: pb.GenerateRequest, words: ChatFields, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the search options and `parameters` in the members that the model's family accepts (`words`); report
-    options without a member in that family.
-    """
+    """Return the search options and `parameters` in the family's members (`words`); report options without a member."""
     search, parameters = request.search, _encode_parameters(request, words, report)
     fields = JsonObject()
     in_parameters = "enable_search" in words.parameters and (bool(parameters) or not words.search_parameters)
@@ -115,7 +109,6 @@ def _encode_search_parameters(search: pb.SearchOptions) -> JsonObject:
 
 
 def _encode_parameters(request: pb.GenerateRequest, words: ChatFields, report: Report) -> JsonObject:
-    """Return the value of `parameters` (family famQ) without its member that turns the search on."""
     # (name, value, canonical fields that are lost if `parameters` does not have it)
     candidates: list[tuple[str, object, list[str]]] = [
         (name, getattr(request, name), []) for name in ("temperature", "top_p") if request.HasField(name)
