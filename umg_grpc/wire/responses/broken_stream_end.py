@@ -12,8 +12,7 @@ from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.responses.errors import error_event, response_error
 from umg_grpc.wire.responses.provider_stream_events import END_EVENTS
 
-MAX_ITEMS_BYTES = 1 << 20
-"""Maximum bytes of frames with finished items that the end repeats; further frames are left out."""
+MAX_ITEMS_BYTES = 1 << 20  # of frames with finished items that the end repeats; further ones are left out
 ITEM_DONE = b"response.output_item.done"
 
 _NUMBER = re.compile(rb'"sequence_number"\s*:\s*(\d+)')
@@ -32,10 +31,8 @@ _SEEN = msgspec.json.Decoder(_Seen)
 
 
 class PassedFrames:
-    """Frames of a passed-through stream that `response.failed`, its end after a failure, repeats.
-
-    Kept are the first frames (the response object), the frames with finished items (up to `MAX_ITEMS_BYTES` bytes), and
-    the last frames, which contain the sequence number.
+    """Frames that `response.failed`, the end of a failed stream, repeats: the first ones (response object), those of
+    finished items, and the last ones (sequence number).
     """
 
     def __init__(self) -> None:
@@ -57,8 +54,8 @@ class PassedFrames:
                 self._items.append(frames)
 
     def error(self, error: UmgError) -> bytes:
-        """Return the events that end the stream after a failure: `response.failed`, if the provider started its
-        response and did not end it, and `error`. `error` becomes the caller's error.
+        """Return the events that end the stream after a failure: `response.failed`, if the response has begun and not
+        ended, and `error`. `error` becomes the caller's error.
         """
         numbers = _NUMBER.findall(self._last)
         number = int(numbers[-1]) + 1 if numbers else 0

@@ -30,9 +30,7 @@ BETWEEN_TEXTS = "\n\n"
 
 
 def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Append the content of an item, a text or a list of content parts, to the parts of `target`.
-    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the content in the body.
-    """
+    """Append a text or content parts to `target`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path."""
     if isinstance(content, str):
         target.parts.add().text.text = content
         return
@@ -41,9 +39,7 @@ def decode_content(content: str | list[msgspec.Raw], target: pb.Message | pb.Too
 
 
 def decode_part(raw: msgspec.Raw, target: pb.Message | pb.ToolResult, at: str) -> None:  # noqa: PLR0912 - one case a kind
-    """Append one content part to the parts of `target`; a part of an unknown type becomes raw JSON.
-    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the part in the body.
-    """
+    """Append a content part to `target`, one of unknown type as raw JSON. Raise UmgError with the field's path."""
     match parse(schema.Kind, raw, at).type:
         case "input_text":
             plain, part = parse(schema.TextPart, raw, at), target.parts.add()
@@ -163,9 +159,7 @@ def _index(value: float) -> int:
 
 
 def encode_citation(citation: pb.Citation, length: int) -> object:
-    """Return a citation as an annotation of a text of `length` characters; None if the format cannot express the
-    citation. A citation without offsets covers the whole text.
-    """
+    """Return a citation as an annotation; None if there is none. Without offsets it covers `length` characters."""
     match citation.WhichOneof("source"):
         case "web":
             start = citation.start_index if citation.HasField("start_index") else 0
@@ -214,9 +208,8 @@ def _token(entry: pb.TokenLogprob) -> JsonObject:
 
 
 def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") -> object:
-    """Return a part of a tool result, or of a message by another role than the model, as a content part.
-    `media_detail`: resolution for images that state none, "" for `auto`. Raise UmgError(UNTRANSLATABLE) for content
-    whose loss would change the meaning.
+    """Return a content part of a tool result or a message of another role than the model. `media_detail`: for images
+    that state none, "" for `auto`. Raise UmgError(UNTRANSLATABLE) for content whose loss would change the meaning.
     """
     match part.WhichOneof("kind"):
         case "text":
@@ -242,9 +235,8 @@ def encode_part(part: pb.Part, at: str, report: Report, media_detail: str = "") 
 
 
 def encode_media(media: pb.MediaPart, at: str, report: Report, media_detail: str = "") -> JsonObject:
-    """Return media as `input_image`, `input_file` or `input_audio`, and a document of texts as `input_text`.
-    `media_detail`: resolution for an image that states none, "" for `auto`. Raise UmgError(UNTRANSLATABLE) for other
-    media.
+    """Return media as `input_image`, `input_file`, `input_audio`, or texts as `input_text`. `media_detail`: for images
+    that state none. Raise UmgError(UNTRANSLATABLE) for other media.
     """
     source, mime = media.WhichOneof("source"), media.mime_type
     titled = source == "blocks" or (source == "data" and not media.filename)
@@ -309,9 +301,7 @@ def _encode_file(media: pb.MediaPart, report: Report) -> JsonObject:
 
 
 def compact_output(content: list[object], result: pb.ToolResult) -> object:
-    """Return content parts as the `output` of a tool result. A single text becomes a string, which every provider
-    accepts. Without parts, the JSON of `result` is the output.
-    """
+    """Return content parts as a tool result's `output`: a string for one text, which every provider accepts."""
     match content:
         case []:
             return result.result_json

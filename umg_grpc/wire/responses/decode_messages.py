@@ -26,11 +26,9 @@ ROLE_NAMES = {value: name for name, value in MESSAGE_ROLES.items()}
 BARE_PARTS = ("input_text", "input_image", "input_file", "input_audio")
 DECLARING_TYPES = ("additional_tools", "tool_search_output", "tool_search_call")
 """Types of items that declare tools, and of the items of the provider's own search among tools."""
-COMPACTION_TRIGGER = "compaction_trigger"
-"""Type of the item that requests a summary of the conversation before it."""
+COMPACTION_TRIGGER = "compaction_trigger"  # requests a summary of the conversation before it
 
-OWN_PREFIX = "umg_"
-"""Infix, after the prefix, of ids that the gateway made (`rs_umg_...`); providers' ids do not have it."""
+OWN_PREFIX = "umg_"  # infix of ids that the gateway made (`rs_umg_...`); providers' ids do not have it
 
 REDACTED_PREFIX = f"{reasoning_state.STATE_PREFIX}redacted."
 """Prefix of a shown reasoning state whose reasoning the provider hides (messages `redacted_thinking`)."""
@@ -43,11 +41,10 @@ AHEAD_PREFIX = f"{reasoning_state.STATE_PREFIX}ahead."
 
 
 class InputDecoder:
-    """Decoder of the items of one `input`, in order, into messages. Raises UmgError with the path of the field.
+    """Decoder of the items of one `input`, in order, into messages. Raise UmgError with the path of the field.
 
-    Each item becomes a message, with two exceptions. Consecutive content parts without an item become one user message.
-    An item may contain only the reasoning state (opaque data of a provider) of another item that has no field for it:
-    then the state is set on that other item's part.
+    Each item becomes a message. But consecutive content parts without an item become one user message, and an item with
+    only the reasoning state of another item, which has no field for it, sets the state of that item's part.
     """
 
     def __init__(self, request: pb.GenerateRequest, notes: RequestNotes) -> None:
@@ -58,11 +55,9 @@ class InputDecoder:
         self._last_model_part: pb.Part | None = None  # last part of the model, if it is just before
         self._ahead: pb.Part | None = None  # part with the state for the next item
         self._trigger = ""  # path of the item that requests a summary
-        self.added: list[tuple[Raw, str]] = []
-        """Tools that items declare, each with the path of its declaration."""
+        self.added: list[tuple[Raw, str]] = []  # tools that items declare, each with the path of its declaration
 
     def decode(self, items: str | list[Raw]) -> None:
-        """Decode `items`, the value of `input`, into `request.messages`; a text is one user message."""
         if isinstance(items, str):
             self._messages.add(role=pb.ROLE_USER).parts.add().text.text = items
             return
@@ -119,9 +114,7 @@ class InputDecoder:
         return [(tool, f"{at}.tools[{index}]") for index, tool in enumerate(tools)]
 
     def _add_declared_tools(self, raw: Raw, kind: str, at: str) -> bool:
-        """Add the tools that an item contains to `added`, and the item itself to the messages as raw JSON. The item
-        declares tools, or is a search among tools that the provider ran.
-        """
+        """Add the tools that an item declares to `added`, and the item to the messages as raw JSON."""
         if kind == "tool_search_call":
             if typed_client_tools.decode_call(raw, kind, pb.Part(), at):
                 return False
@@ -147,7 +140,6 @@ class InputDecoder:
         return True
 
     def _add_summary(self, raw: Raw, at: str) -> bool:
-        """Add a summary that this gateway sealed as a user message."""
         item = parse(schema.CompactionItem, raw, at)
         if item.encrypted_content is None or not item.encrypted_content.startswith(SEALED_PREFIX):
             return False
@@ -170,7 +162,6 @@ class InputDecoder:
             part.state.CopyFrom(waiting.state)
 
     def _add(self, message: pb.Message) -> None:
-        """Add a message of the model that consists of one item, and set the reasoning state from the item before it."""
         first = message.parts[0]
         if first.HasField("opaque"):
             message.role = pb.ROLE_UNSPECIFIED
@@ -200,7 +191,6 @@ class InputDecoder:
         self._last_model_part = None
 
     def _reasoning(self, item: schema.ReasoningItem) -> None:
-        """Add a reasoning item as a message."""
         part = pb.Part()
         decode_reasoning(item, part, shown=True)
         bare = part.state.format == "native" and not (part.reasoning.texts or part.reasoning.summaries)
@@ -222,9 +212,7 @@ def not_last(at: str) -> UmgError:
 
 
 def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
-    """Decode an item other than a message or reasoning into one part of `message`; a search with its sources becomes
-    two. An unknown type becomes raw JSON. Raise UmgError with the path of the field.
-    """
+    """Decode an item other than a message or reasoning; an unknown type as raw JSON. Raise UmgError with the path."""
     match kind:
         case "function_call":
             decode_function_call(raw, message, at)
@@ -250,8 +238,8 @@ def decode_item(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
 
 
 def decode_reasoning(item: schema.ReasoningItem, part: pb.Part, *, shown: bool) -> None:
-    """Decode a reasoning item into a part. `shown`: whether a caller sent it, as this gateway encoded it. Its state
-    (opaque data) may then be of any format, and reasoning of another format is in the summary, which clients display.
+    """Decode a reasoning item. `shown`: a caller sent it as this gateway encoded it, with a state of any format, and
+    with reasoning of another format in the summary, which clients display.
     """
     thoughts = part.reasoning
     thoughts.SetInParent()
@@ -282,9 +270,7 @@ def _add_opaque(raw: Raw, kind: str, message: pb.Message) -> None:
 
 
 def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, object]:
-    """Return a `reasoning` item without its state. `shown`: put all texts into the summary, which clients display; if
-    false, full texts are in `content`.
-    """
+    """Return a `reasoning` item without state. `shown`: the summary, which clients display, has all texts."""
     thoughts = part.reasoning
     texts = [*thoughts.texts, *thoughts.summaries] if shown else thoughts.summaries
     item: dict[str, object] = {
@@ -298,9 +284,7 @@ def reasoning_item(part: pb.Part, item_id: str, *, shown: bool) -> dict[str, obj
 
 
 def shown_state(part: pb.Part, *, ahead: bool = False) -> str:
-    """Return a part's reasoning state (opaque data) as `encrypted_content`, which the caller sends back later. `ahead`:
-    whether the state is a separate item before the item of the part.
-    """
+    """Return a part's state as `encrypted_content`. `ahead`: it is in a separate item before the item of the part."""
     marks = (AHEAD_PREFIX if ahead else "") + (REDACTED_PREFIX if part.reasoning.redacted else "")
     return marks + reasoning_state.show(part.state, "responses")
 

@@ -1,6 +1,4 @@
-"""Decoding of a provider's response object and output items, complete or streamed. Fields that the gateway does not
-need may be absent or null, as they are at many providers.
-"""
+"""Decoding of a provider's response object and output items. Fields that are not needed may be absent or null."""
 
 import msgspec
 from msgspec import Raw, Struct
@@ -108,9 +106,7 @@ def decode_head(head: Head, target: pb.GenerateResponse | pb.GenerationStarted) 
 
 
 def decode_finish(head: Head, calls: bool, refused: bool, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Set the finish reason of `target`: the reason why the response is incomplete, else TOOL_CALLS, REFUSAL or STOP.
-    `calls`, `refused`: whether the response contains tool calls, or a refusal text.
-    """
+    """Set the finish reason: why the response is incomplete, else TOOL_CALLS (`calls`), REFUSAL (`refused`) or STOP."""
     reason = head.incomplete_details.reason if head.incomplete_details else None
     if head.status == "incomplete":
         target.finish_reason = INCOMPLETE_REASONS.get(reason or "max_output_tokens", pb.FINISH_REASON_OTHER)

@@ -8,8 +8,7 @@ from umg_grpc.wire.core.part_events import PartEvents
 from umg_grpc.wire.core.response_to_events import part_to_events
 from umg_grpc.wire.core.split_characters import SurrogateJoiner
 
-Key = tuple[str, int]
-"""Key of one text within a part: its kind, and its index among the part's texts of that kind."""
+Key = tuple[str, int]  # key of one text within a part: its kind, and its index among the part's texts of that kind
 
 TEXT_KEY, REFUSAL_KEY, ARGUMENTS_KEY = ("text", 0), ("refusal", 0), ("arguments", 0)
 
@@ -25,9 +24,7 @@ class Streamed:
         self._joiners: dict[Key, SurrogateJoiner] = {}
 
     def replace_halves(self, key: Key, text: str) -> str:
-        """Return the text of a delta, with characters joined that were split between deltas. An incomplete character at
-        the end is kept for the next delta of the same text. `key`: kind and index of the text within the part.
-        """
+        """Return a delta with characters joined that were split. An incomplete one is kept for the next delta."""
         return self._joiners.setdefault(key, SurrogateJoiner()).join(text)
 
     def rest(self) -> Iterator[pb.GenerateEvent]:
@@ -37,8 +34,8 @@ class Streamed:
                 yield self.delta(key, rest)
 
     def delta(self, key: Key, text: str) -> pb.GenerateEvent:
-        """Return the event that appends text to one of the part's texts. `key`: (kind, index) of that text, for example
-        ("summary", 1); the kind is `text`, `refusal`, `arguments`, `summary`, or any other name for full reasoning.
+        """Return the event that appends to a text. `key`: its kind (`text`, `refusal`, `arguments`, `summary`; any
+        other for full reasoning) and index.
         """
         event = pb.GenerateEvent(part_index=self.part)
         match key:
@@ -59,9 +56,7 @@ class PartEmitter(PartEvents):
     """Factory of the events for the parts of one streamed response; numbers them in the order of their start."""
 
     def close(self, streamed: Streamed) -> Iterator[pb.GenerateEvent]:
-        """Yield the end of a part: deltas for characters that are still incomplete, then the end event. Nothing if the
-        part has ended already. `streamed`: state of the part, which is marked as ended.
-        """
+        """Yield the end of a part, after a delta for incomplete characters; nothing if the part has ended."""
         if streamed.ended:
             return
         streamed.ended = True
@@ -69,9 +64,7 @@ class PartEmitter(PartEvents):
         yield self.end(streamed.part)
 
     def complete(self, streamed: Streamed, part: pb.Part) -> Iterator[pb.GenerateEvent]:
-        """Yield the content of a complete part that `streamed` lacks, then the part's end; nothing if the part has
-        ended already.
-        """
+        """Yield the content of a complete part that `streamed` lacks, and the end; nothing if the part has ended."""
         if streamed.ended:
             return
         if part.HasField("server_tool_call"):

@@ -32,18 +32,15 @@ OptionalNumber = Literal["max_output_tokens", "max_tool_calls"]
 
 
 def encode_echo(request: pb.GenerateRequest, head: pb.GenerateResponse | pb.GenerationStarted) -> bytes:
-    """Return the members of a response object that repeat the request, as JSON without the outer braces: every field of
-    the current SDK types. An option that was dropped, because the provider's format lacks it, is null. `head`: the
-    response, which states whether it is stored.
+    """Return the members that repeat the request, as JSON without the outer braces: every field of the current SDK
+    types. A dropped option is null. `head`: the response, which states whether it is stored.
     """
     stored = head.stored if head.HasField("stored") else not request.HasField("store") or request.store
     return msgspec.json.encode(_members(request, stored=stored))[1:-1]
 
 
 def service_tier(tier: str) -> str:
-    """Return a provider's service tier if this format has that value, else the default tier, since the format's schema
-    allows no null. `tier`: "" if it is unknown.
-    """
+    """Return a provider's service tier if this format has it, else the default: the format's schema allows no null."""
     return tier if tier in SERVICE_TIERS else SERVICE_TIER
 
 
@@ -103,7 +100,6 @@ CACHE_NAMES = (*CACHE_OPTIONS, "comparison_response_id")
 
 
 def _reasoning(request: pb.GenerateRequest) -> JsonObject:
-    """Return the member `reasoning` of a response object."""
     options = request.reasoning
     summary = options.summary if options.summary != "none" else ""
     return {

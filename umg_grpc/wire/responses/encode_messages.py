@@ -43,9 +43,7 @@ def is_message_part(part: pb.Part) -> bool:
 
 
 def encode_instructions(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> str:
-    """Return the system prompt of a request as one text, the member `instructions`; "" without a system prompt.
-    Raises UmgError(UNTRANSLATABLE) for a part that is no text. `report`: collects the cache marks, which are left out.
-    """
+    """Return the system prompt, "" without one. Raise UmgError(UNTRANSLATABLE) for a part that is no text."""
     texts = list[str]()
     if marks_instructions(request, quirks):
         return ""  # an item of `input`
@@ -88,9 +86,7 @@ class InputEncoder:
         }
 
     def encode(self) -> list[object]:
-        """Return the conversation as the items of `input`. Raises UmgError(UNTRANSLATABLE, INVALID_FIELD) for content
-        whose loss would change the meaning.
-        """
+        """Return `input`. Raise UmgError(UNTRANSLATABLE, INVALID_FIELD) for content that must not be lost."""
         if self._has_marks:
             self._items.append(self._marked_instructions())
         for index, message in enumerate(self._request.messages):
@@ -167,7 +163,6 @@ class InputEncoder:
         self._items.append({"type": "message", "role": role, "content": content})
 
     def _is_encodable(self, part: pb.Part) -> bool:
-        """Return whether a part can be encoded in a message by another role than the model; report it if not."""
         kind = part.WhichOneof("kind")
         if kind in ("server_tool_call", "server_tool_result", "reasoning") or part.thought:
             self._report.drop("thought" if part.thought else kind or "")
@@ -180,8 +175,8 @@ class InputEncoder:
         return encode_part(part, at, self._report, self._detail)
 
     def _end_turn(self, *, results: bool = False) -> None:
-        """End the model's turn before a message of another role. Drop reasoning that no item follows, and add an empty
-        result, which providers require, for each unanswered call, unless `results` follow.
+        """End the model's turn before another role: drop reasoning that no item follows and, unless `results` follow,
+        add an empty result for each unanswered call, since providers require it.
         """
         if self._placeholder_results and not results:
             self._report.drop("tool_call", "without a result")
@@ -261,7 +256,6 @@ class InputEncoder:
         self._reasoning_items.append(item | {"encrypted_content": part.state.data})
 
     def _item(self, part: pb.Part, at: str, own_id: str) -> object:
-        """Return a model's part other than text as an item; None if the part is left out, which is reported."""
         match part.WhichOneof("kind"):
             case "tool_call":
                 return self._call(part.tool_call, own_id)
@@ -326,9 +320,7 @@ class InputEncoder:
         return item
 
     def _result(self, result: pb.ToolResult, at: str) -> None:
-        """Add a tool result as an item. If its call is missing, as after clients cut off the start of a long
-        conversation, add it as a user message, because providers reject a result without a call.
-        """
+        """Add a tool result: an item or, without its call, which clients may cut off, a user message."""
         call_id = provider_id(result.call_id) or self._unanswered_id(result.name)
         if call_id in self._typed:
             self._items.append(output_item(call_id, self._typed[call_id], result))

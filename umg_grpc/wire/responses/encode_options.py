@@ -75,9 +75,8 @@ MIN_OUTPUT_TOKENS = 16  # providers reject a lower limit of output tokens
 
 
 def report_unsupported_fields(request: pb.GenerateRequest, notes: RequestNotes, report: Report) -> None:
-    """Report fields that this format lacks, and unknown fields of the caller's body, as dropped. Raise
-    UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for fields whose loss would change the meaning, for example several
-    candidates.
+    """Report fields that this format lacks, and unknown ones. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for
+    fields whose loss would change the meaning, for example several candidates.
     """
     report_unsupported(request, notes, report, indispensable=("cached_content",), unsupported=UNSUPPORTED_FIELDS)
     reject_several_candidates(request)
@@ -88,8 +87,8 @@ def report_unsupported_fields(request: pb.GenerateRequest, notes: RequestNotes, 
 
 
 def encode_options(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Return all members of a provider's body except `model`, `input` and `stream`. Raise UmgError(UNTRANSLATABLE,
-    INVALID_FIELD) for content whose loss would change the meaning.
+    """Return the body except `model`, `input` and `stream`. Raise UmgError(UNTRANSLATABLE, INVALID_FIELD) for content
+    whose loss would change the meaning.
     """
     fields = _encode_copied_fields(request, report, quirks)
     if instructions := encode_instructions(request, report, quirks):
@@ -135,9 +134,7 @@ def _is_foreign(request: pb.GenerateRequest) -> bool:
 
 
 def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
-    """Return the member `prompt`: id, version and variables of a prompt template that the provider stores. Raises
-    UmgError(INVALID_FIELD) for variables that are not JSON.
-    """
+    """Return the member `prompt` of a stored template. Raise UmgError(INVALID_FIELD) if variables are not JSON."""
     fields: JsonObject = {"id": prompt.prompt_id}
     if prompt.version:
         fields["version"] = prompt.version
@@ -147,9 +144,8 @@ def encode_prompt(prompt: pb.PromptTemplate) -> JsonObject:
 
 
 def encode_text(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
-    """Return the member `text` (format and verbosity of the response); {} if the request sets neither. `report`:
-    collects constraints that the provider does not enforce. Raises UmgError(UNTRANSLATABLE) for a response that must be
-    one value of an enumeration.
+    """Return the member `text`; {} if the request sets neither format nor verbosity. Report unenforced constraints.
+    Raise UmgError(UNTRANSLATABLE) for a response that must be one value of an enumeration.
     """
     fields = JsonObject()
     match request.response_format.WhichOneof("kind"):
@@ -171,7 +167,7 @@ def encode_text(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO
 
 def encode_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> JsonObject:
     """Return {"reasoning": {...}} with the effort, and a summary for callers that want to see reasoning; {} without
-    options to send. A budget or mode becomes the nearest effort, which is reported.
+    options. A budget or mode becomes the nearest effort, which is reported.
     """
     reasoning = request.reasoning
     effort = reasoning.effort or reasoning.level
@@ -227,9 +223,7 @@ def _encode_storage(request: pb.GenerateRequest, quirks: Quirks) -> JsonObject:
 
 
 def _uses_reasoning(request: pb.GenerateRequest) -> bool:
-    """Return whether a request of another format enables reasoning, or contains the reasoning state of an earlier
-    response. False for callers of this format, which set `include` themselves.
-    """
+    """Return whether a request of another format enables reasoning, or has an earlier state. Callers set `include`."""
     if request.source.format == "responses":
         return False  # a caller of this format sets `include` itself
     reasoning = request.reasoning

@@ -43,9 +43,7 @@ class Shown:
 
     @classmethod
     def of(cls, request: pb.GenerateRequest) -> "Shown":
-        """Return the optional content that a request selects. `include` selects states and sources, as at providers of
-        this format; reasoning texts are selected unless the summary is `none`.
-        """
+        """Return the selected content: states and sources by `include`, texts unless the summary is `none`."""
         include = set(request.include)
         return cls(ENCRYPTED_INCLUDE in include, SOURCES_INCLUDE in include, request.reasoning.summary != "none")
 
@@ -58,17 +56,13 @@ class Ids:
         self._taken: set[str] = set()
 
     def item(self, prefix: str, given: str, index: int) -> str:
-        """Return the id of the item at `index`, unique in the response: the provider's id `given`, unless it is "" or
-        already used. Otherwise the id is generated and begins with `prefix`.
-        """
+        """Return the unique id of an item: `given`, or a new one with `prefix` if that is "" or already used."""
         item_id = given if given and given not in self._taken else f"{prefix}{OWN_PREFIX}{self._core}_{index}"
         self._taken.add(item_id)
         return item_id
 
     def call(self, call: pb.ToolCall, index: int) -> str:
-        """Return the id that pairs a tool call with its result: the provider's, or one made of the response's id and
-        the `index` of the item.
-        """
+        """Return the id that pairs a call with its result: the provider's, or one of response id and item index."""
         return call.call_id or f"call_{self._core}_{index}"
 
 
@@ -76,8 +70,8 @@ class Ids:
 
 
 def kind_of(part: pb.Part) -> str:
-    """Return the kind of output item as which a part is encoded: `message`, `reasoning`, `call`, `server` (tool of the
-    provider), `image`, `compaction`, `opaque` (raw JSON); "" for a part that this format cannot express.
+    """Return the kind of item for a part: `message`, `reasoning`, `call`, `server` (tool of the provider), `image`,
+    `compaction`, `opaque` (raw JSON); "" for a part that this format cannot express.
     """
     if part.thought:
         return ""
@@ -103,9 +97,8 @@ def kind_of(part: pb.Part) -> str:
 
 
 def has_state(part: pb.Part, shown: Shown) -> bool:
-    """Return whether a part's reasoning state becomes a `reasoning` item: the caller gets states, and the part's item
-    has no field for it. The `reasoning` item precedes a tool call, but follows any other part, whose state is known
-    only at its end.
+    """Return whether a part's state becomes a `reasoning` item: the caller gets states, and the part's item has no
+    field for it. It precedes a tool call, but follows any other part, whose state is known only at its end.
     """
     return shown.states and part.HasField("state") and not part.HasField("reasoning")
 
@@ -126,9 +119,7 @@ def refusal_content(text: str) -> JsonObject:
 
 
 def message_item(item_id: str, status: str, phase: str, content: list[JsonObject]) -> JsonObject:
-    """Return an item of type `message`. `status`: `in_progress`, `completed` or `incomplete`. `phase`: the provider's
-    mark of commentary or final response, "" for none. `content`: its encoded content parts.
-    """
+    """Return an item of type `message`. `phase`: the provider's mark of commentary or final response, "" for none."""
     item: JsonObject = {"id": item_id, "type": "message", "status": status, "role": "assistant", "content": content}
     if phase:
         item["phase"] = phase
@@ -159,9 +150,7 @@ class _OpenMessage:
 def encode_output(
     parts: Sequence[pb.Part], request: pb.GenerateRequest, response_id: str, incomplete: bool
 ) -> list[object]:
-    """Return the parts of a response as `output`. Consecutive texts of a message become one item; parts that the format
-    cannot express are left out. `incomplete`: whether the response broke off in its last item.
-    """
+    """Return a response's parts as `output`. `incomplete`: the response broke off in its last item."""
     shown, ids, items = Shown.of(request), Ids(response_id), list[object]()
     results = {part.server_tool_result.call_id: part.server_tool_result for part in parts}
     kinds = [kind_of(part) for part in parts]
@@ -207,7 +196,6 @@ def _item(
     shown: Shown,
     results: dict[str, pb.ServerToolResult],
 ) -> object:
-    """Return one part of a response, other than text, as an item."""
     match kind:
         case "reasoning":
             thoughts = [*part.reasoning.texts, *part.reasoning.summaries] if shown.thoughts else []
@@ -237,9 +225,7 @@ def _item(
 
 @dataclass(frozen=True)
 class Ending:
-    """Final status of a response (`completed`, `incomplete`, `failed`). `reason` is set if it is incomplete, `code` and
-    `message` of the error if it failed; otherwise they are "".
-    """
+    """Status of a response (`completed`, `incomplete`, `failed`), the reason if incomplete, the error if it failed."""
 
     status: str = "completed"
     reason: str = ""  # why it is incomplete
@@ -248,9 +234,7 @@ class Ending:
 
 
 def ending_of(finished: pb.Candidate | pb.CandidateFinished, refused: bool) -> Ending:
-    """Return the status of a finished candidate: `completed`, `incomplete` with the reason, or `failed` with an error.
-    `refused`: whether the candidate contains a refusal text, which makes it complete.
-    """
+    """Return the status of a finished candidate. `refused`: it has a refusal text, which makes it complete."""
     if finished.finish_reason == pb.FINISH_REASON_MALFORMED_CALL:
         return Ending("failed", code="server_error", message=UNREADABLE_CALL)
     if finished.provider_reason in PASSED_REASONS:
@@ -263,9 +247,7 @@ def ending_of(finished: pb.Candidate | pb.CandidateFinished, refused: bool) -> E
 
 
 def ending_of_response(response: pb.GenerateResponse) -> Ending:
-    """Return the final status of a complete response: the status in a stored response, else the one that follows from
-    the first candidate's finish reason or the prompt's block.
-    """
+    """Return the status of a complete response: the stored one, else by the first candidate's reason or the block."""
     if response.HasField("failure"):
         return Ending("failed", code=response.failure.code or "server_error", message=response.failure.message)
     if response.status not in ("", "completed", "incomplete"):
@@ -288,8 +270,8 @@ Head = pb.GenerateResponse | pb.GenerationStarted
 def response_object(
     head: Head, ending: Ending, output: bytes, usage: pb.Usage | None, completed_at: int | None, echo: bytes
 ) -> bytes:
-    """Return the JSON of a response object. `head`: id, model, time and tier. `output`: JSON array. `usage`: None if
-    not known yet. `completed_at`: Unix seconds, None if not completed. `echo`: result of `encode_echo`.
+    """Return the JSON of a response object. `output`: JSON array. `usage`: None if not known yet. `completed_at`: Unix
+    seconds, None if not completed. `echo`: result of `encode_echo`.
     """
     members: JsonObject = {
         "id": head.response_id,

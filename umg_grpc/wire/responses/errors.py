@@ -52,11 +52,9 @@ class ResponseError(Struct):
 
 
 def error_event(error: UmgError, sequence: int, *, has_begun: bool) -> bytes:
-    """Return the server-sent event `error`, which follows `response.failed` at the end of a failed stream.
-
-    `sequence`: sequence number of the event. The error is in top-level members, as the format requires, and again in
-    the member `error`, which makes all SDKs raise. That member also has `retry_after` and, if the response has not
-    begun (`has_begun` is false), `status`.
+    """Return the event `error`, which follows `response.failed`. The error is in top-level members, as the format
+    requires, and again in `error`, which makes all SDKs raise. That member has `retry_after`, and `status` unless
+    `has_begun`.
     """
     body = error_members(error)
     payload = {
@@ -71,9 +69,7 @@ def error_event(error: UmgError, sequence: int, *, has_begun: bool) -> bytes:
 
 
 def response_error(error: UmgError) -> ResponseError:
-    """Return the member `error` of a failed response object. A code that the format lacks becomes `invalid_prompt` for
-    blocked content, else `server_error`.
-    """
+    """Return a failed response's `error`; other codes become `invalid_prompt` (blocked content) or `server_error`."""
     body = error_members(error)
     code, message = str(body["code"]), str(body["message"])
     if code in ERROR_CODES:

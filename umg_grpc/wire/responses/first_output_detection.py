@@ -1,6 +1,4 @@
-"""Detection of the first streamed event with output. Events before it (start of the response, of its first item and of
-its first part) are held back, so that failover is still possible.
-"""
+"""Detection of the first streamed event with output. Events before it are held back, so that failover is possible."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""Look-up of stored items that a caller references by id (`item_reference`) instead of sending them again. The
-gateway's item ids contain the response id. Items with a provider's id only that provider can look up.
+"""Look-up of stored items that a caller references by id (`item_reference`). The gateway's item ids contain the
+response id; only the provider can look up its own ids.
 """
 
 import re
@@ -23,8 +23,7 @@ ITEM_PREFIXES = {
     "compaction": "cmp",
 }
 """Kind of part that becomes a separate input item -> prefix of the item's id."""
-MESSAGE_PREFIX = "msg"
-"""Prefix of the ids of all other items."""
+MESSAGE_PREFIX = "msg"  # prefix of the ids of all other items
 
 _OWN_ITEM = re.compile(rf"[a-z]+_{OWN_PREFIX}([0-9a-f]{{{CORE_CHARACTERS}}})_[0-9]+")
 
@@ -45,9 +44,7 @@ def referenced(message: pb.Message) -> str:
 
 
 def response_of(item_id: str) -> str:
-    """Return the id of the response that contains an item. It is a part of item ids that the gateway made; "" for any
-    other id, for example of an item that a provider stores.
-    """
+    """Return the response id in an item id that the gateway made; "" for any other id."""
     own = _OWN_ITEM.fullmatch(item_id)
     return RESPONSE_PREFIX + own[1] if own else ""
 

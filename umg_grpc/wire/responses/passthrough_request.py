@@ -48,7 +48,7 @@ def rebuild(
     """Return the caller's body for a provider of the same format, changed only where necessary, else byte for byte.
 
     Changes are the model id, `stream`, forms that only the gateway's specification has, members that the provider
-    rejects, and the canonical fields in `edited`, whose values are in `new_values` (members of the body).
+    rejects, and the canonical fields in `edited`, whose members of the body are `new_values`.
     """
     fields = parse(dict[str, Raw], request.source.body)
     for field in edited:
@@ -98,7 +98,6 @@ def _replace_field(fields: dict[str, Raw], name: str, new_values: JsonObject) ->
 
 
 def _remove_client_members(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
-    """Remove members of `input` items that the caller's client sends only for its own vendor, in place."""
     raw = bytes(fields["input"])
     if not any(mark in raw for mark in CLIENT_MARKS) or not raw.startswith(b"["):
         return
@@ -114,9 +113,7 @@ def _remove_client_members(fields: dict[str, Raw], quirks: Quirks, report: Repor
 
 
 def _edit_input(fields: dict[str, Raw], report: Report) -> None:
-    """Edit `input` in place: group content parts without an item into user messages, and remove reasoning of other
-    formats' providers, whose states this provider cannot decode.
-    """
+    """Group content parts of `input` without an item into user messages; remove other formats' reasoning, in place."""
     raw = bytes(fields["input"])
     if not raw.startswith(b"["):
         return
@@ -142,9 +139,7 @@ def _edit_input(fields: dict[str, Raw], report: Report) -> None:
 
 
 def _reasoning(raw: Raw, report: Report) -> Raw | None:
-    """Return a caller's `reasoning` item as the provider accepts it: its `encrypted_content` (the reasoning state)
-    loses the gateway's wrapping.
-    """
+    """Return a caller's `reasoning` item without the gateway's wrapping of its state; None if no provider takes it."""
     item = parse(schema.ReasoningItem, raw)
     if not item.encrypted_content:
         if (item.id or "").startswith(f"rs_{OWN_PREFIX}"):
@@ -165,9 +160,7 @@ def _reasoning(raw: Raw, report: Report) -> Raw | None:
 
 
 def _edit_reasoning(fields: dict[str, Raw]) -> None:
-    """Edit `reasoning` for a provider: remove the summary `none`, and replace an empty object by the effort `medium`.
-    Both forms exist only in the gateway's specification.
-    """
+    """Remove the summary `none`; replace empty `reasoning` by effort `medium`: only the gateway's document has both."""
     members = parse(dict[str, Raw], fields["reasoning"], "reasoning")
     if bytes(members.get("summary", ABSENT_MEMBER)) == b'"none"':
         del members["summary"]

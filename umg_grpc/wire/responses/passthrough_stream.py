@@ -47,12 +47,11 @@ _RESPONSE = msgspec.json.Decoder(PassedResponse)
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of a passed-through responses stream: forwards events, and emits canonical events for the service.
+    """Decoder of a passed-through responses stream: forwards events, and emits events for the service. One per stream.
 
-    One instance per stream. It replaces a different model id in response objects, marks reasoning states that look
-    wrapped by the gateway, and drops events without data, which break clients. Items with the same index get different
-    ones. An error event is not forwarded: it raises the error of the call, which is cleaned and encoded for the caller
-    again.
+    It replaces a different model id, marks reasoning states that look wrapped by the gateway, drops events without
+    data, which break clients, and gives items with the same index different ones. An error event raises the error of
+    the call.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -63,10 +62,7 @@ class PassthroughDecoder(FrameDecoder):
         self._refused = False
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return (leading frames that are only deltas, their length in bytes). They are forwarded unchanged. If the
-        first frame must be decoded, return `DECODED_FRAME` (no bytes, length 0). Deltas are recognised by their names,
-        without parsing.
-        """
+        """Return (leading frames that are only deltas by their names, their length), or `DECODED_FRAME`."""
         if not self._started or self._indexes.is_wrong or not frames.startswith(EVENT_START):
             return DECODED_FRAME
         deltas = frames[: frames.find(BLANK_LINE, frames.rfind(DELTA_LINE)) + len(BLANK_LINE)]

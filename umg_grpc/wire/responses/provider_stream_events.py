@@ -83,9 +83,7 @@ RESPONSE_DECODER = msgspec.json.Decoder(ProviderResponse)
 
 
 def stated_error(name: bytes, event: AnyEvent) -> UmgError | None:
-    """Return the caller's error for an `error` event, whose members are at the top level or below `error`; None for any
-    other event. `name`: name of the server-sent event.
-    """
+    """Return the error of an `error` event, with members at the top level or in `error`; None for any other event."""
     if event.type == "error" or (event.type is None and (name == b"error" or is_error(event.error))):
         if is_error(event.error):
             return failure(as_error(msgspec.json.decode(event.error)))

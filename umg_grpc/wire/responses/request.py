@@ -76,9 +76,8 @@ _whole_numbers = attrgetter(*WHOLE_NUMBERS)
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /v1/responses`; the request keeps the body and the `headers` to be forwarded. Raise
-    UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, or UNSUPPORTED_FIELD for a background response. `model` is
-    not used: the body contains it.
+    """Decode the body of `POST /v1/responses`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD, or
+    UNSUPPORTED_FIELD for a background response.
     """
     parsed, unknown = parse_open(_KNOWN, schema.ResponsesRequest, body, passthrough_request.KNOWN_FIELDS)
     if parsed.background:
@@ -94,9 +93,8 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the body of `POST /v1/responses/input_tokens`, kept with the `headers`. Raise UmgError: MALFORMED_BODY,
-    MISSING_FIELD, INVALID_FIELD. The body must contain the model, unlike in the SDK types: the count depends on it. The
-    parameter `model` is not used.
+    """Decode the body of `POST /v1/responses/input_tokens`. It must contain the model, unlike in the SDK types: the
+    count depends on it. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     parsed = parse(schema.Prompting, check_utf8(body))
     request, notes = _new_request(body, headers, unknown_fields(body, passthrough_request.KNOWN_FIELDS))
@@ -106,7 +104,7 @@ def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> De
 
 
 def decode_compaction(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the body of `POST /v1/responses/compact` as `decode_request` does. `model` is not used."""
+    """Decode the body of `POST /v1/responses/compact` as `decode_request` does."""
     request, _, notes = decode_request(body, headers)
     request.compaction.standalone = True
     return DecodedRequest(request, notes)
@@ -118,7 +116,6 @@ _KNOWN: msgspec.json.Decoder[schema.ResponsesRequest] = msgspec.json.Decoder(sch
 def _new_request(
     body: bytes, headers: Mapping[str, str], unknown: Collection[str]
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return a request that has only the caller's body and headers, and notes that have only the unknown fields."""
     request, notes = pb.GenerateRequest(), RequestNotes()
     source = request.source
     source.format, source.body = "responses", body
@@ -246,9 +243,8 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /responses`. A caller's body in this format is changed
-    only where necessary; any other request is encoded anew. `model`: provider's id; `notes`: facts that the decoder
-    recorded about the caller's body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
+    """Encode a call of a provider's `POST /responses`: the caller's own body of this format with only the necessary
+    changes, else a new body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
     """
     report = Report()
     request, notes = fit_request(request, notes, quirks, report)
@@ -279,7 +275,6 @@ def encode_request(
 def _edited(
     request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks, changed: Collection[str]
 ) -> JsonObject:
-    """Return the members of the body for the canonical fields in `edited`, encoded from the request."""
     names, own = {name for field in edited for name in passthrough_request.wire_names(field)}, Report()
     fields = encode_options(request, own, quirks)
     for name, instead in own.dropped.items():

@@ -37,9 +37,7 @@ from umg_grpc.wire.responses.tool_calls import CALL_ITEMS, rename_calls
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Encode a response for a caller; return the provider's own body if it has this format. Only the first candidate is
-    encoded, since the format has no field for others. `request`: caller's request, whose options the response repeats.
-    """
+    """Return the response for a caller: the provider's own body if it has this format, else the first candidate."""
     if response.source.format == "responses":
         return response.source.body
     if request.compaction.standalone:
@@ -55,9 +53,7 @@ def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) 
 
 
 def can_express(part: pb.Part) -> bool:
-    """Return whether a response of this format can contain a part. The result of a provider's tool counts if the format
-    has the tool, since the item of the call contains the result.
-    """
+    """Return whether a response can contain a part. A result is in the item of its call if the format has the tool."""
     if part.HasField("server_tool_result"):
         return part.server_tool_result.name in SERVER_ITEMS
     return kind_of(part) != ""
@@ -73,9 +69,8 @@ _MARKED = rb"\1" + f"{STATE_PREFIX}responses.{STATE_PREFIX}".encode()
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a provider's complete response. If its body is passed through (`pass_`), its output is not decoded. Raise
-    UmgError: UPSTREAM_FAILED for a body that cannot be decoded, or by the error's code for a response that failed
-    despite a successful HTTP status.
+    """Decode a provider's complete response; for passthrough (`pass_`) without its output. Raise UmgError:
+    UPSTREAM_FAILED for a body that cannot be decoded, or by the error's code for a response that failed.
     """
     try:
         parsed = decode(PASSED_DECODER, body) if pass_ else decode(RESPONSE_DECODER, body)
@@ -121,9 +116,7 @@ def _has_refusal(items: list[SeenItem]) -> bool:
 
 
 def mark_states(document: bytes) -> bytes:
-    """Return a response of another gateway, with marks on the reasoning states that look as if this gateway had wrapped
-    them. The marks show later that the other gateway must get these states back unchanged.
-    """
+    """Mark the states of another gateway's response that look wrapped by this one, so that they get back unchanged."""
     return _STATE.sub(_MARKED, document) if STATE_PREFIX.encode() in document else document
 
 

@@ -84,9 +84,7 @@ class AudioPart(Marked):
 
 
 class ItemHead(Struct):
-    """Members by which the kind of an item is recognised: its type, or the role of a message and the id of a reference
-    without a type.
-    """
+    """Members by which an item is recognised: its type, else the role of a message or the id of a reference."""
 
     type: str | None = None
     role: str | None = None
@@ -201,9 +199,7 @@ class ImageItem(Struct):
 
 
 class NestedFunction(Struct):
-    """Function tool, or a tool choice that selects a function, with its fields in a member `function`, as the gateway's
-    specification also allows.
-    """
+    """Function tool, or choice of one, with its fields in `function`, as the gateway's specification also allows."""
 
     function: Raw = ABSENT_MEMBER
 

@@ -24,9 +24,7 @@ SERVER_ITEMS = {
 
 
 def decode_server_tool(raw: Raw, kind: str, message: pb.Message, at: str) -> None:
-    """Decode the item of a tool that the provider ran: its call becomes a part of `message`, and its results, if any, a
-    second part. Raise UmgError with the path of the field.
-    """
+    """Append the call of a provider's tool, and its results, if any, to `message`. Raise UmgError with the path."""
     item = parse(schema.ToolItem, raw, at)
     call = message.parts.add().server_tool_call
     call.call_id, call.name = item.id or "", SERVER_TOOLS[kind]
@@ -78,9 +76,7 @@ def server_item(
 
 
 def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, sources: bool) -> object:
-    """Return the member `action` of a web search: the provider's own object, or for a search of another format an
-    object with the queries. `sources`: whether to include the URLs of the pages that were found.
-    """
+    """Return the `action` of a search: the provider's own, else the queries. `sources`: with the URLs of pages."""
     if call.format == "responses" and call.input_json:
         return json_text(call.input_json, "input_json")
     queries = list(call.queries)
@@ -91,9 +87,7 @@ def action_of(call: pb.ServerToolCall, result: pb.ServerToolResult | None, *, so
 
 
 def code_of(call: pb.ServerToolCall) -> str:
-    """Return the code that a provider's code interpreter ran; "" for an unknown form of input. In this format the input
-    is a string, in others an object with a member `code`.
-    """
+    """Return the code in a code interpreter's call: a string, or an object's member `code`; "" for other input."""
     return _text_of(call.input_json, "code")
 
 

@@ -25,9 +25,7 @@ def encode_stored(stored: pb.StoredResponse) -> bytes:
 
 
 def encode_events(stored: pb.StoredResponse, starting_after: int = -1) -> bytes:
-    """Return a stored response as the events of `GET /v1/responses/{id}?stream=true`. `starting_after`: sequence number
-    of the last event to leave out, -1 to leave out none.
-    """
+    """Return a stored response as events. `starting_after`: sequence number of the last event to leave out, or -1."""
     encoder = StreamEncoder(stored.request)
     stream = encoder.feed(response_to_events(stored.response))
     ending = ending_of_response(stored.response)
@@ -40,9 +38,7 @@ def encode_events(stored: pb.StoredResponse, starting_after: int = -1) -> bytes:
 
 
 def decode_starting_after(query: Mapping[str, str]) -> int:
-    """Return the query parameter `starting_after`, the sequence number of an event; -1 without the parameter. Raises
-    UmgError(INVALID_FIELD) for any text that is not a whole number.
-    """
+    """Return the number in `starting_after`; -1 without it. Raise UmgError(INVALID_FIELD) for any other text."""
     given = query.get("starting_after", "-1")
     if given != "-1" and not (given.isascii() and given.isdecimal()):
         raise invalid("starting_after", "expected the sequence_number of an event; send a whole number")
@@ -55,9 +51,7 @@ def encode_deleted(response_id: str) -> bytes:
 
 
 def decode_input_items_query(response_id: str, query: Mapping[str, str]) -> pb.ListInputItemsRequest:
-    """Decode the query parameters `limit`, `order` and `after` of `GET /v1/responses/{id}/input_items`. Raises
-    UmgError(INVALID_FIELD) naming the parameter.
-    """
+    """Decode `limit`, `order` and `after` of `GET /v1/responses/{id}/input_items`. Raise UmgError(INVALID_FIELD)."""
     request = pb.ListInputItemsRequest(response_id=response_id, page_token=query.get("after", ""))
     if (limit := query.get("limit")) is not None:
         if not (limit.isascii() and limit.isdecimal() and len(limit) < 10 and 1 <= int(limit) <= MAX_ITEMS):
@@ -71,9 +65,7 @@ def decode_input_items_query(response_id: str, query: Mapping[str, str]) -> pb.L
 
 
 def encode_input_items(listing: pb.ListInputItemsResponse) -> bytes:
-    """Return the body of `GET /v1/responses/{id}/input_items`: one page of items. `first_id` and `last_id` are valid
-    values of the parameter `after`, or null for an empty page.
-    """
+    """Return a page of items. `first_id` and `last_id` are values of the parameter `after`, null for an empty page."""
     body: JsonObject = {
         "object": "list",
         "data": [item for message in listing.items for item in _items(message)],
@@ -150,9 +142,7 @@ def _with_id(opaque: pb.OpaquePart, message_id: str) -> object:
 
 
 def _content(part: pb.Part) -> object:
-    """Return a part as the content part of a listed item. Raw JSON of another format becomes a text. Media that the
-    format cannot express become the text of their URL or name.
-    """
+    """Return a listed item's content part. Raw JSON of another format, and media without one, become text."""
     if part.HasField("opaque"):
         own = part.opaque.format == "responses"
         return msgspec.Raw(part.opaque.json.encode()) if own else {"type": "input_text", "text": part.opaque.json}

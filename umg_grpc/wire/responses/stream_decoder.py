@@ -63,9 +63,7 @@ class _Item:
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a translated responses stream into canonical events. One instance per stream. If a provider sends
-    content only at the end of a part or item, without deltas, the content is emitted then.
-    """
+    """Decoder of a translated responses stream. One per stream. Content without deltas is emitted as it ends."""
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)
@@ -105,9 +103,7 @@ class TranslatingDecoder(EventDecoder):
         return self._plain(frames) or super()._take(frames)
 
     def _plain(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the events of a read that contains only frequent deltas of open parts; None otherwise. Any other read
-        must be decoded event by event. This only saves time.
-        """
+        """Return the events of a read that has only frequent deltas of open parts, to save time; else None."""
         if self._has_halves or self.done or not frames.startswith(PLAIN_HEADS):
             return None
         message, emitted = pb.StreamGenerateResponse(), list[tuple[Streamed, Key]]()
@@ -180,7 +176,6 @@ class TranslatingDecoder(EventDecoder):
             yield self._emitter.start(part)
 
     def _emit_text(self, streamed: Streamed, key: Key, text: str | None, whole: bool) -> Iterator[pb.GenerateEvent]:
-        """Yield the delta of a part's text; nothing if the text is empty or the part has ended."""
         if not text or streamed.ended or (whole and key in streamed.sent):
             return
         streamed.sent.add(key)
@@ -392,7 +387,6 @@ class TranslatingDecoder(EventDecoder):
         return self._emit_audio(b"", event.delta or "")
 
     def _end(self, event: Event) -> Iterator[pb.GenerateEvent]:
-        """Yield the final events of the response: output that was not streamed, the usage, and the finish reason."""
         response = RESPONSE_DECODER.decode(event.response) if is_present(event.response) else ProviderResponse()
         response.status = response.status or (event.type or "").removeprefix("response.")
         check_status(response)

@@ -40,9 +40,9 @@ END_STATUSES = ("completed", "incomplete", "failed")  # statuses with an event o
 class StreamEncoder:
     """Encoder of canonical events as events of responses, in the orders that clients check. One instance per stream.
 
-    Items have the indexes 0, 1, 2, ... in the order of their start. An item is done when its parts have ended and
-    another item starts or the response ends; before that it may be incomplete. The event that completes the stream
-    contains the items as they were sent. Of several candidates only the first is encoded.
+    Items have the indexes 0, 1, 2, ... in the order of their start. One is done when its parts have ended and another
+    item starts or the response ends. The last event contains the items as they were sent. Only the first candidate is
+    encoded.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -84,9 +84,7 @@ class StreamEncoder:
         return self._writer.take()
 
     def set_ending(self, ending: Ending, completed_at: int | None) -> None:
-        """Set the status with which the stream of a stored response ends, in place of the status that its events imply.
-        `completed_at`: completion time in Unix seconds, None if it is unknown.
-        """
+        """Set the status with which a stored response's stream ends. `completed_at`: Unix seconds, if known."""
         self._ending, self._completed_at = ending, completed_at
 
     @property
@@ -252,7 +250,6 @@ class StreamEncoder:
             self._state(part_index, part)
 
     def _part_content(self, part_index: int, part: pb.Part) -> None:
-        """Write the content that a part already has when it starts as deltas of the part's item."""
         item = self._parts.get(part_index)
         if isinstance(item, Message):
             text = image_text(part.media) if part.HasField("media") else part.text.text or part.refusal.text
@@ -316,9 +313,7 @@ class StreamEncoder:
             servers[-1].set_result(result)
 
     def _state(self, part_index: int, part: pb.Part) -> None:
-        """Add a part's reasoning state to its item if that is a reasoning item, else write a new item with the state at
-        once. Do nothing if the state was sent before, or if the caller gets no states.
-        """
+        """Add a part's state to its reasoning item, else write a new item with it, unless it was sent before."""
         item = self._parts.get(part_index)
         if isinstance(item, ReasoningItem):
             item.set_state(part.state)

@@ -23,7 +23,6 @@ class Writer:
         return frames
 
     def event(self, name: str, fields: JsonObject) -> None:
-        """Write an event. `name`: its type. `fields`: its members other than `type` and `sequence_number`."""
         self.raw(name.encode(), b"," + _encode(fields)[1:] if fields else b"}")
 
     def raw(self, name: bytes, rest: bytes) -> None:

@@ -69,9 +69,7 @@ class Item(ABC):
         self.open.clear()
 
     def unfinished(self) -> bytes:
-        """Return the JSON of the unfinished item, for the output of a failed response. b"" for an item that is useless
-        before it is done (a tool call, for example), and therefore left out.
-        """
+        """Return the JSON of an unfinished item for a failed response; b"" for one that is useless then."""
         return b""
 
     @abstractmethod
@@ -117,22 +115,18 @@ class Message(Item):
         self.added(message_item(item_id, "in_progress", self._phase, []))
 
     def start(self, part: int, refusal: bool) -> None:
-        """Write the events that start a content part, a text or a refusal, for the part with index `part`."""
         content = self._contents[part] = _Content(self, len(self._contents), refusal)
         self.open.add(part)
         self.writer.event("response.content_part.added", content.location | {"part": content.content()})
 
     def append_text(self, part: int, text: str) -> None:
-        """Write the delta that appends text to the content of the part with index `part`."""
         content = self._contents[part]
         content.texts.append(text)
         self.keep(len(text))
         content.delta.write(self.writer, text)
 
     def add_citation(self, part: int, citation: pb.Citation) -> None:
-        """Write a citation of a part's text (index `part`) as an annotation. A web page that the whole part cites is
-        written when the part ends, since the end offset is the length of the text.
-        """
+        """Write a citation. A page that the whole part cites waits for the end: its offset is the text's length."""
         content = self._contents[part]
         if citation.HasField("end_index") or not citation.HasField("web"):
             self._annotate(content, citation)
@@ -149,9 +143,7 @@ class Message(Item):
             self.writer.event("response.output_text.annotation.added", content.location | added)
 
     def add_logprobs(self, part: int, logprobs: pb.LogprobsDelta) -> None:
-        """Write log probabilities of the last text of the part with index `part`. They have a separate event, since the
-        text was sent before them. Nothing is written for a refusal.
-        """
+        """Write log probabilities of a part's last text in a separate event, since the text was sent before."""
         content = self._contents[part]
         if not content.refusal:
             entries = [encode_logprob(entry) for entry in logprobs.logprobs]
@@ -202,7 +194,7 @@ class Call(Item):
         self.added(call_item(self.item_id, self._call_id, "in_progress", call, ""))
 
     def append_arguments(self, text: str) -> None:
-        """Append text to the call's arguments or free text, and write a delta, except for tools without a schema."""
+        """Append to the call's arguments or free text; write a delta, except for tools without a schema."""
         if text:
             self._texts.append(text)
             self.keep(len(text))
@@ -241,9 +233,7 @@ class ReasoningItem(Item):
         self.added(reasoning_item(item_id, (), ""))
 
     def append_reasoning(self, piece: tuple[bool, int], text: str) -> None:
-        """Write the delta that appends text to a piece of the reasoning, after ending the previous piece; nothing if
-        the caller gets no reasoning texts. `piece`: (whether it is a summary, index of the text or summary).
-        """
+        """Write a delta of a piece, (whether it is a summary, its index), after ending the previous piece."""
         if not text or not self._shown.thoughts:
             return
         if piece != self._piece or self._delta is None:
@@ -260,7 +250,6 @@ class ReasoningItem(Item):
         self._delta.write(self.writer, text)
 
     def set_state(self, state: pb.ReasoningState) -> None:
-        """Set the reasoning state, which the finished item contains."""
         self._part.state.CopyFrom(state)
 
     def _end_piece(self) -> None:
@@ -316,7 +305,6 @@ class Server(Item):
         self._call.CopyFrom(call)
 
     def set_result(self, result: pb.ServerToolResult) -> None:
-        """Set the result of the tool, which the finished item contains."""
         self._result.CopyFrom(result)
         self._has_result = True
 
@@ -348,7 +336,6 @@ class Image(Item):
             self.writer.event(f"response.image_generation_call.{state}", self.location)
 
     def append_image(self, data: bytes) -> None:
-        """Append bytes to the image."""
         self._data.append(data)
         self.keep(len(data))
 
@@ -388,9 +375,7 @@ class Compaction(Item):
 
 
 class State(Item):
-    """Item of type `reasoning` without text. It contains the reasoning state (opaque data of a provider) of a part
-    whose item has no field for the state.
-    """
+    """Item of type `reasoning` without text, with the state of a part whose item has no field for it."""
 
     def __init__(self, writer: Writer, index: int, item_id: str, part: pb.Part, *, ahead: bool) -> None:
         super().__init__(writer, index, item_id)
@@ -418,7 +403,6 @@ class Audio:
             self._writer.event("response.audio.transcript.delta", {"delta": transcript})
 
     def end(self) -> None:
-        """Write the events that end the audio."""
         self._writer.event("response.audio.done", {})
         if self._spoken:
             self._writer.event("response.audio.transcript.done", {})

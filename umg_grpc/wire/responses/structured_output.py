@@ -35,8 +35,8 @@ def encode_json_format(chosen: pb.ResponseFormat, report: Report, quirks: Quirks
 
 
 def add_instructions(fields: JsonObject, request: pb.GenerateRequest, quirks: Quirks) -> None:
-    """Add the instructions for the response's format to an encoded body, in place. The word JSON, which providers
-    require, is added only for callers of another format, since they do not know the rule.
+    """Add the instructions for JSON output, in place. The word JSON is added only for callers of another format, since
+    they need not know that providers require it.
     """
     items = fields["input"]
     if not isinstance(items, list) or not requires_json(request.response_format):

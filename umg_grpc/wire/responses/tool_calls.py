@@ -1,5 +1,5 @@
-"""Tool calls of responses (`function_call`, `custom_tool_call`), in both directions. Calls of tools with a type instead
-of a name are in `typed_client_tools.py`, calls of the provider's tools in `server_tools.py`.
+"""Tool calls of responses (`function_call`, `custom_tool_call`), in both directions. Calls of typed tools are in
+`typed_client_tools.py`, calls of the provider's tools in `server_tools.py`.
 """
 
 import msgspec
@@ -26,9 +26,7 @@ def decode_function_call(raw: Raw, message: pb.Message, at: str) -> None:
 
 
 def decode_custom_call(raw: Raw, message: pb.Message, at: str) -> None:
-    """Append an item of type `custom_tool_call` (call of a tool that takes free text) to the parts of `message`.
-    Raises UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the item in the body.
-    """
+    """Append a `custom_tool_call` to the parts. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path."""
     item, call = parse(schema.CustomCall, raw, at), message.parts.add().tool_call
     call.call_id, call.name, call.item_id = item.call_id, item.name, item.id or ""
     call.text, call.namespace = item.input or "", item.namespace or ""
@@ -52,9 +50,7 @@ CALL_DECODER = msgspec.json.Decoder(ProviderCall)
 
 
 def decode_provider_call(raw: Raw, call: pb.ToolCall, *, custom: bool) -> None:
-    """Decode the item of a tool call in a provider's output into `call`. `custom`: whether the input is free text.
-    Raise ValueError for an item that cannot be decoded.
-    """
+    """Decode the item of a provider's call. `custom`: the input is free text. Raise ValueError if it is broken."""
     item = CALL_DECODER.decode(raw)
     call.item_id, call.call_id, call.name = item.id or "", item.call_id or "", item.name or ""
     call.namespace = item.namespace or ""
@@ -73,9 +69,7 @@ def rename_calls(message: pb.Message, request: pb.GenerateRequest) -> None:
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace the provider's tool name in a call by the caller's name, from `names`. A call with a namespace, or of a
-    tool with a type instead of a schema, keeps its name, which the provider got unchanged.
-    """
+    """Replace the provider's tool name in a call by the caller's, unless the call has a namespace or a type."""
     if not call.namespace and not call.tool_type:
         names.resolve(call)
 
@@ -84,9 +78,7 @@ def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, text: str) -> JsonObject:
-    """Return a tool call as `function_call`, `custom_tool_call`, or an item of the tool's type. `call_id`: id that
-    pairs the call with its result; `text`: JSON arguments, or a custom tool's input.
-    """
+    """Return a call as an item. `call_id`: pairs it with its result; `text`: arguments or a custom tool's input."""
     if call.tool_type in typed_client_tools.CLIENT_TOOLS:
         return typed_client_tools.call_item(item_id, call_id, status, call, text)
     custom = call.HasField("text")

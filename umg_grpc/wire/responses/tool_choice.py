@@ -28,7 +28,6 @@ def decode_choice(body: schema.Prompting, request: pb.GenerateRequest) -> None:
 
 
 def _decode_choice(raw: Raw, choice: pb.ToolChoice, searches: Sequence[str], typed: Collection[str]) -> None:
-    """Decode a tool choice into `choice`; a choice of an unknown type becomes raw JSON."""
     if decode_choice_mode(raw, choice):
         return
     match parse(schema.Kind, raw, "tool_choice").type:
@@ -77,8 +76,8 @@ def _decode_allowed(raw: Raw, choice: pb.ToolChoice, typed: Collection[str]) -> 
 
 
 def encode_choice(request: pb.GenerateRequest, report: Report, tools: Sequence[object]) -> JsonObject:
-    """Return {"tool_choice": ...}; {} without a choice, or if the chosen tools are not sent, which is reported.
-    `tools`: encoded tools that are sent. Raise UmgError(UNTRANSLATABLE) for a choice that only another format has.
+    """Return {"tool_choice": ...}; {} if `tools`, which are sent, lack the chosen ones (reported). Raise
+    UmgError(UNTRANSLATABLE) for a choice that only another format has.
     """
     choice = request.tool_choice
     if not request.HasField("tool_choice"):
@@ -100,9 +99,7 @@ def encode_choice(request: pb.GenerateRequest, report: Report, tools: Sequence[o
 
 
 def _chosen(request: pb.GenerateRequest) -> list[dict[str, str]]:
-    """Return the tools that the tool choice names, without the provider's own web search: each as {"type": ..., "name":
-    ...}, or as {"type": ...} for a tool with a type instead of a schema.
-    """
+    """Return the tools that the choice names, except a search: {"type": ..., "name": ...}, typed ones without name."""
     custom, typed = {tool.custom.name for tool in request.tools if tool.HasField("custom")}, _types_of_tools(request)
     functions = {tool.function.name for tool in request.tools if tool.HasField("function")}
     searches = any(tool.HasField("web_search") for tool in request.tools)
@@ -129,9 +126,7 @@ def _chosen_search(request: pb.GenerateRequest) -> str | None:
 
 
 def choice_of(request: pb.GenerateRequest, names: ToolNames | None = None) -> object:
-    """Return a request's tool choice as the value of `tool_choice`; None for the default. `names`: the caller's tool
-    names -> the provider's; None keeps the caller's names, for a response that repeats the choice.
-    """
+    """Return the value of `tool_choice`; None for the default. `names`: None keeps the caller's names of tools."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         return json_text(choice.opaque.json, "tool_choice.opaque.json")

@@ -54,17 +54,13 @@ UNCARRIED_TOOLS = (
 
 
 def decode_tools(body: schema.Prompting, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode `tools` into `request.tools`. `notes`: receives members without a canonical form. Raise
-    UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
-    """
+    """Decode `tools`. `notes`: receives members without a canonical form. Raise UmgError with the path of the field."""
     for index, raw in enumerate(body.tools or ()):
         _decode_declared(raw, request, notes, f"tools[{index}]")
 
 
 def add_tools(added: Iterable[tuple[Raw, str]], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Add the tools that conversation items declare, except tools that the request itself declares. `added`: (JSON,
-    path in the body); `notes`: receives members without a canonical form. Raise UmgError(MISSING_FIELD, INVALID_FIELD).
-    """
+    """Add tools that items declare as (JSON, path), unless the request declares them. Raise UmgError with the path."""
     known = {_identity(tool) for tool in request.tools}
     for raw, at in added:
         count = len(request.tools)
@@ -81,7 +77,6 @@ def _identity(tool: pb.Tool) -> ToolName | bytes:
 
 
 def _decode_declared(raw: Raw, request: pb.GenerateRequest, notes: RequestNotes, at: str) -> None:
-    """Decode an element of `tools` into `request.tools`: one tool, or all tools of a namespace."""
     if parse(schema.Kind, raw, at).type == "namespace":
         group = parse(schema.NamespaceTool, raw, at)
         kinds = [parse(schema.Kind, inner, f"{at}.tools[{index}]").type for index, inner in enumerate(group.tools)]
@@ -162,8 +157,8 @@ def _decode_file_search(search: schema.FileSearchTool, target: pb.FileSearchTool
 
 
 def encode_tools(request: pb.GenerateRequest, report: Report, quirks: Quirks = NO_QUIRKS) -> list[object]:
-    """Return a request's tools as `tools`, plus web search if an option of another format requests it. Report tools and
-    options that are left out. Raise UmgError(UNTRANSLATABLE) for a tool that only another format has.
+    """Return `tools`, plus web search if an option of another format requests it. Report tools and options that are
+    left out. Raise UmgError(UNTRANSLATABLE) for a tool that only another format has.
     """
     own, names = request.source.format == "responses", tool_names(request)
     searches = requests_search(request) and supports_search(request, quirks, report)
@@ -188,7 +183,6 @@ def _is_left_out(tool: pb.Tool, report: Report) -> bool:
 
 
 def _grouped(encoded: Iterable[tuple[pb.Tool, object]]) -> list[object]:
-    """Return encoded tools; consecutive tools of one namespace are put into one tool of type `namespace`."""
     tools = list[object]()
     for namespace, members in groupby(encoded, lambda member: member[0].namespace.name):
         if not namespace:
@@ -208,7 +202,6 @@ def _option_as_tool(search: pb.SearchOptions) -> pb.WebSearchTool:
 
 
 def _encode_tool(tool: pb.Tool, own: bool, names: ToolNames, at: str, report: Report, quirks: Quirks) -> object:
-    """Return one tool as an element of `tools`."""
     if tool.HasField("cache_control"):
         report.drop("cache_control")
     match tool.WhichOneof("kind"):

@@ -1,9 +1,7 @@
-"""Tools that the caller runs and that have a type instead of a schema (`apply_patch`, `shell`), represented as
-functions.
+"""Tools that the caller runs and that have a type instead of a schema (`apply_patch`, `shell`), as functions.
 
 In other formats each is declared and called as a function; here its call and result are items of its type. Sources: the
-openai SDK's types `ApplyPatchToolParam`, `FunctionShellToolParam`, `LocalShell` and `ToolSearchToolParam` with their
-items.
+openai SDK's `ApplyPatchToolParam`, `FunctionShellToolParam`, `LocalShell`, `ToolSearchToolParam` and their items.
 """
 
 from collections.abc import Callable, Mapping
@@ -78,22 +76,16 @@ class ToolHead(Struct):
 
 @dataclass(frozen=True)
 class ClientTool:
-    """Tool that the caller runs and that has a type instead of a schema (for example `shell`), with the name,
-    description and schema of the function that represents it in other formats.
-    """
+    """Tool of the caller with a type instead of a schema, with the function that represents it in other formats."""
 
-    type: str
-    """`type` of its declaration, and the name of the function."""
-    call: str
-    """`type` of its call items."""
-    prefix: str
-    """Prefix of the ids of its call items."""
-    member: str
-    """Member of a call item that contains the arguments of the function."""
+    type: str  # of its declaration, and the name of the function
+    call: str  # type of its call items
+    prefix: str  # of the ids of its call items
+    member: str  # of a call item that contains the arguments of the function
     description: str
     parameters: JsonObject
     completed: Callable[[JsonObject], JsonObject] = lambda arguments: arguments
-    """Function arguments from the model -> value of `member`, completed with fields that the SDK's type requires."""
+    """Arguments from the model -> value of `member`, completed with fields that the SDK's type requires."""
 
     @property
     def output(self) -> str:
@@ -181,9 +173,7 @@ HOSTED_ENVIRONMENTS = ("container_auto", "container_reference")
 
 
 def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
-    """Decode a tool with a type instead of a schema into `target`, as a function with the type's known schema. Return
-    False, and decode nothing, for a tool that the provider runs.
-    """
+    """Decode a typed tool as a function with its known schema. Return False for a tool that the provider runs."""
     tool, declared = CLIENT_TOOLS[kind], parse(DeclaredTool, raw, at)
     environment = (
         parse(Environment, declared.environment, f"{at}.environment") if is_present(declared.environment) else None
@@ -201,9 +191,7 @@ def decode_tool(raw: Raw, kind: str, target: pb.Tool, at: str) -> bool:
 
 
 def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
-    """Decode the call of a tool with a type instead of a schema into `part`. Return False, and decode nothing, for a
-    tool that the provider runs.
-    """
+    """Decode the call of a typed tool. Return False for a tool that the provider runs."""
     tool, item = TOOLS_BY_CALL[kind], parse(CallItem, raw, at)
     hosted = item.environment is not None and item.environment.type in HOSTED_ENVIRONMENTS
     if hosted or item.execution == "server" or item.call_id is None:
@@ -216,9 +204,7 @@ def decode_call(raw: Raw, kind: str, part: pb.Part, at: str) -> bool:
 
 
 def decode_output(raw: Raw, kind: str, result: pb.ToolResult, at: str) -> bool:
-    """Decode the result of a tool with a type instead of a schema. Return False, and decode nothing, for a tool that
-    the provider runs.
-    """
+    """Decode the result of a typed tool. Return False for a tool that the provider runs."""
     tool, item = TOOLS_BY_OUTPUT[kind], parse(OutputItem, raw, at)
     call_id = item.call_id or (item.id if tool.type == "local_shell" else None)
     if item.execution == "server" or call_id is None:
@@ -247,9 +233,7 @@ def _command_text(output: CommandOutput) -> str:
 
 
 def call_item(item_id: str, call_id: str, status: str, call: pb.ToolCall, arguments: str) -> JsonObject:
-    """Return a call of a tool with a type instead of a schema as an item. `call_id`: id that pairs the call with its
-    result; `arguments`: JSON; other text than a JSON object is kept as one text, for the caller to reject.
-    """
+    """Return a call of a typed tool as an item. Arguments that are no JSON object become one text for the caller."""
     tool = CLIENT_TOOLS[call.tool_type]
     item: JsonObject = {"id": item_id, "type": tool.call, "call_id": call_id, "status": status}
     item[tool.member] = tool.completed(_arguments(arguments))
@@ -286,7 +270,5 @@ def output_item(call_id: str, tool_type: str, result: pb.ToolResult) -> JsonObje
 
 
 def declared(function: pb.FunctionTool, at: str) -> Raw:
-    """Return the JSON with which the caller declared a tool that has a type instead of a schema; `function`: the
-    function as which it was decoded. `at`: canonical path of the function, for errors.
-    """
+    """Return the JSON with which the caller declared a typed tool, decoded as `function`. `at`: path for errors."""
     return json_text(function.declared.json, f"{at}.declared.json")

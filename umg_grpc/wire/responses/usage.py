@@ -52,9 +52,8 @@ def encode_usage(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, searches: int, target: pb.GenerateResponse | pb.GenerateEvent) -> bool:
-    """Set the token counts of `target.usage`; details that the provider leaves out are 0. Without both totals return
-    False and set nothing. Without one total, mark the usage as estimated: the gateway counts the missing tokens.
-    `searches`: number of `web_search_call` items in the response.
+    """Set the token counts of `target.usage`. Without both totals return False and set nothing; without one, mark the
+    usage as estimated: the gateway counts the missing tokens. `searches`: number of `web_search_call` items.
     """
     input_tokens, output_tokens = usage.input_tokens, usage.output_tokens
     if input_tokens is None or output_tokens is None:
