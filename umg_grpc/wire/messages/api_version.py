@@ -21,9 +21,7 @@ def check_version(headers: Mapping[str, str]) -> None:
 
 
 def provider_version(headers: Mapping[str, str], quirks: Quirks, report: Report) -> str:
-    """Return the version for a provider of this format. It is the caller's if the provider is known to accept it, else
-    the oldest that the provider accepts. `report`: collects a change.
-    """
+    """Return the version for a provider: the caller's if the provider accepts it, else the oldest that it accepts."""
     version, accepted = headers.get(VERSION_HEADER, API_VERSION), quirks.versions or (API_VERSION,)
     if version in accepted:
         return version

@@ -1,6 +1,4 @@
-"""Automatic prompt cache marks for a body without marks. A provider reads the prompt up to a mark from its cache if an
-earlier call began with the same prompt.
-"""
+"""Automatic prompt cache marks for a body without marks. Providers cache the prompt up to a mark."""
 
 from collections.abc import Iterator
 
@@ -17,9 +15,7 @@ def is_marked(fields: JsonObject) -> bool:
 
 
 def mark_prompt(fields: JsonObject) -> None:
-    """Set three prompt cache marks (`cache_control`) in a body, in place: on the last tool, on the end of the system
-    prompt, and on the end of the last user message. Providers accept four.
-    """
+    """Mark the last tool, the end of the system prompt and the last user message, in place. Providers accept four."""
     _mark_last(fields.get("tools"))
     if "system" in fields:
         system = fields["system"] = _as_blocks(fields["system"])
@@ -51,9 +47,7 @@ def _mark_last(blocks: object) -> None:
 
 
 def _as_blocks(content: object) -> object:
-    """Return the content of a message or system prompt as a list of blocks, since only a block can have a cache mark. A
-    string becomes one text block; any other value is unchanged.
-    """
+    """Return a content with a text as one block, since only a block can have a cache mark."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 

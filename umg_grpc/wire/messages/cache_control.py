@@ -9,9 +9,7 @@ TTL_NAMES = {value: name for name, value in TTL_VALUES.items()}
 
 
 def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) -> None:
-    """Decode a prompt cache mark (`cache_control`) into `target`. Raise UmgError(INVALID_FIELD) for a lifetime (`ttl`)
-    that contradicts the type.
-    """
+    """Decode `cache_control`. Raise UmgError(INVALID_FIELD) for a lifetime (`ttl`) that contradicts the type."""
     if mark.type == "persistent" and mark.ttl == "5m":
         raise invalid(f"{at}.ttl", "`persistent` is kept for an hour; leave the ttl out")
     target.SetInParent()
@@ -20,9 +18,7 @@ def decode_cache(mark: schema.CacheControl, target: pb.CacheControl, at: str) ->
 
 
 def decode_mark(part: pb.Part, block: schema.Marked, at: str) -> None:
-    """Decode a content block's prompt cache mark, if any, into `part`. Raise UmgError(INVALID_FIELD) for a lifetime
-    that contradicts the mark's type.
-    """
+    """Decode a block's mark, if any. Raise UmgError(INVALID_FIELD) for a lifetime that contradicts the type."""
     if block.cache_control is not None:
         decode_cache(block.cache_control, part.cache_control, f"{at}.cache_control")
 

@@ -21,8 +21,8 @@ _CITATION = msgspec.json.Decoder(schema.Citation)
 
 
 def decode_citation(raw: Raw) -> pb.Citation:
-    """Decode an element of a text block's `citations`; it applies to the whole text. With an unknown type, or without a
-    position, it is kept as raw JSON. Raise ValueError for JSON that is no object with an optional string `type`.
+    """Decode a citation of a block's whole text; one of unknown type or without position as raw JSON. Raise ValueError
+    for JSON that is no object with an optional string `type`.
     """
     try:
         cited = _CITATION.decode(raw)
@@ -51,9 +51,7 @@ def _opaque_citation(raw: Raw, kind: str) -> pb.Citation:
 
 
 def encode_citation(citation: pb.Citation) -> object:
-    """Return a citation as an element of `citations`; None for one that only another format can express. Raise
-    UmgError(INVALID_FIELD) for raw JSON that is not one value.
-    """
+    """Return an element of `citations`; None if it has none. Raise UmgError(INVALID_FIELD) for broken raw JSON."""
     match citation.WhichOneof("source"):
         case "web":
             return {

@@ -37,9 +37,9 @@ def _inline(data: bytes, mime: str) -> JsonObject:
 
 
 def encode_document(media: pb.MediaPart, report: Report, at: str) -> JsonObject | None:
-    """Return a document as a `document` block, or as a `search_result` if it consists of parts with an origin. None for
-    other media, and for a document that providers do not accept. Raise UmgError(UNTRANSLATABLE) for a document with
-    parts other than texts and images. Report fields left out.
+    """Return a document as a `document` block, or `search_result` for parts with an origin; None for media that
+    providers do not accept. Raise UmgError(UNTRANSLATABLE) for parts other than texts and images. Report fields left
+    out.
     """
     if media.kind != pb.MEDIA_KIND_DOCUMENT:
         return None

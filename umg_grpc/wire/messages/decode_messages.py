@@ -36,8 +36,7 @@ from umg_grpc.wire.messages.tool_calls import decode_call
 # `system` gives instructions in the middle of a conversation (beta `mid-conversation-system-2026-04-07`).
 MESSAGE_ROLES = {"user": pb.ROLE_USER, "assistant": pb.ROLE_ASSISTANT, "system": pb.ROLE_SYSTEM}
 
-UNSIGNED_SIGNATURE = "umg.unsigned"
-"""Signature of reasoning that was received without a signature. No provider of this format accepts it."""
+UNSIGNED_SIGNATURE = "umg.unsigned"  # of reasoning received without one; providers reject it
 
 Owner: TypeAlias = pb.Message | pb.ToolResult | pb.DocumentBlocks
 ReadState: TypeAlias = Callable[[str], pb.ReasoningState]
@@ -45,9 +44,7 @@ ReadBlock: TypeAlias = Callable[[Raw, Owner, str], None]
 
 
 def returned_state(text: str) -> pb.ReasoningState:
-    """Return the reasoning state (opaque data) that a caller sent back, with the format that created it. State of
-    another format was wrapped by the gateway together with that format's name.
-    """
+    """Return the state that a caller sent back, with the format that created it: other formats' states are wrapped."""
     return read(text, "messages")
 
 
@@ -57,8 +54,8 @@ def provider_state(text: str) -> pb.ReasoningState:
 
 
 def decode_messages(turns: list[schema.Turn], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the `messages` of a body. A message with an unknown role becomes raw JSON, and its path is added to
-    `notes`, for errors. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """Decode the `messages` of a body; one with an unknown role as raw JSON, with its path in `notes`. Raise
+    UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
     """
     raw_turns: RawTurns | None = None
     for index, turn in enumerate(turns):
@@ -77,9 +74,7 @@ def decode_messages(turns: list[schema.Turn], request: pb.GenerateRequest, notes
 
 
 def decode_system(system: str | list[Raw], request: pb.GenerateRequest) -> None:
-    """Decode the system prompt, a text or a list of text blocks, into `request.instructions`. An empty text is ignored.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
-    """
+    """Decode a text or text blocks into `request.instructions`, "" into nothing. Raise UmgError with the path."""
     if isinstance(system, str):
         if system:
             request.instructions.add().text.text = system
@@ -105,12 +100,11 @@ def decode_response_blocks(blocks: list[Raw], message: pb.Message) -> None:
 def decode_blocks(
     blocks: list[Raw], message: pb.Message, at: str, read_state: ReadState, known: dict[str, ReadBlock]
 ) -> None:
-    """Decode the content blocks of a message and append them to `message.parts`. Blocks of unknown types become raw
-    JSON.
+    """Append the content blocks of a message to `message.parts`; unknown types become raw JSON.
 
     A `redacted_thinking` block in which the gateway put the state of another format's tool call becomes the state of
-    the next call. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path. `known`: type of a block -> function
-    (block, target, path) appending its part.
+    the next call. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path. `known`: type -> function (block, target,
+    path) that appends its part.
     """
     held: pb.ReasoningState | None = None
     for index, raw in enumerate(blocks):
@@ -208,7 +202,6 @@ def _search_result(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _source(raw: Raw, media: pb.MediaPart, at: str) -> None:
-    """Decode the member `source` of an image or document block into `media`. The kind of `media` is set already."""
     image = media.kind == pb.MEDIA_KIND_IMAGE
     match parse(schema.Kind, raw, at).type:
         case "base64":
@@ -250,7 +243,6 @@ def _address(url: str, media: pb.MediaPart, field: str) -> None:
 
 
 def _pieces(blocks: list[Raw], media: pb.MediaPart, at: str) -> None:
-    """Decode the text and image blocks of a document into `media.blocks`."""
     media.blocks.SetInParent()
     for index, raw in enumerate(blocks):
         match parse(schema.Kind, raw, f"{at}[{index}]").type:
@@ -294,8 +286,6 @@ def _tool_reference(raw: Raw, owner: Owner, at: str) -> None:
 
 
 def _with_input(read_block: ReadBlock) -> ReadBlock:
-    """Return `read_block` for tool calls in responses. If a call has no `input`, its input is an empty object."""
-
     def filled(raw: Raw, owner: Owner, at: str) -> None:
         members = parse(dict[str, Raw], raw, at)
         if not is_present(members.get("input", ABSENT_MEMBER)):

@@ -23,9 +23,7 @@ DEFAULT_MAX_TOKENS = 4096  # used for a model without a known limit, since `max_
 
 
 def encode_fields(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> JsonObject:
-    """Encode a canonical request of any format as the body's members except `model` and `stream`. Raise
-    UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content that this format cannot express.
-    """
+    """Return the body but `model`, `stream`. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) if content is lost."""
     names = tool_names(request)
     tools = encode_tools(request, names, report, quirks)
     turns = MessageEncoder(request, names, report, quirks)
@@ -60,8 +58,8 @@ def _forced(tools: JsonObject) -> bool:
 
 
 def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `output_config` with the required JSON schema; {} without one. If the provider cannot enforce the schema,
-    or any JSON is required, a line at the end of the system prompt of `turns` requires it.
+    """Return `output_config` with the required JSON schema; {} without one. A line at the end of the system prompt
+    requires JSON if the provider cannot enforce the schema, or if any JSON is required.
     """
     form = request.response_format
     match form.WhichOneof("kind"):
@@ -82,9 +80,8 @@ def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: R
 def fit_output_limit(
     requested: int | None, planned: Plan, request: pb.GenerateRequest, report: Report, quirks: Quirks
 ) -> tuple[int, Plan]:
-    """Return (`max_tokens`, `planned`). The plan has fewer reasoning tokens if the model's own limit requires that.
-    Reasoning tokens count as output, so a caller's limit (`requested`) below the reasoning budget is raised, and
-    reported.
+    """Return (`max_tokens`, plan, with fewer reasoning tokens if the model's limit requires it). Reasoning tokens count
+    as output, so a caller's limit (`requested`) below the reasoning budget is raised, and reported.
     """
     maximum = quirks.max_output_tokens
     default = min(filter(None, (maximum, quirks.default_output_tokens)), default=DEFAULT_MAX_TOKENS)
@@ -118,8 +115,8 @@ def _encode_sampling(request: pb.GenerateRequest, planned: Plan, report: Report,
 def encode_sampling_numbers(
     request: pb.GenerateRequest, planned: Plan, report: Report, rejected: Collection[str]
 ) -> JsonObject:
-    """Return temperature, top_p and top_k. With reasoning (`planned`), providers reject most values: these are left out
-    and reported. `rejected`: names that are left out in any case, and were reported before.
+    """Return temperature, top_p and top_k. Providers reject most values with reasoning (`planned`): these are left out
+    and reported. `rejected`: names that are always left out, and were reported before.
     """
     fields: JsonObject = {}
     stated = [name for name in SAMPLING_FIELDS if request.HasField(name) and name not in rejected]

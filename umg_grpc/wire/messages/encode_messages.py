@@ -24,8 +24,7 @@ from umg_grpc.wire.messages.automatic_cache_marks import MAX_CACHE_MARKS
 from umg_grpc.wire.messages.cache_control import encode_cache
 from umg_grpc.wire.messages.encode_parts import MessagesPartEncoder, compact_content
 
-REASONING_BLOCKS = ("thinking", "redacted_thinking")
-"""Types of blocks with reasoning."""
+REASONING_BLOCKS = ("thinking", "redacted_thinking")  # types of blocks with reasoning
 BLANK_REASONING: JsonObject = {"type": "thinking", "thinking": "", "signature": ""}
 """Empty reasoning block before tool calls whose reasoning is missing, for providers that require reasoning there."""
 
@@ -44,9 +43,7 @@ class MessageEncoder(AlternatingTurns[object]):
         self._last_instructions: list[JsonObject] = []
 
     def encode(self, tools: list[object]) -> JsonObject:
-        """Return `system` (if there is a system prompt) and `messages`. A provider accepts four cache marks: further
-        ones are removed, first from `tools`.
-        """
+        """Return `system` (if any) and `messages`. Of over four cache marks, those of `tools` are removed first."""
         self._encode_messages()
         self.system += self._last_instructions
         self._order_turns()
@@ -147,9 +144,7 @@ class MessageEncoder(AlternatingTurns[object]):
             is_short = is_short or not is_long
 
     def _limit_marks(self, marked: list[JsonObject]) -> None:
-        """Remove all but the last four cache marks, the maximum that a provider accepts. `marked`: all blocks and tools
-        with a mark, in order. A mark on the whole request counts as one of the four.
-        """
+        """Keep the last four marks, a provider's maximum, of `marked` in order. A mark on the request counts too."""
         room = MAX_CACHE_MARKS - self._request.HasField("cache_control")
         removed = max(0, len(marked) - room)
         for block in marked[:removed]:

@@ -39,17 +39,13 @@ def encode_error(error: UmgError, http_status: int) -> bytes:
 
 
 def encode_count_error(error: UmgError, http_status: int) -> bytes:
-    """Encode the body of a failed token counting call: that of `encode_error` with a member `code`. It fits the public
-    API and the gateway's specification. `http_status` selects the error's `type`.
-    """
+    """Encode the error body of a token counting call, with `code` for both the public API and our specification."""
     code = "invalid_api_key" if error.reason in BAD_KEY else error.name.lower()
     return _body(error, {"type": _type(http_status), "message": error.message, "code": code})
 
 
 def error_frame(error: UmgError, *, has_begun: bool) -> bytes:
-    """Encode the server-sent event `error` that ends a stream after a failure. Its details have `retry_after` and,
-    before `message_start` (`has_begun` is false), `status`.
-    """
+    """Encode the event `error` that ends a stream. Its details have `retry_after` and, unless `has_begun`, `status`."""
     hints = stream_error_hints(error, "messages", has_begun=has_begun)
     stated: JsonObject = {"type": _type(status_of(error, "messages")), "message": error.message}
     return named_frame(b"error", _body(error, stated, **hints))
@@ -79,7 +75,7 @@ decode_error = partial(provider_errors.decode_error, table=ERROR_TABLE)
 
 
 def stated_error(error: bytes | msgspec.Raw) -> UmgError:
-    """Return the caller's error for an error object that a provider sent in a response with status 200, or in an event
-    of a stream. Raise ValueError or RecursionError for text that is not JSON.
+    """Return the caller's error for an error object in a response with status 200, or in an event. Raise ValueError or
+    RecursionError for text that is not JSON.
     """
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=ERROR_TABLE)

@@ -1,6 +1,4 @@
-"""Detection of the first streamed event with output. Earlier events (`message_start`, the first `content_block_start`)
-are held back, so that failover stays possible.
-"""
+"""Detection of the first streamed event with output. Earlier ones are held back, so that failover stays possible."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""Message threads (beta `message-threads-2026-08-12`): the member `thread`, and stored conversations. Each is stored as
-the JSON body that a caller without threads would send: `system`, `tools`, and the turns with the last response.
+"""Message threads (beta `message-threads-2026-08-12`): member `thread`, and stored conversations. Each is the JSON body
+that a caller without threads would send: `system`, `tools`, and the turns with the last response.
 """
 
 import msgspec
@@ -12,8 +12,7 @@ from umg_grpc.wire.messages import schema
 from umg_grpc.wire.messages.passthrough_cache_control import without_marks
 
 CREATE_THREAD, CONTINUE_THREAD = "create", "continue"
-OF_THE_THREAD = ("system", "tools")
-"""Fields that a thread takes from its first request."""
+OF_THE_THREAD = ("system", "tools")  # fields that a thread takes from its first request
 
 
 KNOWN_MEMBERS = frozenset(schema.Thread.__struct_fields__)
@@ -28,9 +27,8 @@ class _ThreadBody(Struct):
 
 
 def decode_thread(parsed: schema.MessagesRequest, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode `thread`, a conversation that the provider or the gateway stores, into `request.thread`. Unknown members
-    and types are added to `notes.indispensable`, so that only a provider of this format gets the request. Raise
-    UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """Decode `thread`. Unknown members and types are added to `notes.indispensable`, so that only a provider of this
+    format gets the request. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path.
     """
     thread = parsed.thread
     if thread is None:
@@ -77,9 +75,7 @@ def with_new_thread(body: bytes) -> bytes:
 
 
 def whole_body(body: bytes, stored: bytes) -> bytes:
-    """Return a body without `thread`, with the messages of a stored conversation before its messages, and with the
-    tools and system prompt of that conversation. `stored`: result of `stored_conversation`.
-    """
+    """Return a body without `thread`, with the turns, tools and system prompt of the stored conversation before it."""
     fields, earlier = parse(dict[str, Raw], body), parse(dict[str, Raw], stored)
     turns = [*parse(list[Raw], earlier.pop("messages"), "messages"), *parse(list[Raw], fields["messages"], "messages")]
     fields.pop("thread", None)
@@ -87,9 +83,7 @@ def whole_body(body: bytes, stored: bytes) -> bytes:
 
 
 def stored_conversation(body: bytes, response: bytes) -> bytes:
-    """Return the conversation to store, as JSON: system prompt, tools and messages of `body`, then the response. Cache
-    marks of messages are removed, since a later request may have only four.
-    """
+    """Return system prompt, tools, turns and response as JSON, without cache marks in turns: requests may have four."""
     fields = parse(dict[str, Raw], body)
     turns, content = parse(list[Raw], without_marks(fields["messages"])), parse(_ResponseBody, response).content
     if is_present(content) and bytes(content) not in (b"[]", b'""'):

@@ -14,8 +14,7 @@ _PERSISTENT = re.compile(rb'"type"\s*:\s*"persistent"')
 _SCOPED = re.compile(rb'"cache_control"\s*:\s*\{[^{}]*"scope"\s*:')
 _ANY = re.compile(rb'"cache_control"')
 
-Edit: TypeAlias = Callable[[dict[str, Raw]], None]
-"""Function that edits the cache mark of a block, a tool or a body, in place."""
+Edit: TypeAlias = Callable[[dict[str, Raw]], None]  # edits the cache mark of a block, a tool or a body, in place
 
 
 class _Mark(Struct):
@@ -28,9 +27,7 @@ def has_persistent(body: bytes) -> bool:
 
 
 def rename_persistent(fields: dict[str, Raw]) -> None:
-    """Replace each cache mark of type `persistent`, which only the gateway accepts, by a mark that providers accept.
-    Marks are on the request, the system prompt, the tools and the messages.
-    """
+    """Replace marks of type `persistent`, which only the gateway accepts, on request, system, tools and messages."""
     _rename(fields)
     for name in ("system", "tools", "messages"):
         if name in fields:

@@ -1,5 +1,5 @@
-"""Edits of a messages caller's body that is passed through to a provider of the same format. Content that only the
-gateway's document defines, or that only the gateway makes, is removed. All other bytes are unchanged.
+"""Edits of a caller's body that is passed through. Content that only the gateway's document defines, or that only the
+gateway makes, is removed. All other bytes are unchanged.
 """
 
 import re
@@ -87,8 +87,8 @@ def rebuild(
 ) -> bytes:
     """Return the caller's body for a provider of the same format, changed only where the provider requires it.
 
-    Changes are the model id, `stream`, the fields in `notes.edited`, fields that `quirks` forbid, blocks that only the
-    gateway makes, and `betas`. The last moves into `headers` (of the call to the provider, changed in place).
+    Changes are the model id, `stream`, fields in `notes.edited`, fields that `quirks` forbid, blocks that only the
+    gateway makes, and `betas`, which moves into the call's `headers`.
     """
     body = request.source.body
     fields = parse(dict[str, Raw], body)
@@ -122,9 +122,7 @@ def rebuild(
 def _encode_again(
     fields: dict[str, Raw], request: pb.GenerateRequest, edited: Collection[str], report: Report, quirks: Quirks
 ) -> None:
-    """Replace members of the body by their encoding from the canonical request. `edited`: canonical names of these
-    fields. The rules of the model's family changed them, or the provider rejects the caller's value.
-    """
+    """Replace `edited` fields by their canonical values: rules changed them, or the provider rejects the caller's."""
     own = Report()
     fresh = encode_fields(request, own, quirks)
     for field in edited:
@@ -143,7 +141,6 @@ def _encode_again(
 
 
 def _move_betas(fields: dict[str, Raw], headers: dict[str, str]) -> None:
-    """Move the member `betas`, where SDKs put the names of beta features, into the request header for these names."""
     raw = fields.pop("betas", ABSENT_MEMBER)
     if not is_present(raw):
         return
@@ -204,9 +201,7 @@ def _begins_with_reasoning(blocks: list[Raw]) -> bool:
 
 
 def _provider_block(block: Raw, report: Report) -> Raw | None:
-    """Return a block as its provider made it, without the gateway's wrapping and citations. None for a block that only
-    the gateway makes, which providers reject; it is reported.
-    """
+    """Return a block without the gateway's wrapping and citations; None (reported) for one of the gateway alone."""
     decoded = parse(_GatewayBlock, block, "messages")
     match decoded.type:
         case "thinking" if decoded.signature is not None and decoded.signature.startswith(STATE_PREFIX):
@@ -234,7 +229,6 @@ def _unwrapped(block: Raw, name: str, state: str, report: Report) -> Raw | None:
 
 
 def _without_foreign_citations(block: Raw, report: Report) -> Raw:
-    """Return a text block without citations that the gateway made from those of another format. Report the removal."""
     members = parse(dict[str, Raw], block)
     raw = members.get("citations", ABSENT_MEMBER)
     if not is_present(raw):

@@ -35,10 +35,8 @@ class PassedBlocks:
     def __init__(self) -> None:
         self._indexes = BlockIndexes()
         self._open: dict[int, None] = {}  # own indexes, in order
-        self.is_wrong = False
-        """Whether deltas have to be rewritten."""
-        self.calls = False
-        """Whether a block calls a tool of the caller."""
+        self.is_wrong = False  # whether deltas have to be rewritten
+        self.calls = False  # whether a block calls a tool of the caller
 
     def frames(self, event: sse.SseEvent) -> bytes:
         """Return the frames of a block's event. An earlier block with its index and without an end is ended first."""

@@ -39,12 +39,11 @@ BLOCK_EVENTS = frozenset({START_EVENT, DELTA_EVENT, END_EVENT})
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of a passed-through messages stream: forwards events, emits canonical ones for the service. One per
-    stream.
+    """Decoder of a passed-through messages stream: forwards events, and emits events for the service. One per stream.
 
-    The model id in `message_start` is replaced if the provider's differs. Events without data or of another format
-    (`[DONE]`) are left out. Events without an `event:` line, which clients ignore, get one. Missing stop reasons, ends
-    of blocks and end markers are added, and blocks with the same index get different indexes.
+    It replaces a different model id in `message_start`, drops events without data or of another format (`[DONE]`),
+    names events without `event:`, which clients ignore, adds missing stop reasons, ends of blocks and end markers, and
+    gives blocks with the same index different ones.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -109,9 +108,7 @@ class PassthroughDecoder(FrameDecoder):
                 self._append_usage(events)
 
     def _missing_end(self, events: list[pb.GenerateEvent]) -> bytes:
-        """Return the frames that the provider left out before its end marker: ends of blocks, and the stop reason. For
-        the latter, a canonical event is appended to `events`.
-        """
+        """Return the missing ends of blocks and the missing stop reason, which is appended to `events`, too."""
         ends = self._blocks.ends()
         if self._stopped:
             return ends
@@ -120,9 +117,7 @@ class PassthroughDecoder(FrameDecoder):
         return ends + stop_frame(reason, int(self._usage.output_tokens or 0))
 
     def _read_message_delta(self, decoded: Event, events: list[pb.GenerateEvent]) -> None:
-        """Append to `events` the canonical events for the stop reason (once per stream) and the usage in a
-        `message_delta` event. Raise UmgError for the stop reason of a failed response, which is no word of this format.
-        """
+        """Append stop reason (once) and usage to `events`. Raise UmgError for the reason of a failure."""
         ending = decoded.delta or Ending()
         is_known = ending.stop_reason in FINISH_REASONS
         if not is_known and (error := failed_response(Ended(ending.stop_reason))) is not None:

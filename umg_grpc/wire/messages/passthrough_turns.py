@@ -39,9 +39,8 @@ class _Blocks(Struct):
 
 
 def fit_turns(fields: dict[str, Raw], quirks: Quirks, report: Report) -> None:
-    """Change `messages` in place by the rules of the model. Instructions become marked user turns if it takes none
-    between turns. A turn with calls gets blank reasoning if that is required. A user turn follows a last assistant turn
-    that the model cannot continue.
+    """Change `messages` by the rules of the model, in place: instructions between turns become user turns, turns with
+    calls get blank reasoning, and a user turn follows a last assistant turn that cannot be continued.
     """
     raw = fields.get("messages", ABSENT_MEMBER)
     has_rules = quirks.system_place == "first" or quirks.prefill is False or quirks.reasoning_required
@@ -68,7 +67,7 @@ def _without_instructions(raw: Raw, report: Report) -> Raw:
 
 
 def _with_reasoning(raw: Raw, report: Report) -> Raw:
-    """Return a turn. If it has tool calls and no reasoning, a blank reasoning block is added at its beginning."""
+    """Return a turn, with a blank reasoning block at its beginning if it has calls and no reasoning."""
     if b'"tool_use"' not in bytes(raw):
         return raw
     turn = parse(_Turn, raw, "messages")

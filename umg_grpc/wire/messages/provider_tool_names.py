@@ -12,7 +12,5 @@ _NAME_RULES = NameRules(re.compile(r"[a-zA-Z0-9_-]{1,128}"), illegal=ILLEGAL_CHA
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:
-    """Return the mapping between the caller's tool names and names that the provider accepts, for one request and its
-    response. If the provider searches, the name of its search is reserved.
-    """
+    """Return the mapping of tool names for one request and its response. A search by the provider keeps its name."""
     return ToolNames(request, _NAME_RULES, (SEARCH_NAME,) if requests_search(request) else ())

@@ -8,9 +8,7 @@ RATE_LIMIT_PREFIX = "anthropic-ratelimit-"
 
 
 def rate_limit_headers(limits: RateLimits, now: datetime) -> dict[str, str]:
-    """Return the headers `anthropic-ratelimit-*` for the caller's limits of requests and tokens. The reset is a time in
-    RFC 3339, rounded up to seconds, that is calculated from `now`, which has a time zone.
-    """
+    """Return `anthropic-ratelimit-*` for requests and tokens. Resets are RFC 3339 times in full seconds after `now`."""
     headers = {}
     for name, status in limits.named:
         reset = now.astimezone(UTC) + timedelta(seconds=status.reset_seconds, microseconds=999_999)

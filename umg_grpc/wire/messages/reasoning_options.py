@@ -39,7 +39,7 @@ MIN_TOP_P = 0.95  # minimum of `top_p` beside thinking
 
 def decode_thinking(thinking: schema.Thinking, reasoning: pb.ReasoningOptions) -> None:
     """Decode `thinking` into mode, budget and display. Raise UmgError: MISSING_FIELD for `enabled` without a budget;
-    INVALID_FIELD for a budget that is too small, or that is sent with another type.
+    INVALID_FIELD for a budget that is too small or has another type.
     """
     reasoning.mode, field = THINKING_MODES[thinking.type], "thinking.budget_tokens"
     budget = whole(thinking.budget_tokens, field)
@@ -76,9 +76,7 @@ THINKING_OFF: JsonObject = {"type": "disabled"}
 
 
 def plan_reasoning(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> Plan:
-    """Return `thinking` and the effort that express the request's reasoning options, exactly or as nearly as possible.
-    Report options that are changed or left out.
-    """
+    """Return the `thinking` and effort nearest to the request's options. Report options changed or left out."""
     reasoning = request.reasoning
     if reasoning.summary:
         report.drop("reasoning.summary")
@@ -156,9 +154,7 @@ def _adaptive(reasoning: pb.ReasoningOptions, requested: str, report: Report, qu
 
 
 def _by_effort(request: pb.GenerateRequest, effort: str, own_effort: str, report: Report) -> Plan:
-    """Return thinking with the budget for the request's effort or level, or with the default budget if the request only
-    enables thinking. Otherwise return a plan that has only `own_effort`.
-    """
+    """Return thinking with the budget of the effort or level, or the default one if only enabled; else `own_effort`."""
     reasoning = request.reasoning
     level = effort or reasoning.level
     if not level and reasoning.mode != pb.REASONING_MODE_ENABLED:
@@ -182,7 +178,7 @@ def _enabled(budget: int, own_effort: str) -> Plan:
 
 def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, report: Report) -> Plan:
     """Return `planned`, or disabled thinking (reported) if the provider would reject it. `forced`: the model must call
-    a tool. `lacks_reasoning`: the response to continue has called a tool, and its reasoning before that is missing.
+    a tool. `lacks_reasoning`: the response to continue called a tool without reasoning.
     """
     if not planned.on or not (forced or (lacks_reasoning and planned.budget)):
         return planned
@@ -191,8 +187,8 @@ def disable_if_rejected(planned: Plan, forced: bool, lacks_reasoning: bool, repo
 
 
 def limit_budget(planned: Plan, maximum: int, reasoning: pb.ReasoningOptions, report: Report) -> Plan:
-    """Return `planned` with a budget of at most `maximum` tokens. If `maximum` is below the minimum budget, thinking is
-    disabled. Report each change by the name of the caller's option in `reasoning`.
+    """Return `planned` with at most `maximum` tokens of budget; disabled below the minimum. Report each change by the
+    name of the caller's option in `reasoning`.
     """
     if planned.budget <= maximum:
         return planned

@@ -73,9 +73,8 @@ UNSUPPORTED_FIELDS = (
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /v1/messages`. The request keeps the body and `headers`, which are forwarded. Raise
-    UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. `model` is not used: the body contains it. The model
-    family's rules are applied later. 5 minutes beside `persistent`, which the specifications leave open, are rejected.
+    """Decode the body of `POST /v1/messages`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. 5 minutes
+    beside `persistent`, which the specifications leave open, are rejected.
     """
     check_version(headers)
     parsed, unknown = parse_open(_KNOWN, schema.MessagesRequest, body, KNOWN_FIELDS)
@@ -94,9 +93,7 @@ def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> 
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the body of a token counting call. The request keeps the body and `headers`, which are forwarded. Raise
-    UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD. `model` is not used: the body contains the model.
-    """
+    """Decode the body of a token counting call. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD."""
     check_version(headers)
     parsed = parse(schema.CountRequest, check_utf8(body))
     request, notes = pb.GenerateRequest(model=parsed.model), RequestNotes()
@@ -150,8 +147,8 @@ def _decode_reasoning(parsed: schema.MessagesRequest, request: pb.GenerateReques
 
 
 def _decode_uncarried(parsed: schema.MessagesRequest, notes: RequestNotes) -> None:
-    """Record in `notes` the fields of the body without a canonical form. `mcp_servers` and `container` change the
-    meaning and exclude providers of other formats. Other fields are reported as dropped if the request is translated.
+    """Record in `notes` the fields without a canonical form. `mcp_servers` and `container` change the meaning and
+    exclude providers of other formats.
     """
     if is_present(parsed.mcp_servers) and bytes(parsed.mcp_servers) != b"[]":
         notes.indispensable.append("mcp_servers")
@@ -178,9 +175,8 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /v1/messages`. A caller's body of this format gets
-    only the necessary changes; otherwise the body is new. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the
-    canonical path. `model`: the provider's id. `notes`: facts that the decoder recorded about the caller's body.
+    """Encode a call of a provider's `POST /v1/messages`: the caller's own body of this format with only the necessary
+    changes, else a new body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
     """
     report = Report()
     headers = {VERSION_HEADER: API_VERSION}
@@ -203,8 +199,8 @@ def encode_request(
 
 
 def _without_blank_stops(request: pb.GenerateRequest) -> tuple[pb.GenerateRequest, int | None]:
-    """Return (a request of another format with its blank stop sequences, which providers reject, after the others; the
-    number of the others). Return (the request itself, None) if it has no blank ones.
+    """Return (a request with its blank stop sequences, which providers reject, after the others; the number of the
+    others), or (the request itself, None) without blank ones.
     """
     blank = [sequence for sequence in request.stop_sequences if not sequence.strip()]
     if not blank or request.source.format == "messages":

@@ -32,9 +32,7 @@ from umg_grpc.wire.messages.usage import SERVICE_TIERS, decode_usage, encode_usa
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Encode a response for a caller. A response body that the provider sent in this format is returned unchanged. Of
-    several candidates only the first is encoded, since this format has one. `request` is not used.
-    """
+    """Return the response for a caller: the provider's own body if it has this format, else the first candidate."""
     if response.source.format == "messages":
         return response.source.body
     candidate = response.candidates[0] if response.candidates else pb.Candidate()
@@ -87,9 +85,8 @@ MESSAGE_DECODER = msgspec.json.Decoder(ProviderMessage)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider. `pass_`: whether its body is passed through, so that the content is not
-    decoded. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, and the provider's error for a body that
-    states one despite its HTTP status.
+    """Decode a provider's complete response; for passthrough (`pass_`) without its content. Raise
+    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, or the error that it states.
     """
     try:
         parsed = decode(PASSED_DECODER, body) if pass_ else decode(MESSAGE_DECODER, body)

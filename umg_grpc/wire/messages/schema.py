@@ -289,8 +289,7 @@ class CountRequest(Struct, kw_only=True):
     """Body of `POST /v1/messages/count_tokens`. Options of the output are accepted and ignored."""
 
     model: Annotated[str, Meta(min_length=1, max_length=512)]
-    messages: list[Turn]
-    """At least one turn, unless a thread is continued."""
+    messages: list[Turn]  # at least one turn, unless a thread is continued
     system: str | list[Raw] | None = None
     tools: list[Raw] | None = None
     context_management: Raw = ABSENT_MEMBER

@@ -32,9 +32,7 @@ SEARCH_ERRORS = frozenset(
 
 
 def decode_server_call(raw: Raw, owner: pb.Message | pb.ToolResult | pb.DocumentBlocks, at: str) -> None:
-    """Append a `server_tool_use` block (call of a tool that the provider runs) to the parts of `owner`.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the block in the body.
-    """
+    """Append a `server_tool_use` block. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field."""
     block = parse(schema.ServerToolUseBlock, raw, at)
     part = owner.parts.add()
     call, text = part.server_tool_call, json_object(block.input, f"{at}.input")
@@ -48,9 +46,7 @@ def decode_server_call(raw: Raw, owner: pb.Message | pb.ToolResult | pb.Document
 
 
 def decode_search_result(raw: Raw, owner: pb.Message | pb.ToolResult | pb.DocumentBlocks, at: str) -> None:
-    """Append a `web_search_tool_result` block, with its pages or its error code, to the parts of `owner`.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the block in the body.
-    """
+    """Append a `web_search_tool_result` with its pages or error. Raise UmgError with the path of the field."""
     block = parse(schema.ServerToolResultBlock, raw, at)
     part = owner.parts.add()
     result = part.server_tool_result
@@ -69,9 +65,7 @@ def decode_search_result(raw: Raw, owner: pb.Message | pb.ToolResult | pb.Docume
 
 
 def decode_server_result(raw: Raw, owner: pb.Message | pb.ToolResult | pb.DocumentBlocks, at: str, name: str) -> None:
-    """Append the result block of a tool that the provider runs, other than its web search, to the parts of `owner`.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
-    """
+    """Append the result of a provider's tool other than web search. Raise UmgError with the path of the field."""
     block = parse(schema.ServerToolResultBlock, raw, at)
     part = owner.parts.add()
     result = part.server_tool_result
@@ -108,9 +102,7 @@ def update_search(call: pb.ServerToolCall, arguments: str) -> None:
 
 
 def encode_server_call(call: pb.ServerToolCall, response_id: str) -> JsonObject | None:
-    """Return a provider's tool call as a `server_tool_use` block without its input; None for a tool that this format
-    does not have. `response_id`: part of the id that a search by another format's provider gets.
-    """
+    """Return a `server_tool_use` block without its input; None for a tool that this format does not have."""
     if call.format == "messages":
         return {"type": "server_tool_use", "id": call.call_id, "name": call.name}
     if call.name != "web_search":
@@ -126,8 +118,8 @@ def server_input(call: pb.ServerToolCall) -> object:
 
 
 def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObject | None:
-    """Return the result of a tool that a provider ran as a block; None for a result that this format cannot express.
-    `call_id`: id of the call in this conversation. Raise UmgError(INVALID_FIELD) for output that is not one JSON value.
+    """Return a result's block; None if this format has none. `call_id`: in this conversation. Raise
+    UmgError(INVALID_FIELD) for output that is not one JSON value.
     """
     if result.output_json:
         if result.format != "messages":
@@ -156,9 +148,7 @@ def encode_server_result(result: pb.ServerToolResult, call_id: str) -> JsonObjec
 
 
 def encode_server_tool_result(result: pb.ServerToolResult, response_id: str) -> JsonObject | None:
-    """Return the result of a tool that a provider ran as a block of a response; None for a result that this format
-    cannot express. `response_id`: part of the id that a search by a provider of another format gets.
-    """
+    """Return a result as a block of a response; None if this format has none. `response_id`: for ids of searches."""
     from_provider = result.format == "messages" or any(found.encrypted_content for found in result.results)
     from_provider = from_provider or result.call_id.startswith("srvtoolu_")  # a search that failed or found nothing
     encoded = encode_server_result(result, result.call_id if from_provider else _our_id(result.call_id, response_id))

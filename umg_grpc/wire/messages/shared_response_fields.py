@@ -62,9 +62,8 @@ class Head(Ending, kw_only=True):
 
 
 def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, block_reason: str) -> JsonObject:
-    """Return the members that state why a response ended: `stop_reason`, `stop_sequence`, `stop_details` and any
-    `container`. `calls`: tools were called, so that the reason is `tool_use` unless it states another cause.
-    `block_reason`: why the prompt was blocked, or "".
+    """Return `stop_reason`, `stop_sequence`, `stop_details` and any `container`. `calls`: tools were called: `tool_use`
+    unless the reason is another cause. `block_reason`: why the prompt was blocked, or "".
     """
     reason = pb.FINISH_REASON_CONTENT_FILTER if block_reason else finished.finish_reason
     if calls and reason in OVERRIDDEN_REASONS:
@@ -81,9 +80,7 @@ def encode_finish(finished: pb.Candidate | pb.CandidateFinished, calls: bool, bl
 
 
 def signature(part: pb.Part) -> str:
-    """Return the `signature` of a part's reasoning block: the part's reasoning state (a provider's data about its
-    reasoning). State of another format is wrapped with that format's name. Without a state, it is `UNSIGNED_SIGNATURE`.
-    """
+    """Return a part's state for its reasoning block, wrapped if of another format; without one `UNSIGNED_SIGNATURE`."""
     return show(part.state, "messages") if part.HasField("state") else UNSIGNED_SIGNATURE
 
 
@@ -95,8 +92,8 @@ def reasoning_text(reasoning: pb.ReasoningPart) -> str:
 
 
 def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[object]:  # noqa: PLR0912 - one case a kind
-    """Yield a part of a response as content blocks: several for a text with citations, none for a part that is empty or
-    inexpressible. `response_id` and `index` (position) form the ids of calls that have none.
+    """Yield a part of a response as blocks: several for a text with citations, none if it is empty or inexpressible.
+    `response_id` and `index` form missing ids of calls.
     """
     match part.WhichOneof("kind"):
         case "text":
@@ -132,8 +129,8 @@ def encode_blocks(part: pb.Part, response_id: str, index: int) -> Iterator[objec
 
 
 def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
-    """Yield the non-empty pieces of a text, each with its encoded citations, since each cited span becomes a block. If
-    spans overlap, which the specifications do not cover, the common characters belong to the first span.
+    """Yield the non-empty pieces of a text with their citations: each cited span is a block. If spans overlap, which
+    the specifications do not cover, the first one has the common characters.
     """
     whole, length, offset = text.text, len(text.text), 0
     spans = list[tuple[int, int, object]]()
@@ -156,9 +153,7 @@ def split_text(text: pb.TextPart) -> Iterator[tuple[str, list[object]]]:
 
 
 def media_note(media: pb.MediaPart, size: int) -> str:
-    """Return the text that replaces media in a response of this format, which has only texts. It is the transcript or,
-    without one, a note with the kind and the address or size. `size`: number of bytes.
-    """
+    """Return the text that replaces media, which this format has not: the transcript, else a note. `size`: bytes."""
     if media.transcript:
         return media.transcript
     kind = pb.MediaKind.Name(media.kind).removeprefix("MEDIA_KIND_").lower()
@@ -170,9 +165,7 @@ def media_note(media: pb.MediaPart, size: int) -> str:
 
 
 def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Decode the reason why a response ended into `target`, with the stop sequence and the details of a refusal. A
-    reason without a canonical equivalent becomes OTHER; its name at the provider is kept, too.
-    """
+    """Decode the end of a response into `target`. An unknown reason becomes OTHER, with the provider's name for it."""
     reason = ending.stop_reason
     if reason:
         target.finish_reason = finish_reason_of(reason)
@@ -187,8 +180,8 @@ def decode_finish(ending: Ending, target: pb.Candidate | pb.CandidateFinished) -
 
 
 def correct_finish(target: pb.Candidate | pb.CandidateFinished, calls: bool) -> None:
-    """Correct the finish reason. With `calls` it is TOOL_CALLS unless it states another cause. It is STOP if none was
-    sent, or if it states tool calls and there are none, since no caller can respond to that.
+    """Correct the finish reason: TOOL_CALLS with `calls`, unless there is another cause; STOP without a reason, or for
+    calls that do not exist, since no caller can respond to that.
     """
     if calls and target.finish_reason in (*OVERRIDDEN_REASONS, pb.FINISH_REASON_OTHER):
         target.finish_reason = pb.FINISH_REASON_TOOL_CALLS

@@ -75,9 +75,7 @@ def only_deltas(frames: bytes) -> bool:
 
 
 def event_error(event: Event, name: bytes, data: bytes) -> UmgError | None:
-    """Return the error that an event of a provider's stream contains; None for an event without one.
-    `name` and `data`: name and data of the server-sent event from which `event` was decoded.
-    """
+    """Return the error in an event, whose name and data are `name` and `data`; None without one."""
     if is_error(event.error):
         return stated_error(event.error)
     if event.type == "error" or name == b"error":
@@ -121,9 +119,7 @@ class _OpenBlock:
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a translated messages stream into canonical events. One instance per stream. The stop reason is
-    emitted at the end of the stream, since the usage may follow it.
-    """
+    """Decoder of a translated messages stream. One per stream. The stop reason waits for the usage after it."""
 
     def __init__(self, request: pb.GenerateRequest) -> None:
         super().__init__(request)

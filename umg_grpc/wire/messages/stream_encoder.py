@@ -28,8 +28,7 @@ from umg_grpc.wire.messages.streamed_block_encoding import OpenPart
 from umg_grpc.wire.messages.tool_calls import call_id, call_state, encode_call, states_of_calls
 from umg_grpc.wire.messages.usage import encode_usage, estimated_usage
 
-DELTA_MEMBERS = ("content", "encrypted_content")
-"""Members of a summary's block that the vendor sends in a delta."""
+DELTA_MEMBERS = ("content", "encrypted_content")  # members of a summary's block that the vendor sends in a delta
 EVENT_BYTES = 512  # memory of an event beside its content
 
 _encode = msgspec.json.Encoder().encode
@@ -38,12 +37,12 @@ _encode = msgspec.json.Encoder().encode
 class StreamEncoder:
     """Encoder of canonical events as events of the messages format. One instance per stream.
 
-    Blocks are numbered 0, 1, 2, ... and one is open at a time. Events of other parts wait meanwhile, unless the open
-    part is a text, which they interrupt, or a call with complete arguments, which they end. A block is opened by its
-    first content, so that none is empty. The stop reason is sent once, at the end, with the usage known then.
+    Blocks are numbered 0, 1, 2, ... and one is open at a time. Other parts wait, unless the open part is a text, which
+    they interrupt, or a call with complete arguments, which they end. A block opens with its first content, so that
+    none is empty. The stop reason is sent at the end, with the usage known then.
 
-    Arguments that begin as an object are written as received, others at their end, in an object that contains their
-    text. Arguments that begin as an object but are none in the end (cut off, for example) cannot be corrected.
+    Arguments that begin as an object are written as received, even if they are cut off later; others at their end, in
+    an object that contains their text.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -108,7 +107,6 @@ class StreamEncoder:
         return b"".join(frames)
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the frames that `close` returns, as one piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
@@ -116,7 +114,6 @@ class StreamEncoder:
         return error_frame(error, has_begun=self._passes_through or self._has_started)
 
     def _event(self, event: pb.GenerateEvent, message_events: Iterable[pb.GenerateEvent]) -> Iterator[bytes]:
-        """Yield the frames for a canonical event."""
         match event.WhichOneof("kind"):
             case "started":
                 yield from self._start_message(event.started, message_events)
@@ -153,7 +150,6 @@ class StreamEncoder:
     def _start_message(
         self, started: pb.GenerationStarted, message_events: Iterable[pb.GenerateEvent]
     ) -> Iterator[bytes]:
-        """Yield `message_start`, once per stream."""
         if self._has_started:
             return
         self._has_started, self._response_id = True, started.response_id
@@ -207,8 +203,8 @@ class StreamEncoder:
             yield from self._end_part()
 
     def _write_waiting(self) -> Iterator[bytes]:
-        """Yield the frames of parts that waited, in order, up to the first part that has not ended. Called functions
-        must not call it again: each frame would pass through one generator for each level of recursion.
+        """Yield the frames of waiting parts up to the first that has not ended. Called functions must not call it
+        again: each frame would pass through one generator for each level of recursion.
         """
         while self._waiting and (self._current is None or self._current.interruptible):
             for event in self._waiting.popitem(last=False)[1]:
@@ -218,7 +214,6 @@ class StreamEncoder:
                 yield from self._end_part()
 
     def _interrupt(self) -> Iterator[bytes]:
-        """Yield the end of the open text's block, so that another part can begin. The text may continue later."""
         if self._current is not None:
             self._interrupted[self._current.index] = ""
             yield from self._close_block(self._current)

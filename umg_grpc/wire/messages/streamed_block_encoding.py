@@ -7,9 +7,7 @@ from umg_grpc.wire.core.tool_arguments import BLANK_CHARACTERS
 
 
 class OpenPart:
-    """Part of a streamed response that is being written as blocks: its index, the content so far and the open block.
-    Arguments are kept until it is known whether they are an object.
-    """
+    """Part that is being written as blocks. Arguments are kept until it is known whether they are an object."""
 
     def __init__(self, index: int, part: pb.Part) -> None:
         self.index = index
@@ -31,17 +29,15 @@ class OpenPart:
         return self.kind in {"text", "refusal"}
 
     def first_arguments(self, text: str) -> str:
-        """Add a piece to the arguments of a tool call, and return all arguments once they begin a JSON object. Return
-        "" as long as only blanks were received, and always for any other JSON.
-        """
+        """Add a piece of arguments, and return all once they begin an object. Return "" for blanks and other JSON."""
         self.held.append(text)
         stripped = text.lstrip(BLANK_CHARACTERS)
         self.unreadable = self.unreadable or (stripped != "" and stripped[0] != "{")
         return "".join(self.held) if stripped and not self.unreadable else ""
 
     def is_complete(self) -> bool:
-        """Return whether the part is a tool call whose arguments are complete, one JSON object. They are decoded again
-        only once their length doubled, since this is called for each event of a waiting part.
+        """Return whether a call's arguments are one object. They are decoded again once their length doubled, since
+        this is called for each event of a waiting part.
         """
         pieces = len(self.arguments)
         if self.kind != "tool_call" or pieces < max(1, 2 * self.checked_pieces):
@@ -61,12 +57,10 @@ class OpenPart:
             self.part.media.transcript = part.media.transcript or transcript
 
     def set_state(self, state: pb.ReasoningState) -> None:
-        """Set the reasoning state."""
         self.part = _copied(self.part)
         self.part.state.CopyFrom(state)
 
     def append_transcript(self, transcript: str) -> None:
-        """Append text to the transcript of an audio part."""
         if transcript:
             self.part = _copied(self.part)
             self.part.media.transcript += transcript

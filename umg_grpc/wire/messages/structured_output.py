@@ -26,9 +26,7 @@ def dialect_of(request: pb.GenerateRequest, quirks: Quirks) -> SchemaDialect | N
 
 
 def encode_json_format(request: pb.GenerateRequest, report: Report, quirks: Quirks) -> tuple[JsonObject, str]:
-    """Return (`output_config`, instruction) for a response that must be JSON. The first is {} if only an instruction
-    requires JSON; the second is "" if none is needed. `report`: collects settings that are left out or changed.
-    """
+    """Return (`output_config`, {} for none; instruction that requires JSON, "" for none). Report left out settings."""
     described = request.response_format.json_schema
     if not described.schema_json:
         report.drop("response_format", "a line of the system prompt")

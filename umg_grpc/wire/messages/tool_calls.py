@@ -16,9 +16,7 @@ from umg_grpc.wire.messages.cache_control import decode_mark
 
 
 def decode_call(raw: Raw, owner: pb.Message | pb.ToolResult | pb.DocumentBlocks, at: str) -> None:
-    """Append a `tool_use` block (call of a tool that the caller runs) to the parts of `owner`.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the block in the body.
-    """
+    """Append a `tool_use` block. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field."""
     block = parse(schema.ToolUseBlock, raw, at)
     part = owner.parts.add()
     part.tool_call.call_id, part.tool_call.name = block.id, block.name
@@ -46,9 +44,7 @@ def call_id(call: pb.ToolCall, response_id: str, index: int) -> str:
 
 
 def call_state(state: pb.ReasoningState) -> JsonObject | None:
-    """Return a tool call's reasoning state as a `redacted_thinking` block before the call, since calls have no field
-    for it. None if there is no state, or if it has this format.
-    """
+    """Return a call's state as a `redacted_thinking` block before it; None without one, or for one of this format."""
     if not state.data or state.format == "messages":
         return None
     return {"type": "redacted_thinking", "data": show(state, "messages")}

@@ -51,9 +51,7 @@ NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}}
 
 
 def decode_tools(tools: list[msgspec.Raw], request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode `tools` into `request.tools`. `notes`: receives members without a canonical form. Raise
-    UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field.
-    """
+    """Decode `tools`. `notes`: receives members without a canonical form. Raise UmgError with the path of the field."""
     for index, raw in enumerate(tools):
         _decode_tool(raw, request, notes, f"tools[{index}]")
 
@@ -120,8 +118,8 @@ def decode_choice(choice: schema.ToolChoice, request: pb.GenerateRequest) -> Non
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `tools` and `tool_choice`; {} without tools. `names`: maps the caller's tool names to the provider's.
-    Report tools and options that are left out. Raise UmgError(UNTRANSLATABLE) for a tool that only another format has.
+    """Return `tools` and `tool_choice`; {} without tools. Report tools and options that are left out. Raise
+    UmgError(UNTRANSLATABLE) for a tool that only another format has.
     """
     tools, dialect = list[object](), dialect_of(request, quirks)
     allowed = offered_names(request)
@@ -159,9 +157,7 @@ def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 
 
 def offered_names(request: pb.GenerateRequest) -> set[str]:
-    """Return the names of the tools to send if the tool choice allows only some, since this format cannot restrict the
-    choice by names. An empty set stands for all tools.
-    """
+    """Return the tools to send if the choice allows some, which this format cannot express; empty for all tools."""
     choice = request.tool_choice
     forced = choice.mode == pb.TOOL_CHOICE_MODE_REQUIRED and len(choice.names) == 1 and not choice.allowed_tools
     return set() if forced or choice.mode == pb.TOOL_CHOICE_MODE_NONE else set(choice.names)
@@ -203,9 +199,7 @@ def _encode_function(
 
 
 def object_schema(encoded: object, at: str) -> object:
-    """Return the parameters of a function as `input_schema`, a JSON schema whose `type` is `object`. Raise
-    UmgError(INVALID_FIELD) for parameters that are no object. `at`: canonical path of the parameters, for the error.
-    """
+    """Return a function's parameters as `input_schema` of type `object`. Raise UmgError(INVALID_FIELD) for others."""
     if isinstance(encoded, msgspec.Raw):
         if not bytes(encoded).startswith(b"{"):
             raise invalid(at, "expected an object; send a JSON schema of an object")

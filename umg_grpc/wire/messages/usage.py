@@ -10,10 +10,8 @@ from umg_grpc.wire.core.service_tiers import charged_tier
 from umg_grpc.wire.core.usage_sums import add_usage
 
 SERVICE_TIERS = ("standard", "priority", "batch")
-CHARACTERS_PER_TOKEN = 4
-"""Estimate for the usage at the start of a stream."""
-UNSTATED_REGIONS = ("global", "not_available")
-"""Values of `inference_geo` for a call without a stated region."""
+CHARACTERS_PER_TOKEN = 4  # estimate for the usage at the start of a stream
+UNSTATED_REGIONS = ("global", "not_available")  # `inference_geo` of a call without a stated region
 
 
 class CacheCreation(Struct):
@@ -46,15 +44,12 @@ class ProviderUsage(Struct):
     output_tokens_details: OutputDetails | None = None
     server_tool_use: ServerToolUse | None = None
     service_tier: str | None = None
-    speed: str | None = None
-    """`fast` or `standard`."""
-    inference_geo: str | None = None
-    """Region of the processing; `global` for any."""
+    speed: str | None = None  # `fast` or `standard`
+    inference_geo: str | None = None  # region of the processing; `global` for any
     prompt_tokens: Count = None  # relays that write the names of chat
     completion_tokens: Count = None
     total_tokens: Count = None
-    iterations: Raw = ABSENT_MEMBER
-    """Usage of each request of the provider to the model. Other counts do not include the usage of compactions."""
+    iterations: Raw = ABSENT_MEMBER  # each request to the model; other counts do not include compactions
 
     @property
     def has_totals(self) -> bool:
@@ -94,8 +89,8 @@ _ITERATIONS = msgspec.json.Decoder(list[Iteration])
 
 
 def encode_usage(usage: pb.Usage, service_tier: str) -> JsonObject:
-    """Return `usage`. `input_tokens` excludes tokens read from or written to the prompt cache. It also excludes tokens
-    of a summary made before the response, which `iterations` lists. `service_tier`: the call's, "" if unknown.
+    """Return `usage`. `input_tokens` excludes tokens read from or written to the prompt cache, and those of a summary
+    before the response, which `iterations` lists. `service_tier`: the call's, "" if unknown.
     """
     encoded = _encode_tokens(usage)
     if usage.HasField("compaction"):
@@ -130,9 +125,8 @@ def _encode_tokens(usage: pb.Usage) -> JsonObject:
 
 
 def decode_usage(usage: ProviderUsage, target: pb.Usage) -> None:
-    """Set the token counts of `target`. `usage` has the number of input or output tokens, or both; details that the
-    provider leaves out are 0. Canonical input tokens include cached tokens. A usage without one of the two numbers is
-    marked as estimated, so that the gateway counts the missing one itself.
+    """Set the token counts of `target`; absent details are 0. Canonical input tokens include cached tokens. A usage
+    without input or output tokens is marked as estimated, so that the gateway counts the missing ones.
     """
     parts = usage.cache_creation or CacheCreation()
     hour, minutes = count(parts.ephemeral_1h_input_tokens), count(parts.ephemeral_5m_input_tokens)
