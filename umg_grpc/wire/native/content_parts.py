@@ -54,9 +54,7 @@ _VIDEO_SITE = re.compile(r"^https?://(?:www\.|m\.)?(?:youtube\.com|youtu\.be)/")
 
 
 def decode_part(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
-    """Decode a part of a message into `target`; a part of an unknown kind becomes raw JSON.
-    Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path of the field. `at`: path of the part in the body.
-    """
+    """Decode a part into `target`; one of an unknown kind as raw JSON. Raise UmgError with the path of the field."""
     if part.text is not None:
         if part.thought:
             target.reasoning.SetInParent()
@@ -101,9 +99,7 @@ def _decode_rest(part: schema.ProviderPart, target: pb.Part, at: str) -> None:
 
 
 def kind_of(part: Raw) -> str:
-    """Return the kind of a part that the gateway does not recognize: the name of its first member that not all parts
-    share; "" without one. `part`: JSON object.
-    """
+    """Return the kind of an unknown part: the name of its first member that not all parts share; "" without one."""
     keys = msgspec.json.decode(part, type=dict[str, Raw])
     return next((key for key in keys if key not in ("thought", "thoughtSignature", "thought_signature")), "")
 
@@ -130,9 +126,7 @@ def _decode_result(result: schema.FunctionResponse, target: pb.ToolResult, at: s
 
 
 def result_text(response: str) -> tuple[str, bool]:
-    """Return (text of a tool result, whether the tool failed). The object's member `output` is the result, `error` the
-    failure; without either member the whole object is the result.
-    """
+    """Return (a tool result's text: member `output`, `error` of a failure, or the whole object; whether it failed)."""
     members = msgspec.json.decode(response, type=dict[str, Raw])
     present = {name: value for name, value in members.items() if is_present(value)}
     failed = ERROR_KEY in present and OUTPUT_KEY not in present
@@ -196,9 +190,7 @@ def encode_reasoning(part: pb.Part) -> JsonObject:
 
 
 def encode_media(media: pb.MediaPart) -> JsonObject | None:
-    """Return media as a part with `inlineData` (bytes) or `fileData` (address); None for media without either, for
-    example the id of a file at a provider of another format.
-    """
+    """Return media as `inlineData` or `fileData`; None without bytes or address, as for another provider's file id."""
     match media.WhichOneof("source"):
         case "data":
             data = media.data

@@ -20,9 +20,8 @@ TURN_ROLES = {
 
 
 def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode each element of `contents` into one of `request.messages`; an unknown role makes it raw JSON. Only a
-    message of the model may have no parts, because clients send back responses that lack them. `notes`: receives
-    members without a canonical form. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the path.
+    """Decode each element of `contents` into a message; an unknown role makes it raw JSON. Only a message of the model
+    may have no parts: clients send back responses without them. Raise UmgError with the path of the field.
     """
     raw_turns: RawTurns | None = None
     for index, content in enumerate(contents):
@@ -40,9 +39,7 @@ def decode_contents(contents: list[schema.Content], request: pb.GenerateRequest,
 
 
 def decode_instructions(content: schema.Content, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode `systemInstruction` into `request.instructions`. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the
-    path of the field. `notes`: receives the members without a canonical form.
-    """
+    """Decode `systemInstruction` into `request.instructions`. Raise UmgError with the path of the field."""
     for position, part in enumerate(content.parts or ()):
         _decode(part, request.instructions.add(), f"systemInstruction.parts[{position}]", notes)
 

@@ -48,9 +48,8 @@ def encode_body(
     quirks: Quirks,
     marks: list[PromptMark],
 ) -> JsonObject:
-    """Return all members of a provider's body for a request of another format. Raise UmgError(UNTRANSLATABLE,
-    UNSUPPORTED_FIELD) for content whose loss would change the meaning. `notes`: facts that the decoder recorded about
-    the caller's body; `marks`: collects prompt cache marks.
+    """Return the body for a request of another format. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) for content
+    that must not be lost. `marks`: collects prompt cache marks.
     """
     report_unsupported(request, notes, report, indispensable=INDISPENSABLE_FIELDS, unsupported=UNSUPPORTED_FIELDS)
     encoder = _encoder(request, model, report, quirks)

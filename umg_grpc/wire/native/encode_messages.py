@@ -35,8 +35,8 @@ _NEWEST_FORMS = 3
 
 
 def generation(model: str) -> int:
-    """Return the generation in a provider's model id (2 for 2.5); 0 if it states none. Generation 3 changed signatures,
-    media and reasoning options. A vendor's alias for its newest model (`gemini-flash-latest`) counts as newest.
+    """Return the generation in a model id (2 for 2.5); 0 if it states none, the newest for `gemini-flash-latest`.
+    Generation 3 changed signatures, media and reasoning options.
     """
     found = _GENERATION.search(model)
     return int(found[1]) if found else _NEWEST_FORMS if _ALIAS.search(model) else 0
@@ -55,19 +55,17 @@ class _Turn:
 
 
 class ContentEncoder:
-    """Encoder of one request's messages as `contents`. One instance per request, since results and calls in different
-    messages are paired.
+    """Encoder of one request's messages as `contents`. One instance per request, since results and calls are paired.
 
-    Consecutive messages of one role become one. Its first parts are the results, in the order of the calls in the
-    previous message, because the provider counts them. A call without a result gets an error result; a result without a
-    call becomes text.
+    Consecutive messages of one role become one. It begins with its results, in the order of the calls before, because
+    the provider counts them. A call without a result gets an error result; a result without a call becomes text.
     """
 
     def __init__(
         self, request: pb.GenerateRequest, model: str, names: ToolNames, report: Report, *, marks_instructions: bool
     ) -> None:
-        """Create the encoder. `marks_instructions`: instructions after the first turn become marked user text, so that
-        the beginning of the conversation does not change; if false, they become a part of `systemInstruction`.
+        """Create the encoder. `marks_instructions`: later instructions become marked user text, so that the beginning
+        of the conversation stays; if false, they become a part of `systemInstruction`.
         """
         self._request = request
         self._marks_instructions = marks_instructions
@@ -75,13 +73,10 @@ class ContentEncoder:
         self._names = names
         self._report = report
         self._turns: list[_Turn] = []
-        self.marks: list[PromptMark] = []
-        """Caller's cache marks in the encoded messages; set by `encode`."""
+        self.marks: list[PromptMark] = []  # caller's cache marks in the encoded messages; set by `encode`
 
     def encode(self) -> JsonObject:
-        """Return the members `contents` and, if there is a system prompt, `systemInstruction`. Raise
-        UmgError(UNTRANSLATABLE, INVALID_FIELD) for content whose loss would change the meaning.
-        """
+        """Return `contents` and any `systemInstruction`. Raise UmgError(UNTRANSLATABLE, INVALID_FIELD)."""
         system: list[JsonObject] = [
             {"text": text}
             for index, part in enumerate(self._request.instructions)
@@ -232,7 +227,6 @@ class ContentEncoder:
                 assert_never(unhandled)
 
     def _result(self, result: pb.ToolResult, at: str) -> Iterator[object]:
-        """Yield a tool result as a `Result` for the pairing, and its media as parts."""
         texts, shown = list[str](), list[object]()
         for index, part in enumerate(result.parts):
             path = f"{at}.tool_result.parts[{index}]"
@@ -261,9 +255,7 @@ class ContentEncoder:
         yield Result(result.call_id, result.name, fields, encoded_parts + shown)
 
     def _answer_calls(self) -> None:
-        """Order the results in each message like the calls in the previous message. Add an error result for a call
-        without one, and turn a result without a call into text.
-        """
+        """Order the results like the calls before. Add error results for calls without one."""
         calls = list[pb.ToolCall]()
         for turn in self._turns:
             if not turn.role:
@@ -318,8 +310,8 @@ class ContentEncoder:
             raise untranslatable(at, "a document is text and images in native")
 
     def _add_signatures(self) -> None:
-        """Add a placeholder to the first tool call of each model message without a signature. The provider requires one
-        since the user's last message; earlier messages keep theirs, so that prompt caches find the same beginning.
+        """Add a placeholder to the first call of each model message without a signature: the provider requires one
+        since the user's last message; earlier messages keep theirs for prompt caches.
         """
         for turn in self._turns:
             call = next((part for part in turn.parts if _is_call(part)), None)
@@ -339,7 +331,6 @@ def _object(text: str, at: str) -> Raw:
 
 
 def _response(text: str, *, failed: bool) -> object:
-    """Return a tool result as an object: unchanged, or other text as `output`, or as `error` if the tool failed."""
     if failed:
         return {ERROR_KEY: text}
     if text.lstrip().startswith("{"):

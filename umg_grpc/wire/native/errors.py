@@ -88,9 +88,7 @@ ERROR_TABLE = table_for("native")
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_long: str = "messages") -> UmgError:
-    """Return the error that the caller gets for a failed provider call. `status`, `headers`, `body`: of the provider's
-    response. `too_long`: field that the error names if the input is too long.
-    """
+    """Return the caller's error for a failed call. `too_long`: field to name if the input is too long."""
     error = provider_errors.decode_error(status, headers, body, too_long=too_long, table=ERROR_TABLE)
     if error.failure is Failure.CALLER and LOST_CACHE.search(error.message):
         return error.with_message(f"{error.message.rstrip('. ')}; {CACHE_ADVICE}")
@@ -98,7 +96,5 @@ def decode_error(status: int, headers: Mapping[str, str], body: bytes, *, too_lo
 
 
 def stated_error(error: Raw) -> UmgError:
-    """Return the caller's error for an error object in a chunk, or in a response with status 200. Raise ValueError or
-    RecursionError for text that is not JSON.
-    """
+    """Return the error in a chunk or a 200 response. Raise ValueError or RecursionError for text that is not JSON."""
     return provider_errors.from_provider(200, provider_errors.as_error(msgspec.json.decode(error)), table=ERROR_TABLE)

@@ -60,9 +60,7 @@ SHOWING_MODES = (pb.REASONING_MODE_ENABLED, pb.REASONING_MODE_ADAPTIVE)  # modes
 
 
 def decode_config(config: schema.GenerationConfig, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode `generationConfig` into the options of the request. Raise UmgError(MISSING_FIELD, INVALID_FIELD) with the
-    path of the field. `notes`: receives the members without a canonical form.
-    """
+    """Decode `generationConfig`. `notes`: receives members without a canonical form. Raise UmgError with the path."""
     for name in NUMBER_FIELDS:
         if (value := getattr(config, name)) is not None:
             setattr(request, name, value)
@@ -127,7 +125,6 @@ def _decode_images(config: schema.ImageConfig, target: pb.ImageOutputOptions) ->
 
 
 def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
-    """Decode the name of the voice from `speechConfig` (`raw`)."""
     speech = read(schema.SpeechConfig, raw, notes, f"{CONFIG_PATH}.speechConfig")
     voice = speech.voice_config.prebuilt_voice_config if speech.voice_config else None
     if voice and voice.voice_name:
@@ -144,9 +141,7 @@ def _decode_speech(raw: Raw, request: pb.GenerateRequest, notes: Notes) -> None:
 
 
 def encode_config(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Return a request's options as `generationConfig`; report options left out or changed. Raise
-    UmgError(INVALID_FIELD) for a schema that is not JSON.
-    """
+    """Return `generationConfig`; report lost options. Raise UmgError(INVALID_FIELD) for a schema that is not JSON."""
     fields: JsonObject = {
         COPIED_FIELDS[field.name]: value for field, value in request.ListFields() if field.name in COPIED_FIELDS
     }
@@ -201,8 +196,8 @@ def _encode_images(images: pb.ImageOutputOptions) -> JsonObject:
 
 
 def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report, quirks: Quirks) -> JsonObject:
-    """Return the reasoning options as `thinkingConfig` with a budget or a level, since providers reject both together.
-    Unless the caller decides, reasoning text is requested if the caller's format can contain it.
+    """Return `thinkingConfig` with a budget or a level: providers reject both together. Unless the caller decides,
+    reasoning text is requested if the caller's format has it.
     """
     reasoning = request.reasoning
     states_budget = reasoning.budget_tokens > 0 and not (reasoning.effort or reasoning.level)
@@ -225,7 +220,6 @@ def _encode_thinking(request: pb.GenerateRequest, model: str, report: Report, qu
 
 
 def _budget_of_level(reasoning: pb.ReasoningOptions, report: Report) -> JsonObject:
-    """Return `thinkingConfig` with a budget, for a model that has no levels; the level is converted and reported."""
     if reasoning.HasField("budget_tokens"):
         report.drop("reasoning.level")
         return {"thinkingBudget": reasoning.budget_tokens}
@@ -235,7 +229,6 @@ def _budget_of_level(reasoning: pb.ReasoningOptions, report: Report) -> JsonObje
 
 
 def _fitted_budget(fields: JsonObject, reasoning: pb.ReasoningOptions, quirks: Quirks, report: Report) -> JsonObject:
-    """Return `thinkingConfig` with the budget limited to the range that the model accepts."""
     budget = fields.get("thinkingBudget")
     if quirks.budget_range is None or not isinstance(budget, int) or budget < 0:
         return fields
@@ -252,9 +245,9 @@ def _shows_reasoning(reasoning: pb.ReasoningOptions) -> bool:
 
 
 def _encode_effort(reasoning: pb.ReasoningOptions, known: int, model: str, report: Report) -> JsonObject:
-    """Return the amount of reasoning as a level or a budget; {} if the model decides. A level or budget in the request
-    has precedence over the effort, since rules of the model's family set it. An effort alone becomes a level for
-    generations with levels, else a budget, which newer models also accept.
+    """Return the amount of reasoning as a level or a budget; {} if the model decides. A level or budget, set by rules
+    of the family, has precedence over the effort. An effort alone becomes a level for generations with levels, else a
+    budget, which newer models accept, too.
     """
     if reasoning.level:
         if reasoning.HasField("budget_tokens"):

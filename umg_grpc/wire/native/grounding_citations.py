@@ -75,9 +75,7 @@ class _ExactSupport(Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 class _Exact(Struct, forbid_unknown_fields=True, rename="camel"):
-    """Member `groundingMetadata` with only the members that canonical citations and search queries can express; used to
-    test whether the provider sent any other.
-    """
+    """`groundingMetadata` with only the members that canonical citations and queries express, to test for others."""
 
     web_search_queries: list[str] | None = None
     grounding_chunks: list[_ExactChunk] | None = None
@@ -102,9 +100,7 @@ class Text(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Content of `groundingMetadata`: citations as (index of the part, citation), search queries, and the whole JSON if
-    it has more members than these ("" if not).
-    """
+    """Content of `groundingMetadata`: (part, citation), queries, and the whole JSON if it has other members, or ""."""
 
     citations: list[tuple[int, pb.Citation]]  # (part, citation)
     queries: list[str]
@@ -117,9 +113,8 @@ class Sources(NamedTuple):
 def decode_grounding(raw: Raw, texts: Sequence[Text]) -> Sources:
     """Return the citations, search queries and other members of a candidate's `groundingMetadata` (`raw`).
 
-    There is one citation for each support and each page that it names; without supports, one of the whole first text
-    for each page. `texts`: text parts of the candidate. An object with members of unexpected types has no citations and
-    is kept as raw JSON, so that the response is not lost.
+    There is one citation for each page that a support names; without supports, one of the whole first text for each
+    page. An object with unexpected types has no citations and is kept as raw JSON, so that the response is not lost.
     """
     document = replace_halves(bytes(raw))
     try:
@@ -161,9 +156,8 @@ class _PartPositions:
         self._by_part_index = {text.part_index: position for position, text in reversed(list(enumerate(texts)))}
 
     def span(self, segment: Segment) -> tuple[int, int, int] | None:
-        """Return a segment's position: (index of its text part, first character, character after the last one), in code
-        points of the part; None if the part is no text. A segment that names no part counts from the start of all texts
-        joined.
+        """Return (text part, first character, end) of a segment, in code points of the part; None if the part is no
+        text. A segment that names no part counts from the start of all texts joined.
         """
         start, end = segment.start_index or 0, segment.end_index or 0
         if segment.part_index:
@@ -192,9 +186,7 @@ def _is_exact(document: bytes) -> bool:
 
 
 class Cited(NamedTuple):
-    """Text part of a response with its citations, to be encoded for a caller. Its position is an index among the
-    encoded parts, and a number of bytes of text before it in that part.
-    """
+    """Text part of a response with its citations: index of the encoded part, bytes of text before it in that part."""
 
     text: str
     citations: Sequence[pb.Citation]
@@ -203,9 +195,8 @@ class Cited(NamedTuple):
 
 
 def encode_grounding(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject | Raw:
-    """Return `groundingMetadata` for text parts with citations and for search queries; {} without either. A page is one
-    chunk, even if cited several times. `rest`: provider's own JSON ("" for none), unchanged if it has the same
-    citations.
+    """Return `groundingMetadata`; {} without citations and queries. A page is one chunk, even if cited several times.
+    `rest`: provider's own JSON ("" for none), unchanged if it has the same citations.
     """
     if _rest(rest) and _has_citations(rest, cited):
         return Raw(rest.encode())

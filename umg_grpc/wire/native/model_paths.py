@@ -9,18 +9,14 @@ MODEL_PREFIX = "models/"
 
 
 def path_model(model: str, repeated: str, at: str = "model") -> str:
-    """Return the model in the path, or else `repeated`, the one in the body ("" for none). Raise
-    UmgError(INVALID_FIELD) for the body's path `at` if the two differ.
-    """
+    """Return the model of the path, else `repeated` of the body. Raise UmgError(INVALID_FIELD) if they differ."""
     if model and repeated not in ("", model):
         raise invalid(at, f"the path names {model[:64]!r}, the body {repeated[:64]!r}; leave it out of the body")
     return model or repeated
 
 
 def call_path(model: str, action: str) -> str:
-    """Return the URL path of a model's action (`:generateContent`) with the id escaped. A slash in the id is kept,
-    unless the id would then lead to another path (`..`).
-    """
+    """Return the path of a model's action with the id escaped, and slashes unless they lead to another path (`..`)."""
     name = model.removeprefix(MODEL_PREFIX)
     keep = "" if {".", "..", ""} & set(name.split("/")) else "/"
     return f"/models/{quote(name, safe=keep)}{action}"

@@ -1,6 +1,4 @@
-"""Edits of a caller's native body for a native provider: fields that the provider rejects, and fields that rules of the
-model's family changed. All other bytes stay unchanged.
-"""
+"""Edits of a caller's native body for a native provider. All other bytes stay unchanged."""
 
 import msgspec
 from msgspec import Raw
@@ -61,8 +59,8 @@ FIELD_MEMBERS: dict[str, tuple[str, ...]] = {
 def rebuild(request: pb.GenerateRequest, notes: RequestNotes, model: str, report: Report, quirks: Quirks) -> bytes:
     """Return the caller's body for a provider of the same format, changed only where necessary, else byte for byte.
 
-    The model is removed, since the path contains it. A message, system instruction or tool that is not in a list is put
-    into one. Fields in `notes.edited`, and fields that `quirks` forbid, are encoded again.
+    The model is removed, since the path contains it. A message, system instruction or tool without a list is put into
+    one. Fields in `notes.edited`, and fields that `quirks` forbid, are encoded again.
     """
     fields = parse(dict[str, Raw], request.source.body)
     fields.pop("model", None)
@@ -127,9 +125,7 @@ def _edit(
     quirks: Quirks,
     changed: list[str],
 ) -> None:
-    """Replace members by their encoding from the canonical request, in place: fields in `notes.edited`, changed by
-    rules of the model's family, and fields in `changed`, whose values the provider rejects (reported).
-    """
+    """Replace fields in `notes.edited`, and in `changed`, which providers reject (reported), by canonical values."""
     own = Report()
     options = encode_options(request, model, own, quirks)
     for name, instead in own.dropped.items():

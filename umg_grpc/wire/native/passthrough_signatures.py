@@ -1,6 +1,5 @@
-"""Signatures in a native body's `contents` that is passed through to a native provider. The provider rejects marks that
-the gateway made of other providers' reasoning states, so they are removed. It rejects calls without a signature, so
-they get a placeholder, also in earlier turns, to keep prompt caches valid.
+"""Signatures in a passed-through body. Providers reject the gateway's marks of other providers' states, which are
+removed, and calls without a signature, which get a placeholder, in earlier turns for prompt caches.
 """
 
 import msgspec
@@ -20,9 +19,7 @@ SIGNED_SINCE = 3  # generation of the models that reject calls without a signatu
 
 
 def edit_signatures(fields: dict[str, Raw], request: pb.GenerateRequest, model: str, report: Report) -> None:
-    """Edit the signatures in the member `contents` of a body, in place. `request`: canonical form of the body, `model`:
-    the provider's id of the model. `report`: collects the states that are removed, and the placeholders.
-    """
+    """Edit the signatures in `contents`, in place. `report`: collects removed states, and placeholders."""
     raw, parts = fields.get("contents", ABSENT_MEMBER), [part for message in request.messages for part in message.parts]
     has_marks = any(part.HasField("state") for part in parts) and GATEWAY_MARK in bytes(raw)
     if not has_marks and not any(part.HasField("tool_call") for part in parts):
@@ -88,7 +85,6 @@ def _with_placeholders(contents: list[dict[str, Raw]]) -> bool:
 
 
 def _parts(content: dict[str, Raw]) -> list[dict[str, Raw]]:
-    """Return the parts of a turn, which clients also send without a list if there is only one."""
     raw = content.get("parts", ABSENT_MEMBER)
     if not is_present(raw):
         return []

@@ -27,9 +27,8 @@ NEEDED_MEMBERS = (b'"finishReason"', b'"functionCall"', b'"error"', b'"promptFee
 
 
 class PassthroughDecoder(FrameDecoder):
-    """Decoder of a passed-through native stream: forwards chunks, and emits events for the service. One instance per
-    stream. It replaces a different model id, and removes content that clients cannot read: comments, `event:` lines and
-    another format's end marker.
+    """Decoder of a passed-through native stream: forwards chunks, and emits events for the service. One per stream. It
+    replaces a different model id, and removes comments, `event:` lines and another format's end marker.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -57,9 +56,7 @@ class PassthroughDecoder(FrameDecoder):
         return message
 
     def _plain(self, frames: bytes) -> tuple[bytes, int]:
-        """Return (leading frames that only continue the response, with the caller's model id; their length in bytes as
-        received). Return `DECODED_FRAME` (no bytes, length 0) if they have to be decoded.
-        """
+        """Return (leading frames that only continue the response; their length), or `DECODED_FRAME`."""
         if not self._started:
             return DECODED_FRAME
         if needed := [at for name in NEEDED_MEMBERS if (at := frames.find(name)) >= 0]:
@@ -111,9 +108,7 @@ class PassthroughDecoder(FrameDecoder):
         return self._hold(frame) if self._unfinished and not self._has_content else frame
 
     def _read_reason(self, index: int, ending: Ending, events: list[pb.GenerateEvent]) -> None:
-        """Append the canonical event for the end of a candidate to `events`. If the candidate failed before any
-        content, keep the error; with content it is passed through, since its reason is a value of this format.
-        """
+        """Append a candidate's end to `events`. Keep the error of one that failed without content."""
         if ending.finish_reason in NO_REASON:
             self._unfinished.append(ending)
             return

@@ -1,8 +1,8 @@
-"""Normalization of proto-JSON, which allows several spellings of a body: keys in camelCase or snake_case, 64-bit
-numbers as text, enums in any case, a list's only element without the list, null for absent members.
+"""Normalization of proto-JSON, which has several spellings: camelCase or snake_case, 64-bit numbers as text, enums in
+any case, a list's only element without the list, null for absent members.
 
-The types of the structs decide which members are normalized, so the caller's own JSON (arguments, results, schemas,
-labels) stays unchanged: it is raw there. A body in the spelling of the structs is decoded at once.
+The types of the structs decide which members are normalized; the caller's own JSON (arguments, results, schemas,
+labels) is raw there. A body in the spelling of the structs is decoded at once.
 """
 
 import re
@@ -38,9 +38,7 @@ class UnknownField(NamedTuple):
 
 @dataclass(slots=True)
 class Notes:
-    """Facts about one native body, recorded by its decoder: unknown fields, the caller's spelling of known fields
-    (camel or snake case), and the notes of the request.
-    """
+    """Facts about one native body: unknown fields, the spelling of known fields, and the notes of the request."""
 
     unknown: list[UnknownField] = field(default_factory=list)  # `MAX_PATHS` at most
     at: list[str] = field(default_factory=list)  # path of the member that is read
@@ -64,9 +62,8 @@ class Notes:
 
 
 def read(kind: type[Parsed], raw: bytes | Raw, notes: Notes, at: str = "") -> Parsed:
-    """Return JSON decoded as a `kind`, with the spellings that protobuf's JSON parser accepts. Members may be in camel
-    or snake case, a single element in place of a list, enumerated values in any case. `notes`: receives unknown fields
-    and the spelling. Raise UmgError(MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD) with the path of the field.
+    """Return JSON decoded as a `kind`, in any spelling that protobuf's JSON parser accepts. `notes`: receives unknown
+    fields and the spelling. Raise UmgError(MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD) with the path.
     """
     try:
         return msgspec.json.decode(raw, type=kind)
@@ -205,7 +202,6 @@ def _members(plan: _Struct, raw: Raw, notes: Notes) -> Raw:
 
 
 def _wrap_part(kind: type, raw: Raw) -> Raw:
-    """Return a lone part, as some clients send an instruction, as a message; other JSON for a `kind` is unchanged."""
     if kind is not schema.Content:
         return raw
     text = bytes(raw)

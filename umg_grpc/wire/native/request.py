@@ -28,24 +28,23 @@ from umg_grpc.wire.text_format_interface import FaceRequest, UpstreamRequest
 STREAM_VERB = ":streamGenerateContent?alt=sse"
 STOPS_MEMBER, MAX_STOPS = "generationConfig.stopSequences", 5
 
-HARMLESS_FIELDS = frozenset({"stream"})
-"""Top-level fields without a canonical form or effect: the path determines whether the response is streamed."""
+HARMLESS_FIELDS = frozenset({"stream"})  # without effect: the path determines whether the response is streamed
 
 
 # --- caller -> canonical
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of a native request (`:generateContent` or its stream). `model`: id in the path, "" for none; the
-    body may repeat it. `headers` are not used. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Decode the body of `:generateContent` or its stream. `model`: id in the path, "" for none; the body may repeat
+    it. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     decoded = _decode(body, "", model)
     return FaceRequest(decoded.canonical, stream=False, notes=decoded.notes)
 
 
 def decode_count(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.GenerateRequest]:
-    """Decode the request for `:countTokens`: the body itself, or its member `generateContentRequest`. `model`: in the
-    path, "" for none. `headers` are not used. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
+    """Decode a request for `:countTokens`: the body itself, or its member `generateContentRequest`. `model`: in the
+    path, "" for none. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD.
     """
     counted = parse(schema.CountBody, check_utf8(body))
     for raw, name in (
@@ -100,10 +99,9 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /models/{model}:generateContent`, or of its stream. A
-    caller's native body is changed only where necessary; any other request is encoded anew. `model`: provider's id;
-    `notes`: facts that the decoder recorded about the caller's body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD)
-    with the canonical path.
+    """Encode a call of `POST /models/{model}:generateContent`, or of its stream: the caller's own body of this format
+    with only the necessary changes, else a new body. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the
+    canonical path.
     """
     report = Report()
     request, notes = fit_request(request, notes, quirks, report)

@@ -50,8 +50,8 @@ from umg_grpc.wire.native.usage import decode_usage, encode_usage
 
 
 def encode_response(response: pb.GenerateResponse, request: pb.GenerateRequest) -> bytes:
-    """Return the response for a caller; the provider's own body if it has this format. `request` is not used. A blocked
-    prompt gives `promptFeedback` and a candidate without parts, because callers read the first candidate.
+    """Return the response for a caller; the provider's own body if it has this format. A blocked prompt gives
+    `promptFeedback` and a candidate without parts, because callers read the first candidate.
     """
     if response.source.format == "native":
         return response.source.body
@@ -122,9 +122,8 @@ _PASSED = msgspec.json.Decoder(PassedResponse)
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a provider's complete response. If its body is passed through (`pass_`), parts are not decoded. Raise
-    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded or has no output, and the provider's error if the body
-    is an error despite its HTTP status.
+    """Decode a provider's complete response; for passthrough (`pass_`) without parts. Raise UmgError(UPSTREAM_FAILED)
+    for a body that cannot be decoded or has no output, or the error that it states.
     """
     try:
         parsed = decode(_PASSED, body) if pass_ else decode(_BODY_DECODER, body)
@@ -160,9 +159,7 @@ def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb
 
 
 def _failure(response: ProviderResponse | PassedResponse) -> UmgError | None:
-    """Return the error of a response whose candidates all failed; None otherwise. None also for a passed-through
-    response with content, since its reason is a value of the caller's format.
-    """
+    """Return the error if all candidates failed; None for passed content, whose reason is a value of the format."""
     if all(each.finish_reason == "STOP" for each in response.candidates or ()):
         return None
     if isinstance(response, ProviderResponse):
@@ -221,7 +218,6 @@ def _decode_parts(
     names: ToolNames,
     message: pb.Message,
 ) -> list[Text]:
-    """Decode a candidate's parts into `message.parts`, and return text parts with indexes, for the citations."""
     texts = list[Text]()
     for position, (part, raw) in enumerate(_parts(provider_candidate, unknown, candidate_position)):
         decoded = decode_response_part(part, raw, names)

@@ -27,9 +27,7 @@ class _Id(msgspec.Struct):
 
 
 def decode_server_tool(part: schema.ProviderPart, target: pb.Part, at: str) -> bool:
-    """Decode a call or a result of one of the provider's own tools into `target`. Return False, and decode nothing, for
-    any other part. Raise UmgError(INVALID_FIELD). `at`: path of the part in the body.
-    """
+    """Decode a call or result of a provider's tool. Return False for other parts. Raise UmgError(INVALID_FIELD)."""
     if is_present(part.executable_code):
         target.server_tool_call.name, target.server_tool_call.format = CODE_TOOL, "native"
         target.server_tool_call.input_json = str(part.executable_code, "utf-8")
@@ -63,9 +61,7 @@ def _tool_name(used: schema.ServerTool) -> str:
 
 
 def encode_server_tool(part: pb.Part, at: str) -> JsonObject | None:
-    """Return the call or result of a tool that a provider of this format ran as a part; None for a tool of another
-    format. Raise UmgError(INVALID_FIELD) for an input or output that is not one JSON value.
-    """
+    """Return a provider's call or result; None for other formats. Raise UmgError(INVALID_FIELD) for broken JSON."""
     if part.HasField("server_tool_call"):
         call = part.server_tool_call
         if call.format != "native":

@@ -1,6 +1,4 @@
-"""Fields and parts that native responses and streamed chunks share, in both directions. The structs accept the
-responses of all providers: every member that is not needed may be absent or null.
-"""
+"""Fields and parts that native responses and chunks share, in both directions. Members may be absent or null."""
 
 from collections.abc import Sequence
 from typing import Annotated, assert_never
@@ -87,9 +85,7 @@ class LogprobsResult(Struct, rename="camel"):
 
 
 class Ending(Struct, rename="camel"):
-    """Members of a passed-through candidate that the gateway decodes: its index and finish reason, and its content as
-    raw JSON.
-    """
+    """Members of a passed-through candidate that are decoded: index, finish reason, and the content as raw JSON."""
 
     index: Index | None = None
     finish_reason: str | None = None
@@ -98,9 +94,7 @@ class Ending(Struct, rename="camel"):
 
     @property
     def calls(self) -> bool:
-        """Whether the candidate calls a tool, found by a byte search in its raw JSON. Inside a text the quotes would be
-        escaped, and a match inside a call's arguments is in a call anyway.
-        """
+        """Whether raw JSON has a call. Inside a text the quotes would be escaped; inside arguments is a call."""
         return b'"functionCall"' in bytes(self.content)
 
 
@@ -186,9 +180,7 @@ def end_of(candidate: Ending | ProviderCandidate, has_content: bool) -> Ended:
 
 
 def decode_finish(reason: str | None, target: pb.Candidate | pb.CandidateFinished) -> None:
-    """Set the finish reason of `target` from the provider's `reason`; None sets nothing. The provider's name is also
-    stored if it is unknown, or if several names mean the same canonical reason.
-    """
+    """Set the finish reason from the provider's `reason`, if any. An unknown or ambiguous name is also stored."""
     if reason is None or reason in NO_REASON:
         return
     target.finish_reason = finish_reason_of(reason)
@@ -215,9 +207,7 @@ def decode_ratings(ratings: Sequence[ProviderRating] | None) -> list[pb.SafetyRa
 
 
 def decode_response_part(part: schema.ProviderPart, raw: Raw | None, names: ToolNames) -> pb.Part:
-    """Return a part of a provider's response. `raw`: JSON of a part of unknown kind. `names`: the caller's tool names
-    -> the provider's. Raise UmgError(UPSTREAM_FAILED) for a part that cannot be decoded.
-    """
+    """Return a part of a response. `raw`: JSON of an unknown part. Raise UmgError(UPSTREAM_FAILED) for a broken one."""
     target = pb.Part()
     if raw is not None:
         part = schema.ProviderPart(opaque=raw)
@@ -284,9 +274,7 @@ def _logprob(candidate: TokenCandidate) -> pb.TokenLogprob:
 
 
 def finish_name(reason: "pb.FinishReason.ValueType", provider_reason: str) -> str:
-    """Return the `finishReason` for a canonical reason. It is the provider's own name (`provider_reason`, or "") if
-    this format has it for the same reason, or if the name may be newer than this build.
-    """
+    """Return the `finishReason`: the provider's own name if it means the same, or may be newer than this build."""
     if provider_reason and FINISH_REASONS.get(provider_reason) == reason:
         return provider_reason
     unknown = reason == pb.FINISH_REASON_STOP and meaning_of(provider_reason) is None
@@ -372,9 +360,7 @@ def queries_of(part: pb.Part) -> Sequence[str]:
 
 
 def encode_sources(cited: Sequence[Cited], queries: Sequence[str], rest: str) -> JsonObject:
-    """Return {"groundingMetadata": ...} with citations and search queries; {} without either. `cited`: text parts of a
-    candidate with citations. `rest`: the provider's own JSON of the member, "" without one.
-    """
+    """Return {"groundingMetadata": ...}; {} without citations and queries. `rest`: provider's own JSON, or ""."""
     grounding = encode_grounding(cited, queries, rest)
     return {} if grounding == {} else {"groundingMetadata": grounding}
 

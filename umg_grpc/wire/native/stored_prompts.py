@@ -22,14 +22,10 @@ class Beginning(NamedTuple):
     """Beginning of a prompt: instructions, tools and some contents. Beginnings with equal digests are equal."""
 
     digest: bytes
-    content: int
-    """Number of whole contents in the beginning."""
-    parts: int
-    """Number of parts that the beginning has of the content after the whole ones."""
-    size: int
-    """Size in bytes of the beginning in the body."""
-    is_long: bool
-    """Whether a mark for an hour is at the end of the beginning or later."""
+    content: int  # number of whole contents
+    parts: int  # number of parts of the content after the whole ones
+    size: int  # in bytes of the body
+    is_long: bool  # whether a mark for an hour is at its end or later
 
 
 class _Content(Struct):
@@ -56,10 +52,8 @@ class Created(Struct, rename="camel"):
 class Place(NamedTuple):
     """Where a provider stores beginnings of prompts."""
 
-    base_url: str
-    """URL in front of `STORED_PROMPTS_PATH`; "" for the base URL of the channel."""
-    models: str
-    """Name of the collection of models, with a slash."""
+    base_url: str  # in front of `STORED_PROMPTS_PATH`; "" for the base URL of the channel
+    models: str  # name of the collection of models, with a slash
 
 
 _PROJECT = re.compile(r"(https?://.+?/v1(?:beta1)?/)(projects/[^/]+/locations/[^/]+)(/publishers/google)")
@@ -85,12 +79,11 @@ class DividedPrompt:
         self._contents = msgspec.json.decode(self._members["contents"], type=list[Raw])
         self._read = [msgspec.json.decode(raw, type=_Content) for raw in self._contents]
         self._marks = sorted(marks)
-        self.beginnings = list(self._beginnings(seed))
-        """Beginnings of the prompt, the shortest one first."""
+        self.beginnings = list(self._beginnings(seed))  # the shortest one first
 
     def _beginnings(self, seed: bytes) -> Iterator[Beginning]:
-        """Yield the beginnings before each question of the user up to the last mark, and up to marks within a question.
-        The remainder then begins with a question, as providers expect.
+        """Yield the beginnings before each question of the user up to the last mark, and up to marks within a question:
+        providers expect the remainder to begin with a question.
         """
         if not self._marks:
             return

@@ -78,9 +78,8 @@ def chunk_error(head: Head) -> UmgError | None:
 
 
 class _CandidateDecoder(PartEmitter):
-    """Decoder of the chunks of one candidate (one of several alternative responses). If citations are expected, a text
-    stays open until the end of the response, since citations come last; otherwise until the next text. A part ends when
-    its reasoning state is received.
+    """Decoder of the chunks of one candidate. If citations are expected, which come last, a text stays open until the
+    end; otherwise until the next text. A part ends when its reasoning state is received.
     """
 
     def __init__(self, index: int, names: ToolNames, *, has_halves: bool, cited: bool) -> None:
@@ -99,9 +98,7 @@ class _CandidateDecoder(PartEmitter):
             pieces.append(text)
 
     def continue_text(self, provider_candidate: ProviderCandidate) -> pb.GenerateEvent | None:
-        """Return the event of a chunk that only appends to the open text or reasoning, as most chunks do; None for any
-        other chunk, which `read_chunk` handles. This only saves time.
-        """
+        """Return the event of a chunk that only appends, as most do, to save time; None for any other chunk."""
         parts = provider_candidate.content.parts if provider_candidate.content is not None else None
         if (
             provider_candidate.finish_reason
@@ -119,8 +116,8 @@ class _CandidateDecoder(PartEmitter):
     def read_chunk(
         self, provider_candidate: ProviderCandidate, unknown: UnknownParts, position: int
     ) -> Iterator[pb.GenerateEvent]:
-        """Yield the canonical events of one chunk of the candidate; citations and the finish reason are kept until
-        `finish`. `unknown`: raw JSON of parts of unknown kinds. `position`: index of the candidate in the chunk.
+        """Yield the events of one chunk; citations and the finish reason wait for `finish`. `unknown`: raw JSON of
+        parts of unknown kinds. `position`: index of the candidate in the chunk.
         """
         parts = (provider_candidate.content and provider_candidate.content.parts) or ()
         for part, raw in zip(parts, unknown.of(parts, position), strict=True):
@@ -149,7 +146,6 @@ class _CandidateDecoder(PartEmitter):
 
     @property
     def ended(self) -> Ended:
-        """End of the candidate as the provider stated it."""
         return end_of(self.ending or ProviderCandidate(), has_content=self.count > 0)
 
     def finish(self) -> Iterator[pb.GenerateEvent]:
@@ -196,9 +192,8 @@ class _CandidateDecoder(PartEmitter):
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a translated native stream into canonical events. One instance per stream. There is no end marker: a
-    response is complete if the stream ends and each candidate has a finish reason. Each chunk's usage is the total so
-    far.
+    """Decoder of a translated native stream. One per stream. There is no end marker: a response is complete if the
+    stream ends and each candidate has a finish reason. Each chunk's usage is the total so far.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -211,7 +206,6 @@ class TranslatingDecoder(EventDecoder):
         self._feedback: PromptFeedback | None = None
 
     def _take(self, frames: bytes) -> pb.StreamGenerateResponse | None:
-        """Return the events of complete frames, and the usage of the last frame if it changed; None without events."""
         message = super()._take(frames)
         if self._usage is None or not self._usage.is_stated or self._usage == self._emitted_usage:
             return message
@@ -233,9 +227,7 @@ class TranslatingDecoder(EventDecoder):
         return self._chunk(chunk, data)
 
     def _continue_candidate(self, chunk: ProviderResponse) -> pb.GenerateEvent | None:
-        """Return the event of a chunk that only appends to the text or reasoning of one candidate, as most chunks do;
-        None for any other chunk, which has to be decoded completely. This only saves time.
-        """
+        """Return the event of a chunk that only appends to one candidate, to save time; None otherwise."""
         candidates = chunk.candidates
         if not candidates or len(candidates) != 1 or chunk.prompt_feedback is not None:
             return None

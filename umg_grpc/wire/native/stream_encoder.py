@@ -34,9 +34,7 @@ EMPTY_PART: JsonObject = {"text": ""}  # empty part of a line without content: c
 
 
 class _SentText:
-    """State of a text part that is being sent: its beginning, its citations (sent at the end), and the number of bytes
-    of text before the part in its candidate.
-    """
+    """Text part that is being sent: its citations, sent at the end, and the bytes of text before it."""
 
     def __init__(self, before: int) -> None:
         self.before = before
@@ -45,9 +43,7 @@ class _SentText:
 
 
 class _SentCandidate:
-    """State of a candidate (one of several alternative responses) that is being sent: texts with citations, the
-    reasoning already sent, and parts that are held until they are complete.
-    """
+    """Candidate that is being sent: texts with citations, reasoning sent, and parts held until they are complete."""
 
     def __init__(self) -> None:
         self.texts: dict[int, _SentText] = {}  # by part
@@ -61,9 +57,9 @@ class _SentCandidate:
 class StreamEncoder:
     """Encoder of canonical events as native `data:` lines. One instance per stream.
 
-    Every line is a complete response, with the candidate's parts, the usage so far, model, time and id. Calls and media
-    are encoded when they are complete. Citations, the finish reason and the final usage are in the last line; there is
-    no end marker. Lines end in LF, which every client accepts, also clients that look for two of them.
+    Every line is a complete response, with new parts, the usage so far, model, time and id. Calls and media are encoded
+    when complete; citations, the finish reason and the final usage in the last line. Lines end in LF: some clients look
+    for two of them.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -97,7 +93,6 @@ class StreamEncoder:
         return b"".join(lines)
 
     def closing(self) -> Iterator[bytes]:
-        """Yield the lines that `close` returns, here as a single piece."""
         yield self.close()
 
     def error(self, error: UmgError) -> bytes:
@@ -211,7 +206,6 @@ class StreamEncoder:
         yield sse.frame(line + self._tail % index)
 
     def _reasoning_line(self, index: int, part: int, text: str, number: int, *, summary: bool) -> Iterator[bytes]:
-        """Yield the line of a piece of reasoning."""
         if not text:
             return
         thoughts = self._candidate(index).thoughts
@@ -233,9 +227,7 @@ class StreamEncoder:
         self.retained_bytes += size
 
     def _state(self, index: int, part: int, state: pb.ReasoningState) -> Iterator[bytes]:
-        """Set the reasoning state (opaque data) of a part that is held until it is complete. For any other part, yield
-        a line with an empty piece of the part that has the state.
-        """
+        """Set the state of a held part; for any other part, yield a line with an empty piece that has it."""
         candidate = self._candidate(index)
         if part in candidate.held:
             candidate.held[part].part.state.CopyFrom(state)

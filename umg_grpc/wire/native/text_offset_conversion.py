@@ -1,7 +1,6 @@
 """Conversion of offsets into a text between characters (code points) and bytes of UTF-8."""
 
-BLOCK_SIZE = 1024
-"""Distance between two precomputed offsets, in bytes or code points."""
+BLOCK_SIZE = 1024  # distance between two precomputed offsets, in bytes or code points
 _INNER = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 
 
@@ -22,9 +21,7 @@ class Offsets:
             self._bytes.append(self._bytes[-1] + len(text[start : start + BLOCK_SIZE].encode()))
 
     def code_points(self, offset: int) -> int:
-        """Return the number of complete characters before an offset in bytes. An offset outside the text is moved to
-        its start or end.
-        """
+        """Return the complete characters before an offset in bytes, which is limited to the text."""
         offset = max(0, min(offset, self.size))
         if not self._encoded:
             return offset
@@ -34,9 +31,7 @@ class Offsets:
         return started - cut
 
     def bytes(self, point: int) -> int:
-        """Return the number of bytes before the character at `point`, an offset in code points. An offset outside the
-        text is moved to its start or end.
-        """
+        """Return the bytes before the character at `point`, an offset in code points limited to the text."""
         point = max(0, min(point, len(self._text)))
         if not self._encoded:
             return point

@@ -18,9 +18,7 @@ def decode_call(call: schema.ProviderCall, target: pb.ToolCall, at: str) -> None
 
 
 def rename_call(call: pb.ToolCall, names: ToolNames) -> None:
-    """Replace the tool name in a provider's call by the caller's name for the tool, from `names`. Absent arguments
-    become an empty object; arguments of a custom tool, which accepts free text, become that text.
-    """
+    """Replace the provider's tool name in a call by the caller's. Arguments of a custom tool become its free text."""
     if names.resolve(call):
         call.text = free_text(call.arguments_json)
     elif not call.arguments_json:

@@ -10,8 +10,8 @@ from umg_grpc.wire.core.tool_name_conversion import OpenCalls
 
 
 def pair_results(messages: Iterable[pb.Message]) -> None:
-    """Set the missing id of each tool result to the id of its tool's first unanswered call in the previous message.
-    Clients return the model's call with its id, but their result without one.
+    """Set the missing id of each tool result to that of its tool's first unanswered call in the message before: clients
+    return calls with ids, but results without.
     """
     waiting, answered = dict[str, deque[str]](), set[str]()
     for message in messages:
@@ -54,9 +54,7 @@ class UnansweredCalls:
                 self._by_id.setdefault(call.call_id, []).append(position)
 
     def answer(self, result: Result) -> bool:
-        """Assign a result to an unanswered call: the one with its id. A result without an id goes to the first call of
-        its tool, else of any tool. Return False if no call is found.
-        """
+        """Assign a result to the call with its id, else to one of its tool, else to any. Return False without one."""
         position = self._of_id(result.call_id) if result.call_id else self._of_name(result.name)
         if position is None:
             return False

@@ -112,9 +112,8 @@ def _decode_choice(config: schema.ToolConfig, request: pb.GenerateRequest, notes
 
 
 def encode_tools(request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `tools`, with one kind of tool per element, and `toolConfig` with the tool choice; {} without tools.
-    `names`: the caller's tool names -> the provider's. Report tools and options left out. Raise
-    UmgError(UNTRANSLATABLE) for a tool that only another format has.
+    """Return `tools`, one kind of tool per element, and `toolConfig`; {} without tools. Report tools and options left
+    out. Raise UmgError(UNTRANSLATABLE) for a tool that only another format has.
     """
     searches = requests_search(request) and supports_search(request, quirks, report)
     functions, others = _encode_each(request, names, report, searches=searches, dialect=quirks.schema_dialect)
@@ -178,9 +177,7 @@ def _declare_search(choice: JsonObject) -> JsonObject:
 
 
 def _left_out(request: pb.GenerateRequest) -> set[str]:
-    """Return the caller's names of tools that the tool choice excludes. They are not sent, because providers restrict a
-    choice by names only if a call is required.
-    """
+    """Return the tools that the choice excludes: providers restrict a choice by names only if a call is required."""
     choice = request.tool_choice
     if choice.mode not in (pb.TOOL_CHOICE_MODE_AUTO, pb.TOOL_CHOICE_MODE_UNSPECIFIED) or not choice.names:
         return set()
@@ -190,7 +187,6 @@ def _left_out(request: pb.GenerateRequest) -> set[str]:
 def _encode_function(
     tool: pb.Tool, names: ToolNames, at: str, report: Report, dialect: SchemaDialect | None
 ) -> JsonObject:
-    """Return a function as an element of `functionDeclarations`."""
     function, encoded = tool.function, names.head(tool)
     if function.parameters_json and function.native_schema:
         encoded["parameters"] = json_text(function.parameters_json, f"{at}.parameters_json")
@@ -233,7 +229,6 @@ def _requests_search(request: pb.GenerateRequest, report: Report) -> bool:
 
 
 def _encode_choice(request: pb.GenerateRequest, names: ToolNames, callable_: bool, report: Report) -> JsonObject:
-    """Return the tool choice as `functionCallingConfig`; {} without a choice or functions. Report a lost choice."""
     choice = request.tool_choice
     if choice.HasField("opaque"):
         raise foreign(choice.opaque, "tool_choice")

@@ -39,10 +39,8 @@ class UsageMetadata(Struct, rename="camel"):
     total_token_count: Count = None
     prompt_tokens_details: list[ModalityCount] | None = None
     candidates_tokens_details: list[ModalityCount] | None = None
-    service_tier: str | None = None
-    """Class of service in the Gemini API."""
-    traffic_type: str | None = None
-    """Service class in Vertex AI, a key of `TRAFFIC_TIERS`."""
+    service_tier: str | None = None  # in the Gemini API
+    traffic_type: str | None = None  # in Vertex AI, a key of `TRAFFIC_TIERS`
 
     @property
     def is_stated(self) -> bool:
@@ -54,8 +52,8 @@ class UsageMetadata(Struct, rename="camel"):
 
 
 def encode_usage(usage: pb.Usage) -> JsonObject:
-    """Return the member `usageMetadata`, always with its five counters, even if they are 0. The prompt count excludes
-    tokens that tools added, and the candidates count excludes reasoning tokens.
+    """Return `usageMetadata`, always with its five counters. The prompt count excludes tokens that tools added, the
+    candidates count reasoning tokens.
     """
     prompt = max(0, usage.input_tokens - usage.tool_input_tokens)
     candidates = max(0, usage.output_tokens - usage.reasoning_tokens)
@@ -87,9 +85,8 @@ def _details(usage: pb.Usage, kinds: dict[str, str], total: int) -> list[JsonObj
 
 
 def decode_usage(usage: UsageMetadata, target: pb.Usage) -> None:
-    """Set the token counts of `target` from the prompt and candidates counts. If one is missing, it is the total less
-    the other. Without a total, a missing prompt count is marked as estimated, and a missing candidates count is 0,
-    since the format omits zero counts.
+    """Set the token counts of `target`. If one of the two is missing, it is the total less the other. Without a total,
+    a missing prompt count is marked as estimated; a missing candidates count is 0, since the format omits zeros.
     """
     tools, thoughts = usage.tool_use_prompt_token_count, usage.thoughts_token_count
     prompt, candidates = usage.prompt_token_count, usage.candidates_token_count
