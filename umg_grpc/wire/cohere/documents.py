@@ -14,9 +14,9 @@ _NAMED = msgspec.json.Decoder(str)
 
 
 def decode_documents(documents: Sequence[Raw], request: pb.GenerateRequest, *, citable: bool) -> None:
-    """Insert the documents as text files before the parts of the last user message. `citable`: whether the model may
-    cite them. A document without an id gets `doc:` and its number, as at the vendor (docs.cohere.com, Documents and
-    Citations). Raise UmgError(INVALID_FIELD) for other types, and for a conversation without a user message.
+    """Insert the documents as text files before the last user message. `citable`: the model may cite them. Missing ids
+    are `doc:` and the number, as at the vendor (docs.cohere.com, Documents and Citations). Raise
+    UmgError(INVALID_FIELD) for other types, and for a conversation without a user message.
     """
     users = [message for message in request.messages if message.role == pb.ROLE_USER]
     if not users:

@@ -23,10 +23,8 @@ COPIED_MEMBERS = {
     "frequency_penalty": "frequency_penalty",
     "presence_penalty": "presence_penalty",
     "logprobs": "logprobs",
-}
-"""Member of a body -> canonical field that takes its value unchanged."""
-UNCARRIED_MEMBERS = ("safety_mode", "priority")
-"""Members without a canonical form, which are reported."""
+}  # member of a body -> canonical field that takes its value unchanged
+UNCARRIED_MEMBERS = ("safety_mode", "priority")  # members without a canonical form, which are reported
 CHOICE_MODES = {"REQUIRED": pb.TOOL_CHOICE_MODE_REQUIRED, "NONE": pb.TOOL_CHOICE_MODE_NONE}
 THINKING_MODES = {"enabled": pb.REASONING_MODE_ENABLED, "disabled": pb.REASONING_MODE_DISABLED}
 NOT_CITED = frozenset({"DISABLED", "OFF"})

@@ -77,7 +77,6 @@ class _Message:
         self._citations = list[JsonObject]()
 
     def add(self, part: pb.Part) -> None:
-        """Add a part of the response."""
         match part.WhichOneof("kind"):
             case "text":
                 block, start = self._append(TEXT_BLOCK, part.text.text)
@@ -154,9 +153,7 @@ def arguments_of(call: pb.ToolCall) -> str:
 def encode_citation(
     citation: pb.Citation, documents: Sequence[pb.MediaPart], block: int, text: str, start: int
 ) -> JsonObject | None:
-    """Return a citation; None if the format cannot express its source. `block`: index of the content block. `text`: the
-    cited part, which begins at offset `start` of the block; a citation without offsets covers it all.
-    """
+    """Return a citation; None if its source has no form here. `text`: the part, at `start` of the content `block`."""
     if (source := encode_source(citation, documents)) is None:
         return None
     begin = citation.start_index if citation.HasField("start_index") else 0

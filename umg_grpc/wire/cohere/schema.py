@@ -1,6 +1,4 @@
-"""JSON body of Cohere's `POST /v2/chat` as typed structs (cohere 7.3.1, `v2/client.py` and types that it names). `None`
-means absent, and so does an explicit null.
-"""
+"""Body of Cohere's `POST /v2/chat` (cohere 7.3.1, `v2/client.py`). `None` means absent; so does an explicit null."""
 
 from typing import Annotated, Literal
 
@@ -100,8 +98,7 @@ class ResponseFormat(Struct):
 
     type: Literal["text", "json_object"]
     json_schema: Raw = ABSENT_MEMBER
-    schema: Raw = ABSENT_MEMBER
-    """The member `json_schema` under its name in the first version of the API (cohere 7.3.1, JsonResponseFormat)."""
+    schema: Raw = ABSENT_MEMBER  # as `json_schema` was named in the first version (cohere 7.3.1)
 
 
 class Thinking(Struct):

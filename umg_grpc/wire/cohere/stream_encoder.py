@@ -68,7 +68,7 @@ class StreamEncoder:
     """Encoder of canonical events as events of Cohere's chat. One instance per stream.
 
     One content block is open at a time; consecutive texts are one block. One call is open at a time, too, since clients
-    collect the arguments of only one. Events of another call wait until the open call's arguments are complete.
+    collect the arguments of only one: others wait until its arguments are complete.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:
@@ -184,7 +184,7 @@ class StreamEncoder:
     # --- content
 
     def _open_block(self, kind: str) -> Generator[bytes, None, _Block]:
-        """Open a block of a type (`kind`) unless one is open. Yield the frames for this, and return the open block."""
+        """Open a block unless one of the type is open. Yield the frames for this, and return it."""
         if self._block is None or self._block.kind != kind:
             yield from self._end_block()
             yield from self._start()

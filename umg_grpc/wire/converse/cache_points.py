@@ -12,8 +12,7 @@ from umg_grpc.wire.core.prompt_cache_marks import lasts_an_hour
 from umg_grpc.wire.dropped_fields_report import Report
 
 MAX_CACHE_POINTS = 4
-UNMARKED_BLOCK = "reasoningContent"
-"""Type of block after which the provider rejects a cache point."""
+UNMARKED_BLOCK = "reasoningContent"  # after it the provider rejects a cache point
 
 
 @dataclass(slots=True)
@@ -28,7 +27,7 @@ class Block:
         return member in self.fields
 
     def take_mark(self, marked: pb.Part | pb.Tool, report: Report) -> None:
-        """Take over the cache mark of a part or tool, if any. Report the mark if no cache point may be there."""
+        """Take over the mark of a part or tool, if any; report it if no cache point may be there."""
         if not marked.HasField("cache_control"):
             return
         if self.has(UNMARKED_BLOCK):
@@ -42,7 +41,7 @@ BlockGroups = Mapping[Literal["tools", "system", "messages"], list[Block]]
 
 
 def fit_marks(groups: BlockGroups, model: BedrockModel, report: Report) -> None:
-    """Remove, in place, marks that the model does not accept: in parts of the prompt without cache points, and all but
+    """Remove marks that the model does not accept, in place: in parts of the prompt without cache points, and all but
     the last `MAX_CACHE_POINTS`. Shorten a lifetime that the model does not have, or that follows a shorter one.
     """
     for place, blocks in groups.items():

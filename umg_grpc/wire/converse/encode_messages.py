@@ -51,12 +51,10 @@ class MessageEncoder(AlternatingTurns[Block]):
 
     @property
     def blocks(self) -> list[Block]:
-        """All blocks of all turns, in order."""
         return [block for turn in self.turns for block in turn.blocks]
 
     @property
     def has_tools(self) -> bool:
-        """Whether the conversation has tool calls or results."""
         return _have(self.blocks, CALL_BLOCK) or _have(self.blocks, RESULT_BLOCK)
 
     def _answer_calls(self) -> None:

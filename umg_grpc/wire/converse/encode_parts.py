@@ -29,7 +29,6 @@ class ConversePartEncoder(PartEncoder[Block]):
     state_formats = frozenset({SIGNED_FORMAT, REDACTED_FORMAT})
 
     def __init__(self, names: ToolNames, model: BedrockModel, report: Report, *, media_in_results: bool) -> None:
-        """Create the encoder. `media_in_results`: whether the model accepts media in the results of tools."""
         super().__init__(names, ProviderCallIds(ILLEGAL_IN_IDS, MAX_ID_CHARACTERS), report)
         self._model = model
         self._media_in_results = media_in_results

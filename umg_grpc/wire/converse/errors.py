@@ -25,9 +25,7 @@ _ORIGINAL = Decoder(_Original)
 
 
 def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the caller's error for a failed call. A header (`ValidationException:http://...`) names the exception; the
-    URL after the name is ignored. `headers`: by lower-case name.
-    """
+    """Return the error for a failed call, named by a header (`ValidationException:http://...`) whose URL is ignored."""
     name = _NAME.match(headers.get(TYPE_HEADER, ""))
     return from_provider(
         status, _typed(read_error(body), name[0] if name is not None else ""), headers, table=ERROR_TABLE

@@ -19,8 +19,7 @@ from umg_grpc.wire.messages.reasoning_options import Plan, disable_if_rejected, 
 from umg_grpc.wire.model_quirks import REASONING_AMOUNTS, output_limit, rejected_sampling, supports_reasoning
 
 SERVICE_TIERS = ("priority", "default", "flex", "reserved")
-USUAL_TIERS = frozenset({"auto", "standard", "standard_only"})
-"""Service tiers of other formats for which `serviceTier` is left out."""
+USUAL_TIERS = frozenset({"auto", "standard", "standard_only"})  # of other formats, for which `serviceTier` is left out
 MAX_LABELS, MAX_LABEL_CHARACTERS = 16, 256
 _LABEL = re.compile(r"[a-zA-Z0-9\s:_@$#=/+,.-]{0,256}")
 STOP_PATH = "/stop_sequence"
@@ -34,8 +33,7 @@ class Reasoning(NamedTuple):
     fields: JsonObject
     plan: Plan
     effort: str = ""
-    is_alone: bool = False
-    """Whether the model accepts neither sampling options nor an output limit beside the reasoning options."""
+    is_alone: bool = False  # whether the model accepts no sampling options and no output limit beside it
 
 
 def encode_options(
@@ -47,9 +45,7 @@ def encode_options(
     *,
     is_forced: bool,
 ) -> JsonObject:
-    """Return the members of the body except the prompt and the tools. `turns`: the encoded conversation, to which
-    instructions for the format are added. `is_forced`: whether the model must call a tool.
-    """
+    """Return the body but prompt and tools. `turns` gets instructions for the format. `is_forced`: a tool is called."""
     output = _encode_format(request, turns, report, quirks)
     reasoning = _plan(request, model, report, quirks)
     if reasoning.plan.on:
@@ -137,8 +133,8 @@ def _set_at(fields: JsonObject, path: str, value: object) -> None:
 
 
 def _encode_format(request: pb.GenerateRequest, turns: MessageEncoder, report: Report, quirks: Quirks) -> JsonObject:
-    """Return `outputConfig` with the JSON schema that the response must follow; {} without one. If the service cannot
-    enforce the schema for the model, or any JSON is required, a line of the system prompt requires it.
+    """Return `outputConfig` with the required JSON schema; {} without one. A line of the system prompt requires JSON if
+    the service cannot enforce the schema, or if any JSON is required.
     """
     form = request.response_format
     match form.WhichOneof("kind"):

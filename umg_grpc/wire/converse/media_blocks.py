@@ -67,11 +67,9 @@ MEDIA_TYPES: Mapping[str, str] = {name: mime for mime, name in IMAGE_FORMATS.ite
 
 DEFAULT_NAME = "document"
 MAX_NAME_CHARACTERS = 200
-NUMBER_CHARACTERS = 8
-"""Characters of a name that are reserved for a number."""
+NUMBER_CHARACTERS = 8  # of a name that are reserved for a number
 _ILLEGAL = re.compile(r"[^0-9A-Za-z_\s()\[\]-]")
-_MARKS = re.compile(r"[\u0300-\u036f]")
-"""Accents that follow their letters in texts with decomposed characters."""
+_MARKS = re.compile(r"[\u0300-\u036f]")  # accents after their letters in decomposed characters
 _SPACES = re.compile(r"\s+")
 _ENDING = re.compile(r"\.[0-9A-Za-z]{1,5}$")
 
@@ -132,9 +130,7 @@ class MediaEncoder:
         return result
 
     def _name(self, media: pb.MediaPart) -> str:
-        """Return a document's name, made from its title or file name. It has no extension, and only letters without
-        accents, digits, hyphens, underscores, brackets and single spaces.
-        """
+        """Return a document's name: only letters without accents, digits, `-_()[]` and single spaces; no extension."""
         stated = _MARKS.sub("", unicodedata.normalize("NFKD", media.title or media.filename))
         plain = _SPACES.sub(" ", _ILLEGAL.sub(" ", _ENDING.sub("", stated))).strip()
         name = plain = plain[: MAX_NAME_CHARACTERS - NUMBER_CHARACTERS].strip() or DEFAULT_NAME

@@ -9,8 +9,7 @@ _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 _NAME_RULES = NameRules(re.compile(r"[a-zA-Z0-9_-]{1,64}"), illegal=_ILLEGAL, max_characters=64)
 ILLEGAL_IN_IDS = re.compile(r"[^a-zA-Z0-9_.:-]")
 MAX_ID_CHARACTERS = 64
-UNUSED_TOOL = "no_tool"
-"""Name of a tool that is declared if a conversation has tool calls but the request has no tools."""
+UNUSED_TOOL = "no_tool"  # declared if a conversation has tool calls but the request has no tools
 
 
 def tool_names(request: pb.GenerateRequest) -> ToolNames:

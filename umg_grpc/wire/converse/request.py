@@ -63,10 +63,8 @@ def encode_request(
     quirks: Quirks = NO_QUIRKS,
     notes: RequestNotes = NO_NOTES,
 ) -> UpstreamRequest:
-    """Encode a canonical request as a call of a provider's `POST /model/{modelId}/converse`, or of its stream.
-
-    Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path. `model`: the provider's id or ARN.
-    `notes`: facts about the caller's body. Models that stream no tool calls get a request for a complete response.
+    """Encode a call of a provider's `POST /model/{modelId}/converse`, or of its stream; of a complete response for
+    models that stream no tool calls. Raise UmgError(UNTRANSLATABLE, UNSUPPORTED_FIELD) with the canonical path.
     """
     report = Report()
     quirks = replace(quirks, web_search=False)

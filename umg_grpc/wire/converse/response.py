@@ -54,9 +54,7 @@ _ADDITIONAL, _TRACE = msgspec.json.Decoder(Additional), msgspec.json.Decoder(_Tr
 
 
 def decode_response(body: bytes, request: pb.GenerateRequest, pass_: bool) -> pb.GenerateResponse:
-    """Decode a complete response of a provider. `pass_` is not used, since no caller uses this format. Raise
-    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
-    """
+    """Decode a provider's response. Raise UmgError(UPSTREAM_FAILED) for a body that cannot be decoded."""
     try:
         parsed = decode(RESPONSE_DECODER, body)
         message = Message() if parsed.output is None else parsed.output.message or Message()

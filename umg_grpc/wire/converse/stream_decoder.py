@@ -60,8 +60,8 @@ class _Block:
 
 
 class TranslatingDecoder(EventDecoder):
-    """Decoder of a Converse stream. One instance per stream. Only tool calls and images have a start event: texts and
-    reasoning start with their first delta. The finish reason is emitted with the usage, in the last event.
+    """Decoder of a Converse stream. One per stream. Only tool calls and images have a start event: texts and reasoning
+    start with their first delta. The finish reason waits for the usage, in the last event.
     """
 
     def __init__(self, request: pb.GenerateRequest) -> None:

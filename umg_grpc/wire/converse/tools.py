@@ -14,17 +14,15 @@ from umg_grpc.wire.dropped_fields_report import Report, foreign, omits
 from umg_grpc.wire.messages.tools import NO_ARGUMENTS, object_schema, offered_names
 from umg_grpc.wire.model_quirks import requests_search, supports_search
 
-CANNOT_ENFORCE = frozenset({"none", "json_object"})
-"""Dialects of models for which the service cannot enforce a schema."""
+CANNOT_ENFORCE = frozenset({"none", "json_object"})  # dialects of models for which the service enforces no schema
 STRICT_PATH = "toolConfig.tools.toolSpec.strict"
 
 
 def encode_tools(
     request: pb.GenerateRequest, names: ToolNames, report: Report, quirks: Quirks, *, in_history: bool
 ) -> list[Block]:
-    """Return the tools as blocks; [] if the model may call none and the conversation has no calls. `in_history`: the
-    conversation has calls or results, so that the service requires tools. Raise UmgError(UNTRANSLATABLE) for a tool
-    that only another format has.
+    """Return the tools as blocks; [] if the model may call none and the conversation has no calls (`in_history`), which
+    require tools. Raise UmgError(UNTRANSLATABLE) for a tool that only another format has.
     """
     is_off = request.tool_choice.mode == pb.TOOL_CHOICE_MODE_NONE
     if requests_search(request):
@@ -77,7 +75,6 @@ def _encode_each(request: pb.GenerateRequest, names: ToolNames, report: Report, 
 def _encode_tool(
     tool: pb.Tool, names: ToolNames, report: Report, at: str, dialect: SchemaDialect | None
 ) -> JsonObject | None:
-    """Return a tool as `toolSpec`; None for a tool that is left out, which is reported."""
     match tool.WhichOneof("kind"):
         case "function":
             return _encode_function(tool, names, f"{at}.function", report, dialect)

@@ -9,8 +9,8 @@ HOUR_TTL = "1h"
 
 
 def decode_usage(usage: TokenUsage | None, tier: ServiceTier | None) -> pb.Usage | None:
-    """Return the token counts; None without input and output tokens. Canonical input tokens include those of the prompt
-    cache, unlike the provider's. A usage without one of the totals is estimated: the gateway counts it itself.
+    """Return the token counts; None without any. Canonical input tokens include those of the prompt cache, unlike the
+    provider's. A usage without one of the totals is estimated: the gateway counts it itself.
     """
     if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
         return None

@@ -1,6 +1,4 @@
-"""Ollama's API as a caller's format: `POST /api/chat`, `POST /api/generate`, and its embeddings. The gateway calls no
-provider in this format; it calls Ollama servers at their OpenAI-compatible paths.
-"""
+"""Ollama's API for callers (`POST /api/chat`, `POST /api/generate`); its servers are called in the chat format."""
 
 from dataclasses import replace
 from functools import partial
@@ -20,8 +18,7 @@ from umg_grpc.wire.ollama.response import (
 from umg_grpc.wire.ollama.stream_encoder import StreamEncoder
 from umg_grpc.wire.text_format_interface import Elapsed, TextFace
 
-LINES_TYPE = "application/x-ndjson"
-"""Media type of a stream: lines of JSON."""
+LINES_TYPE = "application/x-ndjson"  # lines of JSON
 API_VERSION = "0.32.15"
 """Release of Ollama's server whose bodies are encoded here (github.com/ollama/ollama, `api/types.go`, 2026-08-21). Some
 editors reject servers before 0.6.4.

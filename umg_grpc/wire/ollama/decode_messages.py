@@ -72,8 +72,8 @@ def _arguments(raw: Raw, at: str) -> str:
 
 
 def decode_images(images: list[str] | None, target: pb.Message | pb.ToolResult, at: str) -> None:
-    """Append the files in the member `images` (path `at`) to a message or a tool result. WAV files are valid too, since
-    Ollama's audio models get them by this member. Raise UmgError(INVALID_FIELD) for other files.
+    """Append the files of `images` to a message or result; WAV, too: Ollama's audio models get it by this member. Raise
+    UmgError(INVALID_FIELD) for other files.
     """
     for index, image in enumerate(images or ()):
         media, path = target.parts.add().media, f"{at}[{index}]"

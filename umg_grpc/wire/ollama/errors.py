@@ -23,9 +23,7 @@ def error_line(error: UmgError) -> bytes:
 
 
 def message_of(error: UmgError) -> str:
-    """Return the text of an error. For an unknown model it begins with Ollama's own words, for which clients look. For
-    a missing key it ends with the remedy.
-    """
+    """Return an error's text: Ollama's own words first for an unknown model, the remedy last for a missing key."""
     if error.reason == pb.ERROR_REASON_MODEL_NOT_FOUND and (model := error.metadata.get("model")) is not None:
         _, _, advice = error.message.partition(". ")
         return f"model '{model}' not found, or this key may not use it. {advice}".rstrip()

@@ -11,14 +11,11 @@ from umg_grpc.wire.ollama.schema import Options, SharedBody
 COPIED_OPTIONS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 KNOWN_OPTIONS = (*COPIED_OPTIONS, "top_k", "seed", "num_predict", "stop")
 """Members of `options` with a canonical form."""
-JSON_MODE = ("json", "json_object")
-"""Values of `format` that request any JSON; clients often send OpenAI's value."""
+JSON_MODE = ("json", "json_object")  # any JSON; clients often send OpenAI's value
 
 
 def decode_options(body: SharedBody, request: pb.GenerateRequest, notes: RequestNotes) -> None:
-    """Decode the fields that both bodies have. `notes`: receives the paths of fields without a canonical form. Raise
-    UmgError(INVALID_FIELD) with the path of the field.
-    """
+    """Decode fields of both bodies. `notes`: receives those without canonical form. Raise UmgError(INVALID_FIELD)."""
     if is_present(body.options):
         _decode_parameters(parse(dict[str, Raw], body.options, "options"), request, notes)
     if is_present(body.format):

@@ -14,8 +14,7 @@ from umg_grpc.wire.ollama.decode_messages import MessageDecoder, decode_images
 from umg_grpc.wire.ollama.model_options import decode_options
 from umg_grpc.wire.text_format_interface import FaceRequest
 
-CHAT_FACE, GENERATE_FACE = "ollama_chat", "ollama_generate"
-"""Names of the two formats: for conversations and for single prompts."""
+CHAT_FACE, GENERATE_FACE = "ollama_chat", "ollama_generate"  # for conversations and for single prompts
 DEBUG_FIELD = "_debug_render_only"
 UNSUPPORTED_FIELDS = {
     "suffix": "the models of this gateway do not fill in text before a suffix; describe the gap in the prompt",
@@ -27,9 +26,8 @@ UNSUPPORTED_FIELDS = {
 
 
 def decode_chat(body: bytes, headers: Mapping[str, str], model: str = "") -> FaceRequest:
-    """Decode the body of `POST /api/chat`. Raise UmgError: MALFORMED_BODY, MISSING_FIELD, INVALID_FIELD,
-    UNSUPPORTED_FIELD. A request without messages, which loads the model on Ollama's server, becomes a canonical request
-    without messages.
+    """Decode the body of `POST /api/chat`; one without messages loads the model. Raise UmgError: MALFORMED_BODY,
+    MISSING_FIELD, INVALID_FIELD, UNSUPPORTED_FIELD.
     """
     chat, unknown = parse_open(_KNOWN_CHAT, schema.ChatBody, body, _CHAT_FIELDS)
     request, notes = _begin(CHAT_FACE, chat, body, unknown)
@@ -66,7 +64,6 @@ _GENERATE_FIELDS = frozenset(schema.GenerateBody.__struct_fields__)
 def _begin(
     face: str, body: schema.SharedBody, source: bytes, unknown: Collection[str]
 ) -> tuple[pb.GenerateRequest, RequestNotes]:
-    """Return the request with the fields that both bodies share, and the notes about the body."""
     if DEBUG_FIELD in unknown:
         message = f"`{DEBUG_FIELD}`: the gateway shows no rendered prompts; leave it out"
         raise UmgError(pb.ERROR_REASON_UNSUPPORTED_FIELD, message, field=DEBUG_FIELD)

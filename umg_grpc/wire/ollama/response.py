@@ -75,8 +75,8 @@ def end_of(items: ResponseItems, timing: JsonObject) -> JsonObject:
 
 
 def timing_of(total: int, prompt: int = 0) -> JsonObject:
-    """Return a call's durations in nanoseconds from its `total` and `prompt`, the time until the first output. If the
-    response was not streamed, `prompt` is 0, and all of the time counts as output time.
+    """Return durations in nanoseconds: `total`, and `prompt` until the first output. Without a stream `prompt` is 0,
+    and all of the time counts as output time.
     """
     return {
         "total_duration": total,

@@ -19,15 +19,12 @@ class Item(NamedTuple):
     text: str = ""
     thinking: str = ""
     tool_call: JsonObject | None = None
-    image: str = ""
-    """File of an image in base64."""
+    image: str = ""  # in base64
     logprobs: list[JsonObject] | None = None
 
 
 class ResponseItems:
-    """Converter of a response's canonical events into content items. One instance per response. Only the first
-    candidate is converted, since requests of this API select one.
-    """
+    """Converter of canonical events into content items. One per response. Only the first candidate is converted."""
 
     def __init__(self) -> None:
         self.retained_bytes = 0

@@ -1,6 +1,5 @@
-"""JSON bodies of Ollama's API as typed structs: fields of its API document and of types of its server and clients.
-`None` means absent, and so does an explicit null. Unknown members, ignored by the vendor's server, are collected to be
-reported.
+"""JSON bodies of Ollama's API: fields of its document, server and clients. `None` means absent, and so does an explicit
+null. Unknown members, ignored by the vendor's server, are collected to be reported.
 """
 
 from typing import Annotated, Literal
@@ -31,8 +30,7 @@ class CalledFunction(Struct):
     """Member `function` of a tool call."""
 
     name: NonEmpty
-    arguments: Raw = ABSENT_MEMBER
-    """JSON object."""
+    arguments: Raw = ABSENT_MEMBER  # JSON object
 
 
 class ToolCall(Struct):
@@ -51,8 +49,7 @@ class Message(Struct):
     images: list[str] | None = None
     tool_calls: list[ToolCall] | None = None
     tool_name: str | None = None
-    name: str | None = None
-    """Name of the tool, as some clients of older servers write it."""
+    name: str | None = None  # of the tool, as some clients of older servers write it
     tool_call_id: str | None = None
 
 
@@ -75,14 +72,11 @@ class SharedBody(Struct, kw_only=True):
     """Fields that the bodies of `POST /api/chat` and `POST /api/generate` share."""
 
     model: ModelName
-    stream: bool | None = None
-    """True if absent."""
-    format: Raw = ABSENT_MEMBER
-    """`"json"`, or a JSON schema."""
+    stream: bool | None = None  # true if absent
+    format: Raw = ABSENT_MEMBER  # `"json"`, or a JSON schema
     options: Raw = ABSENT_MEMBER
     think: bool | Literal["low", "medium", "high", "max"] | None = None
-    keep_alive: Raw = ABSENT_MEMBER
-    """Duration for which the model stays in memory: seconds, or a text as `5m`."""
+    keep_alive: Raw = ABSENT_MEMBER  # how long the model stays in memory: seconds, or a text as `5m`
     truncate: bool | None = None
     logprobs: bool | None = None
     top_logprobs: TopLogprobs | None = None
