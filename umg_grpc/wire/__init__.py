@@ -1,6 +1,5 @@
-"""Wire formats: codecs between JSON (of callers and providers) and the messages of `umg.v1`, without I/O. The tables of
-text formats (see `text_format_tables`) are imported at the first use of their names, so that a command like listing
-keys imports no codec.
+"""Wire formats: codecs between JSON (of callers and providers) and the messages of `umg.v1`, without I/O. Tables of
+text formats are imported at their first use, so that a command like listing keys imports no codec.
 """
 
 from importlib import import_module

@@ -1,5 +1,5 @@
-"""JSON of the administration API: messages of `umg.v1.AdminService` as in `protobuf_json.py`, and request bodies. Null
-is the same as an absent field, except in a change of settings: there absent keeps a value, null removes it.
+"""JSON of the administration API: messages as in `protobuf_json.py`, and request bodies. Null is the same as an absent
+field, except in a change of settings: there absent keeps a value, null removes it.
 """
 
 from collections.abc import Mapping

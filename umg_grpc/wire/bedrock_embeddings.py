@@ -37,9 +37,7 @@ DOCUMENT_PURPOSE, INDEX_PURPOSE = "search_document", "GENERIC_INDEX"
 
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode an embedding request as a call of InvokeModel, in the body that the model has. `notes`: facts about the
-    caller's body. Raise UmgError(UNTRANSLATABLE) for tokens, and for a vector length that the model does not have.
-    """
+    """Encode InvokeModel in the model's body. Raise UmgError(UNTRANSLATABLE) for tokens or an impossible length."""
     report, row = Report(), vector_model(PROTOCOL_NAME, model, request.model)
     notes.report_uncarried(report)
     if request.user:

@@ -13,9 +13,7 @@ Request = TypeVar("Request")
 
 
 class RequestNotes(msgspec.Struct, eq=False):
-    """Facts about one decoded request for which the canonical request has no field. The decoder sets them; a request
-    that is changed later gets new notes.
-    """
+    """Facts about a decoded request without a field in it. The decoder sets them; a changed request gets new notes."""
 
     uncarried: list[str] = []
     """Body paths of known fields without a canonical form: reported as dropped for a provider of another format."""
@@ -30,8 +28,7 @@ class RequestNotes(msgspec.Struct, eq=False):
     opaque_paths: dict[str, str] = {}
     """Canonical path (`messages[1].parts[0]`) of a part of unknown kind -> its body path, if different. For errors."""
 
-    compactions: list[int] = []
-    """Indexes of the messages with a sealed summary that the gateway has to open."""
+    compactions: list[int] = []  # indexes of the messages with a sealed summary that the gateway has to open
     context_edits: tuple[ContextEdit, ...] | None = None
     """Edits of the conversation that the caller requests. The gateway makes them if the provider has no edits."""
     cache_key: str = ""
@@ -73,8 +70,7 @@ class RequestNotes(msgspec.Struct, eq=False):
             report.drop(path)
 
 
-NO_NOTES = RequestNotes()
-"""Empty notes for a request that was not decoded from a caller's body (gRPC)."""
+NO_NOTES = RequestNotes()  # for a request that was not decoded from a caller's body (gRPC)
 
 
 class DecodedRequest(NamedTuple, Generic[Request]):

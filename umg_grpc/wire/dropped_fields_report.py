@@ -36,20 +36,15 @@ class Report(msgspec.Struct, eq=False):
     canonical names (`max_output_tokens`) until `rename` replaces them by the caller's names.
     """
 
-    dropped: dict[str, str | None] = {}
-    """Field name -> the value sent instead; None for a field that is not sent."""
-    times: dict[str, int] = {}
-    """Field name -> number of times it was dropped, for example once in each message."""
+    dropped: dict[str, str | None] = {}  # field name -> the value sent instead; None for a field that is not sent
+    times: dict[str, int] = {}  # field name -> how often it was dropped, for example once in each message
     protocol: str = ""
     """Protocol of the request in place of the channel's usual one, with the reason; "" for the usual one."""
-    limits: int = 0
-    """Number of entries in `dropped` that are limits of the gateway itself, not losses in translation."""
+    limits: int = 0  # entries in `dropped` that are limits of the gateway itself, not losses in translation
     of_turns: int | None = None
     """Number of names in `dropped` that were in `OF_TURNS` when they were renamed; None before."""
-    awaited_headers: tuple[str, ...] = ()
-    """Names of the headers of the provider's response that are forwarded to the caller."""
-    response_headers: dict[str, str] = {}
-    """The headers in `awaited_headers` that the response has."""
+    awaited_headers: tuple[str, ...] = ()  # of the provider's response, forwarded to the caller
+    response_headers: dict[str, str] = {}  # `awaited_headers` that the response has
     performed: set[str] = set()
     """Names in `dropped` that strict mode ignores: the gateway has their effect, or the provider no use for them."""
 
@@ -59,8 +54,8 @@ class Report(msgspec.Struct, eq=False):
         self.times[name] = self.times.get(name, 0) + 1
 
     def add_header(self, header: str) -> None:
-        """Record the changes that another gateway, the provider, states in its `header`, except for fields that this
-        one changed itself. Text that is not from a gateway has no effect.
+        """Record the changes in the `header` of another gateway, the provider, except to fields that this one changed.
+        Other text has no effect.
         """
         for entry in header[:MAX_HEADER_BYTES].split(", "):
             if (stated := _ENTRY.fullmatch(entry)) is not None and stated["name"] not in self.dropped:
@@ -78,9 +73,7 @@ class Report(msgspec.Struct, eq=False):
         self.times.pop(name, None)
 
     def limit(self, name: str, value: str) -> None:
-        """Record that the gateway lowers the field `name` to `value` for every provider. Do nothing if the field is
-        recorded already, for a lower limit of this provider.
-        """
+        """Record that the gateway lowers a field for every provider, unless this one has a lower limit."""
         if name not in self.dropped:
             self.drop(name, value)
             self.limits += 1
@@ -178,18 +171,14 @@ NOTHING_LEFT = "no part of them can be translated; send results together with th
 
 
 def omits(opaque: pb.OpaquePart, report: Report) -> bool:
-    """Return whether an opaque part (raw JSON of one wire format) may be left out for a provider of another format.
-    An optional part is recorded in `report` by its type.
-    """
+    """Return whether an opaque part may be left out for another format. An optional one is reported by its type."""
     if opaque.handling == pb.OPAQUE_HANDLING_OPTIONAL:
         report.drop(opaque.type)
     return opaque.handling != pb.OPAQUE_HANDLING_UNSPECIFIED
 
 
 def untranslatable(at: str, problem: str) -> UmgError:
-    """Return the error UNTRANSLATABLE for a part that the provider's format cannot express and whose loss would change
-    the meaning. `at`: canonical path of the part; `problem`: text for the caller.
-    """
+    """Return UNTRANSLATABLE for a part whose loss would change the meaning. `problem`: text for the caller."""
     return UmgError(pb.ERROR_REASON_UNTRANSLATABLE, f"`{at}`: {problem}", field=at)
 
 

@@ -17,8 +17,7 @@ class DecodedForm(NamedTuple):
     """Image request decoded from a `multipart/form-data` body."""
 
     request: DecodedRequest[pb.GenerateImageRequest]
-    stream: bool
-    """Whether the form requests a stream of events."""
+    stream: bool  # whether the form requests a stream of events
 
 
 class ImageStreamEncoder(Protocol):
@@ -41,16 +40,14 @@ class ImageStreamEncoder(Protocol):
 class ImageFormat:
     """Image format for callers: the functions that decode its requests and encode its responses."""
 
-    name: str
-    """Name of the face: `SourceDocument.format` of the requests that it decodes."""
+    name: str  # `SourceDocument.format` of the requests that it decodes
     source_headers: tuple[str, ...]
     """Request headers, in lower case, that change the meaning of a body and are forwarded with it."""
     decode_request: BodyDecoder[DecodedRequest[pb.GenerateImageRequest]]
     encode_response: Callable[[pb.GenerateImageResponse, pb.GenerateImageRequest, ClientShape], bytes]
     """(response, its request, shape) -> JSON body."""
     stream_encoder: Callable[[pb.GenerateImageRequest], ImageStreamEncoder]
-    wants_stream: Callable[[bytes], bool]
-    """Whether a body requests a stream of events."""
+    wants_stream: Callable[[bytes], bool]  # whether a body requests a stream of events
     encode_error: Callable[[UmgError, int], bytes]
     """(error, HTTP status) -> JSON body, in both shapes at once."""
     wire_path: Callable[[str], str]
@@ -61,8 +58,7 @@ class ImageFormat:
     """Variant of `encode_response` that yields the body in pieces. Each piece is encoded when it is requested, in about
     a millisecond; a body without files is one piece. Fourth argument: images that stay in the provider's base64.
     """
-    heartbeat: bytes
-    """Bytes sent while no event is ready. All clients of the format ignore them."""
+    heartbeat: bytes  # sent while no event is ready; all clients of the format ignore it
     decode_form: Callable[[Iterable[FormPart]], DecodedForm] | None = None
     """Decoder of a `multipart/form-data` body; None for a path without forms. Raises UmgError naming the field."""
     shape: ClientShape | None = None
@@ -71,10 +67,8 @@ class ImageFormat:
     """Header for a provider's key: `authorization` with a Bearer token, or any other header with the bare key."""
     provider_name: str = ""
     """Name of the providers of the format in telemetry (`gen_ai.provider.name`); "" for `umg.<format>`."""
-    key_headers: tuple[str, ...] = ()
-    """Headers that hold a caller's key besides `Authorization`."""
-    key_parameter: str = ""
-    """Query parameter that holds a caller's key."""
+    key_headers: tuple[str, ...] = ()  # that hold a caller's key besides `Authorization`
+    key_parameter: str = ""  # query parameter that holds a caller's key
     error_paths: tuple[str, ...] = ()
     """First parts of URL paths. A call of a path that begins so but has no route gets an error body of this format."""
 

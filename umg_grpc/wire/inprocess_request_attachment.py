@@ -6,11 +6,8 @@ from umg_grpc.wire.decoded_request_notes import RequestNotes
 
 
 class Attachment(msgspec.Struct, eq=False):
-    """Python objects beside a request, passed by reference from the HTTP face to a service in the same process. They
-    never pass a socket.
-    """
+    """Objects passed by reference from the HTTP face to a service in the same process."""
 
-    notes: RequestNotes | None = None
-    """Notes of the decoder about the caller's body; None for a request without a body."""
+    notes: RequestNotes | None = None  # of the decoder; None for a request without a body
     known_key: object = None
     """The caller's key after its check by the service (a `KnownKey`); None if the service still has to check it."""

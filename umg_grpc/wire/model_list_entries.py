@@ -1,6 +1,4 @@
-"""Decoding of an entry in a provider's model list: operations, limits, prices, capabilities and lifecycle of the model.
-The shapes of the lists of known providers decide. Unexpected members are ignored.
-"""
+"""Decoding of an entry in a provider's model list, by the shapes of known lists. Unexpected members are ignored."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,14 +13,13 @@ from umg_grpc.v1.limits import MAX_COUNT
 Fields = Mapping[str, object]
 MICRO_CREDITS = 1_000_000
 HIGHEST_TOKEN_PRICE = 0.001
-"""Price in US dollars below which it is the price of one token, otherwise of a million. The vendors' members have both,
-even under one name (`pricing.input`: Vercel for a token, Together AI for a million). The most expensive models cost
-less than this for a token, and the cheapest ones more for a million.
+"""US dollars below which a price is that of one token, else of a million. Vendors have both, even under one name
+(`pricing.input`: Vercel for a token, Together AI for a million). The most expensive models cost less for a token, the
+cheapest more for a million.
 """
 MAX_MICRO_CREDITS = 10**10
 """Highest price of a million tokens that is accepted. A higher price is an error in the provider's list."""
-NO_OPERATION = pb.MODEL_OPERATION_UNSPECIFIED
-"""Operation of a model whose entry states only kinds that the gateway does not support."""
+NO_OPERATION = pb.MODEL_OPERATION_UNSPECIFIED  # of an entry that states only kinds that the gateway does not support
 TEXT_UNITS = frozenset({pb.BILLABLE_UNIT_INPUT_TOKEN, pb.BILLABLE_UNIT_OUTPUT_TOKEN})
 
 
@@ -55,7 +52,6 @@ def add_facts(model: pb.Model, entry: Fields, listed: ListedOperations) -> bool:
 
 
 def _set_end(model: pb.Model, stated: object) -> None:
-    """Set the time at which the provider removes the model. `stated`: text of a date or of a time."""
     if not isinstance(stated, str) or not stated:
         return
     try:
@@ -98,7 +94,6 @@ def _first_count(entry: Fields, members: Iterator[str]) -> int | None:
 
 
 def _prices(entry: Fields) -> Iterator[pb.Price]:
-    """Yield the token prices of a model."""
     priced = set[str]()
     for member, unit_name in chain.from_iterable(shape.prices.items() for shape in list_shapes()):
         price = _number(_value(entry, member))
@@ -113,7 +108,6 @@ def _prices(entry: Fields) -> Iterator[pb.Price]:
 
 
 def _set_capabilities(model: pb.Model, entry: Fields, members: ListedCapabilities) -> None:
-    """Set the capabilities of a model if its entry has all members that state them."""
     inputs, outputs = _value(entry, members.inputs), _value(entry, members.outputs)
     tools, reasoning = _value(entry, members.tools), _value(entry, members.reasoning)
     structured = _value(entry, members.structured_output)
@@ -139,9 +133,7 @@ def _value(entry: Fields, path: str) -> object:
 
 
 def _words(value: object, member: str = "") -> list[str]:
-    """Return the words in a value: a text, a list's texts, or the names of an object's true members. For a Boolean it
-    is `member` if true, `not` and `member` if false.
-    """
+    """Return the words in a value: a text, a list's texts, an object's true members, or `member` of a Boolean."""
     match value:
         case bool():
             return [member if value else f"not {member}"]

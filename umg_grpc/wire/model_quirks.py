@@ -1,5 +1,5 @@
 """Adjustment of single values of a request to the quirks of a provider's model (values that it rejects) while a codec
-encodes the request. `report`, the report of dropped fields, records each change.
+encodes it. `report` records each change.
 """
 
 import hashlib
@@ -16,14 +16,11 @@ from umg_grpc.wire.decoded_request_notes import DecodedRequest, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 
 SAMPLING_FIELDS: tuple[Literal["temperature", "top_p", "top_k"], ...] = ("temperature", "top_p", "top_k")
-SEARCH_TOOL = "web_search"
-"""Name of the search in a tool choice."""
+SEARCH_TOOL = "web_search"  # name of the search in a tool choice
 SEARCH_MEMBER = "web_search_options"
 """Member of chat bodies that requests a web search, in the `rejects` of models that do not search."""
-SEARCH_FIELDS = ("search", "tools", "tool_choice")
-"""Canonical fields that may request a web search."""
-REASONING_AMOUNTS = ("effort", "level", "budget_tokens", "mode")
-"""Fields of `reasoning` that set the amount of reasoning."""
+SEARCH_FIELDS = ("search", "tools", "tool_choice")  # canonical, that may request a web search
+REASONING_AMOUNTS = ("effort", "level", "budget_tokens", "mode")  # fields of `reasoning` that set its amount
 INPUT_KINDS: Mapping[int, str] = {
     pb.MEDIA_KIND_IMAGE: "image",
     pb.MEDIA_KIND_DOCUMENT: "file",
@@ -41,9 +38,7 @@ REASONING_PARTS = "messages.parts.reasoning"
 
 
 def end_user(request: pb.GenerateRequest, quirks: Quirks, report: Report) -> str:
-    """Return the end user's id in a form that the provider accepts; "" without one. An id with a length or characters
-    that the provider rejects is replaced by a hash, which is equal in each call.
-    """
+    """Return the end user's id, "" without one; a hash, equal in each call, for one that the provider rejects."""
     if _fits(request.user, quirks):
         return request.user
     report.drop("user", "hashed")
@@ -64,9 +59,7 @@ def output_limit(request: pb.GenerateRequest, quirks: Quirks, report: Report) ->
 def copied_fields(
     request: pb.GenerateRequest, names: Mapping[str, str], tiers: Collection[str], quirks: Quirks, report: Report
 ) -> JsonObject:
-    """Return the members of a provider's body that have the canonical values, adjusted to the quirks. `names`:
-    canonical field -> member of the body. `tiers`: service tiers of the format; others are dropped.
-    """
+    """Return members with adjusted values. `names`: field -> member. `tiers`: of the format; others are dropped."""
     fields: JsonObject = {names[field.name]: value for field, value in request.ListFields() if field.name in names}
     if "user" in fields:
         fields["user"] = end_user(request, quirks, report)
@@ -111,9 +104,7 @@ def may_reason(reasoning: pb.ReasoningOptions, quirks: Quirks) -> bool:
 
 
 def with_state(request: pb.GenerateRequest, quirks: Quirks) -> Quirks:
-    """Return the quirks for the request. If the model reasons, `rejects` includes the members that it rejects while it
-    reasons. If not, it needs no reasoning in earlier turns.
-    """
+    """Return the quirks for a request: the members rejected during reasoning, or no need for earlier reasoning."""
     if quirks.rejects_beside_reasoning is None and quirks.reasoning_required is None:
         return quirks
     return quirks.while_reasoning if may_reason(request.reasoning, quirks) else quirks.without_reasoning
@@ -122,9 +113,8 @@ def with_state(request: pb.GenerateRequest, quirks: Quirks) -> Quirks:
 def fit_request(
     request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request as it is encoded for the model, with a tool choice that the model accepts. Raise
-    UmgError(UNTRANSLATABLE) for too many candidates, media that the model does not accept, and a search that its
-    provider cannot make. The result has `notes` with the names of the changed fields.
+    """Return the request with a tool choice that the model accepts, and names of changed fields in `notes`. Raise
+    UmgError(UNTRANSLATABLE) for too many candidates, media that the model does not accept, and an impossible search.
     """
     maximum = quirks.max_candidates
     if maximum is not None and request.candidate_count > maximum:
@@ -147,9 +137,8 @@ def cannot_search(quirks: Quirks) -> bool:
 
 
 def check_search(request: pb.GenerateRequest) -> None:
-    """Raise UmgError(UNTRANSLATABLE) for a web search that a request needs and the provider cannot make. If the request
-    has functions, a search that is not forced is left out and reported: agents always declare it, as one of several
-    tools.
+    """Raise UmgError(UNTRANSLATABLE) for a necessary search that the provider cannot make. Beside functions, one that
+    is not forced is reported: agents always declare it.
     """
     if not requests_search(request) or (has_functions(request) and not chooses_search(request)):
         return
@@ -183,7 +172,6 @@ def _check_input(media: pb.MediaPart, accepted: Collection[str], at: str) -> Non
 def _fit_tool_choice(
     request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return the request with a tool choice that the model accepts."""
     form = quirks.tool_choices
     only_named, only_calm = form in NAMED_ALONE, form in WITHOUT_REASONING
     is_named = len(request.tool_choice.names) == 1 and not request.tool_choice.allowed_tools
@@ -227,9 +215,7 @@ def supports_search(request: pb.GenerateRequest, quirks: Quirks, report: Report)
 
 
 def changed_fields(request: pb.GenerateRequest, quirks: Quirks) -> list[str]:
-    """Return the canonical fields whose values must change for the model, even in a body of the provider's own format.
-    [] if the model accepts all.
-    """
+    """Return the canonical fields that must change for the model, even in a body of the provider's own format."""
     return [] if quirks is NO_QUIRKS else list(_list_changed(request, quirks))
 
 
@@ -304,7 +290,6 @@ def _rejected_sampling(request: pb.GenerateRequest, quirks: Quirks) -> list[str]
 
 
 def _rejects_reasoning(request: pb.GenerateRequest, quirks: Quirks) -> bool:
-    """Return whether the model rejects the reasoning options in the body of the request, which has its format."""
     reasoning, source_format = request.reasoning, request.source.format
     if quirks.reasoning is False or quirks.thinking == "never":
         return True

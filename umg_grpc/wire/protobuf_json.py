@@ -35,8 +35,8 @@ def to_json(message: Message) -> JsonObject:
 
 
 def from_query(kind: type[MessageT], parameters: Iterable[tuple[str, str]]) -> MessageT:
-    """Return the message of type `kind` for the (name, text) parameters of a URL query. A list is a repeated
-    parameter, or one with commas between the values. Raise UmgError(INVALID_FIELD) naming the parameter.
+    """Return the message for the (name, text) parameters of a URL query. A list is a repeated parameter, or one with
+    commas. Raise UmgError(INVALID_FIELD) naming the parameter.
     """
     message, fields = kind(), fields_of(kind)
     for name, text in parameters:
@@ -114,7 +114,6 @@ def _enum_values(kind: EnumDescriptor) -> Mapping[str, int]:
 
 
 def _of_text(field: FieldDescriptor, text: str) -> object:
-    """Return the value of a field from the text of a query parameter."""
     if field.enum_type is not None:
         values = _enum_values(field.enum_type)
         if text not in values:

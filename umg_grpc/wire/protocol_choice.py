@@ -9,9 +9,7 @@ from umg_grpc.wire.model_quirks import has_functions
 
 
 def refusal_of(request: pb.GenerateRequest, quirks: Quirks, protocol: str) -> str:
-    """Return why a provider would reject the request in one protocol, as a phrase for operators; "" if no reason is
-    known. `quirks`: restrictions of the provider's model in `protocol`.
-    """
+    """Return why a provider would reject the request in a protocol, a phrase for operators; "" for no known reason."""
     if quirks.served is False:
         return f"the model has no {protocol}"
     if (tool := _refused_tool(request, quirks)) is not None:
@@ -53,9 +51,7 @@ def _type_of(tool: pb.Tool) -> str:
 def fit_effort_to_functions(
     request: pb.GenerateRequest, notes: RequestNotes, quirks: Quirks, report: Report
 ) -> DecodedRequest[pb.GenerateRequest]:
-    """Return a chat request whose effort the model accepts beside functions. It is for a channel without another
-    protocol for functions. `report`: collects the change of the effort.
-    """
+    """Return a chat request whose effort is accepted beside functions, for a channel without another protocol."""
     if quirks.chat_tools not in {"without_effort", "effort_none"} or not refusal_of(request, quirks, "chat"):
         return DecodedRequest(request, notes)
     if quirks.chat_tools == "effort_none" and "none" not in (quirks.efforts or ("none",)):

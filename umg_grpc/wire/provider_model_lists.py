@@ -18,25 +18,21 @@ PAGE_SIZE = 1000
 class ModelListPage:
     """Page of a provider's model list."""
 
-    models: list[pb.Model]
-    """Models with the provider's ids, and with the properties that the list states."""
-    next_query: str
-    """Query of the next page; "" for the last one."""
+    models: list[pb.Model]  # with the provider's ids, and the properties that the list states
+    next_query: str  # query of the next page; "" for the last one
 
 
 @dataclass(frozen=True)
 class ProviderModelList:
     """Description of a provider's model list: the request that reads a page, and the function that decodes the page."""
 
-    path: str
-    """Path below the base URL of a channel."""
+    path: str  # below the base URL of a channel
     decode: Callable[[bytes, ListedOperations], ModelListPage]
     """Function that decodes the body of a page. Raises ValueError for a body that is no model list."""
     key_header: str = DEFAULT_KEY_HEADER
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Further headers of the request, for example the version of the API."""
-    first_query: str = ""
-    """Query of the first page; "" for none."""
+    first_query: str = ""  # query of the first page; "" for none
 
 
 def decode_openai(body: bytes, listed: ListedOperations) -> ModelListPage:

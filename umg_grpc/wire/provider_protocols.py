@@ -1,5 +1,5 @@
-"""Properties of providers' protocols that a config needs, so that a command that reads a config imports no codec. Here
-are the type of the properties, and the rows of the text formats. Rows of other operations are with those operations.
+"""Properties of providers' protocols that a config needs, so that reading it imports no codec: their type, and the rows
+of the text formats. Rows of other operations are with those operations.
 """
 
 import re
@@ -8,24 +8,19 @@ from dataclasses import dataclass
 from umg_grpc.wire.core.provider_key_headers import DEFAULT_KEY_HEADER, MESSAGES_KEY_HEADER, NATIVE_KEY_HEADER
 from umg_grpc.wire.provider_model_lists import ANTHROPIC_LIST, GEMINI_LIST, OPENAI_LIST, ProviderModelList
 
-MODEL_PATH = re.compile(r"/models(?:/[^/]+)?$")
-"""End of the URL of a call whose path names the model."""
-INVOKE_PATH = re.compile(r"/model(?:/[^/]+(?:/invoke)?)?$")
-"""End of the URL of a call of InvokeModel, whose path names the model."""
+MODEL_PATH = re.compile(r"/models(?:/[^/]+)?$")  # end of the URL of a call whose path names the model
+INVOKE_PATH = re.compile(r"/model(?:/[^/]+(?:/invoke)?)?$")  # end of the URL of a call of InvokeModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderProtocol:
     """Properties of a provider's protocol that a config needs."""
 
-    other_names: tuple[str, ...] = ()
-    """Alternative names in lower case, as operators write them in a config."""
+    other_names: tuple[str, ...] = ()  # in lower case, as operators write them in a config
     key_header: str = DEFAULT_KEY_HEADER
-    """Header that carries a provider's key."""
     call_path: re.Pattern[str] | None = None
     """End of the URL of a call, which operators may append to a `base_url` by mistake; None if it is unknown."""
-    model_list: ProviderModelList | None = None
-    """Model list of the protocol's providers; None for providers without a list."""
+    model_list: ProviderModelList | None = None  # None for providers without one
     has_input_limit: bool = False
     """Whether the protocol's providers limit the inputs of one request, so that a channel may set `max_inputs`."""
     has_callers: bool = True
@@ -34,16 +29,14 @@ class ProviderProtocol:
 
 @dataclass(frozen=True, kw_only=True)
 class TextProtocol(ProviderProtocol):
-    """Properties of a text format of providers that a config needs."""
+    """Protocol of a text format."""
 
-    codec: str
-    """Location of the `TextProviderFormat` as `module:name`, for `pkgutil.resolve_name`."""
+    codec: str  # `TextProviderFormat` as `module:name`, for `pkgutil.resolve_name`
     has_cache_marks: bool = False
     """Whether requests of the format mark the parts that a provider should cache (`cache_control`)."""
     stores_prompts: bool = False
     """Whether providers of the format may store prompt prefixes for a price (`cachedContents`)."""
-    needs_cache_marks: bool = False
-    """Whether all providers of the format cache only marked parts of a prompt."""
+    needs_cache_marks: bool = False  # whether all providers cache only marked parts of a prompt
 
 
 TEXT_PROTOCOLS = {

@@ -1,6 +1,5 @@
-"""Video and image tasks in responses of relays, which forward words, members and whole responses of the provider behind
-them. Protocols read the members of their own provider first. Other facts are found by the tables of words
-(`knowledge/task_words.py`) and of members (`knowledge/task_members.py`).
+"""Video and image tasks in responses of relays, which forward words, members and whole responses of providers. The
+protocol's own members are read first, others by the tables in `knowledge/task_words.py` and `task_members.py`.
 """
 
 import re
@@ -16,10 +15,8 @@ from umg_grpc.wire.core.base64_media import is_data_url
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.errors.provider_errors import as_error, is_ok, unreadable
 
-Written: TypeAlias = str | int | float | None
-"""Number as a provider writes it, possibly as text; None if absent."""
-MAX_DEPTH = 3
-"""Maximum wrappers around a task that are opened: of a relay, of a relay behind it, and of the provider."""
+Written: TypeAlias = str | int | float | None  # as a provider writes a number; None if absent
+MAX_DEPTH = 3  # wrappers around a task: of a relay, of a relay behind it, of the provider
 ERROR_PATH = ("error",)
 _HTTP = re.compile(r"https?://[^\s/]", re.IGNORECASE)
 
@@ -29,30 +26,23 @@ class RelayedTask:
     """Task as stated in a response of any shape. A fact that it does not state is "" or None."""
 
     id: str = ""
-    request_id: str = ""
-    """Id of the request. It is the task's id if the response has no other id and no error."""
+    request_id: str = ""  # the task's id if the response has no other id and no error
     word: str = ""
     meaning: Meaning | None = None
     progress: Written = None
-    seconds: Written = None
-    """Length of the video."""
+    seconds: Written = None  # length of the video
     reason: str = ""
     code: str = ""
-    has_error: bool = False
-    """Whether the response states an error, or a code other than success."""
-    addresses: Sequence[str] = ()
-    """Addresses of the files: URLs, data URLs, or paths at the relay."""
-    encoded: Sequence[str] = ()
-    """Files in base64, if there are no addresses."""
+    has_error: bool = False  # whether the response states an error, or a code other than success
+    addresses: Sequence[str] = ()  # URLs, data URLs, or paths at the relay
+    encoded: Sequence[str] = ()  # files in base64, if there are no addresses
 
 
 _ANY = msgspec.json.Decoder()
 
 
 def read_relayed(body: bytes, protocol: str, task_id: str = "") -> RelayedTask:
-    """Return the task in a response of any shape. `task_id`: selects one task of a list; "" for the first. Raise
-    UmgError(UPSTREAM_FAILED) for a body that is not JSON.
-    """
+    """Return the task with `task_id` ("": the first). Raise UmgError(UPSTREAM_FAILED) for a body that is not JSON."""
     try:
         value: object = decode(_ANY, bytes(body))
     except (ValueError, RecursionError):
@@ -177,7 +167,6 @@ def _values(places: Sequence[object], paths: Sequence[Path]) -> Iterator[object]
 
 
 def _at(value: object, path: Path) -> Iterator[object]:
-    """Yield the values at a path; none for a path that the value does not have."""
     if not path:
         if value is not None:
             yield value

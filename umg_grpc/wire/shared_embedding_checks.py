@@ -18,10 +18,8 @@ from umg_grpc.wire.dropped_fields_report import untranslatable
 from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, unreadable
 from umg_grpc.wire.text_format_interface import BIG_BYTES
 
-TOO_LONG = "inputs"
-"""Canonical field that the error names if the provider rejects a request as too long."""
-MAX_JSON_INTEGER = 2**53
-"""Largest integer that every JSON parser reads exactly."""
+TOO_LONG = "inputs"  # canonical field that the error names if the provider rejects a request as too long
+MAX_JSON_INTEGER = 2**53  # that every JSON parser reads exactly
 Dimensions = Annotated[int, Meta(ge=1, le=MAX_COUNT)] | Annotated[float, Meta(ge=1, le=MAX_COUNT)]
 """Type of the requested vector length in a JSON body, written as `256` or `256.0`."""
 
@@ -35,9 +33,7 @@ def without_nulls(fields: dict[str, Raw]) -> dict[str, Raw]:
 
 
 def common_length(request: pb.EmbedRequest) -> int:
-    """Return the vector length that the request requires for all inputs; 0 if the model may choose it. Raise
-    UmgError(UNTRANSLATABLE) for several lengths.
-    """
+    """Return the length required for all inputs, 0 if the model decides. Raise UmgError(UNTRANSLATABLE) for several."""
     lengths = [item.dimensions or request.dimensions for item in request.inputs]
     if len(set(lengths)) > 1:
         index = next(index for index, length in enumerate(lengths) if length != lengths[0])
@@ -71,8 +67,8 @@ class ProviderUsage(Struct):
 def read_vectors(
     body: bytes, decoded: msgspec.json.Decoder[DecodedT], raw: msgspec.json.Decoder[RawT]
 ) -> DecodedT | RawT:
-    """Return a response with its vectors. `raw` decodes a large body, whose vectors would block the event loop, and
-    forms that few providers send: the vectors stay raw. Raise ValueError or RecursionError for an invalid body.
+    """Return a response with its vectors. `raw`: large bodies, whose vectors would block the event loop, and rare forms
+    stay raw. Raise ValueError or RecursionError for an invalid body.
     """
     if len(body) < BIG_BYTES:
         with suppress(msgspec.ValidationError):
@@ -87,9 +83,7 @@ def raise_error(error: Raw) -> None:
 
 
 def fill_usage(response: pb.EmbedResponse, prompt: Count, total: Count) -> None:
-    """Set the token counts of a response in place. If the provider sent only one of `prompt` and `total`, it is used
-    for both; without either, the usage stays unset. Invalid counts are treated as absent.
-    """
+    """Set the token counts: of one valid count for both if the other is missing; none without either."""
     prompt_count, total_count = valid_count(prompt), valid_count(total)
     if prompt_count is not None or total_count is not None:
         response.usage.input_tokens = (prompt_count if prompt_count is not None else total_count) or 0
@@ -112,9 +106,8 @@ def is_valid_count(tokens: Count) -> bool:
 def fill_vectors(
     response: pb.EmbedResponse, vectors: Sequence[bytes], request: pb.EmbedRequest, model: str | None = None
 ) -> None:
-    """Set the vectors of a response (little-endian float32). Vectors that are too long are cut if the provider's
-    `model` is known to allow it. Raise UmgError(UPSTREAM_FAILED) for a wrong number of vectors, for an empty or invalid
-    vector, and for a vector whose length is not the requested one.
+    """Set the vectors (little-endian float32), cut if the `model` is known to allow it. Raise UmgError(UPSTREAM_FAILED)
+    for a wrong number or length of vectors, and for an empty or invalid vector.
     """
     check_count(len(vectors), request)
     if not are_whole(vectors):
@@ -136,16 +129,12 @@ def _can_cut(vector: bytes, requested: int, shortest: int) -> bool:
 
 
 def have_requested_length(lengths: Sequence[int], request: pb.EmbedRequest) -> bool:
-    """Return whether vectors with these lengths (counts of numbers), one for each input, are as long as the request
-    requires. A length of 0 means that the value is no vector.
-    """
+    """Return whether vectors of these lengths, one for each input, fit the request. 0: no vector."""
     return all(lengths) and wrong_length(lengths, request) is None
 
 
 def wrong_length(lengths: Sequence[int], request: pb.EmbedRequest) -> UmgError | None:
-    """Return UPSTREAM_FAILED if a vector has not the length that the request requires. Vectors of inputs without a
-    required length must have equal lengths. None if all lengths are right.
-    """
+    """Return UPSTREAM_FAILED for a length that was not requested, or differs among inputs without one; else None."""
     other, default = 0, request.dimensions
     for length, item in zip(lengths, request.inputs, strict=True):
         requested = item.dimensions or default

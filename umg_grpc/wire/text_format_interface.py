@@ -23,11 +23,9 @@ from umg_grpc.wire.decoded_request_notes import NO_NOTES, DecodedRequest, Reques
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.provider_protocols import TEXT_PROTOCOLS
 
-BIG_BYTES = 512 * 2**10
-"""Bytes from which decoding or encoding takes milliseconds, and is done in a thread, not in the event loop."""
+BIG_BYTES = 512 * 2**10  # from which encoding takes milliseconds, and is done in a thread, not in the event loop
 
-Elapsed = Callable[[], int]
-"""Function that returns the nanoseconds since the call began."""
+Elapsed = Callable[[], int]  # nanoseconds since the call began
 
 
 class FaceRequest(NamedTuple):
@@ -35,19 +33,16 @@ class FaceRequest(NamedTuple):
 
     canonical: pb.GenerateRequest  # with its source document
     stream: bool  # whether the body requests a stream
-    """Whether the caller requests a stream of events."""
     notes: RequestNotes
 
 
 class UpstreamRequest(msgspec.Struct, frozen=True, eq=False):
     """HTTP request to a provider, without the channel's address and credentials."""
 
-    path: str  # below the channel's base URL, e.g. `/chat/completions`
-    """Path below the channel's base URL, with the query."""
+    path: str  # below the channel's base URL, e.g. `/chat/completions`, with the query
     body: bytes
     headers: Mapping[str, str]  # the format's own, without credentials; `Content-Type`, spelled so, if not JSON
-    report: Report  # fields that the format could not express
-    """Report of the fields of the caller's request that are not sent, or are sent with another value."""
+    report: Report  # fields that are not sent, or are sent with another value
     method: str = "POST"
     relayed_headers: Mapping[str, str] = {}
     """Headers for this request only, in addition to the format's. Configured headers of the channel override them."""
@@ -148,8 +143,7 @@ class TextFace:
     can_express: Callable[[pb.Part], bool]
     """Function that returns whether a response can express the part, possibly in another form."""
     stream_encoder: Callable[[pb.GenerateRequest], StreamEncoder]
-    encode_error: Callable[[UmgError, int], bytes]
-    """(error, HTTP status) -> JSON body."""
+    encode_error: Callable[[UmgError, int], bytes]  # (error, HTTP status) -> JSON body
     wire_path: Callable[[str], str]
     """Canonical path (`messages[0].parts`) -> path in a body of this format. Only for errors."""
     heartbeat: bytes
@@ -157,11 +151,9 @@ class TextFace:
     media_types: tuple[str, ...] = ("application/json",)
     """Media types under which bodies are read as JSON; empty for any, as at the vendor's server."""
     stream_type: str = EVENT_STREAM
-    """Content type of a streamed response."""
 
     # only in some formats
-    call_ids: CallIdPlaces = NO_CALL_IDS
-    """Positions of the ids of tool calls in bodies."""
+    call_ids: CallIdPlaces = NO_CALL_IDS  # positions of the ids of tool calls in bodies
     request_id_header: str = ""
     """Response header from which clients of the format read the request id, besides `x-request-id`."""
     rate_limit_headers: RateLimitHeaders = rate_limit_headers
@@ -170,14 +162,12 @@ class TextFace:
     """First part of the names of the headers that state the rate limits of a caller's key."""
     key_headers: tuple[str, ...] = ()
     """Headers that may contain a caller's key besides `Authorization`, in the order in which they are read."""
-    key_parameter: str = ""
-    """Query parameter that holds a caller's key."""
+    key_parameter: str = ""  # query parameter that holds a caller's key
     error_paths: tuple[str, ...] = ()
     """First parts of URL paths. A call of a path that begins so but has no route gets an error body of this format."""
     stores_by_default: bool = False
     """Whether responses are stored unless the request forbids it. Callers refer to them and to their items by id."""
-    has_threads: bool = False
-    """Whether a request may continue a message thread."""
+    has_threads: bool = False  # whether a request may continue a message thread
     unknown_fields: Callable[[bytes], Sequence[str]] | None = None
     """Body -> paths of its unknown fields below the top level; None for a format whose decoder records them."""
     api_version: str = ""
@@ -187,8 +177,8 @@ class TextFace:
     timed: "Callable[[Elapsed], TextFace] | None" = None
     """Elapsed -> this format with encoders that state the durations of one call; None if responses state none."""
     encode_empty: Callable[[pb.GenerateRequest, str], bytes] | None = None
-    """(request without messages, current time in RFC 3339) -> JSON body of its response, without a call of a provider.
-    None for a format whose requests all have messages.
+    """(request without messages, current time in RFC 3339) -> JSON body of its response, without a provider; None if
+    all requests of the format have messages.
     """
     array_encoder: Callable[[pb.GenerateRequest], StreamEncoder] | None = None
     """Encoder of a stream as one JSON array, for callers that do not request events (native without `alt=sse`)."""
@@ -197,9 +187,7 @@ class TextFace:
     decode_compaction: BodyDecoder[DecodedRequest[pb.GenerateRequest]] | None = None
     """Decoder of the body of a call that compacts a conversation; None for a format without this call."""
     encode_count: Callable[[int, int | None], bytes] | None = None
-    """(tokens of the prompt, tokens before the edits of its conversation) -> JSON body of a token counting call; None
-    for a format without this call. The second number is None for a request without edits.
-    """
+    """(tokens of the prompt, tokens before edits of its conversation, if any) -> JSON body of a token count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,16 +198,15 @@ class TextProviderFormat:
     encode_request: ProviderRequestEncoder
     """(request, provider's model id, whether to stream, rejected values, facts about the body) -> HTTP request."""
     decode_response: Callable[[bytes, pb.GenerateRequest, bool], pb.GenerateResponse]
-    """(body, request, pass) -> response. Only a `TextFormat` must accept a true pass: then the response keeps the body
-    as `source`, with the caller's model id, and only the fields that the service needs are decoded. Raises
-    UmgError(UPSTREAM_FAILED) for a body that cannot be decoded.
+    """(body, request, pass) -> response. Only a `TextFormat` must accept a true pass: the response keeps the body as
+    `source`, with the caller's model id; only fields that the service needs are decoded. Raises
+    UmgError(UPSTREAM_FAILED).
     """
     translating_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
     """Function that creates a decoder for callers of another format. It returns the whole stream as events."""
     decode_error: Callable[[int, Mapping[str, str], bytes], UmgError]
     """(HTTP status, lower-case headers, body) of a failed call -> error; its `failure` decides on further attempts."""
-    objects: ObjectRules
-    """Rules to find the members of a body that name objects in the provider's account."""
+    objects: ObjectRules  # to find the members of a body that name objects in the provider's account
     provider_name: str = ""
     """Telemetry's `gen_ai.provider.name` for providers of the format on unknown hosts; "" for `umg.<format>`."""
     state_identity: Callable[[str], str] = str
@@ -238,14 +225,9 @@ class TextFormat(TextFace, TextProviderFormat):
     passthrough_decoder: Callable[[pb.GenerateRequest], StreamDecoder]
     """Function that creates a decoder for callers of this format, which returns frames, and events for the service."""
     has_no_output: Callable[[bytes], bool]
-    """Function that returns whether complete frames at the start of a stream, as `passthrough_decoder` returns them,
-    contain no output of the model. False for frames that cannot be decoded.
-    """
-    conversation_field: str
-    """Member of a body that contains the conversation."""
+    """Whether complete first frames of `passthrough_decoder` have no output. False for broken frames."""
+    conversation_field: str  # member of a body that contains the conversation
     instruction_fields: tuple[str, ...] = ()
     """Members of a body with instructions beside the conversation. They are encoded again when the conversation is."""
     has_unreturned_reasoning: Callable[[bytes], bool] | None = None
-    """Function that returns whether a provider's body or frames contain reasoning, or its state, that clients of the
-    format do not send back. None for a format whose clients send back all of it.
-    """
+    """Whether a body or frames have reasoning, or its state, that clients do not send back. None: they send all."""

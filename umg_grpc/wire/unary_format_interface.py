@@ -82,12 +82,9 @@ class UnaryRequestEncoder(Protocol[Request_contra]):
 
 @dataclass(frozen=True, kw_only=True)
 class UnaryFace(Generic[Request, Response]):
-    """Format that callers of an operation with one request and one response use: functions that decode and encode their
-    bodies, for example `UnaryFace[pb.EmbedRequest, pb.EmbedResponse]`.
-    """
+    """Format that callers of an operation with one request and one response use (`UnaryFace[pb.EmbedRequest, ...]`)."""
 
-    name: str
-    """Name of the face: `SourceDocument.format` of the requests that it decodes."""
+    name: str  # `SourceDocument.format` of the requests that it decodes
     protocol: str = ""
     """Protocol in a channel's `protocols`; "" for a format that only callers use. Faces may share one protocol."""
     source_headers: tuple[str, ...]
@@ -95,14 +92,12 @@ class UnaryFace(Generic[Request, Response]):
     decode_request: BodyDecoder[DecodedRequest[Request]]
     encode_response: Callable[[Response, Request, ClientShape], bytes]
     """(response, its request, shape) -> body: the provider's if it was kept in this format, otherwise a new one."""
-    encode_error: Callable[[UmgError, int], bytes]
-    """(error, HTTP status) -> JSON body."""
+    encode_error: Callable[[UmgError, int], bytes]  # (error, HTTP status) -> JSON body
     wire_path: Callable[[str], str]
     """Canonical path (`inputs[0].text`) -> path in a body of this format. Only for errors and reports."""
     key_headers: tuple[str, ...] = ()
     """Headers that may contain a caller's key besides `Authorization`, in the order in which they are read."""
-    key_parameter: str = ""
-    """Query parameter that holds a caller's key."""
+    key_parameter: str = ""  # query parameter that holds a caller's key
     error_paths: tuple[str, ...] = ()
     """First parts of URL paths. A call of a path that begins so but has no route gets an error body of this format."""
     media_types: tuple[str, ...] = ("application/json",)
@@ -117,16 +112,14 @@ class UnaryFace(Generic[Request, Response]):
     """Elapsed -> this format with encoders that state the duration of one call; None if responses state none."""
     encode_empty: Callable[[Request], tuple[str, bytes] | None] | None = None
     """(request) -> (its model, JSON body of its response) for a request without inputs, for which no provider is
-    called; None for any other request. Unset for a format whose requests all have inputs.
+    called; None for any other. Unset for a format whose requests all have inputs.
     """
     wants_stream: Callable[[bytes], bool] | None = None
     """Function that returns whether a source document requests a stream; None for a format without streams."""
     stream_encoder: Callable[[Request], MessageEncoder[Any]] | None = None
     """Function that returns the encoder of a streamed response; None for a format without streams."""
     encode_pieces: Callable[[Response, Request, ClientShape], Iterator[bytes]] | None = None
-    """Variant of `encode_response` for formats with very large responses. It yields pieces; each is encoded when it is
-    requested, in a millisecond. A small response is one piece.
-    """
+    """Variant of `encode_response` that yields large responses in pieces, each encoded when requested (about 1 ms)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +127,7 @@ class UnaryProviderFormat(Generic[Request, Response]):
     """Format of providers of an operation with one request and one response: request encoders, response decoders."""
 
     name: str
-    """Name of the format."""
     protocol: str
-    """Name of the protocol in a channel's `protocols`."""
     encode_request: UnaryRequestEncoder[Request]
     """(request, the provider's model id, facts about the caller's body) -> HTTP request."""
     decode_response: Callable[[bytes, Request, bool], Response]
@@ -150,16 +141,14 @@ class UnaryProviderFormat(Generic[Request, Response]):
     """(request, media type of the response, pass) -> decoder of a streamed response, or None if it is not streamed.
     Unset for a format without a stream decoder, whose responses are streamed as a whole.
     """
-    is_binary: bool = False
-    """Whether responses are binary files, not text."""
+    is_binary: bool = False  # whether responses are binary files, not text
     read_headers: Callable[[Response, Mapping[str, str]], None] | None = None
     """Function that adds the facts in a response's headers to the response, in place; None if headers have none."""
     key_header: str = DEFAULT_KEY_HEADER
     """Default header for a provider's key: `authorization` with a Bearer token, or another with the bare key."""
     provider_name: str = ""
     """Name of the providers of the format in telemetry (`gen_ai.provider.name`); "" for `umg.<format>`."""
-    takes_tokens: bool = False
-    """Whether inputs may be token ids instead of texts."""
+    takes_tokens: bool = False  # whether inputs may be token ids instead of texts
     base_url_end: str = ""
     """End of a provider's base URL that selects this version of the protocol; "" for the usual version."""
     max_items: int | None = None
@@ -172,8 +161,7 @@ class UnaryProviderFormat(Generic[Request, Response]):
 class UnaryFormat(UnaryFace[Request, Response], UnaryProviderFormat[Request, Response], Generic[Request, Response]):
     """Format that both callers and providers use: a body can pass unchanged from one to the other."""
 
-    objects: ObjectRules
-    """Rules to find the members of a body that name objects in the provider's account."""
+    objects: ObjectRules  # to find the members of a body that name objects in the provider's account
 
 
 def codecs_of(

@@ -33,9 +33,8 @@ def report_unsupported(
     indispensable: Sequence[str],
     unsupported: Sequence[str],
 ) -> None:
-    """Report fields that the provider's format does not have: set fields in `unsupported`, and the caller's fields
-    without a canonical form. Raise UmgError(UNTRANSLATABLE) for a set field in `indispensable`, whose loss would change
-    the response, and for unknown fields. Both sequences have canonical names.
+    """Report set fields in `unsupported` and fields without a canonical form. Raise UmgError(UNTRANSLATABLE) for a set
+    field in `indispensable`, whose loss would change the response, and for unknown fields.
     """
     present = {field.name for field, _ in request.ListFields()}
     unknown = [source_path(field, request.source) for field in notes.indispensable]

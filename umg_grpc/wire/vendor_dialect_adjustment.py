@@ -14,8 +14,8 @@ CONVERTED_MEMBERS = frozenset({"encoding_format"})
 
 
 def fit_members(encoded: UpstreamRequest, request: object, dialect: MemberDialect) -> UpstreamRequest:
-    """Return an encoded request with the path and members that the vendor accepts. Report members that are left out.
-    `request`: the canonical one. Raise UmgError(UNTRANSLATABLE) for a vector length that the model does not have.
+    """Return a request with the path and members that the vendor accepts; report others. `request`: the canonical one.
+    Raise UmgError(UNTRANSLATABLE) for a vector length that the model does not have.
     """
     fields = msgspec.json.decode(encoded.body, type=dict[str, Raw])
     fitted = dict[str, Raw]()
@@ -48,7 +48,6 @@ def _is_left_out(name: str, value: Raw, dialect: MemberDialect) -> bool:
 
 
 def _add_task(fitted: dict[str, Raw], request: pb.EmbedRequest, task: PurposeMember, report: Report) -> None:
-    """Add the purpose of the vectors if it is the same for all inputs and the vendor has a value for it."""
     kinds = {item.task_type or request.task_type for item in request.inputs}
     value = task.values.get(kinds.pop()) if len(kinds) == 1 else None
     if value is None or task.name in fitted:

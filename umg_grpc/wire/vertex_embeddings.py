@@ -30,8 +30,7 @@ from umg_grpc.wire.unary_format_interface import UnaryProviderFormat
 
 PROTOCOL_NAME = "vertex_embeddings"
 MAX_INPUTS = 250
-WITH_TITLE = "RETRIEVAL_DOCUMENT"
-"""The only task type with which `:predict` accepts a title."""
+WITH_TITLE = "RETRIEVAL_DOCUMENT"  # the only task type with which `:predict` accepts a title
 SINGLE_SHAPE = "embedContent"
 
 
@@ -39,9 +38,7 @@ SINGLE_SHAPE = "embedContent"
 
 
 def encode_request(request: pb.EmbedRequest, model: str, notes: RequestNotes = NO_NOTES) -> UpstreamRequest:
-    """Encode an embedding request as a call of the model's method. `notes`: facts about the caller's body. Raise
-    UmgError(UNTRANSLATABLE) for tokens, and for vectors of several lengths.
-    """
+    """Encode a call of the model's method. Raise UmgError(UNTRANSLATABLE) for tokens and for several lengths."""
     report = Report()
     notes.report_uncarried(report)
     if request.user:
