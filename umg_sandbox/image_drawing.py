@@ -43,7 +43,6 @@ class Drawing:
     index: int = 0
     """Position of the image among those of the call, from 0; each of them is different."""
     count: int = 1
-    """Number of images of the call."""
     inputs: tuple[InputImage, ...] = ()
     base: int = 0
     """Index of the input image that fills the picture, -1 for the last; the others are drawn as thumbnails."""

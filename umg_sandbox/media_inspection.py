@@ -18,9 +18,7 @@ from umg_sandbox.prompt_words import digest
 IMAGE_TOKENS = 1000  # text document, Limits: estimate of token counting
 PAGE_TOKENS = 1000
 BYTES_A_TOKEN = 1000
-"""Bytes of audio and video that count as one token."""
 FIRST_WORDS = 80
-"""Maximum characters of a text that a response quotes."""
 
 # Formats of Pillow for the types whose headers `image_files` does not read.
 _MEASURED = {BMP_TYPE: "BMP", TIFF_TYPE: "TIFF", AVIF_TYPE: "AVIF"}

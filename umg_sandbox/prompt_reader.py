@@ -65,7 +65,6 @@ class Prompt:
     results: list[Result] = field(default_factory=list)
     """Tool results since the last response."""
     calls: int = 0
-    """Number of tool calls in the conversation."""
     media_descriptions: list[MediaDescription] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     family_fields: Sequence[str] = ()

@@ -9,7 +9,6 @@ READ_CHARACTERS = 4000
 MAX_OCCURRENCES = 20
 """Maximum occurrences of a name in the prompt that are checked for being whole words."""
 MAX_NUMBERS = 50
-"""Maximum numbers of a prompt that are used as values."""
 
 _MARK = re.compile(r"\[\[[a-z0-9:]+\]\]")  # marks that select faults
 _QUOTED = re.compile(r"[\"“‘`]([^\"”’`\n]{2,40})[\"”’`]")

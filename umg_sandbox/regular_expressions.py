@@ -12,7 +12,6 @@ import re2
 from umg_sandbox.schema_work_budget import WorkBudget
 
 MAX_PATTERN = 5_000
-"""Maximum characters of a pattern."""
 MAX_SAMPLE = 1_000
 MAX_MEMORY = 2**20
 """Maximum bytes that RE2 may use for one pattern; a pattern that needs more is not supported."""
@@ -27,7 +26,6 @@ class Expression(Protocol):
     """Interface of a compiled regular expression of RE2."""
 
     programsize: int
-    """Number of instructions."""
 
     def search(self, text: str) -> object:
         """Return the first match in the text, or None."""

@@ -19,11 +19,8 @@ from umg_sandbox.simulated_tool_calls import call_part, called_tools, read_schem
 from umg_sandbox.simulated_web_search import ResultPage, find_pages, search_parts
 
 QUOTED_CHARACTERS = 600
-"""Maximum characters of the question that a response quotes."""
 RESULT_CHARACTERS = 4000
-"""Maximum characters of a tool's result that a response quotes."""
 DESCRIBED_MEDIA = 20
-"""Maximum number of media that a response describes individually."""
 
 REFUSAL_TEXT = "I cannot help with that. (A simulated refusal, as [[refuse]] in the prompt asks for.)"
 BLOCKED_RATING = pb.SafetyRating(category="HARM_CATEGORY_DANGEROUS_CONTENT", probability="HIGH", blocked=True)

@@ -11,7 +11,6 @@ from umg_sandbox.image_drawing import PILLOW_FORMATS, Drawing
 from umg_sandbox.input_images import InputImage
 
 IMAGE_TOKENS = 1290
-"""Tokens of an image in a response."""
 SQUARE_EDGE = 1024
 """Edge of a square 1K image, in pixels."""
 LARGEST_SIZE = 4

@@ -30,7 +30,6 @@ MAX_CHOICES = 50
 MAX_TRIES = 12
 """Maximum candidates that are tried for a text; a quarter of them for an object or array."""
 MAX_NUMBERS = 100
-"""Maximum candidates that are tried for a number."""
 
 
 class _NoValueError(Exception):

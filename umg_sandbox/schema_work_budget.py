@@ -28,7 +28,6 @@ class WorkBudget:
     left: int = REQUEST_STEPS
     outer: Optional["WorkBudget"] = None
     nested: int = 0
-    """Number of keywords whose checks are running."""
 
     def spend(self, steps: int) -> None:
         """Subtract `steps` from the budget. Raise Exhausted if it has no steps left."""

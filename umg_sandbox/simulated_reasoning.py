@@ -29,7 +29,6 @@ class ReasoningPlan:
     """Amount of reasoning for one response, and the form in which the response contains it."""
 
     sentences: int
-    """Number of sentences of the reasoning text."""
     budget: int | None
     """Maximum tokens of the reasoning by the request; None without a limit of its own."""
     shown: bool
@@ -37,7 +36,6 @@ class ReasoningPlan:
     texts: bool
     """Whether the reasoning part contains the reasoning text itself."""
     summaries: int
-    """Number of summaries in the reasoning part."""
 
 
 def reasoning_plan(request: pb.GenerateRequest, prompt: Prompt) -> ReasoningPlan | None:

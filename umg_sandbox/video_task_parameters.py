@@ -16,7 +16,6 @@ from umg_sandbox.input_images import InputImage, draw_input
 from umg_sandbox.text_drawing import clean
 
 DEFAULT_SECONDS = 5
-"""Length of a video in seconds if the request states none."""
 FRAME_RATE, FILM_RATE = 12, 24
 """Frames per second without a rate in the request; the second for a length in frames."""
 MAX_FRAME_RATE, MAX_SECONDS, MAX_EDGE = 60, 60, 4096
@@ -73,12 +72,10 @@ class VideoPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Text from which the scene is drawn; for a remix that of the source task."""
     seed: int | None = None
     count: int = 1
-    """Number of videos."""
     sound: bool = False
     watermark: bool = False
     camera_fixed: bool = False
     last_frame: bool = False
-    """Whether the last frame is a result."""
     previews: bool = False
     """Whether a thumbnail and a spritesheet are results."""
     remix: bool = False

@@ -30,7 +30,6 @@ class AttemptProgress(msgspec.Struct, eq=False):
     status: int = 0
     """HTTP status; 0 before the response, and for upstreams that are not reached over HTTP."""
     request_id: str = ""
-    """Request id of the provider; "" without one."""
     refuses_changes: bool = False
     """Whether the call is to be refused if a gateway behind this one states changes of the request: its caller is
     strict, and that gateway was not sent `x-umg-strict`.

@@ -1,7 +1,6 @@
 """Unit of costs and budgets: whole micro-credits, and their text in credits."""
 
 MICRO_CREDITS = 1_000_000
-"""Micro-credits of a credit."""
 
 
 def credits_text(micro_credits: int) -> str:

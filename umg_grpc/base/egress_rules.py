@@ -104,7 +104,6 @@ class CheckedUrl:
     objection: str
     """Reason why only addresses in an allowed network may be called; empty if public addresses may be called too."""
     lookup_name: str
-    """Name to look up."""
 
 
 def check_url(url: str, rules: EgressRules, field: str | None) -> CheckedUrl:

@@ -48,7 +48,6 @@ class Failure(Enum):
 
 
 OWN_MODULES = ("umg_grpc.", "http_facade.")
-"""Prefixes of the names of the gateway's own modules."""
 
 
 def place_of(error: BaseException) -> str:

@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 from umg_grpc.base.proxy_rules import is_local
 
 WITHOUT_PROXY = ("grpc.enable_http_proxy", 0)
-"""Option of a channel that is called directly."""
 
 
 def proxy_options(target: str) -> tuple[tuple[str, int], ...]:

@@ -29,11 +29,9 @@ class ProviderRefusal(NamedTuple):
     """Refusal of a request by a provider as it was received. The refused part of the request is read from it."""
 
     protocol: str
-    """Wire format of the provider."""
     status: int
     body: bytes
     sent: bytes
-    """Body of the request."""
 
 
 class ProviderFailure(NamedTuple):
@@ -49,11 +47,9 @@ class ProviderFailure(NamedTuple):
     request_id: str = ""
     """Request id of the provider, by which its support finds the call."""
     model: str = ""
-    """Model id in the provider's account."""
     host: str = ""
     """Host of the provider, with its port if the config has one."""
     path: str = ""
-    """Path of the request, without a query."""
     content_type: str = ""
     """Media type of a response that is not JSON."""
     key_tail: str = ""

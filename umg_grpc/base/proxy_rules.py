@@ -53,7 +53,6 @@ class ProxyRules:
     https: Proxy | None = None
     http: Proxy | None = None
     direct: tuple[NetworkPlace, ...] = ()
-    """Places of `NO_PROXY`."""
     is_off: bool = False
     """Whether `NO_PROXY` is `*`, so that all places are called directly."""
 
@@ -80,7 +79,6 @@ class ProxyRules:
 
 
 NO_PROXIES = ProxyRules()
-"""Rules without any proxy."""
 
 
 def environment_proxies(environment: Mapping[str, str]) -> ProxyRules:

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-"""Seconds of each unit; a number without a unit is in seconds."""
 AGE_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 UNIX_EPOCH = datetime.fromtimestamp(0, UTC)
 

@@ -25,9 +25,7 @@ class SessionHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """`session`: the session; `agent`: an agent within it, whose conversation is its own."""
     client: str
     source: str
-    """Document or report of the fact."""
     as_of: str
-    """Date on which the source was read."""
 
 
 SESSION_HEADER_ROWS = tuple(read_rows("session_headers", SessionHeader))

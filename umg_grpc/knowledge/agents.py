@@ -34,7 +34,6 @@ class AgentRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether other programs make their calls by it, whose own headers therefore decide before it."""
     source: str
     as_of: str
-    """Date on which the source was read."""
 
 
 AGENT_ROWS = tuple(read_rows("agents", AgentRow))

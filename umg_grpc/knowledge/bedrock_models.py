@@ -30,7 +30,6 @@ class BedrockModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cache_places: tuple[Literal["system", "messages", "tools"], ...] = ("system", "messages", "tools")
     """Parts of the prompt in which cache points are accepted."""
     caches_an_hour: bool = False
-    """Whether a cache point may last an hour."""
     continues: bool = False
     """Whether the conversation may end with a turn of the model, which it continues."""
     source: str = ""

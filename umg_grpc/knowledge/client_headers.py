@@ -12,7 +12,6 @@ from msgspec import Struct
 from umg_grpc.knowledge.data_files import read_rows
 
 MAX_CHARACTERS = 8 * 2**10
-"""Most characters of a header's value; longer values are not passed on."""
 
 
 class ClientHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,15 +28,12 @@ class ClientHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Whether the value is the vendor's model id. It is passed on only to callers that used the same id."""
     client: str
     source: str
-    """Document or report of the fact."""
     as_of: str
-    """Date on which the source was read."""
 
 
 CLIENT_HEADERS = tuple(read_rows("client_headers", ClientHeader))
 HEADER_OWNERS = frozenset(row.owner for row in CLIENT_HEADERS)
 HEADER_FACES = frozenset(row.face for row in CLIENT_HEADERS)
-"""Text formats with rows in the table."""
 RESPONSE_HEADERS = tuple(row.header for row in CLIENT_HEADERS if row.direction == "response")
 
 

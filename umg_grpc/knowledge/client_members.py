@@ -18,9 +18,7 @@ class ClientMember(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Vendor that the member is for."""
     client: str
     source: str
-    """Document or report of the fact."""
     as_of: str
-    """Date on which the source was read."""
 
 
 CLIENT_MEMBERS = tuple(read_rows("client_members", ClientMember))

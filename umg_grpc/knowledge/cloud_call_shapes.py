@@ -34,9 +34,7 @@ class CallShape(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     query: Mapping[str, str] = {}
     """Parameter that each call needs -> example of its value, at the hosts of a vendor."""
     source: str
-    """Document or client of the vendor with the facts."""
     as_of: str
-    """Date on which the source was read."""
 
 
 CALL_SHAPES = tuple(read_rows("call_shapes", CallShape))

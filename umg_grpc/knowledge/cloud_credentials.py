@@ -14,7 +14,6 @@ class ScopeRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Row of the table of scopes: hosts and the token scope that they accept."""
 
     hosts: str
-    """End of the names of the hosts."""
     scope: str
     """Scope of the tokens that the hosts accept."""
     source: str
@@ -35,7 +34,6 @@ class VariableRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Row of the table of variables: if all of them are set, the environment has credentials of the cloud."""
 
     cloud: str
-    """Kind of `auth` that uses the credentials."""
     variables: str
     """Names of the variables, separated by colons."""
     source: str

@@ -50,7 +50,6 @@ FINISH_REASONS = tuple(read_rows("finish_reasons", FinishReasonRow))
 REASON_MEANINGS: Mapping[str, Meaning] = MappingProxyType(
     {row.word.lower(): row.meaning for row in reversed(FINISH_REASONS)}
 )
-"""Word in lower case -> meaning."""
 
 
 @lru_cache(MAX_WORDS)

@@ -23,7 +23,6 @@ class GuardedPattern(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     characters: Literal["token", "digits", "text"] = "text"
     """Characters of a match: printable ASCII without spaces, digits with spaces and hyphens, or any."""
     most: int
-    """Length of the longest match."""
     margin: int = 1
     """Number of characters after a match that rule out a longer match."""
     check: Literal["", "luhn"] = ""
@@ -34,7 +33,6 @@ class GuardedPattern(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """
     source: str = ""
     as_of: str = ""
-    """Date on which the source was read."""
 
 
 WORDS_SET = "words"
@@ -46,7 +44,6 @@ DIGIT_SEPARATORS = " -\u00a0\u2007\u2009\u202f\u2010\u2011\u2013"
 DIGIT_GROUP = re.compile(r"[0-9]+")
 MIN_DIGITS, MAX_DIGITS = 13, 19
 PATTERN_SETS = tuple(dict.fromkeys(row.set for row in GUARDED_PATTERNS))
-"""Names of the sets, in their order."""
 
 
 def folded(text: str) -> str:

@@ -59,7 +59,6 @@ class Applied:
     source: str
     as_of: str
     facts: Mapping[str, object]
-    """Name -> fact, for the facts that this row decides."""
     sure: frozenset[str]
     """Names of those facts in `facts` that are certain."""
 
@@ -71,7 +70,6 @@ class FoundModel:
     facts: ModelFacts
     applied: tuple[Applied, ...]
     ids: tuple[str, ...]
-    """Ids under which the model was looked up."""
     like: tuple[str, ...] = ()
     """Models of the same series whose common facts are used for an unknown id."""
 

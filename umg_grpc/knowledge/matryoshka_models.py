@@ -17,9 +17,7 @@ class MatryoshkaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Pattern of a part of the lower-case model id: at the start, or after a slash, a colon or a hyphen."""
     shortest: int = 1
     source: str
-    """Document of the vendor, or report."""
     as_of: str
-    """Date on which the source was read."""
 
 
 MATRYOSHKA_MODELS = tuple(read_rows("matryoshka_models", MatryoshkaModel))

@@ -85,7 +85,6 @@ class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """Length of a video whose request states none; None if the vendor does not document it."""
     source: str
     as_of: str
-    """Date on which the source was read."""
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -97,7 +96,6 @@ class MediaModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 MEDIA_MODELS = tuple(read_rows("media_models", MediaModel))
-"""Rows of the data file, in its order."""
 
 
 def is_among(value: object, accepted: Collection[Value]) -> bool:

@@ -43,9 +43,7 @@ class MemberDialect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Fixed vector length of a model that rejects any requested length; 0 for other models."""
     task: PurposeMember | None = None
     source: str
-    """Document or report of the facts."""
     as_of: str
-    """Date on which the source was read."""
 
 
 MEMBER_DIALECTS = tuple(read_rows("member_dialects", MemberDialect))

@@ -161,7 +161,6 @@ MODEL_CATALOGUE: Mapping[str, pb.Model] = {
         _video("vidG-H3", "image", "video", "audio"),
     )
 }
-"""Model id -> description."""
 
 
 def describe(*ids: str) -> pb.Model | None:

@@ -33,7 +33,6 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     default_effort: str | None = None
     thinking: Thinking | None = None
     budgets: bool | None = None
-    """Whether a budget of reasoning tokens is accepted."""
     budget_range: tuple[int, int] | None = None
     """Least and largest budget of reasoning tokens, except 0."""
     adaptive: bool | None = None
@@ -51,7 +50,6 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     json_schema: bool | None = None
     """Whether a JSON schema for the response is accepted."""
     rejects: frozenset[str] | None = None
-    """Members of a chat request that the model rejects."""
     rejects_beside_reasoning: frozenset[str] | None = None
     """Members of a chat request that the model rejects while reasoning is on."""
     chat_tools: ChatTools | None = None

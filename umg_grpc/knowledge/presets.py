@@ -48,7 +48,6 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Preset of one provider: address, protocols, authentication, environment variables of its key, and models."""
 
     name: str
-    """Value of `provider` in the config."""
     title: str
     kind: Kind
     vendor: str = ""
@@ -89,11 +88,9 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     retired: str = ""
     """Day from which the provider serves no more; "" for one that does."""
     instead: str = ""
-    """Provider in place of a retired one; "" for none."""
     source: str
     """Documentation of the provider's API, from which this preset is."""
     as_of: str
-    """Date on which the source was read."""
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -169,4 +166,3 @@ class Provider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 PROVIDER_PRESETS: Mapping[str, Provider] = MappingProxyType({row.name: row for row in read_rows("presets", Provider)})
-"""Preset by its name, which is the value of `provider`."""

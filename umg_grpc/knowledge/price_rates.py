@@ -25,7 +25,6 @@ class Terms(NamedTuple):
     tier: str = ""
     """Class of service that the response states; "" for none."""
     region: str = ""
-    """Region that the response states; "" for none."""
     seconds: float = 0
     """Unix time of the call."""
 

@@ -12,12 +12,9 @@ class ClientLine(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Row of the table: lines of one client, each of which starts with a name and a colon."""
 
     begins: str
-    """Beginning of the line's name."""
     client: str
     source: str
-    """Document or report of the fact."""
     as_of: str
-    """Date on which the source was read."""
 
 
 CLIENT_LINES = tuple(read_rows("client_lines", ClientLine))

@@ -24,9 +24,7 @@ class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     quirks: Quirks
     source: str
-    """Document or report of the fact."""
     as_of: str
-    """Date on which the source was read."""
     sure: bool = False
     """Whether the provider is certain to reject it; then bodies in the provider's own format are changed, too."""
     models: str = ""
@@ -40,7 +38,6 @@ class DialectRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: str = ""
     """Beginning of the path of the channel's `base_url`."""
     protocols: tuple[str, ...] = ()
-    """Wire formats in which it applies."""
 
     @property
     def is_general(self) -> bool:

@@ -26,10 +26,7 @@ class ReasoningCarrier(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     text_member: str = ""
     """Member of the message for the text of the reasoning at providers with this carrier; "" for the usual one."""
     source: str
-    """Document or report of the facts."""
     as_of: str
-    """Date on which the source was read."""
 
 
 REASONING_CARRIERS = tuple(read_rows("reasoning_carriers", ReasoningCarrier))
-"""Rows of the data file."""

@@ -13,11 +13,9 @@ class RetiredModels(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Row of the table: models that exist no more at a vendor."""
 
     models: str
-    """Pattern of the vendor's id."""
     vendor: str
     """Vendor, as in `vendor_of`."""
     retired: str
-    """Date from which calls fail."""
     instead: str = ""
     """Models that the vendor offers in place of these; "" for none."""
     refused: bool = False

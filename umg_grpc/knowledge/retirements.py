@@ -24,7 +24,6 @@ class Retirement(Struct, frozen=True, kw_only=True):
     day: date
     """First day without the model."""
     instead: str = ""
-    """Models that replace it; "" if none is known."""
     is_certain: bool = False
     """Whether the vendor has shut the model down, not only announced it."""
     refused: bool = False

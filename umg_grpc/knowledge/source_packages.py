@@ -18,14 +18,11 @@ class Package(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     data: str
     """Name of the data file that is made from it."""
     licence: str
-    """Licence, whose text is in `data/LICENSES.txt`."""
     source: str
     as_of: str
-    """Date on which the version was pinned."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
 
 
 DATA_PACKAGES: Mapping[str, Package] = MappingProxyType({row.data: row for row in read_rows("packages", Package)})
-"""Package by the name of the data file that is made from it."""

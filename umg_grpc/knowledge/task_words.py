@@ -36,7 +36,6 @@ def _by_protocol() -> Mapping[str, Mapping[str, Meaning]]:
 
 
 TASK_WORDS = _by_protocol()
-"""Protocol, or `*` -> word -> meaning."""
 
 
 def own_meaning(word: str, protocol: str) -> Meaning | None:

@@ -20,15 +20,12 @@ class VectorModel(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     shape: str
     """Name of the body, by which the codec of the protocol makes it."""
     max_inputs: int
-    """Most texts of one call."""
     length: str = ""
     """Member with the length of the vectors; "" for models that have one length alone."""
     tasks: Mapping[str, str] = {}
     """Canonical task type -> value of the same meaning; empty for models without types of tasks."""
     source: str
-    """Document or client of the vendor."""
     as_of: str
-    """Date on which the source was read."""
 
 
 VECTOR_MODELS = tuple(read_rows("vector_models", VectorModel))

@@ -37,7 +37,6 @@ class Region(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Host and prefix of model ids for which a provider's prices are those of a region."""
 
     host: str
-    """Regular expression of the host."""
     model: str = ""
     """Regular expression of the beginning of the provider's ids."""
     region: str

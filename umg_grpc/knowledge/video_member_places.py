@@ -41,11 +41,9 @@ class VideoPlaces(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Other parameters, by their canonical names, that the models do not have."""
     source: str
     as_of: str
-    """Date on which the source was read."""
 
 
 VIDEO_PLACES = tuple(read_rows("video_places", VideoPlaces))
-"""Rows of the data file, in its order."""
 
 
 @lru_cache(maxsize=1024)

@@ -57,7 +57,6 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
     results: str
     """Plural noun of the results of a call ("rankings"), for reasons in conversions of configs."""
     service: str
-    """Service of `umg.v1`."""
     methods: tuple[str, ...]
     """Methods of the service that call a channel for the operation; empty if `verb` is."""
     protocols: Mapping[str, ProviderProtocol]
@@ -75,9 +74,7 @@ class Operation(Generic[RequestT_co, ResponseT_co]):
     telemetry: AttemptTelemetry | None
     """Names in telemetry; None for an operation whose attempts have no spans."""
     request: type[RequestT_co]
-    """Canonical request."""
     response: type[ResponseT_co]
-    """Canonical response."""
     probe: RequestT_co | None
     """Cheapest request, by which a channel is checked; None for an operation that is too expensive for it."""
 
@@ -101,7 +98,6 @@ class StreamedMethod(Generic[ResponseT_co]):
     request: type[Message]
     """Message with the request of the operation in its field `request`."""
     message: type[Message]
-    """Message of the stream."""
     messages: Callable[[ResponseT_co], Iterable[Message]]
     """response -> messages, for a provider that does not stream."""
     has_output: Callable[[Any], bool]

@@ -44,7 +44,6 @@ class PublicModel:
     limits: ModelLimits | None = None
     """Limits on the calls of all keys together; None for no limits."""
     fallbacks: Fallbacks | None = None
-    """Models that are called in place of this one if it fails; None for none."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,6 @@ class Rank(NamedTuple):
     has_zero_weight: bool
     """Whether the channel has weight 0: it is used only after the channels with a weight."""
     needs_translation: bool
-    """Whether the channel does not have the caller's format."""
 
 
 class RoundRobin:

@@ -41,7 +41,6 @@ class Target:
     prices: Prices = FREE_PRICES
     """Prices by which a call of the channel is charged; `FREE_PRICES`, without any, if it has none."""
     retirement: Retirement | None = None
-    """Retirement of the model by the vendor of the channel; None if none is known."""
     is_listed: bool = False
     """Whether the model comes from the provider's list or the preset's known models, not from the config."""
 

@@ -12,7 +12,6 @@ from umg_grpc.operations import OPERATIONS_BY_VALUE, ModelOperation
 from umg_grpc.v1 import pb
 
 CHARGED_OPERATIONS = frozenset(value for value, row in OPERATIONS_BY_VALUE.items() if row.units)
-"""Operations whose calls are charged."""
 
 
 def stated_prices(config: Config, channel: Channel, model: str, upstream: str) -> Sequence[pb.Price]:

@@ -10,7 +10,6 @@ from umg_grpc.knowledge.retirements import MODEL_ENDS
 from umg_grpc.v1 import pb
 
 MAX_ID_LENGTH = 256
-"""Maximum number of characters of a model id."""
 MIN_CHARACTERS, MAX_CHARACTERS = 3, 100
 """Minimum and maximum letters of an unknown name for which similar models are searched; similar names share the first
 MIN_CHARACTERS letters.

@@ -8,7 +8,6 @@ from umg_grpc.routing.model_prices import CHARGED_OPERATIONS, is_priced
 from umg_grpc.routing.router import Router
 
 MAX_SHOWN = 10
-"""Maximum number of names in a text; the others are counted."""
 PRICE_REMEDY = "set `price` of the models, or `unpriced` to `free` or a default price"
 
 

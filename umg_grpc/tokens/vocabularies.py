@@ -18,7 +18,6 @@ class CountingRules:
     """Rules for counting the tokens of requests and responses of a model."""
 
     vocabulary: str
-    """Name of the tokenizer vocabulary."""
     percent: int = 100
     """Factor for the tokens of texts, in percent, for models whose own vocabulary is not published."""
     tool_preamble: int = 0

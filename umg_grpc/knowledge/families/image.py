@@ -36,7 +36,6 @@ QUALITY_TIERS = {
     **dict.fromkeys(("hd", "high", "2K"), "2K"),
     **dict.fromkeys(("standard", "medium", "low", "auto", "1K"), "1K"),
 }
-"""Quality of family G -> resolution tier."""
 
 MIN_SIDE, MAX_SIDE = 16, 4096
 """Limits of a side in pixels for family D, whose sizes are no list. Our choice: the document shows none."""

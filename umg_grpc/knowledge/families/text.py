@@ -39,7 +39,6 @@ class Suffix:
 
     form: Literal["thinking", "budget", "nothinking", "low", "high"]
     budget: int = 0
-    """Number of tokens in the form `budget` (`-thinking-<n>`)."""
 
 
 _SUFFIX = re.compile(r"(.+)-(?:(thinking)|(nothinking)|thinking-(low|high)|thinking-([0-9]{1,18}))", re.ASCII)

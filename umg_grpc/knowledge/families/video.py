@@ -54,7 +54,6 @@ class Rules:
     always: Mapping[str, Value] = field(default_factory=dict)
     """Parameter that the models ignore -> value that always applies instead."""
     kinds: frozenset["pb.VideoMediaKind.ValueType"] = frozenset({IMAGE_KIND})
-    """Kinds of media that the models accept."""
     roles: frozenset[Role] = frozenset({ANY_ROLE, FIRST_FRAME})
     max_images: int | None = 1
     needs_image: bool = False
@@ -209,7 +208,6 @@ ENTRY_PATHS: dict[Entry, str] = {
     ENTRY_F: "/vidF?Action=CVSync2AsyncSubmitTask",
     ENTRY_G: "/vidG/v2/video_generation",
 }
-"""HTTP API -> path of its submissions, for error messages."""
 
 DOCUMENTED_MODELS = {model for rules in ENTRY_RULES.values() for model in rules if not model.isalnum()}
 _FAMILY = re.compile(rf"({'|'.join(VIDEO_FAMILIES)})[-_0-9]")

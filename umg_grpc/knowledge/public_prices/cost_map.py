@@ -69,7 +69,6 @@ PROVIDER_VENDORS = MODEL_VENDORS | {
     "wandb": "wandb",
     "watsonx": "watsonx",
 }
-"""Provider in the cost map -> vendor in our rows."""
 UNIT_MEMBERS = {
     "input_cost_per_token": "input",
     "output_cost_per_token": "output",

@@ -29,7 +29,6 @@ PROVIDER_VENDORS = {
     "voyageai": "voyage",
     "minimax": "minimax",
 }
-"""Provider in the package -> vendor."""
 UNIT_MEMBERS = {
     "input_mtok": "input",
     "output_mtok": "output",
@@ -42,7 +41,6 @@ UNIT_MEMBERS = {
     "output_image_mtok": "image_output",
     "web_searches_kcount": "search",
 }
-"""Unit in the package -> member of our rows."""
 ONE_THOUSAND = 1000
 OTHER_PRODUCTS = re.compile(r"regional\.|.*(?:\.ft-|:free|:extended|:batch)")
 """Ids of AWS with a surcharge, tunings, and variants of a model with other prices."""

@@ -5,7 +5,6 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 Credits = Mapping[str, Decimal]
-"""Credits by member of a row of prices."""
 Row = dict[str, Any]
 
 

@@ -11,13 +11,11 @@ AZURE_KEY = re.compile(r"azure/(us|eu|apac|us-gov)/[^/]+")
 BEDROCK_KEY = re.compile(r"bedrock(?:_mantle)?/([a-z]{2}(?:-gov)?-[a-z]+-[0-9])/[^/]+")
 PROFILE_KEY = re.compile(r"(?:[a-z_]+/)?(us|eu|apac|jp|au|us-gov|in)\.[a-z0-9.]+.*")
 TOKEN_MEMBERS = tuple(unit for unit in TokenPrices.__struct_fields__ if unit != SEARCH_RATE)
-"""Members with prices of tokens."""
 CONDITION_MEMBERS = ("above", "tier", "hours", "weekdays", "start")
 """Members with conditions of a rate other than its region."""
 FACTOR_MEMBERS = frozenset({"region", "times"})
 """Members of a rate that consists of a factor for its region."""
 MEDIA_MEMBERS = ("image", "video", "video_second")
-"""Members with prices by size."""
 PRICE_DIGITS = Decimal("1e-6")
 QWENCLOUD_PREFIX, SINGAPORE_REGION = "qwencloud/", "ap-southeast-1"
 """Prefix of keys with prices of Alibaba's international platform, and the region of the platform."""

@@ -24,7 +24,6 @@ QUANTIZED_TYPES = frozenset({"int8", "uint8"})
 ACCEPTED_TYPES = "`float`, `base64`, `binary` or `ubinary`"
 UNCARRIED_MEMBERS = ("max_tokens", "priority")
 KNOWN_FIELDS = Fields(EmbedBody, {}, {})
-"""Known fields of the JSON body; all others are unknown."""
 TEXT_SEPARATOR = "\n"  # between the texts of one input, as in the native format
 
 wire_path = wire_paths(

@@ -209,7 +209,6 @@ class ObjectRules:
     maps: frozenset[str] = frozenset()
     """Members that are maps: the caller chooses the names in them, and the strings are the caller's own text."""
     references: frozenset[str] = frozenset()
-    """Members whose strings name objects."""
     passes: Callable[[str, Members, str], bool] = _never_passes
     """Function of (name of a reference, sibling members, name of the parent member). It returns whether the id only
     labels the item that contains it, and does not name an object of an account.

@@ -17,7 +17,6 @@ MEDIA_TYPES: Mapping[str, str] = MappingProxyType(
         PCM_FORMAT: "audio/pcm",
     }
 )
-"""File format -> media type."""
 _ENCODERS: Mapping[str, tuple[str, str, int]] = MappingProxyType(
     {
         MP3_FORMAT: ("mp3", "libmp3lame", 0),

@@ -11,7 +11,6 @@ from umg_grpc.wire.core.image_files import sniff_image
 from umg_grpc.wire.core.json_decoding import JsonObject, invalid
 
 FETCHED_SCHEMES = ("http", "https", "gs")
-"""URL schemes of the addresses that providers fetch."""
 
 INPUT_AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 """Format of `input_audio` in chat and responses -> media type."""

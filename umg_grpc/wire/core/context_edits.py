@@ -9,7 +9,6 @@ EDITS_FIELD: Final = "context_management"
 SUMMARY_FORMAT: Final = "messages"
 """Format in which summaries are readable blocks."""
 SUMMARY_TYPE: Final = "compaction"
-"""Type of these blocks."""
 
 
 class ClearToolUses(Struct, frozen=True, kw_only=True):
@@ -28,7 +27,6 @@ class ClearToolUses(Struct, frozen=True, kw_only=True):
     excluded: frozenset[str] = frozenset()
     """Names of the tools whose results are kept."""
     clears_all_inputs: bool = False
-    """Whether the arguments of the calls are removed, too."""
     cleared_inputs: frozenset[str] = frozenset()
     """Names of the tools whose arguments are removed, too."""
 
@@ -62,7 +60,6 @@ class UnknownEdit(Struct, frozen=True, kw_only=True):
 
     type: str
     field: str
-    """Path of the type in the body."""
 
 
 ContextEdit: TypeAlias = ClearToolUses | ClearThinking | Compact | UnknownEdit

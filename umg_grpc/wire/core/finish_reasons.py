@@ -60,9 +60,7 @@ class Ended(NamedTuple):
     """End of one candidate of a response, as the provider states it."""
 
     word: str | None
-    """Finish reason; None if it was left out."""
     message: str = ""
-    """Explanation of the provider."""
     has_content: bool = True
     """Whether the candidate has output."""
 

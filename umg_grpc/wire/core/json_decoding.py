@@ -211,9 +211,7 @@ def replace_model_id(
 
 _ANY = msgspec.json.Decoder()
 MEMBERS_DECODER = msgspec.json.Decoder(dict[str, Raw])
-"""Decoder of a JSON object whose members are kept raw."""
 ELEMENTS_DECODER = msgspec.json.Decoder(list[Raw])
-"""Decoder of a JSON array whose elements are kept raw."""
 
 
 def invalid(field: str, problem: str) -> UmgError:

@@ -22,10 +22,8 @@ class FormPart(NamedTuple):
 
     name: str
     file_name: str | None
-    """File name of an uploaded file; None for a field."""
     data: bytes
     content_type: str = ""
-    """Media type that the part states; "" without one."""
 
     @property
     def text(self) -> str:

@@ -9,7 +9,6 @@ class PromptMark(NamedTuple):
     """Cache mark of a caller at the end of a part of the encoded prompt."""
 
     content: int
-    """Index of the turn."""
     parts: int
     """Number of parts of the turn before the mark. 0 for a mark at the end of the previous turn or, in the first turn,
     of the instructions and tools.

@@ -1,7 +1,6 @@
 """Service tiers by which providers charge a call, as stated in their usage."""
 
 STANDARD_NAMES = frozenset({"", "auto", "default", "standard", "standard_only", "on_demand", "unspecified"})
-"""Names of the service tier with the usual prices."""
 
 
 def charged_tier(stated: str | None) -> str:

@@ -10,7 +10,6 @@ from umg_grpc.v1 import pb
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 EVENT_STREAM = "text/event-stream; charset=utf-8"
-"""Content type of a stream of events."""
 DONE_DATA = b"[DONE]"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

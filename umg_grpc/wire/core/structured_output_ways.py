@@ -25,10 +25,8 @@ class FittedFormat(NamedTuple):
     """Required format of the response in the form that a provider accepts."""
 
     form: Literal["json_schema", "json_object", ""]
-    """Format that the provider enforces; "" for none."""
     schema: object = None
     strict: bool | None = None
-    """Whether the schema is strict; None if the caller did not state it."""
     instruction: str = ""
     """Text to add to the prompt for the part of the format that the provider does not enforce."""
 

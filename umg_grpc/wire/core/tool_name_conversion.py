@@ -20,11 +20,9 @@ class NameRules:
     """
 
     name: re.Pattern[str]
-    """Pattern of an accepted name."""
     illegal: re.Pattern[str]
     """Pattern of a character that no accepted name contains."""
     max_characters: int
-    """Maximum characters of an accepted name."""
 
     def legal(self, name: str) -> str:
         """Return an accepted name that is similar: rejected characters become underscores, and a long name is cut. A

@@ -21,7 +21,6 @@ EMBEDDINGS_PATH = "/embeddings"
 ENCODING_FORMATS = {"float": pb.EMBEDDING_ENCODING_FLOAT, "base64": pb.EMBEDDING_ENCODING_BASE64}
 
 KNOWN_FIELDS = Fields(EmbeddingsBody, {}, {})
-"""Known fields of the JSON body; all others are unknown."""
 
 wire_path = wire_paths(
     [

@@ -10,7 +10,6 @@ from msgspec import Raw
 
 _NAME = re.compile(r"[A-Za-z][\w -]{0,39}", re.ASCII)
 RESULT_MEMBERS = ("content_filter_results", "content_filter_result")
-"""Names of the member with the findings."""
 CATEGORY_SEPARATOR = ","
 
 

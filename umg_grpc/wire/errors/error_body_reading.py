@@ -16,11 +16,8 @@ from umg_grpc.knowledge.data_files import read_rows
 from umg_grpc.wire.errors.secret_masking import without_secrets
 
 MAX_DEPTH = 8
-"""Maximum number of errors nested inside each other that are read."""
 MAX_CHARACTERS = 4000
-"""Maximum number of characters of a message that are read."""
 MAX_VIOLATIONS = 3
-"""Maximum number of violations from a list that a message names."""
 
 FIRST_ELEMENT = "[]"
 """Step of a path to the first element of a list."""
@@ -29,7 +26,6 @@ RELAY_PREFIX = re.compile(
     r"|The model returned the following errors: |<\d{3}> InternalError\.Algo\.InvalidParameter: "
     r"|Failed to deserialize the JSON body into the target type: |(?:litellm\.\w{1,40}: )?\w{1,40}Exception - "
 )
-"""Text that a relay or a framework puts in front of a message."""
 _EVENT = re.compile(r"(?:event: ?[\w.]{1,40}\r?\n)?data: ?(?=[{\[])")
 _PAGE = re.compile(r"<(?:!doctype|html|head|body|title|h1)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,300})</title>", re.IGNORECASE)

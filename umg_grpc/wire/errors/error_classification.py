@@ -85,13 +85,11 @@ class OverflowWording(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Row of the wordings with which providers reject a request that is longer than the context of a model."""
 
     pattern: str = ""
-    """Pattern in a message."""
     codes: str = ""
     """Pattern in the codes of an error, for a row without a pattern of messages."""
     overflow: bool = True
     """False for a message that looks like one of these wordings but has another meaning. These rows come first."""
     example: str
-    """A message as a provider sent it."""
     vendors: str
     source: str
     as_of: str

@@ -32,7 +32,6 @@ UNSUPPORTED_CODES = {
 MAX_BODY_BYTES = 1 << 16
 MAX_MESSAGE_CHARACTERS = 4000
 MAX_REFUSED = 8
-"""Maximum number of members that one rejection may name."""
 MAX_DEPTH = 6
 """Maximum depth of errors nested in messages of errors, as relays send them."""
 
@@ -46,9 +45,7 @@ class Refused(NamedTuple):
     value: str = ""
     """Rejected value, as the error or the wording states it; "" for any value."""
     allowed: tuple[str, ...] = ()
-    """Values that the provider accepts, if it lists them."""
     limit: int | None = None
-    """Highest number that the provider accepts, if it states it."""
     fields: tuple[str, ...] = ()
     """Canonical fields that the wording is about, instead of a member."""
     quirks: Quirks | None = None
@@ -84,7 +81,6 @@ TRAILING_TEXT = re.compile(
     r" \(request id: \w{1,64}\)|\(traceid: \w{1,64}\)|\.? Request id: \w{1,80}| \(reset after \d+s\)"
     r"| at line \d+ column \d+| \(type=\w{1,40}\)"
 )
-"""Text that a relay or a framework puts behind a message."""
 ALLOWED_WORD = re.compile(r"\w+")
 PATH_INDEX = re.compile(r"\[\d*\]|\.\d+(?=\.|$)")
 MESSAGE_ROLES = frozenset({"assistant", "user", "system", "tool", "function", "developer"})

@@ -124,6 +124,4 @@ _READERS: Mapping[str, Callable[[str, str], object]] = {
     **dict.fromkeys(("stream", "watermark", "prompt_extend"), _boolean),
     **dict.fromkeys(("contents", "sequential_image_generation_options", "optimize_prompt_options"), _json),
 }
-"""Field of a form -> function of (name, text) that converts the text to a JSON value."""
 FORM_FIELDS = tuple(_READERS)
-"""Names of the fields of a form other than its images."""

@@ -54,13 +54,11 @@ class ImageTasks:
     decode_created: Callable[[bytes], str]
     """Body -> the provider's task id."""
     encode_query: Callable[[str], UpstreamRequest]
-    """The provider's task id -> request that queries the state of the task."""
     decode_status: Callable[[bytes, pb.GenerateImageRequest], pb.GenerateImageResponse | None]
     """(body, request) -> the result; None while the task is not finished. Raises UmgError for a failed task."""
     is_known: Callable[[str], bool]
     """The provider's model id -> whether the model is known to accept only tasks."""
     poll_seconds: float = 3.0
-    """Seconds between two queries."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ from umg_grpc.wire.images.schema import (
 )
 
 KNOWN_FIELDS = Fields(ImageBody, {}, {})
-"""Known fields of the JSON body; all others are unknown."""
 
 RESPONSE_FORMATS = {"url": pb.IMAGE_RESPONSE_FORMAT_URL, "b64_json": pb.IMAGE_RESPONSE_FORMAT_B64_JSON}
 SEQUENTIAL_MODES = {
@@ -45,7 +44,6 @@ OUTPUT_TYPES = {
     "gif": "image/gif",
     "svg": "image/svg+xml",
 }
-"""`output_format` -> media type."""
 
 SAME_NAMES = (
     *("prompt", "size", "quality", "aspect_ratio", "image_size", "response_modalities", "temperature", "top_p"),
@@ -62,7 +60,6 @@ WHOLE_NAMES = {
 }
 """Integer field of a flat body -> canonical field."""
 OPTION_NAMES = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
-"""Fields of `parameters` whose names are the same in the canonical request."""
 NESTED_FIELDS = (
     "contents",
     "images",

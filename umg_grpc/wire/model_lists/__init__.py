@@ -25,7 +25,6 @@ class ModelList:
     """(page, request for it) -> body."""
     encode_model: Callable[[pb.Model], bytes]
     encode_error: Callable[[UmgError, int], bytes]
-    """(error, HTTP status) -> body."""
     wire_path: Callable[[str], str] = str
     """Name of a canonical field (`page_size`) in this shape. For errors only."""
     decode_model: Callable[[bytes], str] | None = None
@@ -90,7 +89,6 @@ MODEL_LISTS = {
     "ollama_models": _OLLAMA,
     "ollama_running": replace(_OLLAMA, encode_list=ollama.encode_running),
 }
-"""Name of a shape -> its functions."""
 
 
 def shape_of(headers: Mapping[str, str], query: Query) -> str:

@@ -8,7 +8,6 @@ from umg_grpc.wire.core.json_decoding import invalid
 Query: TypeAlias = Mapping[str, str]
 
 MAX_MODELS = 1000
-"""Maximum number of models in a page."""
 
 
 def page_size(query: Query, names: tuple[str, ...], default: int) -> int:

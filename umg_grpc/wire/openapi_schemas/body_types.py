@@ -42,9 +42,7 @@ class BodyTypes:
     """Types of the HTTP bodies of one operation in one wire format, for the OpenAPI document."""
 
     request: type[Struct]
-    """Type of the JSON request body."""
     response: object
-    """Type, or union of types, of the JSON response body."""
     event: type[Struct] | None = None
     """Type of the JSON `data` of one event of a stream; None for an operation without a stream."""
     form: type[Struct] | None = None

@@ -18,7 +18,6 @@ class EncodedBody:
     """Body whose schema is derived from samples, for formats that have no type for their responses."""
 
     name: str
-    """Name of its OpenAPI component."""
     description: str
     encode: Callable[[], Iterable[bytes]]
     """Function that encodes samples; together they have all members and fixed values, and lack each optional member."""

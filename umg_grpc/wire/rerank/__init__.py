@@ -46,7 +46,6 @@ RERANK_FORMATS: dict[str, UnaryFormat[pb.RerankRequest, pb.RerankResponse]] = {
     RERANK_FORMAT.name: RERANK_FORMAT,
     RERANK_V2.name: RERANK_V2,
 }
-"""Name -> format in which callers call and providers are called."""
 RERANK_UPSTREAMS: dict[str, UnaryProviderFormat[pb.RerankRequest, pb.RerankResponse]] = {
     **RERANK_FORMATS,
     BEDROCK_RERANK.name: BEDROCK_RERANK,

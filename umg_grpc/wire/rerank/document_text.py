@@ -12,7 +12,6 @@ from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, MEMBERS_DECODER, ech
 TEXT_MEMBER = "text"
 MEMBER_SEPARATOR = "\n"  # separator of members that are ranked together; not shown
 MAX_LISTED_NAMES = 3
-"""Maximum number of names that an error message repeats."""
 
 
 class PlainDocument(Struct):

@@ -29,7 +29,6 @@ OPTION_FIELDS = {
     "max_tokens_per_document": "max_tokens_per_doc",
     "priority": "priority",
 }
-"""Canonical field -> member of the body."""
 GATEWAY_OPTIONS = ("return_documents", "rank_fields")
 UNCARRIED_FIELDS = ("relevant_spans",)
 
@@ -46,11 +45,8 @@ class Shape:
     """Options that providers of one rerank API version accept in addition to model, query and documents."""
 
     name: str
-    """Name of the caller's format with the same options."""
     options: AbstractSet[str]
-    """Canonical names of the options."""
     always: Mapping[str, object] = field(default_factory=dict)
-    """Members that every body contains, with their values."""
 
 
 # the request has the documents already

@@ -25,7 +25,6 @@ JSON_FORMAT, VERBOSE_FORMAT, DIARIZED_FORMAT, TEXT_FORMAT = "json", "verbose_jso
 SUBTITLE_FORMATS = frozenset({"srt", "vtt"})
 JSON_FORMATS = frozenset({JSON_FORMAT, VERBOSE_FORMAT, DIARIZED_FORMAT})
 TEXT_FIELDS = {"model": "model", "language": "language", "prompt": "prompt", FORMAT_FIELD: "response_format"}
-"""Text field of a form -> field of the canonical request."""
 LIST_FIELDS = {
     "timestamp_granularities": "timestamp_granularities",
     "include": "include",

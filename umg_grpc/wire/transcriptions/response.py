@@ -31,7 +31,6 @@ MEDIA_TYPES = {
     "srt": "text/plain; charset=utf-8",
     "vtt": "text/vtt; charset=utf-8",
 }
-"""Form of the text other than JSON -> its media type."""
 PAGE_TYPE = "text/html"
 
 

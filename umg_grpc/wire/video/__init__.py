@@ -30,7 +30,6 @@ ENTRY_FORMATS: dict["pb.VideoEntry.ValueType", EntryFormat] = {
 """Number of an HTTP API for callers of video tasks -> its functions."""
 
 VIDEO_FACES: dict[str, EntryFormat] = {row.name: row for row in ENTRY_FORMATS.values()}
-"""Name of an HTTP API for callers of video tasks -> its functions."""
 
 VIDEO_PROTOCOLS: dict[str, VideoProtocol] = {
     protocol.name: protocol for protocol in (VID_A, VID_B, VID_C, VID_D, VID_E, VID_F, VID_G, UMG_VIDEO)

@@ -71,7 +71,6 @@ class VideoProtocol:
     takes_drafts: bool = False
     """Whether a video can be made of the draft of a finished task."""
     max_batch: int = 1
-    """Maximum number of tasks in one query."""
     batch_of: Callable[[ProviderTask], str] | None = None
     """Task -> name of its batch; a query may contain tasks of one batch. None: all tasks of a key are one batch."""
     encode_find: Callable[[Submission], ProviderRequest] | None = None
@@ -95,7 +94,6 @@ class VideoProtocol:
     first_poll_seconds: float = 10.0
     """Seconds from the submission to the first query of a task."""
     poll_seconds: float = 10.0
-    """Seconds between two queries of a task."""
     deadline_seconds: float = 3600.0
     """Seconds from the submission after which a task that has not ended fails with the code `task_expired`."""
     provider_name: str = ""

@@ -28,7 +28,6 @@ PATH_KINDS = {
     "image-to-video": pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO,
     "omni-video": pb.VIDEO_TASK_KIND_OMNI,
 }
-"""Segment of the path -> kind of task."""
 STATE_NAMES = states("submitted", "processing", "succeeded", "failed")
 
 wire_path = wire_paths(

@@ -34,13 +34,11 @@ BODY_FIELDS = {
     "sound": Member("generate_audio", bool),
     "seed": Member("seed", WholeNumber),
 }
-"""Field of the body or of `metadata` -> canonical parameter."""
 IMAGE_FIELDS = ("image", "images", "input_reference")
 MEDIA_KINDS = {
     "text2video": pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO,
     "image2video": pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO,
 }
-"""Segment of the path -> kind of task."""
 STATE_NAMES = states("queued", "processing", "succeeded", "failed")
 
 wire_path = wire_paths(

@@ -27,7 +27,6 @@ BODY_FIELDS = {
 }
 REMIX_FIELDS = {"prompt": Member("prompt", str)}
 IMAGE_FIELDS = ("input_reference", "image")
-"""Fields of the JSON body or the form with the reference image."""
 STATE_NAMES = states("queued", "in_progress", "completed", "failed")
 MAX_LIMIT = 100
 LIST_ORDERS = {"asc": pb.VIDEO_TASK_ORDER_OLDEST_FIRST, "desc": pb.VIDEO_TASK_ORDER_NEWEST_FIRST}

@@ -10,7 +10,6 @@ class CallResponse:
     """Response to a call over HTTP or gRPC. Of a call that is repeated until a value is reached, it is the last."""
 
     status: int | str
-    """Status code of HTTP, or the name of gRPC's."""
     headers: Mapping[str, str]
     """Header fields in lower case; over gRPC the initial and the trailing metadata."""
     body: object = None
@@ -19,7 +18,6 @@ class CallResponse:
     """Events of a stream: `event`, if it has one, `data`, its JSON or else its text, and `name`, that of `order`."""
     text: str = ""
     size: int = 0
-    """Bytes of the body."""
     cut: bool = False
     """Whether the connection broke before the end of the body."""
     polls: Sequence[object] = field(default=())
@@ -90,7 +88,6 @@ def json_or_text(text: str) -> object:
 
 ENVELOPE_HEAD = 5
 END_FLAG = 2
-"""Flag of the envelope that ends a Connect stream."""
 
 
 def enveloped(message: bytes) -> bytes:

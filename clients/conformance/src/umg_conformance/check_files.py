@@ -12,7 +12,6 @@ from msgspec import UNSET, Meta, UnsetType
 from umg_conformance import event_order, response_paths
 
 CHECKS_FOLDER = Path(__file__).with_name("checks")
-"""Folder of the checks of this package."""
 
 Severity = Literal["required", "recommended"]
 TypeName = Literal["string", "integer", "number", "boolean", "object", "array", "null"]

@@ -63,7 +63,6 @@ class Runner:
     http: HttpCaller
     grpc: "GrpcCaller | None"
     models: Mapping[str, str]
-    """Kind -> model."""
     values: Mapping[str, object] = field(default_factory=dict)
     """Variables of options."""
 

@@ -32,7 +32,6 @@ class Target:
     grpc: str = ""
     """Address of its gRPC face, HOST:PORT; empty if it has none."""
     models: Sequence[str] = ()
-    """Values of `--model`."""
     folder: Path = CHECKS_FOLDER
     values: Mapping[str, str] = field(default_factory=dict)
     """Variables of the checks, from `--set`."""

@@ -19,7 +19,6 @@ Problem = str | None
 """Description of a difference; None for none."""
 
 MAX_SHOWN = 120
-"""Most characters of a value in a problem."""
 
 
 def problem(expectation: Expectation, response: CallResponse) -> Problem:

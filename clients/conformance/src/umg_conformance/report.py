@@ -15,9 +15,7 @@ class FaceSummary:
     face: str
     passed: int
     failed: int
-    """Required checks that failed."""
     differing: int
-    """Recommended checks that failed."""
     skipped: int
 
 

@@ -23,7 +23,6 @@ SINGLE_SCHEMAS = frozenset(
 )
 """Keywords whose value is a schema; `items` may also be a list of schemas."""
 LISTED_SCHEMAS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems", "items"})
-"""Keywords whose value is a list of schemas."""
 NAMED_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 """Keywords whose value is an object of schemas, with names that the caller chose."""
 

@@ -19,22 +19,17 @@ class Subset:
     constraints: Mapping[str, tuple[str, ...]]
     """Type -> keywords that are accepted for it."""
     formats: frozenset[str]
-    """Values of `format` that are accepted for strings."""
     max_minimum_items: int | None
-    """Highest `minItems` that is accepted; None for any."""
     names_types: bool
     """Whether a schema with listed values states their type, and whether `type` may be a list."""
     requires_all: bool
     """Whether all properties must be required; an optional one then accepts null instead."""
     recursive: bool
-    """Whether a definition may contain itself."""
     object_root: bool
-    """Whether the whole schema must describe an object."""
     any_items: bool
     """Whether the items of a list may be of any kind."""
     takes_defaults: bool
     max_optional: int | None
-    """Maximum number of optional properties in the expanded schema; None for no limit."""
 
 
 CLAUDE_SUBSET = Subset(

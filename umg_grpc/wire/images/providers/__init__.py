@@ -21,7 +21,6 @@ XAI_HOST = "api.x.ai"
 IMAGE_PROTOCOLS: dict[str, ImageProtocol] = {
     protocol.name: protocol for protocol in (IMAGES_PROTOCOL, UMG_IMAGES, NATIVE_IMAGES, ARK_IMAGES, DASHSCOPE_IMAGES)
 }
-"""Name in a channel's `protocols` -> protocol of an image provider."""
 
 
 def image_protocol(name: str, base_url: str) -> ImageProtocol:

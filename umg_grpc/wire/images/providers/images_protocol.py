@@ -34,7 +34,6 @@ OPTION_MEMBERS = {
     "moderation": "moderation",
     "user": "user",
 }
-"""Canonical field -> member of the body."""
 SUPPORTED_FIELDS = frozenset({*OPTION_MEMBERS, "size", "output_mime_type", "input_fidelity", "mask"})
 INPUT_FIDELITIES = ("low", "high")
 """Values of `input_fidelity` that the provider accepts. The specification's `auto` and `medium` are dropped."""

@@ -19,7 +19,6 @@ from umg_grpc.wire.errors.provider_errors import unreadable
 NO_IMAGES = ": it has no images"
 SVG_TYPE = "image/svg+xml"
 OUTPUT_FORMATS = {"png": "image/png", "jpeg": "image/jpeg", "webp": "image/webp", "gif": "image/gif", "svg": SVG_TYPE}
-"""`output_format` -> media type."""
 OUTPUT_NAMES = {mime: name for name, mime in OUTPUT_FORMATS.items()}
 _EDGE = re.compile("[0-9]{1,6}")
 _SVG = re.compile(rb"\s*(?:<\?xml[^>]{0,200}>\s*)?<svg[\s>]")

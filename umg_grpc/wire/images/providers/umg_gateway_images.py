@@ -39,7 +39,6 @@ OPTION_MEMBERS = {
     "prompt_extend": "prompt_extend",
     "user": "user",
 }
-"""Canonical field -> member of the body."""
 STRUCTURED_FIELDS = ("n", "negative_prompt", "prompt_extend", "watermark", "seed", "size")
 """Fields that are in the member `parameters`, not at the top level, in a request to family `imgD`."""
 SUPPORTED_FIELDS = frozenset(

@@ -30,7 +30,6 @@ from umg_grpc.wire.images.providers.response_decoding import OUTPUT_NAMES, block
 from umg_grpc.wire.text_format_interface import UpstreamRequest
 
 OPTION_MEMBERS = {"n": "n", "quality": "quality", "user": "user"}
-"""Canonical field -> member of the body."""
 SUPPORTED_FIELDS = frozenset({*OPTION_MEMBERS, "aspect_ratio", "image_size", "output_mime_type", "size"})
 OWN_MEMBERS = frozenset({"resolution", "sync_mode"})
 """Members of the provider's body that have no canonical field. Callers set them by the provider's names."""
@@ -133,4 +132,3 @@ XAI_IMAGES: ImageProtocol = replace(
     stream_decoder=None,
     provider_name="x_ai",
 )
-"""Variant of the protocol for xAI."""

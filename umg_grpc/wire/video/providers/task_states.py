@@ -40,7 +40,6 @@ class OwnTask:
     results: Sequence[ProviderResult] = ()
     usage: pb.VideoUsage | None = None
     message: str = ""
-    """Reason of a failure."""
     code: str = ""
     progress: Text = None
 

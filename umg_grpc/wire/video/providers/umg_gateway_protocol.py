@@ -131,7 +131,6 @@ TASK_OF: Mapping[str, Callable[[bytes], Task]] = {
     ENTRY_F: _data,
     ENTRY_G: _inner,
 }
-"""HTTP API -> decoder of the task in the body of a response."""
 
 
 def decode_created(status: int, headers: Mapping[str, str], body: bytes, submission: Submission) -> ProviderTask:

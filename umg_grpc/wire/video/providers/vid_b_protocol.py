@@ -57,13 +57,11 @@ PARAMETER_MEMBERS = {
     "frames_per_second": "fps",
     "watermark": "addWatermark",
 }
-"""Canonical parameter -> member of `parameters`."""
 ONLY_VERTEX = frozenset({"frames_per_second", "watermark", "prompt_extend", "generate_audio"})
 """Canonical parameters that the Gemini API does not have."""
 OF_THE_INSTANCE = ("mask", "cameraControl")
 """Additional fields that are sent in the instance; all others are sent in `parameters`."""
 LABELS_MEMBER = "labels"
-"""Additional field that is sent at the top level of the body."""
 SUPPORTED_FIELDS = frozenset({"prompt", "size", "sample_count", "generate_audio", *PARAMETER_MEMBERS})
 FIELDS_GEMINI = SUPPORTED_FIELDS - ONLY_VERTEX | {"generate_audio"}
 """Parameters of the Gemini API. `generate_audio` is one of them because its videos always have sound."""
@@ -320,4 +318,3 @@ VID_B = VideoProtocol(
     provider_name="gcp.vertex_ai",
 )
 VID_B_GEMINI = replace(VID_B, encode_create=encode_create_gemini, provider_name="gcp.gemini")
-"""Variant of the protocol for the Gemini API."""

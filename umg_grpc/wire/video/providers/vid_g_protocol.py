@@ -61,7 +61,6 @@ SUBMIT_PATH, PATH_V1 = "/v2/video_generation", "/v1/video_generation"
 QUERY_PATH, QUERY_V1 = "/v2/query/video_generation", "/v1/query/video_generation"
 FILES_PATH = "/v1/files/retrieve"
 SUBJECT_MEMBER = "subject_reference"
-"""Field of v1 with the image of a person, for models that animate a person."""
 V1_STATE = '{"api":"v1"}'
 """Facts that are stored with a task of the older API version v1, for its queries."""
 API_V1 = "v1"

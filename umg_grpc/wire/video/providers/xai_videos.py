@@ -215,4 +215,3 @@ VID_A_XAI = replace(
     encode_cancel=None,
     provider_name="x_ai",
 )
-"""Variant of the protocol for xAI."""
