@@ -162,7 +162,6 @@ def _message(event: pb.ImageEvent) -> pb.StreamGenerateImageResponse:
 
 
 def _plan(request: pb.GenerateImageRequest, model: str) -> list[Drawing]:
-    """Return the parameters for drawing each image of a request. Raise UmgError(INVALID_FIELD) if they are invalid."""
     rules, inputs = family_row(model), _inputs(request)
     mime_type = request.output_mime_type or PNG_TYPE
     if mime_type not in PILLOW_FORMATS:

@@ -90,7 +90,6 @@ def _inspect_data(media: pb.MediaPart, at: str) -> MediaDescription:
 
 
 def _image(data: bytes, at: str) -> str:
-    """Return the type and size of an image as text, for example `image/png, 64 x 48 pixels`."""
     mime = sniff_image(data)
     if mime == HEIC_TYPE:
         return "image/heic, whose size the sandbox cannot read"
@@ -102,7 +101,6 @@ def _image(data: bytes, at: str) -> str:
 
 
 def _measure(data: bytes, mime: str) -> tuple[int, int] | None:
-    """Return (width, height) of an image by its header; None if Pillow cannot read it."""
     Image.init()
     try:
         # not Image.open: it warns about or rejects images that would be large when decoded

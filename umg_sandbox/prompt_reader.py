@@ -231,7 +231,6 @@ class _Reader:
                 assert_never(unhandled)
 
     def _inner(self, part: pb.Part, at: str) -> str:
-        """Return the text of a part inside a tool result or document."""
         match part.WhichOneof("kind"):
             case "text":
                 return part.text.text

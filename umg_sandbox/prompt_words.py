@@ -71,7 +71,6 @@ class Words:
         return next((value for value in values if value and self._has(value.lower())), None)
 
     def _has(self, words: str) -> bool:
-        """Return whether the prompt contains `words`, in lower case, as whole words."""
         start = -1
         for _ in range(MAX_OCCURRENCES):
             start = self._lower.find(words, start + 1)

@@ -280,7 +280,6 @@ class _Candidate:
         return response
 
     def _describe(self, response: _Text) -> None:
-        """Append a sentence about each image, document or other medium of the prompt to the response."""
         documents = 0
         for name, description in islice(numbered(self.prompt.media_descriptions), DESCRIBED_MEDIA):
             response.append(f"{name}: {description.words}.", between="\n")

@@ -134,7 +134,6 @@ def read_schema(raw: object, field: str, budget: WorkBudget) -> Schema:
 
 
 def _read(raw: object, at: str, budget: WorkBudget, references: list[tuple[str, Schema, str]]) -> Schema:
-    """Return a schema with the schemas inside it."""
     if isinstance(raw, Schema):
         return raw
     if isinstance(raw, bool):
@@ -167,7 +166,6 @@ _TUPLE = re.compile(r"/items/(\d+)")  # place in a list of schemas, as drafts 4 
 
 
 def _target(root: Schema, reference: str, at: str, budget: WorkBudget) -> object:
-    """Return the value to which `reference` refers, a JSON pointer like `#/$defs/x`."""
     modern = _TUPLE.sub(r"/prefixItems/\1", unquote(reference))
     beginning, *steps = modern.split("/")
     found: object = root if beginning == "#" else None

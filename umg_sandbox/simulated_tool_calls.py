@@ -123,7 +123,6 @@ def _arguments(function: pb.FunctionTool, position: int, words: Words, budget: W
 
 
 def _free_text(tool: pb.CustomTool, words: Words) -> str:
-    """Return the input for a custom tool: a text that its regular grammar accepts, otherwise words of the prompt."""
     try:
         grammar = msgspec.json.decode(tool.format_json or "{}")
     except (ValueError, RecursionError):

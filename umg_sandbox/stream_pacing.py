@@ -55,7 +55,6 @@ def stream_steps(response: pb.GenerateResponse, count: Count) -> Iterator[PacedE
 
 
 def _delta_steps(event: pb.GenerateEvent, kind: str, count: Count) -> Iterator[PacedEvents]:
-    """Yield the text of an event in small pieces."""
     is_summary = kind == "summary_delta"
     text: str = event.summary_delta.text if is_summary else getattr(event, kind)
     for piece in pieces(text):

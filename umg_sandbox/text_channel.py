@@ -139,7 +139,6 @@ class SandboxCall:
         return mark
 
     async def _response(self) -> pb.GenerateResponse:
-        """Return the response with its images drawn and its usage complete."""
         for media, drawing in self.draft.drawings:
             media.data = await asyncio.to_thread(image_drawing.draw, drawing)
         request, response = self.request, self.draft.response

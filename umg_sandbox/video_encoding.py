@@ -78,7 +78,6 @@ def _last_frame(plan: VideoPlan, index: int) -> bytes:
 
 
 def _spritesheet(plan: VideoPlan, index: int) -> bytes:
-    """Return a picture with frames of the video in rows, at equal distances in time."""
     painter, count = FramePainter(plan, index), SHEET_COLUMNS * SHEET_ROWS
     scale = min(1, THUMBNAIL_EDGE / max(plan.width, plan.height))
     width, height = max(1, round(plan.width * scale)), max(1, round(plan.height * scale))

@@ -26,7 +26,6 @@ def _text(
     images: bool = False,
     plain: bool = False,
 ) -> pb.Model:
-    """Return the description of a text model."""
     capabilities = pb.ModelCapabilities(output_modalities=["text"])
     if not plain:
         capabilities = pb.ModelCapabilities(

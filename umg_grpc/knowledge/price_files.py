@@ -85,7 +85,6 @@ def _entries(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _of_rows(rows: Mapping[Keys, Mapping[str, Any]], source: str, as_of: str) -> dict[Keys, FilePrice]:
-    """Convert rows of public data to rows of a price file."""
     found = dict[Keys, FilePrice]()
     for (vendor, model), row in rows.items():
         members = {"model": model, "vendor": vendor, **row, "source": source, "as_of": as_of}

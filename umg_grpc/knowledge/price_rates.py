@@ -38,7 +38,6 @@ def prices_at(prices: Prices, terms: Terms) -> tuple[Prices, Sequence[Rate]]:
 
 
 def _applied_rates(rates: Rates, terms: Terms) -> tuple[Rate, ...]:
-    """Return the rates that apply to a call, in the order in which they are applied."""
     return tuple(
         rate
         for rate in rates.rates
@@ -98,7 +97,6 @@ def _highest(rates: Rates, possible: Sequence[Rate], prices: Prices) -> Prices:
 
 
 def _prices_with(rates: Rates, chosen: tuple[Rate, ...]) -> Prices:
-    """Return the prices after the chosen rates are applied."""
     if (known := rates.found.get(chosen)) is not None:
         return known
     found = dict(rates.stated)

@@ -62,7 +62,6 @@ def _is_served(model: str, vendor: str) -> bool:
 
 @cache
 def _other_models() -> Mapping[str, frozenset[str]]:
-    """Return the models of the cost map by preset."""
     presets = {row.name: row.presets for row in read_rows("litellm_providers", _OtherProvider)}
     found: dict[str, set[str]] = {}
     for row in read_rows("litellm_models", _OtherModels):

@@ -133,7 +133,6 @@ def _build_description(config: Config, model: str, family: str, targets: Sequenc
 
 
 def _completed(described: pb.Model, targets: Sequence[Target]) -> pb.Model:
-    """Return a description completed with limits and capabilities that are known for the providers' ids."""
     served = [target for target in targets if not is_own(target.channel)]
     if pb.MODEL_OPERATION_GENERATE not in described.operations or len(served) < len(targets):
         return described

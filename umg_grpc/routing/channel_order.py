@@ -107,7 +107,6 @@ def allowed(pins: tuple[str, ...], channel: str) -> bool:
 
 
 def _rank(target: Target, preferences: RoutePreferences) -> Rank:
-    """Return the sort key of a target for a call with these preferences."""
     channel = target.channel
     return Rank(
         not preferences.is_healthy(target),

@@ -49,7 +49,6 @@ def _merged(channel: Channel, found: Sequence[ChannelModel]) -> tuple[ChannelMod
 
 
 def _served(channel: Channel, listed: Sequence[pb.Model]) -> Iterator[tuple[ChannelModel, pb.Model]]:
-    """Yield (model of the channel, properties in the list) for each listed model that matches a pattern."""
     patterns = [model for model in channel.models if "*" in model.id and "*" in model.upstream]
     patterns.sort(key=lambda model: len(model.upstream), reverse=True)  # the most specific first
     for details in listed:

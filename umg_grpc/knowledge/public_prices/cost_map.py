@@ -147,7 +147,6 @@ def _times(row: Row, other: Row) -> Decimal | None:
 
 
 def _row(entry: Mapping[str, Any]) -> Row:
-    """Return the members of the row of one entry."""
     stated = _stated(entry)
     base = stated.setdefault(Term(), {})
     if base.get("reasoning") == base.get("output"):
@@ -199,7 +198,6 @@ def _stated(entry: Mapping[str, Any]) -> dict[Term, dict[str, Decimal]]:
 
 
 def _off_peak(entry: Mapping[str, Any], base: Credits) -> Iterator[Row]:
-    """Yield the rates of the hours with lower prices."""
     if (found := entry.get("off_peak_pricing")) is None:
         return
     prices = {UNIT_MEMBERS[key]: _decimal(value) * ONE_MILLION for key, value in found.items() if key in UNIT_MEMBERS}

@@ -95,7 +95,6 @@ def _decode(frame: bytes) -> Frame:
 
 
 def _headers(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield (name, value) of the headers with text values."""
     at = 0
     while at < len(data):
         name_end = at + 1 + data[at]

@@ -79,7 +79,6 @@ def _marks(step: bytes) -> bytes:
 
 
 def _check_levels(brackets: bytes) -> None:
-    """Raise UmgError(MALFORMED_BODY) for brackets that are nested too deeply."""
     for _ in range(MAX_LEVELS):
         if _TOO_DEEP in brackets:
             break

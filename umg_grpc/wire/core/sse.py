@@ -126,7 +126,6 @@ def _split(frames: bytes) -> Iterator[SseEvent]:
 
 
 def _split_mixed(frames: bytes) -> Iterator[SseEvent]:
-    """Yield the events in the bytes of complete events with mixed line ends (LF, CR, CRLF)."""
     start = 0
     for end in _END_OF_EVENT.finditer(frames):
         yield _event(frames[start : end.end()])
@@ -202,7 +201,6 @@ def _last_end(buffer: bytes | bytearray, start: int) -> int:
 
 
 def _event(raw: bytes) -> SseEvent:
-    """Return one event, decoded from its bytes."""
     name, lines = b"", list[bytes]()
     for line in _END_OF_LINE.split(raw):
         field, _, value = line.partition(b":")

@@ -204,7 +204,6 @@ class StopCutter:
         return 0
 
     def _end(self, candidate: _OpenCandidate, index: int, sequence: str) -> Iterator[pb.GenerateEvent]:
-        """Yield the end of a candidate at a stop sequence."""
         for part in candidate.open:
             yield pb.GenerateEvent(candidate_index=index, part_index=part, part_ended=pb.PartEnded())
         candidate.ended = True

@@ -116,7 +116,6 @@ def _has_other_numbers(body: bytes) -> bool:
 def _decode_head(
     parsed: Head, usage: ProviderUsage, data: Sized | None, request: pb.EmbedRequest, body: bytes
 ) -> pb.EmbedResponse:
-    """Return the response without its vectors."""
     raise_error(parsed.error)
     if data is None:
         raise no_response(body, too_long=TOO_LONG)

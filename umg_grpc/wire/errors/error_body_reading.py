@@ -71,7 +71,6 @@ def stated(value: object) -> StatedError:
 
 
 def _levels(value: object) -> Iterator[dict[str, object]]:
-    """Yield the error objects in `value`, the outermost one first."""
     for _ in range(MAX_DEPTH):
         level = _container(value)
         if level is None:

@@ -303,7 +303,6 @@ def _retry_advice(seconds: int | None) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> int | None:
-    """Return the whole seconds to wait that the headers of a response state; None if they state none."""
     wait = headers.get("retry-after", "")
     try:
         if (milliseconds := headers.get("retry-after-ms") or headers.get("x-ms-retry-after-ms")) is not None:

@@ -142,7 +142,6 @@ def wants_stream(body: bytes) -> bool:
 
 
 def _read(body: bytes) -> tuple[ImageBody, list[str]]:
-    """Return (the decoded body, the paths of its unknown fields)."""
     try:
         decoded = _KNOWN.decode(body)
         has_nested = any(getattr(decoded, name) is not None for name in NESTED_FIELDS)
@@ -180,7 +179,6 @@ def _restored(item: InputImage | None, strings: LongStrings) -> InputImage | Non
 
 
 def _check_operation(decoded: ImageBody, operation: "pb.ImageOperation.ValueType") -> None:
-    """Raise UmgError(INVALID_FIELD) for fields that the path (generation, edit or variation) does not have."""
     if operation == pb.IMAGE_OPERATION_GENERATE:
         if decoded.mask is not None:
             raise invalid("mask", "masks are for edits; send it to /v1/images/edits, or leave it out")

@@ -74,7 +74,6 @@ def encode_usage(usage: pb.ImageUsage) -> JsonObject | None:
 
 
 def _describe(result: pb.ImageResult) -> JsonObject:
-    """Return the known members beside the images in the SDKs' shape: size, quality, format and usage."""
     members: JsonObject = {}
     for name in ("background", "quality", "size"):
         if value := getattr(result, name):
@@ -98,7 +97,6 @@ def _steps(text: bytes, data: bytes) -> Iterator[bytes]:
 
 
 def _members(image: pb.Image) -> bytes:
-    """Return the members of an image that follow its file, each with a comma before it."""
     members = b""
     if image.HasField("revised_prompt"):
         members = b',"revised_prompt":' + msgspec.json.encode(image.revised_prompt)

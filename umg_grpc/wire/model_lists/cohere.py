@@ -51,7 +51,6 @@ def encode_model(model: pb.Model) -> bytes:
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return the JSON object for a model. Unknown limits and sampling values are left out."""
     found: JsonObject = {
         "name": model.id,
         "is_deprecated": model.lifecycle in LIFECYCLES_OF_DEPRECATED,
@@ -73,7 +72,6 @@ def _model(model: pb.Model) -> JsonObject:
 
 
 def _features(model: pb.Model) -> list[str]:
-    """Return the vendor's words for the known capabilities of a model."""
     known = model.capabilities
     words = {
         "tools": known.tools,

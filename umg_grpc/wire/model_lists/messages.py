@@ -58,7 +58,6 @@ def encode_model(model: pb.Model) -> bytes:
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return the JSON object for a model."""
     return {
         "type": "model",
         "id": model.id,
@@ -106,7 +105,6 @@ def _capabilities(model: pb.Model) -> JsonObject:
 
 
 def _thinking(model: pb.Model) -> JsonObject:
-    """Return the JSON object about a model's reasoning."""
     reasons = _support(model.capabilities.reasoning != pb.REASONING_CONTROL_UNSPECIFIED)
     taken = _support(pb.MODEL_OPERATION_GENERATE in model.operations)
     return {

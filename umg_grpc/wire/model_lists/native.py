@@ -49,7 +49,6 @@ def encode_error(error: UmgError, status: int) -> bytes:
 
 
 def _model(model: pb.Model) -> JsonObject:
-    """Return the JSON object for a model. Unknown limits and sampling values are left out."""
     limits: JsonObject = {
         LIMIT_MEMBERS[field.name]: value for field, value in model.ListFields() if field.name in LIMIT_MEMBERS
     }

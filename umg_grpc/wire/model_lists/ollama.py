@@ -111,7 +111,6 @@ def _parameters(model: pb.Model) -> str:
 
 
 def _capabilities(model: pb.Model) -> list[str]:
-    """Return the vendor's words for the abilities of a model."""
     known = model.capabilities if model.HasField("capabilities") else DEFAULT_CAPABILITIES
     given = [name for operation, name in OPERATION_CAPABILITIES.items() if operation in model.operations]
     if pb.MODEL_OPERATION_GENERATE in model.operations:

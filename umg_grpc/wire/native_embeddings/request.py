@@ -93,7 +93,6 @@ def decode_request(
 def _decode_items(
     items: Sequence[EmbedBody], path: str, request: pb.EmbedRequest, notes: Notes, uncarried: list[str]
 ) -> None:
-    """Append the inputs in a body to `request.inputs`."""
     task_types, lengths = list[str | None](), list[int | None]()
     for index, item in enumerate(items):
         at, target = path.format(index), request.inputs.add()
@@ -122,7 +121,6 @@ def _note_uncarried(config: Config, at: str, notes: Notes, uncarried: list[str])
 
 
 def _text(content: Content | None, at: str) -> str:
-    """Return the text of a content: its non-empty text parts, joined."""
     if content is None:
         raise missing(f"{at}content")
     if not content.parts:

@@ -113,7 +113,6 @@ def _decode_documents(decoded: PlainBody | RerankBody, request: pb.RerankRequest
 
 
 def _decode_document(raw: Raw, document: pb.RerankDocument, fields: Mapping[str, int], at: str) -> None:
-    """Set `document` from its JSON: a string, or an object that is kept byte for byte."""
     match bytes(raw)[:1]:
         case b'"':
             document.text = parse(str, raw, at)
@@ -151,7 +150,6 @@ def encode_request(
 
 
 def _encode_options(shape: Shape, request: pb.RerankRequest, fields: JsonObject, report: Report) -> None:
-    """Add the options of a request to the body `fields`, in place."""
     values: dict[str, int] = {descriptor.name: value for descriptor, value in request.ListFields()}
     if request.top_n:
         values["top_n"] = min(request.top_n, len(request.documents))

@@ -78,7 +78,6 @@ def read_content(
 
 
 def _url(members: Members, kind: str, path: str) -> str:
-    """Return the URL of an item."""
     try:
         url = msgspec.json.decode(members.get(kind, b""), type=dict[str, Raw])["url"]
         text = msgspec.json.decode(url, type=str)

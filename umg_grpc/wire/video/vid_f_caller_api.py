@@ -41,7 +41,6 @@ wire_path = wire_paths(
 
 
 def _action(parameters: Mapping[str, str]) -> str:
-    """Return the value of the query parameter `Action`."""
     action = parameters.get("Action", "")
     if not action:
         raise missing("Action")

@@ -218,7 +218,6 @@ def _check_kind(request: pb.CreateVideoTaskRequest, images: list[pb.VideoMedia])
 
 
 def _check_parameters(parameters: pb.VideoParameters, rules: Rules, model: str) -> None:
-    """Raise UmgError for a parameter that the model does not have, for a missing one, and for an invalid value."""
     for name in _present(parameters):
         path = f"parameters.{name}"
         if name in rules.always:

@@ -158,7 +158,6 @@ def _reached(response: CallResponse, path: response_paths.Path, until: Sequence[
 def _checked(
     face: str, call: Call, request: Request, response: CallResponse, variables: dict[str, object]
 ) -> list[Result]:
-    """Return the results of all checks of a call. The first one is that of its status."""
     expected = _expected(call)
     if response.status not in expected:
         wanted = " or ".join(map(str, expected))

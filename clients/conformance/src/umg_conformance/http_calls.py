@@ -71,7 +71,6 @@ def _credentials(request: Request, key: str) -> dict[str, str]:
 
 
 def _body(request: Request) -> tuple[bytes | aiohttp.FormData | None, str]:
-    """Return the HTTP body of a request and its content type."""
     if request.form:
         form = aiohttp.FormData(default_to_multipart=True)
         for name, value in request.form.items():

@@ -75,7 +75,6 @@ class SubsetEncoder:
             raise UnrepresentableError
 
     def _encode_definitions(self) -> JsonObject:
-        """Return the definitions that are used, in the order of the caller's schema."""
         encoded = JsonObject()
         waiting = list(self._references[ROOT_POINTER])
         while waiting:
@@ -94,7 +93,6 @@ class SubsetEncoder:
         return self._encode(schema, 0)
 
     def _encode(self, schema: object, level: int) -> JsonObject:
-        """Return a schema inside the caller's schema, converted to the subset. `level`: its depth."""
         if level > MAX_LEVELS or not isinstance(schema, dict):
             raise UnrepresentableError
         if schema.get("nullable") is True:
@@ -113,7 +111,6 @@ class SubsetEncoder:
         return described(encoded, "\n".join(notes)) if notes else encoded
 
     def _encode_shape(self, left: JsonObject, level: int) -> JsonObject:
-        """Return a schema without its annotations and constraints."""
         if "$ref" in left:
             return self._encode_reference(left)
         if literals := literals_of(left):
@@ -224,7 +221,6 @@ class SubsetEncoder:
         return {} if is_any else {"items": self._encode(items, level + 1)}
 
     def _encode_object(self, left: JsonObject, level: int) -> JsonObject:
-        """Return the properties of an object; others are not allowed."""
         properties, extra = left.pop("properties", None), left.pop("additionalProperties", None)
         required = left.pop("required", None)
         if left.pop("patternProperties", None) or (isinstance(extra, dict) and extra):

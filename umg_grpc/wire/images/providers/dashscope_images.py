@@ -264,7 +264,6 @@ ENDED_MEANINGS = frozenset({"failed", "cancelled", "expired", "lost"})
 
 
 def _read(body: bytes) -> tuple[Output, ResponseBody]:
-    """Decode a body."""
     try:
         response = decode(_BODY_DECODER, body)
     except (ValueError, RecursionError):

@@ -81,7 +81,6 @@ def _image_config(request: pb.GenerateImageRequest, model: str, report: Report) 
 
 
 def _contents(request: pb.GenerateImageRequest) -> list[JsonObject]:
-    """Return `contents`: the messages of the conversation. The last one has the prompt and the input images."""
     images = dict(placed_images(request))
     contents: list[JsonObject] = []
     for index, turn in enumerate(request.turns):

@@ -84,7 +84,6 @@ def encode_request(
 
 
 def _form(request: pb.GenerateImageRequest, model: str, stream: bool, notes: RequestNotes) -> UpstreamRequest:
-    """Encode an edit or a variation as a `multipart/form-data` body, as the official SDKs do."""
     report = Report()
     flat = flatten(request, report)
     report_others(request, FORM_SUPPORTED, notes, report)
@@ -133,7 +132,6 @@ def _groups(request: pb.GenerateImageRequest) -> JsonObject:
 
 
 def _images(request: pb.GenerateImageRequest) -> JsonObject:
-    """Return the members of the body with the input images, the mask and the messages of a conversation."""
     fields: JsonObject = {}
     inputs = [as_url(PlacedImage(f"inputs[{index}]", image)) for index, image in enumerate(request.inputs)]
     if inputs:

@@ -75,7 +75,6 @@ def encode_request(
 
 
 def _own_members(request: pb.GenerateImageRequest, notes: RequestNotes, report: Report) -> JsonObject:
-    """Return the members that callers set by the provider's names, and remove them from the report."""
     if not (stated := stated_json(request, notes, OWN_MEMBERS)):
         return {}
     try:

@@ -223,7 +223,6 @@ def _status(found: Task, task: ProviderTask) -> ProviderStatus | UmgError:
 
 
 def _failed(found: Task) -> ProviderStatus:
-    """Return the status of a failed task."""
     error = as_error(error_of(found.error))
     message = error.message or found.fail_reason or ""
     if isinstance(error.code, str) and error.code in STATUS_CODES:

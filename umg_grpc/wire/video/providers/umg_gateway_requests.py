@@ -185,7 +185,6 @@ def _unified(submission: Submission, options: JsonObject, extra: Extra) -> Encod
 
 
 def _images(submission: Submission) -> JsonObject:
-    """Return the fields of a `/v1/video/generations` body that contain the input media."""
     inputs = inputs_of(submission, pairs=True)
     refuse_media([*inputs.masks, *inputs.videos, *inputs.audio[1:]], "images and one audio file")
     images = [*([inputs.first] if inputs.first is not None else []), *inputs.references]

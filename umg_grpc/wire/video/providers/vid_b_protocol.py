@@ -265,7 +265,6 @@ def _failed(error: OperationError) -> ProviderStatus:
 
 
 def _done(response: Response, body: bytes, task: ProviderTask) -> ProviderStatus:
-    """Return the status of an operation that ended without an error."""
     generated = response.generate_video_response or Generated()
     files = [sample.video for sample in generated.generated_samples or [] if sample.video is not None]
     results = [result for video in response.videos or [] if (result := _of_video(video)) is not None]

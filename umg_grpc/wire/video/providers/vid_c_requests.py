@@ -134,7 +134,6 @@ def accepted_media(places: VideoPlaces) -> str:
 
 
 def _options(submission: Submission, places: VideoPlaces, inputs: Inputs, report: Report) -> JsonObject:
-    """Return the member `parameters` of a submission."""
     parameters = submission.request.parameters
     options: JsonObject = {
         name: getattr(parameters, name)
@@ -179,7 +178,6 @@ def _size(submission: Submission, report: Report) -> str:
 
 
 def _tier(submission: Submission, places: VideoPlaces, report: Report) -> JsonObject:
-    """Return the members `resolution` and `ratio` for the requested tier, aspect ratio and size in pixels."""
     parameters = submission.request.parameters
     found = pixels(parameters.size)
     tier = parameters.resolution.upper() or _tier_of(found, _tiers(submission.model))

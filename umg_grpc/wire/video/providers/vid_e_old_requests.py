@@ -84,7 +84,6 @@ def encode_old(submission: Submission) -> ProviderRequest:
 
 
 def _extra(submission: Submission, report: Report) -> dict[str, Raw]:
-    """Return the caller's additional fields that the provider may receive."""
     extra = extra_fields(submission, report)
     refuse_contents(extra)
     groups = {**members_of(extra.pop("settings", None)), **members_of(extra.pop("options", None))}
@@ -95,7 +94,6 @@ def _extra(submission: Submission, report: Report) -> dict[str, Raw]:
 
 
 def _encode_options(submission: Submission, fields: Collection[str], body: JsonObject) -> None:
-    """Add the requested parameters to the body. `fields`: parameters that the operation accepts."""
     parameters = submission.request.parameters
     if "duration_seconds" in fields and is_sent(submission, "duration_seconds"):
         body["duration"] = str(parameters.duration_seconds or DEFAULT_SECONDS)  # the provider refuses a number
@@ -121,7 +119,6 @@ def _encode_ratio(submission: Submission, operation: str, body: JsonObject, repo
 
 
 def _media(submission: Submission, operation: str) -> JsonObject:
-    """Return the fields with a submission's inputs. Raise UmgError for an input that the operation does not accept."""
     inputs = inputs_of(submission, pairs=True)
     if operation == MOTION_OPERATION:
         return _of_motion(inputs)

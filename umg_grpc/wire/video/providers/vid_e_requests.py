@@ -115,7 +115,6 @@ def _stated(contents: Raw, submission: Submission) -> list[Raw]:
 
 
 def _contents(submission: Submission, inputs: Inputs, operation: str) -> list[JsonObject]:
-    """Return the member `contents`: the prompt and the media."""
     contents: list[JsonObject] = []
     if prompt := prompt_of(submission):
         contents.append({"type": "prompt", "text": prompt})
@@ -138,7 +137,6 @@ def _contents(submission: Submission, inputs: Inputs, operation: str) -> list[Js
 
 
 def _settings(submission: Submission, inputs: Inputs, operation: str, report: Report) -> JsonObject:
-    """Return the field `settings` with the parameters of the submission."""
     parameters, row = submission.request.parameters, row_of(submission)
     settings: JsonObject = {}
     if (resolution := resolution_of(submission)) or is_neutral(submission):

@@ -289,7 +289,6 @@ def _status(task: Task, body: bytes, task_id: str) -> ProviderStatus | UmgError:
 
 
 def _status_v1(response: ResponseBody, headers: Mapping[str, str], body: bytes, task: ProviderTask) -> StatusOrMore:
-    """Return the status of a task of v1."""
     problem = _error_of(response)
     if problem is not None and response.status == "":
         return refused(_status_of(problem), headers, problem, ERROR_TABLE)
