@@ -18,10 +18,7 @@ EMBED_OPERATION = UnaryOperation(
     methods=("Embed",),
     protocols={
         "embeddings": ProviderProtocol(
-            other_names=("embed",),
-            call_path=re.compile(r"/embeddings$"),
-            model_list=OPENAI_LIST,
-            has_input_limit=True,
+            other_names=("embed",), call_path=re.compile(r"/embeddings$"), model_list=OPENAI_LIST, has_input_limit=True
         ),
         "native_embeddings": ProviderProtocol(
             key_header=NATIVE_KEY_HEADER, call_path=MODEL_PATH, model_list=GEMINI_LIST, has_input_limit=True

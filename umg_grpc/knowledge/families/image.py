@@ -156,12 +156,7 @@ _A_4K_SIZES = ("4096x4096", "4704x3520", "3520x4704", "5504x3040", "3040x5504", 
 _GROUP_FIELDS = frozenset({"sequential_image_generation", "max_sequential_images", "optimize_prompt_mode"})
 _A_FIELDS = frozenset({"n", "size", "watermark", "seed"})
 
-_IMG_A_3 = ImageRules(
-    "imgA",
-    _A_FIELDS | {"guidance_scale"},
-    _A_3_SIZES,
-    default_size="1024x1024",
-)
+_IMG_A_3 = ImageRules("imgA", _A_FIELDS | {"guidance_scale"}, _A_3_SIZES, default_size="1024x1024")
 _IMG_A_4_5 = ImageRules(
     "imgA",
     _A_FIELDS | _GROUP_FIELDS,
@@ -237,13 +232,7 @@ GENERAL_RULES: Mapping[str, ImageRules] = {
 
 VENDOR_RULES: Mapping[str, ImageRules] = {
     family: replace(
-        row,
-        default_size="",
-        default_quality="",
-        default_watermark=False,
-        min_inputs=0,
-        needs_text=False,
-        is_open=True,
+        row, default_size="", default_quality="", default_watermark=False, min_inputs=0, needs_text=False, is_open=True
     )
     for family, row in GENERAL_RULES.items()
 }

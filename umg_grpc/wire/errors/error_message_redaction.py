@@ -53,10 +53,7 @@ _RULES: list[tuple[re.Pattern[str], str]] = [
         "[host]",
     ),
     (re.compile(r"\blocalhost(?::\d+)?\b", re.IGNORECASE), "[host]"),
-    (
-        re.compile(rf"\b(?:{_LABEL}\.){{1,9}}(?:{_DOMAINS})\b(?::\d+)?(?:/[\w./%-]*)?", re.IGNORECASE),
-        "[host]",
-    ),
+    (re.compile(rf"\b(?:{_LABEL}\.){{1,9}}(?:{_DOMAINS})\b(?::\d+)?(?:/[\w./%-]*)?", re.IGNORECASE), "[host]"),
     (re.compile(r"\b[a-z][a-z0-9]{0,62}(?:[-.][a-z0-9]{1,63}){1,9}:\d{2,5}\b", re.IGNORECASE), "[host]"),
 ]
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f\u2028\u2029]+")

@@ -24,11 +24,7 @@ a number above a limit that is stated (`limit_exclusive`: the first number that 
 REFUSAL_STATUSES = frozenset({400, 422})
 PATH_STATUSES = frozenset({404, 405})
 """Statuses with which a provider may state that it serves nothing at the path of a protocol."""
-UNSUPPORTED_CODES = {
-    "unsupported_parameter": "member",
-    "unknown_parameter": "member",
-    "unsupported_value": "value",
-}
+UNSUPPORTED_CODES = {"unsupported_parameter": "member", "unknown_parameter": "member", "unsupported_value": "value"}
 MAX_BODY_BYTES = 1 << 16
 MAX_MESSAGE_CHARACTERS = 4000
 MAX_REFUSED = 8

@@ -32,10 +32,7 @@ from umg_grpc.wire.images.schema import (
 KNOWN_FIELDS = Fields(ImageBody, {}, {})
 
 RESPONSE_FORMATS = {"url": pb.IMAGE_RESPONSE_FORMAT_URL, "b64_json": pb.IMAGE_RESPONSE_FORMAT_B64_JSON}
-SEQUENTIAL_MODES = {
-    "auto": pb.SEQUENTIAL_IMAGE_GENERATION_AUTO,
-    "disabled": pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED,
-}
+SEQUENTIAL_MODES = {"auto": pb.SEQUENTIAL_IMAGE_GENERATION_AUTO, "disabled": pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED}
 TURN_ROLES = {"user": pb.IMAGE_TURN_ROLE_USER, "model": pb.IMAGE_TURN_ROLE_MODEL}
 OUTPUT_TYPES = {
     "png": "image/png",
@@ -91,11 +88,7 @@ wire_path = wire_paths(
 
 
 def decode_request(
-    face: str,
-    operation: "pb.ImageOperation.ValueType",
-    body: bytes,
-    headers: Mapping[str, str],
-    model: str = "",
+    face: str, operation: "pb.ImageOperation.ValueType", body: bytes, headers: Mapping[str, str], model: str = ""
 ) -> DecodedRequest[pb.GenerateImageRequest]:
     """Decode the JSON body of an image request. `face`: name of the format; `operation`: generation, edit or variation,
     by the path. Raise UmgError: MALFORMED_BODY, MISSING_FIELD or INVALID_FIELD.

@@ -107,7 +107,4 @@ def _capabilities(model: pb.Model) -> JsonObject:
 def _thinking(model: pb.Model) -> JsonObject:
     reasons = _support(model.capabilities.reasoning != pb.REASONING_CONTROL_UNSPECIFIED)
     taken = _support(pb.MODEL_OPERATION_GENERATE in model.operations)
-    return {
-        **reasons,
-        "types": {"adaptive": reasons, "between_tools": taken, "disabled": taken, "enabled": reasons},
-    }
+    return {**reasons, "types": {"adaptive": reasons, "between_tools": taken, "disabled": taken, "enabled": reasons}}

@@ -190,9 +190,7 @@ BODY_TYPES: Mapping[str, BodyTypes] = MappingProxyType(
             UnifiedBody, created_task("video"), form=_as_form(UnifiedBody, unified_caller_api.IMAGE_FIELDS)
         ),
         "video_object": BodyTypes(
-            ObjectBody,
-            created_task("video_object"),
-            form=_as_form(ObjectBody, video_object_caller_api.IMAGE_FIELDS),
+            ObjectBody, created_task("video_object"), form=_as_form(ObjectBody, video_object_caller_api.IMAGE_FIELDS)
         ),
         "video_d": BodyTypes(BodyD, created_task("video_d")),
         "video_e_v1": BodyTypes(

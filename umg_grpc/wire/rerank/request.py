@@ -33,10 +33,7 @@ GATEWAY_OPTIONS = ("return_documents", "rank_fields")
 UNCARRIED_FIELDS = ("relevant_spans",)
 
 wire_path = wire_paths(
-    [
-        (r"^documents\[(\d+)\]\..*", r"documents[\1]"),
-        (r"^max_(chunks|tokens)_per_document", r"max_\1_per_doc"),
-    ]
+    [(r"^documents\[(\d+)\]\..*", r"documents[\1]"), (r"^max_(chunks|tokens)_per_document", r"max_\1_per_doc")]
 )
 
 

@@ -58,11 +58,7 @@ def _encode_meta(usage: pb.RerankUsage, version: str) -> JsonObject:
     billed: JsonObject = {"input_tokens": usage.total_tokens}
     if usage.HasField("search_units"):
         billed = {"search_units": usage.search_units}
-    return {
-        "api_version": {"version": version},
-        "billed_units": billed,
-        "tokens": {"input_tokens": usage.total_tokens},
-    }
+    return {"api_version": {"version": version}, "billed_units": billed, "tokens": {"input_tokens": usage.total_tokens}}
 
 
 # --- provider -> canonical

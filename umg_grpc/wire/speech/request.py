@@ -44,12 +44,7 @@ class StreamFormat(Struct):
 
 
 KNOWN_FIELDS = Fields(SpeechBody, {}, {})
-wire_path = wire_paths(
-    [
-        (r"^audio_format$", "response_format"),
-        (r"^with_usage$", "stream_format"),
-    ]
-)
+wire_path = wire_paths([(r"^audio_format$", "response_format"), (r"^with_usage$", "stream_format")])
 
 
 def decode_request(body: bytes, headers: Mapping[str, str], model: str = "") -> DecodedRequest[pb.SpeakRequest]:

@@ -26,11 +26,7 @@ ITEM_ROLES: dict[str, Role] = {
     "reference_video": pb.VIDEO_MEDIA_ROLE_REFERENCE_VIDEO,
     "reference_audio": pb.VIDEO_MEDIA_ROLE_REFERENCE_AUDIO,
 }
-ROLES_D = {
-    **ITEM_ROLES,
-    "first_image": pb.VIDEO_MEDIA_ROLE_FIRST_FRAME,
-    "last_image": pb.VIDEO_MEDIA_ROLE_LAST_FRAME,
-}
+ROLES_D = {**ITEM_ROLES, "first_image": pb.VIDEO_MEDIA_ROLE_FIRST_FRAME, "last_image": pb.VIDEO_MEDIA_ROLE_LAST_FRAME}
 ROLES_D_1 = {name: ITEM_ROLES[name] for name in ("first_frame", "last_frame", "reference_image")}
 _KIND_OF_ROLE = {
     pb.VIDEO_MEDIA_ROLE_REFERENCE_VIDEO: pb.VIDEO_MEDIA_KIND_VIDEO,

@@ -6,11 +6,7 @@ from umg_grpc.wire.core.json_decoding import invalid
 
 URL_SCHEMES = ("http", "https", "asset")
 """URL schemes that callers may use; `asset` refers to a file in the library of the provider of family `vidD`."""
-_NAMES = {
-    pb.VIDEO_MEDIA_KIND_IMAGE: "image",
-    pb.VIDEO_MEDIA_KIND_VIDEO: "video",
-    pb.VIDEO_MEDIA_KIND_AUDIO: "audio",
-}
+_NAMES = {pb.VIDEO_MEDIA_KIND_IMAGE: "image", pb.VIDEO_MEDIA_KIND_VIDEO: "video", pb.VIDEO_MEDIA_KIND_AUDIO: "audio"}
 _VIDEO_ENDINGS = (".mp4", ".mov", ".webm", ".m4v", ".avi", ".mkv")
 
 

@@ -35,10 +35,7 @@ BODY_FIELDS = {
     "seed": Member("seed", WholeNumber),
 }
 IMAGE_FIELDS = ("image", "images", "input_reference")
-MEDIA_KINDS = {
-    "text2video": pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO,
-    "image2video": pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO,
-}
+MEDIA_KINDS = {"text2video": pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO, "image2video": pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO}
 STATE_NAMES = states("queued", "processing", "succeeded", "failed")
 
 wire_path = wire_paths(

@@ -32,11 +32,7 @@ SUCCESS_CODE = 10000
 STATE_NAMES = states("PENDING", "RUNNING", "SUCCESS", "FAILED")
 
 wire_path = wire_paths(
-    [
-        (r"^model$", "req_key"),
-        (r"^parameters\.media.*", "image_urls"),
-        (r"^parameters\.(extra_json\.)?", ""),
-    ]
+    [(r"^model$", "req_key"), (r"^parameters\.media.*", "image_urls"), (r"^parameters\.(extra_json\.)?", "")]
 )
 
 

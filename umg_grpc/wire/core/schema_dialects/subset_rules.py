@@ -50,11 +50,7 @@ from 11 on (Vertex).
 """
 OPENAI_SUBSET = Subset(
     constraints=MappingProxyType(
-        {
-            **dict.fromkeys(NUMBER_TYPES, NUMBER_BOUNDS),
-            "string": ("pattern",),
-            "array": ("minItems", "maxItems"),
-        }
+        {**dict.fromkeys(NUMBER_TYPES, NUMBER_BOUNDS), "string": ("pattern",), "array": ("minItems", "maxItems")}
     ),
     formats=STRING_FORMATS - {"uri"},
     max_minimum_items=None,

@@ -346,10 +346,7 @@ def decode_status(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateI
 
 
 def _completed(
-    response: pb.GenerateImageResponse,
-    request: pb.GenerateImageRequest,
-    usage: Usage | None,
-    failures: list[UmgError],
+    response: pb.GenerateImageResponse, request: pb.GenerateImageRequest, usage: Usage | None, failures: list[UmgError]
 ) -> pb.GenerateImageResponse:
     response.result.model = request.model
     check_images(response.result, failures)

@@ -55,10 +55,7 @@ FORM_SUPPORTED = SUPPORTED_FIELDS - {"extra_json", "negative_prompt", "prompt_ex
 SHAPE_HEADERS = {"x-umg-shape": "sdk"}
 """Header that selects the response shape of SDKs, since only that shape has the usage."""
 RESPONSE_FORMATS = {pb.IMAGE_RESPONSE_FORMAT_URL: "url", pb.IMAGE_RESPONSE_FORMAT_B64_JSON: "b64_json"}
-SEQUENTIAL_NAMES = {
-    pb.SEQUENTIAL_IMAGE_GENERATION_AUTO: "auto",
-    pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED: "disabled",
-}
+SEQUENTIAL_NAMES = {pb.SEQUENTIAL_IMAGE_GENERATION_AUTO: "auto", pb.SEQUENTIAL_IMAGE_GENERATION_DISABLED: "disabled"}
 ROLE_NAMES = {pb.IMAGE_TURN_ROLE_MODEL: "model"}
 
 

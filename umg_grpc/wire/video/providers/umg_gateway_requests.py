@@ -50,10 +50,7 @@ SUBMIT_F, QUERY_F = (
     f"/vidF?Action=CVSync2AsyncSubmitTask&{VERSION_PARAMETER}",
     f"/vidF?Action=CVSync2AsyncGetResult&{VERSION_PARAMETER}",
 )
-KINDS_E_V1 = {
-    pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: "image2video",
-    pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO: "text2video",
-}
+KINDS_E_V1 = {pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: "image2video", pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO: "text2video"}
 KINDS_E_3 = {
     pb.VIDEO_TASK_KIND_TEXT_TO_VIDEO: "text-to-video",
     pb.VIDEO_TASK_KIND_IMAGE_TO_VIDEO: "image-to-video",

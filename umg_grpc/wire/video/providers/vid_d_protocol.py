@@ -87,10 +87,7 @@ def encode_create(submission: Submission) -> ProviderRequest:
     model = submission.model.removesuffix(NO_AUDIO)
     # there is no field for the rate of frames, only a marker in the prompt
     rate = f" --fps {parameters.frames_per_second}" if parameters.frames_per_second else ""
-    body: JsonObject = {
-        "model": model,
-        "content": _content(submission, rate),
-    }
+    body: JsonObject = {"model": model, "content": _content(submission, rate)}
     if is_sent(submission, "watermark"):
         body["watermark"] = parameters.watermark
     present = given(parameters)

@@ -8,11 +8,7 @@ from umg_grpc.v1 import pb
 from umg_grpc.wire.video.provider_protocol_interface import Implied
 from umg_grpc.wire.video.provider_task_types import Submission
 from umg_grpc.wire.video.providers.image_roles import inputs_of
-from umg_grpc.wire.video.providers.request_encoding import (
-    is_neutral,
-    is_sent,
-    resolution_of_size,
-)
+from umg_grpc.wire.video.providers.request_encoding import is_neutral, is_sent, resolution_of_size
 
 PROTOCOL_NAME = "vidE"
 OLD_API = "/v1/videos/"

@@ -47,7 +47,7 @@ OPERATION_FIELDS = {
 }
 """Operation -> parameters that it accepts; operations not listed accept `OF_OTHERS`."""
 OF_OTHERS = OF_TIMED | {
-    *("negative_prompt", "cfg_scale", "generate_audio", "camera_control_json", "dynamic_masks_json"),
+    *("negative_prompt", "cfg_scale", "generate_audio", "camera_control_json", "dynamic_masks_json")
 }
 WITH_RATIO = frozenset({"text2video", "multi-image2video", OMNI_OPERATION})
 """Operations that accept an aspect ratio; in all others the video has the ratio of the input."""

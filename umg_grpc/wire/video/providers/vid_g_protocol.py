@@ -154,10 +154,7 @@ def _encode_v1(submission: Submission) -> ProviderRequest:
     refuse_media([*inputs.masks, *inputs.videos, *inputs.audio], "images")
     if not subject:
         refuse_media(inputs.references, "a first frame and a last frame")
-    body: JsonObject = {
-        "model": submission.model,
-        "prompt": prompt_of(submission),
-    }
+    body: JsonObject = {"model": submission.model, "prompt": prompt_of(submission)}
     if is_sent(submission, "prompt_extend"):
         body["prompt_optimizer"] = parameters.prompt_extend
     if is_sent(submission, "duration_seconds"):
