@@ -1,5 +1,5 @@
-"""Reading of the package's data files: JSON arrays with a row on each line. The row of a fact has `source`, the document
-or report of the fact, and `as_of`, the date on which it was read.
+"""Reading of the package's data files: JSON arrays with a row on each line. The row of a fact has `source`, the
+document or report of the fact, and `as_of`, the date on which it was read.
 """
 
 from pathlib import Path
