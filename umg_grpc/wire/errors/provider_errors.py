@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
+from typing import TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -15,6 +16,7 @@ from msgspec import Raw
 from umg_grpc.base.errors import Failure, UmgError
 from umg_grpc.base.provider_failure import ProviderFailure
 from umg_grpc.v1 import pb
+from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import BYTE_ORDER_MARK
 from umg_grpc.wire.errors.content_filter_findings import categories_in
 from umg_grpc.wire.errors.error_body_reading import MAX_CHARACTERS, stated, values_of
@@ -30,6 +32,7 @@ from umg_grpc.wire.errors.error_classification import (
 from umg_grpc.wire.errors.error_message_redaction import clean
 from umg_grpc.wire.errors.failure_kinds import Evidence, kind_of
 
+Decoded = TypeVar("Decoded")
 OK_CODES = frozenset({"", "0", "200", "success", "ok", "base_resp.0", "error_code.0"})
 """Codes that mean success, in lower case, some with a prefix (tigerowo/infinite-canvas, handler/video_task.go)."""
 NO_ERRORS = frozenset({b"", b"null", b"{}", b'""', b"false"})
@@ -54,6 +57,14 @@ def unreadable(why: str = "") -> UmgError:
     """
     message = f"the provider's response cannot be read{why}; try again"
     return UmgError(pb.ERROR_REASON_UPSTREAM_FAILED, message).with_failure(Failure.AMBIGUOUS)
+
+
+def read_response(decoder: msgspec.json.Decoder[Decoded], body: bytes) -> Decoded:
+    """Return a provider's JSON decoded by `decoder`. Raise UmgError(UPSTREAM_FAILED) if it does not match the type."""
+    try:
+        return decode(decoder, body)
+    except (ValueError, RecursionError):
+        raise unreadable() from None
 
 
 def no_response(body: bytes, table: Table = DEFAULT_TABLE, *, too_long: str = "messages") -> UmgError:
@@ -142,6 +153,7 @@ def _details(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
+_ANY = msgspec.json.Decoder()
 _HINT = re.compile(r"[\w./:-]{1,200}", re.ASCII)
 
 
@@ -198,6 +210,11 @@ def _wait_of_message(message: str) -> float | None:
         return None
     last = float(found[3] or 0) / (1000 if (found[4] or "").lower() == "ms" else 1)
     return int(found[1] or 0) * 3600 + int(found[2] or 0) * 60 + last
+
+
+def stated_in(error: Raw, *, too_long: str) -> UmgError:
+    """Return the caller's error for the member `error` of a response with status 200, as `from_provider` does."""
+    return from_provider(200, as_error(read_response(_ANY, bytes(error))), too_long=too_long)
 
 
 def from_provider(

@@ -8,8 +8,7 @@ from msgspec import Raw, Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, replace_model_id
 from umg_grpc.wire.core.lenient_numbers import Count, count
-from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
+from umg_grpc.wire.errors.provider_errors import is_error, no_response, read_response, stated_in, unreadable
 from umg_grpc.wire.moderations.request import FORMAT_NAME
 from umg_grpc.wire.unary_format_interface import ClientShape
 
@@ -79,12 +78,9 @@ def decode_response(body: bytes, request: pb.ModerateRequest, pass_: bool) -> pb
     """Decode a response. `pass_`: keep the provider's body for the caller, if it has all members that SDKs read. Raise
     UmgError(UPSTREAM_FAILED) for a body that cannot be decoded, contains an error, or lacks a result for a content.
     """
-    try:
-        sent = decode(_RESPONSE, body)
-        if is_error(sent.error):
-            raise from_provider(200, as_error(msgspec.json.decode(sent.error)), too_long=TOO_LONG)
-    except (ValueError, RecursionError):
-        raise unreadable() from None
+    sent = read_response(_RESPONSE, body)
+    if is_error(sent.error):
+        raise stated_in(sent.error, too_long=TOO_LONG)
     if sent.results is None:
         raise no_response(body, too_long=TOO_LONG)
     if len(sent.results) != len(request.inputs):

@@ -8,8 +8,7 @@ from msgspec import Raw, Struct
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, decode_or_none
 from umg_grpc.wire.core.lenient_numbers import Count, count
-from umg_grpc.wire.core.split_characters import decode
-from umg_grpc.wire.errors.provider_errors import as_error, from_provider, is_error, no_response, unreadable
+from umg_grpc.wire.errors.provider_errors import is_error, no_response, read_response, stated_in, unreadable
 from umg_grpc.wire.rerank.errors import TOO_LONG
 from umg_grpc.wire.rerank.score_normalization import in_unit
 from umg_grpc.wire.unary_format_interface import ClientShape
@@ -116,12 +115,9 @@ def decode_response(body: bytes, request: pb.RerankRequest, pass_: bool) -> pb.R
     `pass_` has no effect, since no provider's body has the caller's form. Raise UmgError(UPSTREAM_FAILED) for a body
     that cannot be decoded or contains an error, a document that is unknown or ranked twice, and too few results.
     """
-    try:
-        parsed = decode(_RESPONSE, body)
-        if is_error(parsed.error):
-            raise from_provider(200, as_error(msgspec.json.decode(parsed.error)), too_long=TOO_LONG)
-    except (ValueError, RecursionError):
-        raise unreadable() from None
+    parsed = read_response(_RESPONSE, body)
+    if is_error(parsed.error):
+        raise stated_in(parsed.error, too_long=TOO_LONG)
     results = parsed.data if parsed.results is None else parsed.results
     if results is None:
         raise no_response(body, too_long=TOO_LONG)

@@ -3,7 +3,7 @@ response may contain failures of single images, and streams with the images of a
 """
 
 import re
-from collections.abc import Mapping
+from functools import partial
 
 import msgspec
 from msgspec import Raw, Struct
@@ -14,11 +14,9 @@ from umg_grpc.knowledge.media_models import media_model
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, any_value, is_present
 from umg_grpc.wire.core.lenient_numbers import Count, count
-from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.error_classification import (
     BLOCKED_REASON,
     DEFAULT_TABLE,
@@ -26,7 +24,15 @@ from umg_grpc.wire.errors.error_classification import (
     ClassificationRow,
     Table,
 )
-from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.errors.provider_errors import (
+    NO_RESPONSE,
+    as_error,
+    decode_error,
+    from_provider,
+    is_error,
+    read_response,
+    unreadable,
+)
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.images_protocol import GENERATIONS_PATH
 from umg_grpc.wire.images.providers.request_encoding import (
@@ -43,8 +49,7 @@ from umg_grpc.wire.images.providers.response_decoding import (
     Layer,
     check_images,
     copy_size,
-    is_text,
-    set_bytes,
+    set_file,
     set_layer,
     set_time,
 )
@@ -144,11 +149,6 @@ def _add_own_members(fields: JsonObject, request: pb.GenerateImageRequest, notes
         report.forget(OPTIMIZATION_MEMBER)
 
 
-def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return True: the provider downloads input images from their URLs."""
-    return True
-
-
 # --- provider -> canonical
 
 MODERATED_CODES = re.compile(r"SensitiveContentDetected|PolicyViolation|RiskDetection", re.IGNORECASE)
@@ -158,12 +158,6 @@ ERROR_TABLE: Table = (
     ClassificationRow({429}, LIMITED_REASON, Failure.DOWN, codes=re.compile("SetLimitExceeded")),
     *DEFAULT_TABLE,
 )
-
-
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the error that the caller gets for a failed call."""
-    return provider_errors.decode_error(status, headers, body, too_long="prompt", table=ERROR_TABLE)
-
 
 CODE_STATUSES = (
     (MODERATED_CODES, 400),
@@ -215,12 +209,9 @@ _BODY_DECODER = msgspec.json.Decoder(ResponseBody)
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
     """Decode a response, leaving out failed images. If no image is left, raise the UmgError of the first failure."""
-    try:
-        parsed = decode(_BODY_DECODER, body)
-        if is_error(parsed.error):
-            raise stated_error(parsed.error)
-    except (ValueError, RecursionError):
-        raise unreadable() from None
+    parsed = read_response(_BODY_DECODER, body)
+    if is_error(parsed.error):
+        raise stated_error(parsed.error)
     if parsed.data is None:
         raise unreadable(NO_RESPONSE)
     response = pb.GenerateImageResponse()
@@ -238,13 +229,8 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def set_image(image: pb.Image, item: "Item | Event") -> None:
-    """Set the bytes or URL of `image` from an item or event. Raise UmgError(UPSTREAM_FAILED) if it has neither."""
-    if is_text(item.b64_json):
-        set_bytes(image, item.b64_json)
-    elif item.url:
-        image.url = item.url
-    else:
-        raise unreadable(": an image has neither an address nor data")
+    """Set the fields of `image` from an item or event. Raise UmgError(UPSTREAM_FAILED) if it has no file."""
+    set_file(image, item.b64_json, item.url)
     copy_size(image, item.size)
     set_layer(image, item)
     if not image.mime_type:
@@ -280,10 +266,7 @@ class ArkStreamDecoder(EventDecoder):
     """
 
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
-        try:
-            read = decode(_EVENT, data)
-        except (ValueError, RecursionError):
-            raise unreadable() from None
+        read = read_response(_EVENT, data)
         match read.type:
             case "image_generation.partial_succeeded":
                 self.start(message, read.created)
@@ -304,8 +287,8 @@ ARK_IMAGES = ImageProtocol(
     name=PROTOCOL_NAME,
     encode_request=encode_request,
     decode_response=decode_response,
-    decode_error=decode_error,
-    takes_urls=takes_urls,
+    decode_error=partial(decode_error, too_long="prompt", table=ERROR_TABLE),
+    takes_urls=lambda _: True,
     stream_decoder=ArkStreamDecoder,
     one_image=True,
     provider_name="volcengine",

@@ -3,7 +3,7 @@ one. Errors may have HTTP status 200. Images are returned only as URLs.
 """
 
 import re
-from collections.abc import Mapping
+from functools import partial
 from urllib.parse import quote
 
 import msgspec
@@ -19,7 +19,6 @@ from umg_grpc.wire.core.lenient_numbers import Count, count
 from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
-from umg_grpc.wire.errors import provider_errors
 from umg_grpc.wire.errors.error_classification import (
     BLOCKED_REASON,
     DEFAULT_TABLE,
@@ -28,7 +27,14 @@ from umg_grpc.wire.errors.error_classification import (
     ProviderError,
     Table,
 )
-from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, from_provider, is_ok, unreadable
+from umg_grpc.wire.errors.provider_errors import (
+    NO_RESPONSE,
+    decode_error,
+    from_provider,
+    is_ok,
+    read_response,
+    unreadable,
+)
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol, ImageTasks
 from umg_grpc.wire.images.providers.request_encoding import (
     FlatRequest,
@@ -150,11 +156,6 @@ def _further(request: pb.GenerateImageRequest, notes: RequestNotes, report: Repo
     return {name: raw for name, raw in given.items() if name in names}
 
 
-def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return True: the provider downloads input images from their URLs."""
-    return True
-
-
 # --- errors
 
 MODERATED_CODES = re.compile(r"DataInspection|IPInfringement", re.IGNORECASE)
@@ -178,11 +179,6 @@ CODE_STATUSES = (
 that code). A code without a row counts as status 500.
 """
 SYNC_REFUSED = re.compile(r"not support synchronous calls?", re.IGNORECASE)
-
-
-def decode_error(status: int, headers: Mapping[str, str], body: bytes) -> UmgError:
-    """Return the error that the caller gets for a failed call."""
-    return provider_errors.decode_error(status, headers, body, too_long="prompt", table=ERROR_TABLE)
 
 
 def takes_only_tasks(model: str) -> bool:
@@ -264,10 +260,7 @@ ENDED_MEANINGS = frozenset({"failed", "cancelled", "expired", "lost"})
 
 
 def _read(body: bytes) -> tuple[Output, ResponseBody]:
-    try:
-        response = decode(_BODY_DECODER, body)
-    except (ValueError, RecursionError):
-        raise unreadable() from None
+    response = read_response(_BODY_DECODER, body)
     if not is_ok(response.code):
         raise stated_error(str(response.code), response.message)
     if response.output is None:
@@ -361,8 +354,8 @@ DASHSCOPE_IMAGES = ImageProtocol(
     name=PROTOCOL_NAME,
     encode_request=encode_request,
     decode_response=decode_response,
-    decode_error=decode_error,
-    takes_urls=takes_urls,
+    decode_error=partial(decode_error, too_long="prompt", table=ERROR_TABLE),
+    takes_urls=lambda _: True,
     tasks=ImageTasks(
         is_required=needs_task,
         is_known=takes_only_tasks,

@@ -12,18 +12,24 @@ from umg_grpc.knowledge.families.image import is_grouped
 from umg_grpc.v1 import pb
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, any_value
 from umg_grpc.wire.core.lenient_numbers import Count, count
-from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.core.sse import SseEvent
 from umg_grpc.wire.errors.error_classification import FILTERED_CODES
-from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, as_error, from_provider, is_error, unreadable
+from umg_grpc.wire.errors.provider_errors import (
+    NO_RESPONSE,
+    as_error,
+    from_provider,
+    is_error,
+    read_response,
+    unreadable,
+)
 from umg_grpc.wire.images.long_json_strings import LongStrings
 from umg_grpc.wire.images.providers.response_decoding import (
     OUTPUT_FORMATS,
     Layer,
     check_images,
     copy_size,
-    is_text,
     set_bytes,
+    set_file,
     set_layer,
     set_time,
 )
@@ -110,10 +116,7 @@ def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.Generat
 
 
 def _read(body: bytes) -> tuple[ResponseBody, Inner]:
-    try:
-        response = decode(_BODY_DECODER, body)
-    except (ValueError, RecursionError):
-        raise unreadable() from None
+    response = read_response(_BODY_DECODER, body)
     return response, response.data if isinstance(response.data, Inner) else Inner(data=response.data)
 
 
@@ -131,13 +134,8 @@ def add_items(result: pb.ImageResult, items: Sequence[Item]) -> list[UmgError]:
 
 
 def set_image(image: pb.Image, item: "Item | Event") -> None:
-    """Set the bytes or URL of `image` from an item or event. Raise UmgError(UPSTREAM_FAILED) if it has neither."""
-    if is_text(item.b64_json):
-        set_bytes(image, item.b64_json)
-    elif item.url:
-        image.url = item.url
-    else:
-        raise unreadable(": an image has neither an address nor data")
+    """Set the fields of `image` from an item or event. Raise UmgError(UPSTREAM_FAILED) if it has no file."""
+    set_file(image, item.b64_json, item.url)
     if item.revised_prompt:
         image.revised_prompt = item.revised_prompt
     set_layer(image, item)
@@ -210,10 +208,7 @@ class ImagesStreamDecoder(EventDecoder):
         self.ends_with_body = is_grouped(request)
 
     def decode_event(self, event: SseEvent, data: bytes, message: pb.StreamGenerateImageResponse) -> None:
-        try:
-            read = decode(_EVENT, data)
-        except (ValueError, RecursionError):
-            raise unreadable() from None
+        read = read_response(_EVENT, data)
         if read.type.endswith(FAILED_IMAGE):
             self.add_failure(message, stated_error(Raw(data)), read.image_index)
         elif is_error(read.error) or event.name == b"error" or read.type == "error":

@@ -15,11 +15,10 @@ from umg_grpc.wire.core.image_files import PNG_TYPE
 from umg_grpc.wire.core.json_decoding import ABSENT_MEMBER, JsonObject, invalid
 from umg_grpc.wire.core.lenient_numbers import count
 from umg_grpc.wire.core.provider_key_headers import NATIVE_KEY_HEADER
-from umg_grpc.wire.core.split_characters import decode
 from umg_grpc.wire.decoded_request_notes import NO_NOTES, RequestNotes
 from umg_grpc.wire.dropped_fields_report import Report
 from umg_grpc.wire.errors.error_message_redaction import clean
-from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, is_error, unreadable
+from umg_grpc.wire.errors.provider_errors import NO_RESPONSE, is_error, read_response, unreadable
 from umg_grpc.wire.images.provider_protocol_interface import ImageProtocol
 from umg_grpc.wire.images.providers.request_encoding import add_set, mime_of, refuse_edits, report_others
 from umg_grpc.wire.images.providers.response_decoding import blocked, is_text, no_image, set_bytes
@@ -162,12 +161,9 @@ UNBLOCKED_PROMPTS = frozenset({"", "BLOCK_REASON_UNSPECIFIED", "OTHER"})
 
 def decode_response(body: bytes, request: pb.GenerateImageRequest) -> pb.GenerateImageResponse:
     """Decode a response. Without image, raise UmgError: CONTENT_BLOCKED for refused content, else UPSTREAM_FAILED."""
-    try:
-        parsed = decode(_BODY_DECODER, body)
-        if is_error(parsed.error):
-            raise stated_error(parsed.error)
-    except (ValueError, RecursionError):
-        raise unreadable() from None
+    parsed = read_response(_BODY_DECODER, body)
+    if is_error(parsed.error):
+        raise stated_error(parsed.error)
     if parsed.candidates is None and parsed.prompt_feedback is None:
         raise unreadable(NO_RESPONSE)
     response = pb.GenerateImageResponse()
@@ -222,17 +218,12 @@ def _set_usage(usage: pb.ImageUsage, metadata: UsageMetadata | None) -> None:
                 pass
 
 
-def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return False: the provider does not download input images from their URLs, and needs their bytes."""
-    return False
-
-
 NATIVE_IMAGES = ImageProtocol(
     name="native_images",
     encode_request=encode_request,
     decode_response=decode_response,
     decode_error=decode_error,
-    takes_urls=takes_urls,
+    takes_urls=lambda _: False,  # it needs the bytes
     one_image=True,
     max_file_bytes=MAX_FILE_BYTES,
     key_header=NATIVE_KEY_HEADER,

@@ -54,6 +54,16 @@ def is_text(raw: Raw) -> bool:
     return len(view) > 2 and view[0] == _QUOTE
 
 
+def set_file(image: pb.Image, encoded: Raw, url: str | None) -> None:
+    """Set the bytes or the URL of `image`. Raise UmgError(UPSTREAM_FAILED) if it has neither."""
+    if is_text(encoded):
+        set_bytes(image, encoded)
+    elif url:
+        image.url = url
+    else:
+        raise unreadable(": an image has neither an address nor data")
+
+
 def set_bytes(image: pb.Image, encoded: Raw) -> None:
     """Set the bytes of `image`, with their type and size, from base64. Raise UmgError(UPSTREAM_FAILED) if invalid."""
     data = bytes_of(encoded)
@@ -120,20 +130,10 @@ def blocked(message: str) -> UmgError:
     return UmgError(pb.ERROR_REASON_CONTENT_BLOCKED, message).with_failure(Failure.CALLER)
 
 
-USAGE_MEMBERS = (
-    "image_count",
-    "input_tokens",
-    "input_text_tokens",
-    "input_image_tokens",
-    "output_tokens",
-    "total_tokens",
-)
-
-
 def add_result(total: pb.ImageResult, result: pb.ImageResult) -> None:
     """Add the images and the usage of `result`, the result of one of several calls, to `total`, in place."""
     usage = pb.ImageUsage()
-    for name in USAGE_MEMBERS:
+    for name in pb.ImageUsage.DESCRIPTOR.fields_by_name:
         if name == "image_count" or total.usage.HasField(name) or result.usage.HasField(name):  # type: ignore[arg-type]
             setattr(usage, name, count(getattr(total.usage, name) + getattr(result.usage, name)))
     total.MergeFrom(result)

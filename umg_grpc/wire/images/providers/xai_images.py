@@ -118,16 +118,11 @@ def _moderated(body: bytes) -> list[Moderated]:
     return found if isinstance(found, list) else []
 
 
-def takes_urls(request: pb.GenerateImageRequest) -> bool:
-    """Return True: the provider downloads input images from their URLs."""
-    return True
-
-
 XAI_IMAGES: ImageProtocol = replace(
     IMAGES_PROTOCOL,
     encode_request=encode_request,
     decode_response=decode,
-    takes_urls=takes_urls,
+    takes_urls=lambda _: True,
     stream_decoder=None,
     provider_name="x_ai",
 )
